@@ -1,0 +1,68 @@
+# kafkadash needs Python 3.11 or newer and make; everything else comes into .venv.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.up-to-date
+# Two test processes suit two cores; more only fight for the brokers.
+TEST_PROCESSES ?= 2
+
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
+export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
+
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with everything that uv.lock names; starts nothing
+
+demo: $(STAMP) ## start the whole product with a real Kafka cluster (ARGS="--reset --port 8080")
+	@exec $(BIN)/python manage.py demo $(ARGS)
+
+test: $(STAMP) ## all tests, then a table of tiers (ARGS="-k name")
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
+
+check: check-style check-types check-imports check-templates check-migrations ## style, types, import contracts, templates, migrations
+
+check-style: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+check-types: $(STAMP)
+	$(BIN)/mypy
+check-imports: $(STAMP)
+	$(BIN)/lint-imports
+check-templates: $(STAMP)
+	$(BIN)/djlint templates --lint
+check-migrations: $(STAMP)
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+smoke: $(STAMP) ## start the demo apart, move 400 MB with Kafka's own tool, compare every pushed figure
+	@$(BIN)/python -m tests.smoke $(ARGS)
+
+clean: ## remove .venv and caches; var (data, keys, passwords) stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
+	find . -name __pycache__ -type d -not -path './var/*' -prune -exec rm -rf {} +
+
+$(STAMP): uv.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "There is no $(PYTHON) here: install Python 3.11 or newer, or name one: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "kafkadash needs Python 3.11 or newer and $(PYTHON) is $$($(PYTHON) -c 'import platform; print(platform.python_version())'): name another one: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@if ! { test -x $(BIN)/python && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; }; then \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) || \
+	    { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv), or name another Python: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }; \
+	fi
+	@test -x $(BIN)/uv || { \
+	  { $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; } && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; } || \
+	  { echo "uv could not be fetched from PyPI: check the network, then run make setup again." >&2; exit 1; }
+	@$(BIN)/uv sync --frozen --compile-bytecode --python $(BIN)/python || \
+	  { echo "The packages of uv.lock could not be installed (see above); what was fetched is kept: run make setup again." >&2; exit 1; }
+	@touch $@

@@ -1,0 +1,46 @@
+"""Django's error pages, which here ask the database who is signed in and with which role.
+
+An ASGI application renders them in another thread than the one that runs the view (``convert_exception_to_response``
+with ``thread_sensitive=False``). What is done at the end of a request reaches only the latter, so the former would
+keep its connection for ever, and a handful of missing pages would empty the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connections
+from django.http import HttpRequest, HttpResponse
+from django.views import defaults
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    with _connection_given_back():
+        return defaults.bad_request(request, exception)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    with _connection_given_back():
+        return defaults.permission_denied(request, exception)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    with _connection_given_back():
+        return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    with _connection_given_back():
+        return defaults.server_error(request)
+
+
+@contextmanager
+def _connection_given_back() -> Iterator[None]:
+    """A connection inside a transaction is left to whoever began it: then this is not a thread of its own."""
+    try:
+        yield
+    finally:
+        for connection in connections.all(initialized_only=True):
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()

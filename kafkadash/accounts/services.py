@@ -1,0 +1,56 @@
+"""Everything that changes accounts. Each change and its audit event are one transaction."""
+
+from __future__ import annotations
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+
+from kafkadash.accounts.audit import record
+from kafkadash.accounts.models import User
+
+
+class AccountRefused(Exception):
+    """``str()`` says what was wrong with the name or the password."""
+
+
+def create_user(
+    actor: User | str, name: str, password: str, *, superuser: bool = False, request: HttpRequest | None = None
+) -> User:
+    """A new account without any role on a cluster. Raises AccountRefused for a name or password that cannot be used."""
+    user = User(username=name, is_superuser=superuser, is_staff=superuser)
+    try:
+        User.username_validator(name)
+        validate_password(password, user)
+    except ValidationError as error:
+        raise AccountRefused(" ".join(error.messages)) from None
+    user.set_password(password)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+            record(actor, "user.created", user, after={"username": name, "superuser": superuser}, request=request)
+    except IntegrityError:
+        raise AccountRefused(f"There is a user called {name} already.") from None
+    return user
+
+
+def set_password(actor: User | str, user: User, password: str, *, request: HttpRequest | None = None) -> None:
+    """Also ends all sessions of that user, as they carry a mark of the old password. Raises AccountRefused."""
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise AccountRefused(" ".join(error.messages)) from None
+    with transaction.atomic():
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        record(actor, "user.password_set", user, request=request)
+
+
+def set_active(actor: User | str, user: User, active: bool, *, request: HttpRequest | None = None) -> bool:
+    """Close an account or open it again; roles and history stay. Returns whether anything changed."""
+    with transaction.atomic():
+        changed = User.objects.filter(pk=user.pk, is_active=not active).update(is_active=active)
+        if changed:
+            record(actor, "user.opened" if active else "user.closed", user, request=request)
+    return bool(changed)

@@ -1,0 +1,16 @@
+"""The ASGI application: Django for HTTP, ``live`` for WebSockets."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kafkadash.settings")
+
+from django.core.asgi import get_asgi_application
+
+http = get_asgi_application()
+
+# Only now: consumers import models, which need the settings that the line above loaded.
+from channels.routing import ProtocolTypeRouter  # noqa: E402
+
+from kafkadash.live.routing import websockets  # noqa: E402
+
+application = ProtocolTypeRouter({"http": http, "websocket": websockets})

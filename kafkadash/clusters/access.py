@@ -1,0 +1,158 @@
+"""Who may do what: the one policy, and how views declare and enforce it.
+
+Every view carries ``@needs(action)``, ``@signed_in`` or ``@public``; a test walks all URLs and fails for one without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Literal
+
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, ClusterRole, Role
+
+VIEW = "cluster.view"
+MANAGE = "cluster.manage"
+VIEW_AUDIT = "audit.view"
+
+# The whole policy. A role that is given on all clusters holds on every cluster, also on those added later.
+ALLOWS: Mapping[Role, frozenset[str]] = {
+    Role.VIEWER: frozenset({VIEW}),
+    Role.OPERATOR: frozenset({VIEW}),
+    Role.APPROVER: frozenset({VIEW}),
+    Role.AUDITOR: frozenset({VIEW, VIEW_AUDIT}),
+    Role.ADMIN: frozenset({VIEW, MANAGE, VIEW_AUDIT}),
+}
+ACTIONS = frozenset[str]().union(*ALLOWS.values())
+
+View = Callable[..., HttpResponseBase]
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What a view declared. ``cluster_kwarg`` is the URL's argument with the slug; empty: the whole installation."""
+
+    level: Literal["public", "signed_in", "needs"]
+    action: str = ""
+    cluster_kwarg: str = ""
+
+
+def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) -> bool:
+    """May this user do this on this cluster, or on the whole installation where ``cluster`` is None.
+
+    Asks the database each time, so a long-lived holder of ``user`` learns of a role taken away or a closed account.
+    Raises ValueError for an action that no role has: that is a typing mistake, not a refusal.
+    """
+    roles = _roles_that_allow(action)
+    if not user.is_authenticated:
+        return False
+    where = Q(cluster__isnull=True)
+    if cluster is not None:
+        where |= Q(cluster=cluster)
+    grants = _current(ClusterRole.objects.filter(where, user=OuterRef("pk"), role__in=roles))
+    return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
+
+
+def visible_clusters(user: User | AnonymousUser) -> QuerySet[Cluster]:
+    """The clusters on which this user may view, by name, those that are switched off included."""
+    if not user.is_authenticated:
+        return Cluster.objects.none()
+    grants = _current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=_roles_that_allow(VIEW)))
+    everywhere = Exists(grants.filter(cluster__isnull=True))
+    root = Exists(User.objects.filter(pk=user.pk, is_active=True, is_superuser=True))
+    return Cluster.objects.filter(Exists(grants.filter(cluster=OuterRef("pk"))) | everywhere | root)
+
+
+def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
+    """The cluster and the right to do ``action`` on it, together.
+
+    Raises Http404 when there is no such cluster or this user may not know of it, and PermissionDenied with a sentence
+    when he may view it but not do this.
+    """
+    held: dict[tuple[str, str], Cluster] = request.__dict__.setdefault("_clusters_allowed", {})
+    if (slug, action) in held:
+        return held[slug, action]
+    cluster = visible_clusters(request.user).filter(slug=slug).first()
+    if cluster is None:
+        raise Http404(f"There is no cluster {slug!r} that you may view.")
+    if action != VIEW and not allowed(request.user, action, cluster):
+        raise PermissionDenied(f"On {cluster.name}, this needs the role {_role_words(action)}.")
+    held[slug, action] = cluster
+    return cluster
+
+
+def needs(action: str, *, cluster: str = "slug") -> Callable[[View], View]:
+    """Declare and enforce: the view needs this action on the cluster whose slug is in its URL argument ``cluster``.
+
+    A URL without that argument needs the action on the whole installation. Inside, ``cluster_for`` with the same
+    action costs no further query.
+    """
+    _roles_that_allow(action)
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if cluster in kwargs:
+                cluster_for(request, kwargs[cluster], action)
+            elif not allowed(request.user, action, None):
+                raise PermissionDenied(f"This needs the role {_role_words(action)} on all clusters.")
+            return view(request, *args, **kwargs)
+
+        return _declare(guarded, Permission("needs", action, cluster))
+
+    return decorate
+
+
+def signed_in(view: View) -> View:
+    """Declare: everybody who is signed in, with or without a role. LoginRequiredMiddleware enforces it."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return view(request, *args, **kwargs)
+
+    return _declare(guarded, Permission("signed_in"))
+
+
+def public(view: View) -> View:
+    """Declare: anybody, also without signing in."""
+
+    @wraps(view)
+    def opened(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return view(request, *args, **kwargs)
+
+    opened.login_required = False  # type: ignore[attr-defined]  # read by LoginRequiredMiddleware
+    return _declare(opened, Permission("public"))
+
+
+def declared(view: object) -> Permission | None:
+    """What the view declared, or None."""
+    permission = getattr(view, "permission", None)
+    return permission if isinstance(permission, Permission) else None
+
+
+def _declare(view: View, permission: Permission) -> View:
+    view.permission = permission  # type: ignore[attr-defined]
+    return view
+
+
+def _roles_that_allow(action: str) -> list[Role]:
+    if action not in ACTIONS:
+        raise ValueError(f"No role allows {action!r}; the actions are {', '.join(sorted(ACTIONS))}.")
+    return [role for role, actions in ALLOWS.items() if action in actions]
+
+
+def _role_words(action: str) -> str:
+    return " or ".join(role.label for role in _roles_that_allow(action))
+
+
+def _current(roles: QuerySet[ClusterRole]) -> QuerySet[ClusterRole]:
+    """Without those that have run out, by the database's clock."""
+    return roles.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))

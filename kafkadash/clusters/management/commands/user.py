@@ -1,0 +1,165 @@
+"""``manage.py user``: accounts, and what they may do, from the command line."""
+
+from __future__ import annotations
+
+import secrets
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from kafkadash.accounts.models import User
+from kafkadash.accounts.services import AccountRefused, create_user, set_active, set_password
+from kafkadash.clusters.models import Cluster, Role
+from kafkadash.clusters.passwords import NoSecret, read_secret
+from kafkadash.clusters.services import give_role, remove_role
+
+ACTOR = "command line"
+
+
+class Command(BaseCommand):
+    help = "Makes accounts, gives and takes roles, sets passwords, closes accounts."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        create = actions.add_parser("create", help="make an account")
+        create.add_argument("name")
+        create.add_argument("--superuser", action="store_true", help="may do everything, on all clusters")
+        _add_role(create, required=False)
+        _add_password(create)
+        give = actions.add_parser("give", help="give a role")
+        give.add_argument("name")
+        _add_role(give, required=True)
+        take = actions.add_parser("take", help="take a role away")
+        take.add_argument("name")
+        take.add_argument("--role", choices=Role.values, required=True)
+        take.add_argument("--cluster", help="as it was given; default: the one on all clusters")
+        password = actions.add_parser("password", help="set a password, and end all sessions of that account")
+        password.add_argument("name")
+        _add_password(password)
+        for name, text in (("close", "nobody can sign in with it any more"), ("open", "open it again")):
+            actions.add_parser(name, help=text).add_argument("name")
+        actions.add_parser("list", help="all accounts with their roles")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, f"_{options['action']}")(options)
+        except (AccountRefused, NoSecret) as error:
+            raise CommandError(str(error)) from None
+
+    def _create(self, options: dict[str, Any]) -> None:
+        password, generated = _password(options)
+        cluster, expires_at = _cluster(options["cluster"]), _expiry(options["expires"])
+        with transaction.atomic():
+            user = create_user(ACTOR, options["name"], password, superuser=options["superuser"])
+            if options["role"]:
+                give_role(ACTOR, user, Role(options["role"]), cluster=cluster, expires_at=expires_at)
+        self.stdout.write(f"The user {user.username} can sign in.")
+        self._show(password if generated else "")
+        if not options["role"] and not options["superuser"]:
+            self.stdout.write(f"Without a role they see no cluster: manage.py user give {user.username} --role viewer")
+
+    def _give(self, options: dict[str, Any]) -> None:
+        user, cluster = _user(options["name"]), _cluster(options["cluster"])
+        role = give_role(ACTOR, user, Role(options["role"]), cluster=cluster, expires_at=_expiry(options["expires"]))
+        until = f" until {role.expires_at:%Y-%m-%d %H:%M} UTC" if role.expires_at else ""
+        self.stdout.write(f"{user.username} is {options['role']} {_where(cluster)}{until}.")
+
+    def _take(self, options: dict[str, Any]) -> None:
+        user, cluster = _user(options["name"]), _cluster(options["cluster"])
+        if not remove_role(ACTOR, user, Role(options["role"]), cluster=cluster):
+            raise CommandError(f"{user.username} has no role {options['role']} {_where(cluster)}.")
+        self.stdout.write(f"{user.username} is no longer {options['role']} {_where(cluster)}.")
+
+    def _password(self, options: dict[str, Any]) -> None:
+        user = _user(options["name"])
+        password, generated = _password(options)
+        set_password(ACTOR, user, password)
+        self.stdout.write(f"{user.username} has a new password; all their sessions have ended.")
+        self._show(password if generated else "")
+
+    def _close(self, options: dict[str, Any]) -> None:
+        changed = set_active(ACTOR, _user(options["name"]), active=False)
+        self.stdout.write(f"{options['name']} is closed." if changed else f"{options['name']} was closed already.")
+
+    def _open(self, options: dict[str, Any]) -> None:
+        changed = set_active(ACTOR, _user(options["name"]), active=True)
+        self.stdout.write(f"{options['name']} is open." if changed else f"{options['name']} was open already.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        for user in User.objects.order_by("username").prefetch_related("cluster_roles__cluster"):
+            roles = [
+                f"{role.role} {_where(role.cluster)}{_run_out(role.expires_at)}" for role in user.cluster_roles.all()
+            ]
+            if user.is_superuser:
+                roles.insert(0, "superuser")
+            state = "" if user.is_active else " (closed)"
+            self.stdout.write(f"{user.username}{state}: {', '.join(sorted(roles)) or 'no role'}")
+
+    def _show(self, generated: str) -> None:
+        if generated:
+            self.stdout.write(f"Password, shown only now: {generated}")
+
+
+def _add_role(parser: ArgumentParser, *, required: bool) -> None:
+    parser.add_argument("--role", choices=Role.values, required=required)
+    parser.add_argument("--cluster", help="name in the URL of the cluster's pages; default: all clusters")
+    parser.add_argument("--expires", help="when the role ends, UTC, for example 2027-01-31 or 2027-01-31T18:00")
+
+
+def _add_password(parser: ArgumentParser) -> None:
+    parser.add_argument("--password-file", metavar="FILE", help='"-" for standard input; default: one is made up')
+
+
+def _password(options: dict[str, Any]) -> tuple[str, bool]:
+    if options["password_file"]:
+        return read_secret(options["password_file"], "password"), False
+    return secrets.token_urlsafe(15), True
+
+
+def _user(name: str) -> User:
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"There is no user called {name}: manage.py user list shows all.")
+    return user
+
+
+def _cluster(slug: str | None) -> Cluster | None:
+    if not slug:
+        return None
+    cluster = Cluster.objects.filter(slug=slug).first()
+    if cluster is None:
+        known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
+        raise CommandError(f"There is no cluster {slug}. Registered: {known}.")
+    return cluster
+
+
+def _expiry(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        day = parse_date(text)
+        moment = datetime(day.year, day.month, day.day, tzinfo=UTC) if day else parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise CommandError(f"{text} is no time: write it like 2027-01-31 or 2027-01-31T18:00.")
+    if timezone.is_naive(moment):
+        moment = timezone.make_aware(moment)
+    if moment <= timezone.now():
+        raise CommandError(f"{text} has passed already.")
+    return moment
+
+
+def _where(cluster: Cluster | None) -> str:
+    return f"on {cluster.slug}" if cluster else "on all clusters"
+
+
+def _run_out(expires_at: datetime | None) -> str:
+    if expires_at is None:
+        return ""
+    return f" (ended {expires_at:%Y-%m-%d})" if expires_at <= timezone.now() else f" (until {expires_at:%Y-%m-%d})"

@@ -1,0 +1,113 @@
+"""Registered clusters and who may do what on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from kafkadash.clusters.secrets import EncryptedTextField
+
+if TYPE_CHECKING:
+    from kafkadash.kafka.port import Connection
+
+
+class Mode(models.TextChoices):
+    """How the cluster keeps its metadata; learned from the brokers, never entered."""
+
+    UNKNOWN = "unknown", "not known yet"
+    KRAFT = "kraft", "KRaft"
+    ZOOKEEPER = "zookeeper", "ZooKeeper"
+
+
+class SecurityProtocol(models.TextChoices):
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+class Cluster(models.Model):
+    """A Kafka cluster that kafkadash watches. ``kafka_id`` is Kafka's own cluster id, learned at the first contact."""
+
+    name = models.CharField(max_length=64, unique=True)
+    slug = models.SlugField(max_length=64, unique=True)
+    bootstrap_servers = models.TextField(help_text="host:port, separated by commas")
+    controller_servers = models.TextField(blank=True, help_text="host:port of the controllers, optional")
+    zookeeper = models.TextField(blank=True, help_text="host:port/path, only in ZooKeeper mode")
+    security_protocol = models.CharField(max_length=16, choices=SecurityProtocol, default=SecurityProtocol.PLAINTEXT)
+    sasl_mechanism = models.CharField(max_length=32, blank=True)
+    sasl_username = models.CharField(max_length=255, blank=True)
+    sasl_password = EncryptedTextField(blank=True, default="")
+    ca_pem = models.TextField(blank=True)
+    certificate_pem = models.TextField(blank=True)
+    key_pem = EncryptedTextField(blank=True, default="")
+    check_hostname = models.BooleanField(default=True)
+    connection_version = models.PositiveIntegerField(default=1, help_text="counts changes of addresses or secrets")
+
+    mode = models.CharField(max_length=16, choices=Mode, default=Mode.UNKNOWN)
+    kafka_id = models.CharField(max_length=64, blank=True)
+    other_kafka_id = models.CharField(
+        max_length=64, blank=True, help_text="id of a different Kafka cluster that now answers at this address"
+    )
+    read_only = models.BooleanField(default=False)
+    enabled = models.BooleanField(default=True)
+    cadence = models.JSONField(default=dict, blank=True, help_text="kind → seconds, where it differs from the default")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def connection(self) -> Connection:
+        """Addresses and secrets as the Kafka adapter takes them."""
+        from kafkadash.kafka.port import Connection, Security
+
+        return Connection(
+            key=f"cluster-{self.pk}",
+            version=self.connection_version,
+            bootstrap_servers=tuple(s.strip() for s in self.bootstrap_servers.split(",") if s.strip()),
+            security=Security(
+                protocol=self.security_protocol,
+                sasl_mechanism=self.sasl_mechanism,
+                sasl_username=self.sasl_username,
+                sasl_password=self.sasl_password,
+                ca_pem=self.ca_pem,
+                certificate_pem=self.certificate_pem,
+                key_pem=self.key_pem,
+                check_hostname=self.check_hostname,
+            ),
+        )
+
+
+class Role(models.TextChoices):
+    """What a person is on a cluster. See ``access.ALLOWS`` for what each may do."""
+
+    VIEWER = "viewer", "viewer"
+    OPERATOR = "operator", "operator"
+    APPROVER = "approver", "approver"
+    AUDITOR = "auditor", "auditor"
+    ADMIN = "admin", "admin"
+
+
+class ClusterRole(models.Model):
+    """A role of one user on one cluster, or on all where ``cluster`` is empty; until ``expires_at``, if set."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="cluster_roles")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="roles")
+    role = models.CharField(max_length=16, choices=Role)
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["user", "cluster", "role"], name="one_role_once", nulls_distinct=False),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="role_is_known"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.role} on {self.cluster_id or 'all clusters'}"

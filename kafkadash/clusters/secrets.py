@@ -1,0 +1,149 @@
+"""Secrets at rest: a text field that is ciphertext in the database and text only when the attribute is read.
+
+Rows are loaded sealed and opened on access. So a process that never connects to Kafka never holds a password, and
+pages go on working when a key is lost; only what needs the secret fails, with a sentence.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import FieldError
+from django.db import models, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.expressions import Expression
+from django.db.models.query_utils import DeferredAttribute
+
+from kafkadash.logs import remember_secrets
+
+if TYPE_CHECKING:
+    _TextField = models.TextField[str, str]
+else:
+    _TextField = models.TextField
+
+
+class SecretError(Exception):
+    """A stored secret cannot be written or read; ``str()`` says why and what to do."""
+
+
+class Sealed:
+    """Ciphertext as it is stored. Its text form does not show it."""
+
+    __slots__ = ("ciphertext",)
+
+    def __init__(self, ciphertext: str) -> None:
+        self.ciphertext = ciphertext
+
+    def __repr__(self) -> str:
+        return "<sealed>"
+
+    def open(self) -> str:
+        """The secret. Raises SecretError when the keys are missing or none of them fits."""
+        try:
+            text = _fernet().decrypt(self.ciphertext.encode()).decode()
+        except InvalidToken:
+            raise SecretError(
+                "A stored secret cannot be read with the keys in FIELD_KEYS: put back the key it was written with "
+                "(behind the new one), or enter the secret again."
+            ) from None
+        remember_secrets(text)
+        return text
+
+    def rotated(self) -> Sealed:
+        """The same secret under the first key. Raises SecretError as ``open`` does."""
+        return seal(self.open())
+
+
+def seal(text: str) -> Sealed:
+    """Encrypt with the first of ``settings.FIELD_KEYS``. Raises SecretError when there is none or it is malformed."""
+    remember_secrets(text)
+    return Sealed(_fernet().encrypt(text.encode()).decode())
+
+
+class _SecretAttribute(DeferredAttribute):
+    """Opens on reading. Being a data descriptor, it wins over the instance's own dictionary."""
+
+    def __get__(self, instance: models.Model | None, cls: type[models.Model] | None = None) -> Any:
+        value = super().__get__(instance, cls)
+        return value.open() if isinstance(value, Sealed) else value
+
+    def __set__(self, instance: models.Model, value: Any) -> None:
+        instance.__dict__[self.field.attname] = value
+
+
+class EncryptedTextField(_TextField):
+    """A secret. The empty string stays empty, so "is there one" needs no key; nothing can be searched for in it."""
+
+    descriptor_class = _SecretAttribute
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        """What the row holds, unopened: saving other columns needs no key."""
+        return model_instance.__dict__.get(self.attname, "")
+
+    def get_prep_value(self, value: Any) -> Any:
+        return value if isinstance(value, Sealed) else super().get_prep_value(value)
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        if isinstance(value, Sealed):
+            return value.ciphertext
+        text = super().get_db_prep_value(value, connection, prepared)
+        return seal(text).ciphertext if text else text
+
+    def from_db_value(self, value: str | None, _expression: Expression, _connection: BaseDatabaseWrapper) -> Any:
+        return Sealed(value) if value else value
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        raise FieldError(f"{self.name} is encrypted with a random nonce; it cannot be searched for.")
+
+
+def rotate_all() -> tuple[int, list[str]]:
+    """Every secret of every model under the first key, row by row; returns how many, and names of the unreadable ones.
+
+    May run while others read and write: a row is locked while it is rewritten. Raises SecretError without usable keys.
+    """
+    _fernet()
+    rotated, unreadable = 0, []
+    for model in apps.get_models():
+        for field in (field for field in model._meta.local_fields if isinstance(field, EncryptedTextField)):
+            for pk in model._base_manager.order_by("pk").values_list("pk", flat=True):
+                try:
+                    rotated += _rotate(model, field.attname, pk)
+                except SecretError:
+                    unreadable.append(f"{field.name} of {model._meta.verbose_name} {pk}")
+    return rotated, unreadable
+
+
+def _rotate(model: type[models.Model], attname: str, pk: Any) -> int:
+    with transaction.atomic():
+        row = model._base_manager.select_for_update().filter(pk=pk).only(attname).first()
+        sealed = row.__dict__[attname] if row is not None else None
+        if row is None or not isinstance(sealed, Sealed):
+            return 0
+        setattr(row, attname, sealed.rotated())
+        row.save(update_fields=[attname])
+    return 1
+
+
+def _fernet() -> MultiFernet:
+    return _fernet_of(tuple(settings.FIELD_KEYS))
+
+
+@lru_cache(maxsize=8)
+def _fernet_of(keys: tuple[str, ...]) -> MultiFernet:
+    """Raises SecretError; an error is not cached."""
+    if not keys:
+        raise SecretError(
+            "FIELD_KEYS is not set, so secrets can be neither stored nor read: set it to a key made with "
+            '`python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"`.'
+        )
+    remember_secrets(*keys)
+    try:
+        return MultiFernet([Fernet(key) for key in keys])
+    except ValueError:
+        raise SecretError(
+            "A key in FIELD_KEYS is malformed: each is 32 bytes in URL-safe base64, as Fernet.generate_key() makes."
+        ) from None

@@ -1,0 +1,44 @@
+"""Durations and counts in the words of the pages; ``static/js/freshness.js`` says ages in the same way as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def duration(seconds: float) -> str:
+    """A length of time, rounded down, two units at most: "6 s", "4 min 12 s", "1 h 32 min", "9 d 3 h"."""
+    whole = max(0, int(seconds))
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return _pair(whole, MINUTE, "min", 1, "s")
+    if whole < DAY:
+        return _pair(whole, HOUR, "h", MINUTE, "min")
+    return _pair(whole, DAY, "d", HOUR, "h")
+
+
+def long_duration(seconds: float) -> str:
+    """The same for sentences, where the second unit would be noise: "12 min", "3 h", "9 days"."""
+    whole = max(0, int(seconds))
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < 2 * HOUR:
+        return f"{whole // MINUTE} min"
+    return f"{whole // HOUR} h" if whole < 2 * DAY else f"{whole // DAY} days"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: "1 partition", "2,310 partitions"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Items as a sentence has them: "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+
+def _pair(whole: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = whole % large // small
+    return f"{whole // large} {large_unit} {rest} {small_unit}" if rest else f"{whole // large} {large_unit}"

@@ -1,0 +1,268 @@
+"""Questions to brokers, as coroutines on the thread of a wire's loop. Nothing here blocks or locks.
+
+Two lanes, each with its own sockets: brokers answer the requests of one connection in order, so a question that is
+forwarded to a controller that does not answer must not hold up what a broker can answer by itself.
+
+``until`` is on the monotonic clock everywhere; every question ends by then on its own.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Generic, TypeVar
+
+from kafkadash.kafka.client import ConnectFailed, Loop, Manager, NodeConnection, NodeId, Promise, new_promise
+from kafkadash.kafka.failures import SLACK, explained, label, most_telling
+from kafkadash.kafka.kafka_python import errors
+from kafkadash.kafka.messages import ApiRanges, MetadataAnswer, Request, Response, brokers_only, metadata_request
+from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure, QuorumUnavailable, Unreachable
+
+_BOOTSTRAP_STAGGER = 0.25  # seconds until the next bootstrap address is tried beside a silent one
+_DISTRUST = 30.0  # seconds for which a broker that failed is asked last
+_PAUSE = 0.05  # seconds between attempts while a broker throttles us (KIP-219)
+
+R = TypeVar("R", bound=Response)
+
+
+class Lane(Enum):
+    BROKER = "answered by the broker that is asked"
+    CONTROLLER = "forwarded to the active controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[R]):
+    """A question; ``build`` makes the request from the versions a broker offers, and may raise NotSupported."""
+
+    build: Callable[[ApiRanges], Request]
+    lane: Lane = Lane.BROKER
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[R]):
+    """``sent_at`` and ``received_at`` are seconds since the epoch; received is before decoding."""
+
+    node: NodeId
+    response: R
+    sent_at: float
+    received_at: float
+
+    @property
+    def taken_at(self) -> float:
+        return (self.sent_at + self.received_at) / 2
+
+
+class Asker:
+    """Asks over two managers of connections that share a loop. All methods run on the loop's thread."""
+
+    def __init__(self, loop: Loop, options: Mapping[str, object], bootstrap_servers: Sequence[str]) -> None:
+        self.lanes = {lane: Manager(loop, **options) for lane in Lane}
+        self._loop = loop
+        self._bootstrap_servers = bootstrap_servers
+        self._refreshing: tuple[Promise, float] | None = None
+        self._failed_at: dict[NodeId, float] = {}
+        self._open: set[NodeConnection] = set()
+
+    def close(self) -> None:
+        """Closes every connection; questions under way fail."""
+        for conn in list(self._open):
+            conn.close(errors.KafkaConnectionError("closed by us"))
+        for manager in self.lanes.values():
+            manager.close()
+
+    async def any(self, ask: Ask[R], until: float) -> Answer[R]:
+        await self._know_brokers(until)
+        manager = self.lanes[ask.lane]
+        stagger = (until - time.monotonic()) / 3
+        return await self._first(self._candidates(manager), ask, until, stagger)
+
+    async def each(self, asks: Sequence[tuple[int, Ask[R]]], until: float) -> list[Answer[R] | KafkaFailure]:
+        await self._know_brokers(until)
+        promises = [self._loop.call_soon_with_future(self._ask_node, node, ask, until) for node, ask in asks]
+        results: list[Answer[R] | KafkaFailure] = []
+        for promise in promises:
+            try:
+                results.append(await promise)
+            except KafkaFailure as failure:
+                results.append(failure)
+        return results
+
+    async def controller(self, ask: Ask[R], until: float, deadline: float) -> Answer[R]:
+        probe: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
+        probed = self._loop.call_soon_with_future(self.any, probe, until)
+        try:
+            return await self.any(ask, until)
+        except DeadlineExceeded:
+            if not (probed.is_done and probed.exception is None):
+                raise
+        raise QuorumUnavailable(
+            f"The brokers answer, but no controller did within {deadline:g} s: "
+            "the controllers have no majority, no leader yet, or are too slow."
+        )
+
+    async def _know_brokers(self, until: float) -> None:
+        if not self.lanes[Lane.BROKER].nodes():
+            await self._refresh(until)
+
+    async def _refresh(self, until: float) -> None:
+        """Learns the brokers' present addresses. Callers at the same time share one question."""
+        while True:
+            if self._refreshing is None:
+                promise = self._loop.call_soon_with_future(self._learn_brokers, until)
+                self._refreshing = (promise, until)
+                promise.add_both(lambda _: self._refreshed())
+            shared, shared_until = self._refreshing
+            try:
+                # What is shared ends by itself; the extra time lets it say why, if it ends when we must.
+                await self.lanes[Lane.BROKER].within(shared, until - time.monotonic() + 3 * SLACK)
+                return
+            except errors.KafkaTimeoutError:
+                raise DeadlineExceeded(self._bootstrap_text("did not answer in time")) from None
+            except KafkaFailure:
+                if shared_until >= until:
+                    raise
+
+    def _refreshed(self) -> None:
+        self._refreshing = None
+
+    async def _learn_brokers(self, until: float) -> None:
+        manager = self.lanes[Lane.BROKER]
+        ask: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
+        nodes = self._candidates(manager)
+        stagger = min(_BOOTSTRAP_STAGGER, (until - time.monotonic()) / (2 * len(nodes)))
+        answer = await self._first(nodes, ask, until, stagger)
+        if not answer.response.brokers:
+            raise Unreachable(self._bootstrap_text("answered, but listed no live broker"))
+        for lane in self.lanes.values():
+            lane.cluster.update_metadata(brokers_only(answer.response))
+
+    async def _first(self, nodes: Iterable[NodeId], ask: Ask[R], until: float, stagger: float) -> Answer[R]:
+        """Asks one node after the other, the next as soon as one failed or was silent for ``stagger`` seconds."""
+        waiting = list(nodes)
+        failures: list[KafkaFailure] = []
+        won = new_promise()
+        asked = 0
+
+        def more() -> bool:
+            return bool(waiting) and time.monotonic() < until
+
+        def ask_next() -> None:
+            nonlocal asked
+            if more() and not won.is_done:
+                asked += 1
+                promise = self._loop.call_soon_with_future(self._ask_node, waiting.pop(0), ask, until)
+                promise.add_both(settle)
+                if waiting:
+                    turn = asked
+                    self._loop.call_later(stagger, lambda: ask_next() if asked == turn else None)
+
+        def settle(result: Answer[R] | BaseException) -> None:
+            if won.is_done:
+                return
+            if isinstance(result, Answer):
+                won.success(result)
+                return
+            if not isinstance(result, KafkaFailure):
+                won.failure(result)
+                return
+            failures.append(result)
+            if more():
+                ask_next()
+            elif len(failures) == asked:
+                won.failure(most_telling(failures))
+
+        ask_next()
+        answer: Answer[R] = await won
+        return answer
+
+    async def _ask_node(self, node: NodeId, ask: Ask[R], until: float) -> Answer[R]:
+        """Two attempts at most: the second where the connection was lost, or where the broker has a new address.
+
+        Raises KafkaFailure.
+        """
+        manager = self.lanes[ask.lane]
+        if manager.address(node) is None:
+            await self._refresh(until)
+        failure: KafkaFailure | None = None
+        for last in (False, True):
+            address = manager.address(node)
+            if address is None:
+                raise Unreachable(f"Broker {node} is not among the live brokers of the cluster.")
+            try:
+                answer = await self._exchange(manager, node, ask, until)
+            except KafkaFailure:
+                raise
+            except Exception as error:  # noqa: BLE001  (explained: it becomes the failure of this node)
+                failure = explained(error, label(node, address), until)
+                self._failed_at[node] = time.monotonic()
+                if last or not isinstance(failure, Unreachable) or until - time.monotonic() < SLACK:
+                    break
+                if isinstance(error, ConnectFailed) and not await self._moved(manager, node, address, until):
+                    break
+            else:
+                self._failed_at.pop(node, None)
+                return answer
+        assert failure is not None
+        raise failure
+
+    async def _moved(self, manager: Manager, node: NodeId, address: str, until: float) -> bool:
+        """Whether the cluster now gives another address for a broker that could not be connected."""
+        if isinstance(node, str):
+            return False
+        with suppress(KafkaFailure):  # the failure of the broker itself is the one to tell
+            await self._refresh(until)
+        return manager.address(node) not in (None, address)
+
+    async def _exchange(self, manager: Manager, node: NodeId, ask: Ask[R], until: float) -> Answer[R]:
+        while True:
+            conn = manager.connection(node, until - time.monotonic())
+            self._track(conn)
+            try:
+                await manager.within(conn.init_future, until - time.monotonic() + SLACK)
+            except errors.KafkaTimeoutError:
+                if conn.transport is None:
+                    raise ConnectFailed("the connection was not accepted in time") from None
+                raise
+            request = ask.build(conn.broker_version_data.api_versions)
+            stamps: list[float] = []
+            sent_at = time.time()
+            promise = conn.send_request(request, request_timeout_ms=(until - time.monotonic()) * 1000)
+            promise.add_callback(partial(_stamp, stamps, conn))
+            try:
+                response: R = await manager.within(promise, until - time.monotonic() + SLACK)
+            except errors.NodeNotReadyError:
+                if time.monotonic() + _PAUSE >= until:
+                    raise errors.KafkaTimeoutError("the broker throttles this client") from None
+                await self._loop.sleep(_PAUSE)
+                continue
+            return Answer(node, response, sent_at, max(sent_at, stamps[0]))
+
+    def _track(self, conn: NodeConnection) -> None:
+        if conn not in self._open:
+            self._open.add(conn)
+            conn.close_future.add_both(lambda _: self._open.discard(conn))
+
+    def _candidates(self, manager: Manager) -> list[NodeId]:
+        """Whom to ask what any broker can answer: the brokers, then bootstrap servers at other addresses."""
+        brokers = manager.nodes()
+        known = {manager.address(broker) for broker in brokers}
+        others = [node for node in manager.bootstrap_nodes() if manager.address(node) not in known]
+        return [*sorted(brokers, key=self._trust), *sorted(others, key=self._trust)]
+
+    def _trust(self, node: NodeId) -> tuple[bool, float]:
+        failed_at = self._failed_at.get(node)
+        return failed_at is not None and time.monotonic() - failed_at < _DISTRUST, random.random()
+
+    def _bootstrap_text(self, what: str) -> str:
+        return f"The bootstrap servers {', '.join(self._bootstrap_servers)} {what}."
+
+
+def _stamp(stamps: list[float], conn: NodeConnection, _: object) -> None:
+    """Notes when the last bytes of this connection were read, in seconds since the epoch."""
+    transport = conn.transport
+    stamps.append(time.time() - (time.monotonic() - transport.last_read if transport is not None else 0.0))

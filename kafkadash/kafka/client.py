@@ -1,0 +1,299 @@
+"""The boundary to kafka-python's networking: its connection manager, with our own way of opening a socket.
+
+Four things of the library's way are not good enough: it resolves names on the thread that serves every connection, its
+TLS handshake has no time limit, a socket that cannot be connected is left to the garbage collector, and an answer that
+arrives together with the end of the stream is thrown away (a broker refuses a login like that). Everything else
+(framing, API versions, SASL, request timers) is the library's.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from kafkadash.kafka.kafka_python import (
+    Future,
+    KafkaConnectionManager,
+    KafkaSSLTransport,
+    KafkaTCPTransport,
+    NetworkSelector,
+    errors,
+)
+from kafkadash.kafka.port import Connection, NotSupported, Security, Unreachable
+from kafkadash.kafka.tls import ssl_context
+
+NodeId = int | str
+_IN_PROGRESS = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK)
+_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class ConnectFailed(errors.KafkaConnectionError):  # type: ignore[misc]
+    """TCP could not connect, or the host name has no address."""
+
+
+class TlsFailed(errors.KafkaConnectionError):  # type: ignore[misc]
+    """The TLS handshake did not succeed."""
+
+
+class _HearsLastWords:
+    """Hands over what was read before the end of the stream; the end is met again by the next read."""
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        data: bytes
+        data, error = super()._sock_recv()  # type: ignore[misc]
+        return (data, None) if data else (data, error)
+
+
+class TcpTransport(_HearsLastWords, KafkaTCPTransport):  # type: ignore[misc]
+    pass
+
+
+class TlsTransport(_HearsLastWords, KafkaSSLTransport):  # type: ignore[misc]
+    pass
+
+
+class Promise(Awaitable[Any], Protocol):
+    """kafka.future.Future as we use it."""
+
+    def add_callback(self, callback: Callable[[Any], object]) -> object: ...
+
+    def add_both(self, callback: Callable[[Any], object]) -> object: ...
+
+    def success(self, value: object) -> object: ...
+
+    def failure(self, error: BaseException) -> object: ...
+
+    is_done: bool
+    exception: BaseException | None
+
+
+class Loop(Protocol):
+    """kafka.net.selector.NetworkSelector as we use it: one thread polls, any thread schedules."""
+
+    def poll(self) -> None: ...
+
+    def wakeup(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def call_soon_threadsafe(self, task: Callable[[], object]) -> object: ...
+
+    def call_soon_with_future(self, task: Callable[..., Coroutine[Any, Any, Any]], *args: object) -> Promise: ...
+
+    def call_later(self, delay: float, task: Callable[[], object]) -> object: ...
+
+    def sleep(self, delay: float) -> Awaitable[None]: ...
+
+
+class NodeConnection(Protocol):
+    """kafka.net.connection.KafkaConnection as we use it."""
+
+    @property
+    def init_future(self) -> Promise: ...
+
+    @property
+    def close_future(self) -> Promise: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def connected(self) -> bool: ...
+
+    transport: Any  # None until TCP and TLS are through
+    broker_version_data: Any
+
+    def send_request(self, request: object, request_timeout_ms: float) -> Promise: ...
+
+    def close(self, error: BaseException) -> None: ...
+
+
+def new_loop(client_id: str) -> Loop:
+    # Decoding the metadata of 200,000 partitions takes longer than the library's idea of a slow task.
+    loop: Loop = NetworkSelector(client_id=client_id, slow_task_threshold_secs=0)
+    return loop
+
+
+def new_promise() -> Promise:
+    promise: Promise = Future()
+    return promise
+
+
+def client_options(connection: Connection) -> Mapping[str, object]:
+    """kafka-python's options for a connection.
+
+    Raises Unreachable for an address that cannot be parsed, NotSupported for an unknown protocol or mechanism, and
+    AuthenticationFailed for unusable certificates.
+    """
+    return {
+        "bootstrap_servers": [_checked_address(address) for address in connection.bootstrap_servers],
+        "client_id": connection.client_id,
+        "client_software_name": "kafkadash",
+        "max_in_flight_requests_per_connection": 1000,
+        "receive_message_max_bytes": 100_000_000,
+        "metadata_max_age_ms": 30_000,
+        "reconnect_backoff_max_ms": 1000,
+        **_security_options(connection.security),
+    }
+
+
+def _checked_address(address: str) -> str:
+    host, _, port = address.strip().rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise Unreachable(f"The bootstrap server {address!r} is not of the form host:port.")
+    return address.strip()
+
+
+def _security_options(security: Security) -> dict[str, object]:
+    if security.protocol not in _PROTOCOLS:
+        raise NotSupported(f"The security protocol {security.protocol!r} is not one of {', '.join(_PROTOCOLS)}.")
+    options: dict[str, object] = {"security_protocol": security.protocol}
+    if security.protocol.endswith("SSL"):
+        options["ssl_context"] = ssl_context(security)
+    if security.protocol.startswith("SASL"):
+        if security.sasl_mechanism not in _SASL_MECHANISMS:
+            raise NotSupported(
+                f"The SASL mechanism {security.sasl_mechanism!r} is not one of {', '.join(_SASL_MECHANISMS)}."
+            )
+        options["sasl_mechanism"] = security.sasl_mechanism
+        options["sasl_plain_username"] = security.sasl_username
+        options["sasl_plain_password"] = security.sasl_password
+    return options
+
+
+class Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """kafka-python's connections to the nodes of one cluster. Everything here runs on the loop's thread."""
+
+    def nodes(self) -> list[int]:
+        """Broker ids of the newest metadata response."""
+        return [broker.node_id for broker in self.cluster.brokers()]
+
+    def bootstrap_nodes(self) -> list[str]:
+        return [node.node_id for node in self.cluster.bootstrap_brokers()]
+
+    def address(self, node: NodeId) -> str | None:
+        """``host:port`` of a broker or bootstrap server, None when the cluster does not list it."""
+        known = self.cluster.broker_metadata(node)
+        return f"{known.host}:{known.port}" if known else None
+
+    def connection(self, node: NodeId, timeout: float) -> NodeConnection:
+        """The open connection of a node, or a new one that must be up within ``timeout`` seconds.
+
+        Callers ask at their own cadence, so the library's pause between attempts would only make an answer stale.
+        Raises UnknownBrokerIdError.
+        """
+        self.reset_backoff(node)
+        # Each connection learns the versions of its own broker: during an upgrade they differ.
+        self.broker_version_data = None
+        conn: NodeConnection = self.get_connection(
+            node, timeout_ms=max(1.0, timeout * 1000), refresh_metadata_on_err=False
+        )
+        return conn
+
+    async def within(self, promise: Promise, seconds: float) -> Any:
+        """Awaits ``promise``; raises KafkaTimeoutError after ``seconds``."""
+        return await self.wait_for(promise, max(0.0, seconds) * 1000)
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> TcpTransport | TlsTransport:
+        until = time.monotonic() + 10 if timeout_at is None else timeout_at
+        sock = await self._connect_socket(node.host, node.port, until)
+        if not self.ssl_enabled:
+            return TcpTransport(self._net, sock, host=node.host)
+        return await self._start_tls(sock, node.host, until)
+
+    async def _connect_socket(self, host: str, port: int, until: float) -> socket.socket:
+        addresses = await self._resolve(host, port, until)
+        failure: Exception = ConnectFailed(f"the host name {host} has no address")
+        for index, (family, kind, proto, _, address) in enumerate(addresses):
+            now = time.monotonic()
+            share = (until - now) / (len(addresses) - index)
+            try:
+                return await self._dial(socket.socket(family, kind, proto), address, now + share)
+            except (ConnectFailed, errors.KafkaTimeoutError) as error:
+                failure = error
+        raise failure
+
+    async def _dial(self, sock: socket.socket, address: Any, until: float) -> socket.socket:
+        try:
+            sock.setblocking(False)  # noqa: FBT003  (takes no keyword)
+            for option in self.config["socket_options"]:
+                sock.setsockopt(*option)
+            code = sock.connect_ex(address)
+            if code in _IN_PROGRESS:
+                await self._net.wait_write(sock, timeout_at=until)
+                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise ConnectFailed(os.strerror(code).lower())
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    async def _resolve(self, host: str, port: int, until: float) -> Sequence[Any]:
+        with suppress(ValueError):
+            ipaddress.ip_address(host)
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found = Future()
+
+        def look_up() -> None:
+            addresses: Sequence[Any] = ()
+            error: ConnectFailed | None = None
+            try:
+                addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError as refusal:
+                error = ConnectFailed(f"the host name {host} cannot be resolved ({refusal.strerror})")
+            with suppress(RuntimeError):  # the loop was closed while we looked: nobody waits any more
+                self._net.call_soon_threadsafe(lambda: found.failure(error) if error else found.success(addresses))
+
+        threading.Thread(target=look_up, name=f"resolve-{host}", daemon=True).start()
+        addresses: Sequence[Any] = await self.within(found, until - time.monotonic())
+        return addresses
+
+    async def _start_tls(self, sock: socket.socket, host: str, until: float) -> TlsTransport:
+        try:
+            transport = TlsTransport(self._net, sock, host=host, ssl_context=self.config["ssl_context"])
+        except BaseException:
+            sock.close()
+            raise
+        expired = False
+
+        def expire() -> None:
+            # The handshake waits for the socket: ending the stream wakes it with an error.
+            nonlocal expired
+            expired = True
+            with suppress(OSError):
+                transport._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
+
+        timer = self._net.call_at(until, expire)
+        try:
+            await transport.handshake()
+        except BaseException as error:
+            transport.abort(error)
+            if expired:
+                raise errors.KafkaTimeoutError("the TLS handshake took too long") from None
+            if isinstance(error, ssl.SSLError | OSError):
+                raise TlsFailed(tls_reason(error)) from None
+            raise
+        finally:
+            self._net.cancel(timer)
+        return transport
+
+
+def tls_reason(error: OSError) -> str:
+    """What OpenSSL or the other side's alert says, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the broker's certificate was refused ({error.verify_message})"
+    if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
+        return "the other side ended the handshake (is this really a TLS listener?)"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    return str(error)

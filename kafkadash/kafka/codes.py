@@ -1,0 +1,72 @@
+"""Kafka's error codes: their names, and what they mean for a call."""
+
+from __future__ import annotations
+
+from kafkadash.kafka.kafka_python import errors
+from kafkadash.kafka.port import ItemError, KafkaFailure, NotAuthorized, NotSupported, QuorumUnavailable, RequestFailed
+
+UNKNOWN_SERVER_ERROR = -1
+LEADER_NOT_AVAILABLE = 5
+NOT_LEADER_OR_FOLLOWER = 6
+REQUEST_TIMED_OUT = 7
+TOPIC_AUTHORIZATION_FAILED = 29
+CLUSTER_AUTHORIZATION_FAILED = 31
+UNSUPPORTED_VERSION = 35
+NOT_CONTROLLER = 41
+
+# Where kafka-python still has an older name than org.apache.kafka.common.protocol.Errors, or none.
+_NEWER_NAMES = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: "NONE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+    128: "INVALID_REGULAR_EXPRESSION",
+    129: "REBOOTSTRAP_REQUIRED",
+    130: "STREAMS_INVALID_TOPOLOGY",
+    131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
+    132: "STREAMS_TOPOLOGY_FENCED",
+    133: "SHARE_SESSION_LIMIT_REACHED",
+}
+_WITHOUT_CONTROLLER = (UNKNOWN_SERVER_ERROR, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT)
+
+
+def code_name(code: int) -> str:
+    """Kafka's name of a protocol error code, as in org.apache.kafka.common.protocol.Errors."""
+    if code in _NEWER_NAMES:
+        return _NEWER_NAMES[code]
+    error = errors.for_code(code)
+    return str(error.message) if error.__name__ != "UnrecognizedBrokerError" else f"UNKNOWN_CODE_{code}"
+
+
+def item_error(code: int, subject: str, *, detail: str | None = None) -> ItemError:
+    """``subject`` is what is missing, such as "Broker 3 has no log end offset of t-0"."""
+    name = code_name(code)
+    return ItemError(f"{subject}: {detail or _meaning(code)} ({name}).", code, name)
+
+
+def call_failure(
+    code: int, request: str, *, permission: str, through_controller: bool = False, detail: str | None = None
+) -> KafkaFailure:
+    """The exception for an error code that an answer carries for the call as a whole.
+
+    ``permission`` names operation and resource that Kafka asks for, such as "Describe on the cluster".
+    """
+    name = code_name(code)
+    said = f": {detail}" if detail else ""
+    if code in (CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED):
+        return NotAuthorized(f"Kafka refused {request}: the principal needs {permission} ({name}).")
+    if code == UNSUPPORTED_VERSION:
+        return NotSupported(f"This cluster does not support {request} ({name}){said}.")
+    if through_controller and code in _WITHOUT_CONTROLLER:
+        return QuorumUnavailable(
+            f"A broker answered, but could not get {request} from the active controller ({name}){said}. "
+            "The controllers may have no majority or no leader yet."
+        )
+    return RequestFailed(f"Kafka answered {request} with {name} ({code}){said}.", code=code, name=name)
+
+
+def _meaning(code: int) -> str:
+    text = str(errors.for_code(code).description or "").strip().rstrip(".")
+    return text[:1].lower() + text[1:] if text else "Kafka gave no reason"

@@ -1,0 +1,59 @@
+"""Clients of the registered clusters: one per process and connection, made when first asked for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from kafkadash.kafka.port import Connection, KafkaAdmin
+
+if TYPE_CHECKING:
+    from kafkadash.kafka.admin import WireAdmin
+
+
+class _Clients:
+    """The clients of one process, by connection key, with the version they were made for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.admins: dict[str, tuple[int, WireAdmin]] = {}
+
+
+# The last one is this process's own; the others came with a fork and are never touched: the parent's clients have no
+# thread here, and closing or collecting them would shut the parent's sockets or warn about them.
+_clients = [_Clients()]
+
+
+def admin_for(connection: Connection) -> KafkaAdmin:
+    """The client of ``connection.key``; a new one when ``connection.version`` is not that of the one in use.
+
+    Cheap: nothing is connected before the first call. A replaced client is closed, and calls still under way on it
+    raise Unreachable.
+    """
+    # Only who talks to Kafka loads the client library: the web imports this module and never calls it.
+    from kafkadash.kafka.admin import WireAdmin
+
+    clients = _clients[-1]
+    with clients.lock:
+        present = clients.admins.get(connection.key)
+        if present is not None and present[0] == connection.version:
+            return present[1]
+        admin = WireAdmin(connection)
+        clients.admins[connection.key] = (connection.version, admin)
+    if present is not None:
+        present[1].close()
+    return admin
+
+
+def close_all() -> None:
+    """Closes every client of this process, for the end of a worker."""
+    clients = _clients[-1]
+    with clients.lock:
+        admins = [admin for _, admin in clients.admins.values()]
+        clients.admins.clear()
+    for admin in admins:
+        admin.close()
+
+
+os.register_at_fork(after_in_child=lambda: _clients.append(_Clients()))

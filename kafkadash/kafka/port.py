@@ -1,0 +1,311 @@
+"""What kafkadash asks of a Kafka cluster: questions, answers and errors, independent of any client library.
+
+Every call takes a ``deadline`` in seconds from now and returns or raises within that deadline plus half a second,
+whatever the brokers do; an answer about 200,000 partitions takes about a second more to become values. What fails for
+the call as a whole is a ``KafkaFailure``; what fails for one broker, one partition or one replica is data inside the
+answer, so that a missing figure is never mistaken for zero.
+
+Offsets are counted in records, sizes in bytes, ``taken_at`` in seconds since the epoch on this machine's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+
+class KafkaFailure(Exception):
+    """A call that failed as a whole. ``str()`` is one sentence a person on call can act on."""
+
+
+class Unreachable(KafkaFailure):
+    """No broker accepted a connection: wrong address, closed port, or everything is down."""
+
+
+class DeadlineExceeded(KafkaFailure):
+    """Something accepted the connection or the request and did not answer in time."""
+
+
+class AuthenticationFailed(KafkaFailure):
+    """The brokers refused the credentials, or the TLS handshake failed."""
+
+
+class NotAuthorized(KafkaFailure):
+    """The principal lacks a permission; the sentence names the resource and the operation."""
+
+
+class NotSupported(KafkaFailure):
+    """The cluster does not offer this request, or no version of it that we speak."""
+
+
+class QuorumUnavailable(KafkaFailure):
+    """The controllers have no majority (or no leader yet), so nothing can be listed or changed."""
+
+
+class RequestFailed(KafkaFailure):
+    """Kafka answered with an error code; ``code`` is the protocol's number and ``name`` Kafka's word for it."""
+
+    def __init__(self, message: str, *, code: int, name: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """Why one item of an answer is missing. ``code`` is None when no answer arrived (connection, deadline)."""
+
+    message: str
+    code: int | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """Versions each answering broker offers: broker id → {API key: (lowest, highest)}."""
+
+    brokers: Mapping[int, Mapping[int, tuple[int, int]]]
+    errors: Mapping[int, ItemError]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A registered broker. ``fenced`` is None when the cluster is too old to tell (DescribeCluster before v2)."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """DescribeCluster (KIP-700), or the broker part of Metadata where that is all there is.
+
+    ``controller_id`` is the id the answer carried. On KRaft that is a random broker, not the active controller:
+    ask ``quorum()`` for that one.
+    """
+
+    cluster_id: str
+    controller_id: int | None
+    brokers: Sequence[Broker]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition as Metadata tells it. ``leader`` is None when there is none; ``error`` keeps Kafka's code."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """``topic_id`` is the 36-character UUID text, or '' from clusters that have no topic ids (before 2.8)."""
+
+    name: str
+    topic_id: str
+    internal: bool
+    partitions: Sequence[Partition]
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    cluster_id: str
+    brokers: Sequence[Broker]
+    topics: Sequence[Topic]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingReassignment:
+    """One row of ListPartitionReassignments (KIP-455): targets first in ``replicas``, then the ones being removed."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Replicas once the reassignment is complete, the preferred leader first."""
+        return tuple(r for r in self.replicas if r not in self.removing)
+
+    @property
+    def original(self) -> tuple[int, ...]:
+        """What a cancel at this moment goes back to (``replicas − adding``); the order is Kafka's, not the old one."""
+        return tuple(r for r in self.replicas if r not in self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignments:
+    """Everything in flight in the cluster. An empty listing says nothing about whether a partition exists."""
+
+    rows: Sequence[OngoingReassignment]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    """A replica in a log directory. ``future`` marks a copy that is being moved between disks of one broker."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One directory; ``total_bytes`` and ``usable_bytes`` are None before Kafka 3.3, ``cordoned`` before 4.3."""
+
+    path: str
+    replicas: Sequence[ReplicaSize]
+    total_bytes: int | None
+    usable_bytes: int | None
+    cordoned: bool | None = None
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirs:
+    """DescribeLogDirs of several brokers; each asked broker is in ``brokers`` or in ``errors``, never in neither."""
+
+    brokers: Mapping[int, Sequence[LogDir]]
+    errors: Mapping[int, ItemError]
+    taken_at: float
+
+
+class OffsetKind(IntEnum):
+    """The ``timestamp`` of ListOffsets: what to ask a replica for."""
+
+    LATEST = -1
+    EARLIEST = -2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetQuery:
+    """A question to one replica: ``broker`` answers for its own copy (ListOffsets with replica_id −2)."""
+
+    broker: int
+    topic: str
+    partition: int
+    kind: OffsetKind
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOffset:
+    """A replica's own log end (LATEST) or log start (EARLIEST) offset, and when that broker's answer arrived.
+
+    ``taken_at`` is the middle between sending to that broker and its answer.
+    """
+
+    offset: int
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOffsets:
+    """Each query is in ``offsets`` or in ``errors``, never in neither."""
+
+    offsets: Mapping[OffsetQuery, ReplicaOffset]
+    errors: Mapping[OffsetQuery, ItemError]
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplica:
+    """A voter or observer as the active controller tells it (KIP-836).
+
+    The timestamps are milliseconds on the **leader's** clock; None where the leader has not heard from the replica
+    since it became leader, or where the version (v0, up to Kafka 3.2) has none. ``log_end_offset`` likewise.
+    ``directory_id`` is in Kafka's own form (22 characters, as in meta.properties), '' before v2 (Kafka 3.9).
+    """
+
+    id: int
+    directory_id: str
+    log_end_offset: int | None
+    last_fetch_ms: int | None
+    last_caught_up_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """DescribeQuorum's answer. ``leader_id`` is the active controller: the only true source for it on KRaft.
+
+    ``high_watermark`` is None while a new leader does not know it yet.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int | None
+    voters: Sequence[QuorumReplica]
+    observers: Sequence[QuorumReplica]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to connect. Secrets are in here: ``repr`` hides them."""
+
+    protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    sasl_username: str = ""
+    sasl_password: str = field(default="", repr=False)
+    ca_pem: str = field(default="", repr=False)
+    certificate_pem: str = field(default="", repr=False)
+    key_pem: str = field(default="", repr=False)
+    check_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where and how. ``version`` changes whenever an address or a credential does, and gives a fresh client."""
+
+    key: str
+    version: int
+    bootstrap_servers: tuple[str, ...]
+    security: Security = field(default_factory=Security)
+    client_id: str = "kafkadash"
+
+
+class KafkaAdmin(Protocol):
+    """The reads of a cluster. Implementations are safe to call from several threads at once."""
+
+    def api_versions(self, *, deadline: float) -> ApiVersions: ...
+
+    def describe_cluster(self, *, deadline: float) -> ClusterDescription: ...
+
+    def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> Metadata:
+        """All topics, or only the named ones; a named topic that does not exist comes back with its ``error``."""
+        ...
+
+    def list_reassignments(self, *, deadline: float) -> Reassignments: ...
+
+    def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> LogDirs: ...
+
+    def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> ReplicaOffsets: ...
+
+    def quorum(self, *, deadline: float) -> Quorum: ...
+
+    def close(self) -> None: ...

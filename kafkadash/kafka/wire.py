@@ -1,0 +1,174 @@
+"""The wire core: one ``Wire`` serves one connection of one process, and every call on it comes back in time.
+
+A thread of its own drives the sockets; callers wait on an event of their own with their deadline. A wire whose thread
+does not come back by itself is given up: it takes no new calls, and ends when the ones under way are over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+from kafkadash.kafka.asking import Answer, Ask, Asker
+from kafkadash.kafka.client import Loop, client_options, new_loop
+from kafkadash.kafka.client_logs import quiet_client_logs
+from kafkadash.kafka.messages import Response
+from kafkadash.kafka.port import Connection, DeadlineExceeded, KafkaFailure, Unreachable
+
+GRACE = 0.25  # seconds beyond a deadline after which the loop's thread itself is considered stuck
+
+log = logging.getLogger(__name__)
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+
+
+class WireClosed(Exception):
+    """The call was not begun, because the wire takes no more calls: ask a new one."""
+
+
+class Wire:
+    """See the module's text. Thread-safe; not to be used in a forked child.
+
+    Raises what ``client_options`` raises.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        options = client_options(connection)
+        quiet_client_logs(connection.security.sasl_password, connection.security.key_pem)
+        self.pid = os.getpid()
+        self._key = connection.key
+        self._loop: Loop = new_loop(connection.client_id)
+        self._asker = Asker(self._loop, options, connection.bootstrap_servers)
+        self._lock = threading.Lock()
+        self._calls: set[_Call[Any]] = set()
+        self._accepting = True
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._drive, name=f"kafka-wire-{connection.key}", daemon=True)
+        self._thread.start()
+
+    @property
+    def usable(self) -> bool:
+        return self._accepting and self.pid == os.getpid()
+
+    def ask_any(self, ask: Ask[R], *, deadline: float) -> Answer[R]:
+        """The first answer from whichever broker gives one; a silent broker is not waited for alone."""
+        return self._call(lambda until: self._asker.any(ask, until), deadline)
+
+    def ask_controller(self, ask: Ask[R], *, deadline: float) -> Answer[R]:
+        """Like ``ask_any`` for what brokers forward to the active controller.
+
+        Raises QuorumUnavailable where the brokers answer by themselves, but none brings an answer of a controller.
+        """
+        return self._call(lambda until: self._asker.controller(ask, until, deadline), deadline)
+
+    def ask_each(self, asks: Sequence[tuple[int, Ask[R]]], *, deadline: float) -> list[Answer[R] | KafkaFailure]:
+        """One result for each (broker, question), in order; what fails for one broker is its result.
+
+        Raises KafkaFailure only where no bootstrap server answers at all.
+        """
+        return self._call(lambda until: self._asker.each(asks, until), deadline)
+
+    def retire(self) -> None:
+        """No new calls; closes as soon as the calls under way are over, which their deadlines guarantee."""
+        with self._lock:
+            self._accepting = False
+            idle = not self._calls
+        if idle:
+            self._stop()
+
+    def close(self) -> None:
+        """Ends at once: calls under way fail with Unreachable."""
+        self._accepting = False
+        self._stop()
+
+    def join(self, timeout: float) -> bool:
+        """Waits for the thread after ``retire`` or ``close``; True if it has ended."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # ---- callers' threads
+
+    def _call(self, question: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
+        call = _Call[T]()
+        until = time.monotonic() + deadline
+
+        async def answer() -> None:
+            try:
+                call.succeed(await question(until))
+            except Exception as error:  # noqa: BLE001  (raised again in the caller's thread)
+                call.fail(error)
+
+        self._enter(call, answer)
+        try:
+            if not call.done.wait(deadline + GRACE):
+                self.retire()
+                raise DeadlineExceeded(f"No answer within {deadline:g} s: the connection hung and is being renewed.")
+            return call.outcome()
+        finally:
+            self._leave(call)
+
+    def _enter(self, call: _Call[Any], task: Callable[[], object]) -> None:
+        with self._lock:
+            if not self._accepting:
+                raise WireClosed
+            self._calls.add(call)
+            self._loop.call_soon_threadsafe(task)
+
+    def _leave(self, call: _Call[Any]) -> None:
+        with self._lock:
+            self._calls.discard(call)
+            last = not self._accepting and not self._calls
+        if last:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        self._loop.wakeup()
+
+    # ---- the loop's thread
+
+    def _drive(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._loop.poll()
+        except Exception:
+            log.exception("The connection thread of %s ended.", self._key)
+        finally:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        """The loop is closed under the lock, so that no caller schedules anything on a closed loop."""
+        self._asker.close()
+        with self._lock:
+            self._accepting = False
+            self._loop.close()
+            for call in self._calls:
+                call.fail(Unreachable("The connection to this cluster was closed while we waited. Try again."))
+
+
+class _Call(Generic[T]):
+    """One waiting caller."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self._value: list[T] = []
+        self._error: BaseException | None = None
+
+    def succeed(self, value: T) -> None:
+        if not self.done.is_set():
+            self._value.append(value)
+            self.done.set()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done.is_set():
+            self._error = error
+            self.done.set()
+
+    def outcome(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._value[0]

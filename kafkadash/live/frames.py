@@ -1,0 +1,119 @@
+"""The messages a browser gets, as JSON texts, and how the current one of a key is made from the database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from channels.db import database_sync_to_async
+from django.template.loader import render_to_string
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.live.panels import Panel, watched
+
+# Two threads render and ask for rights, so that a crowd of browsers cannot take all database connections of a process.
+DATABASE_THREADS = 2
+
+_ROOT_STATE = re.compile(r"<[a-z][^>]*?\sdata-state=\"([a-z]+)\"")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message about one key. ``text`` is the JSON text as the browser gets it.
+
+    ``rendered_at`` (ISO, UTC, milliseconds) tells an older frame from a newer one, ``state`` is the ``data-state`` of
+    the panel's root element; both are empty when there is none.
+    """
+
+    key: str
+    text: str
+    rendered_at: str = ""
+    state: str = ""
+
+    def packed(self) -> dict[str, str]:
+        return asdict(self)
+
+    @classmethod
+    def unpacked(cls, message: dict[str, Any]) -> Self:
+        return cls(message["key"], message["text"], message["rendered_at"], message["state"])
+
+
+def panel_frame(panel: Panel, cluster: Cluster, now: datetime, seq: int) -> Frame:
+    """Render the panel as of ``now``. There is no request, so neither a user nor a CSRF token can get into it."""
+    context = dict(panel.context(cluster, now))
+    content = render_to_string(panel.template, context).strip()
+    taken: datetime | None = context["sampled_at"]
+    root = _ROOT_STATE.match(content)
+    text = json.dumps(
+        {
+            "key": panel.key(cluster.slug),
+            "seq": seq,
+            "sampled_at": instant(taken) if taken is not None else None,
+            "target": panel.target(cluster.slug),
+            "swap": "outerMorph",
+            "content": content,
+        },
+        ensure_ascii=False,
+    )
+    return Frame(panel.key(cluster.slug), text, instant(now), root.group(1) if root else "")
+
+
+def hint_frame(key: str, seq: int) -> Frame:
+    """Tells the browser to fetch again what it shows."""
+    return Frame(key, json.dumps({"key": key, "seq": seq, "hint": True}))
+
+
+def heartbeat_text(now: datetime) -> str:
+    return json.dumps({"heartbeat": instant(now)})
+
+
+def instant(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds; texts of this form sort as the times do."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def current_frame(key: str) -> Frame | None:
+    """The frame of a key from the database as it is now; None for a hint and for a cluster that is not there."""
+    what = watched(key)
+    if what is None or what.panel is None:
+        return None
+    cluster = Cluster.objects.filter(slug=what.slug).first()
+    if cluster is None:
+        return None
+    return panel_frame(what.panel, cluster, datetime.now(UTC), seq=0)
+
+
+class CurrentFrames:
+    """Renders current frames in a thread; everybody who waits for the same key shares the next rendering.
+
+    A rendering that has begun is never shared, so what is returned was read from the database after the call.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Task[Frame | None]] = {}
+        self._turn = asyncio.Semaphore(DATABASE_THREADS)
+
+    async def get(self, key: str) -> Frame | None:
+        task = self._waiting.get(key)
+        if task is None:
+            task = self._waiting[key] = asyncio.create_task(self._render(key))
+        return await asyncio.shield(task)
+
+    async def _render(self, key: str) -> Frame | None:
+        async with self._turn:
+            del self._waiting[key]
+            frame: Frame | None = await in_thread(current_frame)(key)
+            return frame
+
+
+def in_thread(function: Any) -> Any:
+    """The function as a coroutine that runs in one of the process's few database threads."""
+    return database_sync_to_async(function, thread_sensitive=False, executor=_executor)
+
+
+_executor = ThreadPoolExecutor(DATABASE_THREADS, thread_name_prefix="live-database")

@@ -1,0 +1,104 @@
+"""What can be watched: panels that are pushed as HTML, and hints that tell a page to fetch itself again.
+
+A key names one of them: ``reassignments:demo`` is the panel ``reassignments`` of the cluster with the slug ``demo``,
+``board`` is a hint without a cluster. Pages list their keys in the address of their socket; ``watched`` says what they
+mean, and ``live.rights`` asks ``clusters.access.allowed`` whether this person may see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kafkadash.clusters.access import VIEW
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.models import Kind
+from kafkadash.observe.queries import (
+    brokers_context,
+    collection_context,
+    overview_context,
+    partitions_context,
+    quorum_context,
+    reassignments_context,
+)
+from kafkadash.oncall.queries import status_context
+
+BOARD = "board"
+# A socket watches at most this many keys. A page with more is refused one, and fetches itself again instead.
+MAX_KEYS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of a page that is rendered the same way by the page and by a push.
+
+    The template's root element has the id ``<name>-<slug>`` and is what the browser morphs. ``kinds`` are those whose
+    refresh changes what it shows. ``context`` gets the cluster and the time now, and returns the template's context;
+    its entry ``sampled_at`` (datetime or None) is when the data shown was taken.
+    """
+
+    name: str
+    kinds: frozenset[str]
+    template: str
+    context: Callable[[Cluster, datetime], Mapping[str, Any]]
+    action: str = VIEW
+
+    def key(self, slug: str) -> str:
+        return f"{self.name}:{slug}"
+
+    def target(self, slug: str) -> str:
+        """The CSS selector of its root element."""
+        return f"#{self.name}-{slug}"
+
+
+PANELS: Mapping[str, Panel] = {
+    panel.name: panel
+    for panel in (
+        Panel("status", frozenset(Kind.values), "oncall/_status.html", status_context),
+        Panel("overview", frozenset(Kind.values), "observe/_overview.html", overview_context),
+        Panel(
+            "partitions",
+            frozenset({Kind.METADATA, Kind.REASSIGNMENTS}),
+            "observe/_partitions.html",
+            partitions_context,
+        ),
+        Panel("brokers", frozenset({Kind.METADATA, Kind.LOG_DIRS}), "observe/_brokers.html", brokers_context),
+        Panel("collection", frozenset(Kind.values), "observe/_collection.html", collection_context),
+        Panel("quorum", frozenset({Kind.QUORUM}), "observe/_quorum.html", quorum_context),
+        Panel("collection", frozenset(Kind.values), "observe/_collection.html", collection_context),
+        Panel(
+            "reassignments",
+            frozenset({Kind.REASSIGNMENTS, Kind.LOG_DIRS}),
+            "observe/_reassignments.html",
+            reassignments_context,
+        ),
+    )
+}
+# Hints concern no single cluster: everybody who is signed in may have them, they carry no data.
+HINTS = frozenset({BOARD})
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a key means: a panel of one cluster, or a hint (then ``panel`` is None and ``slug`` empty)."""
+
+    key: str
+    panel: Panel | None
+    slug: str
+
+
+def watched(key: str) -> Watched | None:
+    """What the key means, or None for one that does not exist. Whether the cluster exists is not looked at."""
+    if key in HINTS:
+        return Watched(key, None, "")
+    name, _, slug = key.partition(":")
+    panel = PANELS.get(name)
+    return Watched(key, panel, slug) if panel is not None and slug else None
+
+
+def panels_of(kinds: Iterable[str]) -> list[Panel]:
+    """The panels that a refresh of these kinds touches, in their fixed order."""
+    touched = frozenset(kinds)
+    return [panel for panel in PANELS.values() if panel.kinds & touched]

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ObserveConfig(AppConfig):
+    name = "kafkadash.observe"
+    label = "observe"

@@ -1,0 +1,205 @@
+"""One refresh of one kind of fact: take the lease, ask Kafka, store what came back or why nothing did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.secrets import SecretError
+from kafkadash.events import collected
+from kafkadash.kafka.connect import admin_for
+from kafkadash.kafka.port import KafkaFailure
+from kafkadash.observe import lease as leases
+from kafkadash.observe.collectors import log_dirs, metadata, quorum, reassignments, versions
+from kafkadash.observe.collectors.reading import Asking, Reading
+from kafkadash.observe.models import Collection, CollectorRun, Kind, Outcome, ReassignmentSnapshot
+
+log = structlog.get_logger(__name__)
+
+COLLECTORS: Mapping[Kind, Callable[[Asking], Reading]] = {
+    Kind.METADATA: metadata.read,
+    Kind.REASSIGNMENTS: reassignments.read,
+    Kind.QUORUM: quorum.read,
+    Kind.LOG_DIRS: log_dirs.read,
+    Kind.VERSIONS: versions.read,
+}
+_MOST_ERRORS_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What one refresh came to. ``error`` is a sentence; ``seq`` is 0 when nothing was stored."""
+
+    cluster: Cluster
+    kind: Kind
+    epoch: int
+    seq: int
+    error: str = ""
+
+
+def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
+    """Collects once and returns what came of it; None when another collector is at it or its time has not come.
+
+    A lease that is lost on the way (this process slept, another took over) leaves no row of this refresh.
+    """
+    lease = leases.take(run_id, only_if_due=only_if_due)
+    if lease is None:
+        return None
+    run = CollectorRun.objects.select_related("cluster").get(pk=run_id)
+    started = time.time()
+    try:
+        result = _collect(run, lease, started)
+    except leases.LeaseLost:
+        log.warning(
+            "collection.lease_lost",
+            cluster=run.cluster.slug,
+            kind=run.kind,
+            epoch=lease.epoch,
+        )
+        return Refresh(
+            run.cluster,
+            Kind(run.kind),
+            lease.epoch,
+            0,
+            "Another collector took over; nothing was stored.",
+        )
+    except Exception:
+        lease.postpone(run.interval_s)  # a fault of ours that repeats must not run every second
+        raise
+    finally:
+        lease.give_back()
+    if result.error:
+        log.warning(
+            "collection.failed",
+            cluster=run.cluster.slug,
+            kind=run.kind,
+            error=result.error,
+        )
+    collected.send(
+        sender=Collection,
+        cluster_id=run.cluster_id,
+        kinds=frozenset([run.kind]),
+        seq=result.seq,
+    )
+    return result
+
+
+def _collect(run: CollectorRun, lease: leases.Lease, started: float) -> Refresh:
+    kind = Kind(run.kind)
+    reading, failure = _ask(run, lease)
+    error = str(failure) if failure else ""
+    duration = round((time.time() - started) * 1000)
+    with lease.write() as stamp:
+        if reading:
+            reading.write(stamp)
+        Collection.objects.create(
+            cluster=run.cluster,
+            kind=kind,
+            epoch=stamp.epoch,
+            seq=stamp.seq,
+            started_at=datetime.fromtimestamp(started, UTC),
+            taken_at=reading.taken_at if reading else None,
+            duration_ms=duration,
+            ok=reading is not None,
+            not_answered=list(reading.not_answered) if reading else [],
+            errors=list(reading.errors)[:_MOST_ERRORS_KEPT] if reading else [error],
+            rows=reading.rows if reading else None,
+        )
+        _schedule_next(run, reading, failure, started)
+    return Refresh(run.cluster, kind, stamp.epoch, stamp.seq, error)
+
+
+def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Exception | None]:
+    """The answer, or the failure whose sentence says why there is none."""
+    cluster = run.cluster
+    if cluster.other_kafka_id and run.kind != Kind.METADATA:
+        return None, metadata.AnotherCluster(metadata.other_cluster_sentence(cluster, cluster.other_kafka_id))
+    try:
+        asking = Asking(
+            cluster=cluster,
+            admin=admin_for(cluster.connection()),
+            deadline=settings.KAFKA_DEADLINE,
+            step=lease.renew,
+            succeeded_at=run.succeeded_at,
+            interval_s=run.interval_s,
+        )
+        return COLLECTORS[Kind(run.kind)](asking), None
+    except (KafkaFailure, SecretError, metadata.AnotherCluster) as failure:
+        return None, failure
+
+
+def _schedule_next(
+    run: CollectorRun,
+    reading: Reading | None,
+    failure: Exception | None,
+    started: float,
+) -> None:
+    """When to look again: counted from the start of this refresh, so that the pace does not drift."""
+    interval = interval_for(run.cluster, Kind(run.kind))
+    run.interval_s = interval
+    run.attempted_at = datetime.fromtimestamp(started, UTC)
+    run.next_at = max(run.attempted_at + timedelta(seconds=interval), datetime.now(UTC))
+    run.last_error = str(failure) if failure else ""
+    run.last_failure = type(failure).__name__ if failure else ""
+    run.failures = run.failures + 1 if failure else 0
+    if reading:
+        run.succeeded_at = reading.taken_at
+    run.save(
+        update_fields=[
+            "interval_s",
+            "attempted_at",
+            "next_at",
+            "last_error",
+            "last_failure",
+            "failures",
+            "succeeded_at",
+        ]
+    )
+    if run.kind == Kind.REASSIGNMENTS:
+        _follow_pace(run.cluster)
+
+
+def interval_for(cluster: Cluster, kind: Kind) -> float:
+    """Seconds between two refreshes: the cluster's own, else the default; quicker while anything moves."""
+    if kind in settings.COLLECT_INTERVALS_MOVING and _moving(cluster):
+        return float(settings.COLLECT_INTERVALS_MOVING[kind])
+    return float(cluster.cadence.get(kind, settings.COLLECT_INTERVALS[kind]))
+
+
+def _moving(cluster: Cluster) -> bool:
+    return ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING).exists()
+
+
+def _follow_pace(cluster: Cluster) -> None:
+    """Brings the next look of the other quick kinds forward when something has begun to move."""
+    for kind in settings.COLLECT_INTERVALS_MOVING:
+        if kind == Kind.REASSIGNMENTS:
+            continue
+        interval = interval_for(cluster, Kind(kind))
+        soon = datetime.now(UTC) + timedelta(seconds=interval)
+        CollectorRun.objects.filter(cluster=cluster, kind=kind, next_at__gt=soon).update(next_at=soon)
+
+
+def ensure_runs() -> int:
+    """Gives every enabled cluster its collectors; returns how many were missing."""
+    have = set(CollectorRun.objects.values_list("cluster_id", "kind"))
+    missing = [
+        CollectorRun(
+            cluster_id=cluster_id,
+            kind=kind,
+            interval_s=settings.COLLECT_INTERVALS[kind],
+        )
+        for cluster_id in Cluster.objects.filter(enabled=True).values_list("pk", flat=True)
+        for kind in Kind
+        if (cluster_id, kind) not in have
+    ]
+    with transaction.atomic():
+        CollectorRun.objects.bulk_create(missing, ignore_conflicts=True)
+    return len(missing)

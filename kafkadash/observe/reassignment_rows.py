@@ -1,0 +1,193 @@
+"""One observed reassignment (KIP-240) in the words of the pages: state, progress, time left, since when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from kafkadash.domain.progress import seconds_left
+from kafkadash.domain.wording import count, duration
+from kafkadash.observe.models import Outcome, ReassignmentSnapshot, StartedFrom
+from kafkadash.observe.templatetags.figures import percent
+
+FAR = timedelta(hours=24)
+"""A time of completion farther away than this is given with its day."""
+
+OUTCOME_WORDS: Mapping[str, str] = {
+    Outcome.COMPLETED: "completed",
+    Outcome.CANCELLED: "cancelled",
+    Outcome.SUPERSEDED: "superseded by another target",
+    Outcome.TOPIC_DELETED: "topic deleted",
+    Outcome.UNKNOWN: "ended, outcome unknown",
+}
+
+
+@dataclass(frozen=True)
+class ReassignmentRow:
+    """A reassignment as a page or a push shows it at ``now``. Figures that nobody could read are None."""
+
+    snapshot: ReassignmentSnapshot
+    now: datetime
+
+    @property
+    def id(self) -> str:
+        return self.snapshot.public_id
+
+    @property
+    def name(self) -> str:
+        """Topic and partition as Kafka's tools write them."""
+        return f"{self.snapshot.topic}-{self.snapshot.partition}"
+
+    @property
+    def running(self) -> bool:
+        return self.snapshot.outcome == Outcome.RUNNING
+
+    @property
+    def percent(self) -> float | None:
+        return self.snapshot.percent
+
+    @cached_property
+    def copied(self) -> bool:
+        """Every adding replica holds what the leader held when asked."""
+        return self.percent is not None and self.percent >= 100.0
+
+    @cached_property
+    def in_isr(self) -> int | None:
+        """How many adding replicas are in the ISR; None while one of them is not known."""
+        flags = [replica.get("in_isr") for replica in self.replicas]
+        return None if None in flags or len(flags) < len(self.snapshot.adding) else sum(map(bool, flags))
+
+    @property
+    def replicas(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {**replica, "taken_at": datetime.fromisoformat(replica["taken_at"]) if replica["taken_at"] else None}
+            for replica in self.snapshot.replicas_progress
+        ]
+
+    @property
+    def in_sync_words(self) -> str:
+        if self.snapshot.outcome == Outcome.COMPLETED:
+            return "yes"
+        adding = len(self.snapshot.adding)
+        if not adding:
+            return "adds none"
+        if self.in_isr is None:
+            return "unknown"
+        if adding == 1 or self.in_isr in (0, adding):
+            return "yes" if self.in_isr == adding else "no"
+        return f"{self.in_isr} of {adding}"
+
+    @property
+    def state(self) -> str:
+        """What it does, in words."""
+        if not self.running:
+            return OUTCOME_WORDS[self.snapshot.outcome]
+        if not self.snapshot.adding:
+            return "dropping replicas"
+        if self.in_isr == len(self.snapshot.adding):
+            return "in sync, finishing"
+        if self.percent is None:
+            return "copying, progress unknown"
+        return "catching up" if self.copied else "copying"
+
+    @property
+    def state_hint(self) -> str:
+        return "copied, not in the ISR yet" if self.state == "catching up" else ""
+
+    @property
+    def remaining_bytes(self) -> float | None:
+        if self.snapshot.size_bytes is None or self.percent is None:
+            return None
+        return self.snapshot.size_bytes * (100.0 - self.percent) / 100.0
+
+    @cached_property
+    def seconds_left(self) -> float | None:
+        return seconds_left(self.snapshot.size_bytes, self.percent, self.snapshot.rate_bytes)
+
+    @property
+    def eta(self) -> datetime | None:
+        """When the copy is complete if it goes on like this; None where ``eta_words`` says why there is none."""
+        left = self.seconds_left
+        if self.copied or left is None or math.isinf(left) or left > timedelta(days=365).total_seconds():
+            return None
+        return (self.snapshot.sampled_at or self.now) + timedelta(seconds=left)
+
+    @property
+    def eta_far(self) -> bool:
+        return self.eta is not None and self.eta - self.now > FAR
+
+    @property
+    def eta_words(self) -> str:
+        """Why there is no time of completion."""
+        if not self.running or self.eta is not None:
+            return ""
+        if self.copied:
+            return "" if self.in_isr == len(self.snapshot.adding) else "not in ISR yet"
+        if self.snapshot.rate_bytes is None:
+            return ""
+        return "unknown" if self.seconds_left is None else "no progress"
+
+    @property
+    def took(self) -> str:
+        """How long it ran, as well as is known: an upper bound when nobody saw it begin."""
+        ended = self.snapshot.ended_at
+        if ended is None:
+            return ""
+        begun = self.snapshot.started_after
+        if begun is None:
+            return f"seen for {duration((ended - self.snapshot.started_before).total_seconds())}"
+        return f"in {duration((ended - begun).total_seconds())}"
+
+    @property
+    def started_source(self) -> str:
+        """Where the started interval comes from; words that fit after the times."""
+        return StartedFrom(self.snapshot.started_from).label
+
+    @property
+    def ours(self) -> bool:
+        return bool(self.snapshot.claimed_by)
+
+    @property
+    def title(self) -> str:
+        """The heading of its own page."""
+        if not self.running:
+            return f"{self.name} is not running: {self.state}."
+        if self.percent is None:
+            return f"{self.name} is moving; how far cannot be told."
+        return f"{self.name} is moving, {percent(self.percent)} copied."
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """All running reassignments of a cluster taken together.
+
+    ``percent`` weighs by size where all sizes are known, else every partition alike. ``unknown``: how many copy
+    something and have no progress that could be read. ``dropping``: how many only remove replicas.
+    """
+
+    running: int
+    unknown: int
+    dropping: int
+    percent: float | None
+    remaining_bytes: float | None
+
+    def title(self, name: str, age: str) -> str:
+        """The answer of the reassignments page; ``age`` is set when the data is too old to speak of now."""
+        moving = count(self.running, "partition")
+        if age:
+            if not self.running:
+                return f"Cannot tell what moves in {name}: nothing moved {age} ago."
+            return f"Cannot tell what moves in {name}: {moving} moved {age} ago."
+        if not self.running:
+            return f"Nothing moves in {name}."
+        if self.dropping == self.running:
+            return f"{moving} {'drops' if self.running == 1 else 'drop'} replicas; nothing is copied."
+        verb = "is" if self.running == 1 else "are"
+        if self.percent is None:
+            return f"{moving} {verb} moving; how far cannot be told."
+        known = " as far as is known" if self.unknown else ""
+        return f"{moving} {verb} moving, {percent(self.percent)} copied{known}."

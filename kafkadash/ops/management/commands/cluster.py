@@ -1,0 +1,199 @@
+"""``manage.py cluster``: register clusters, see them, test the connection, list who may do what."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, ClusterRole, SecurityProtocol
+from kafkadash.clusters.passwords import NoSecret, read_secret
+from kafkadash.clusters.secrets import SecretError
+from kafkadash.clusters.services import (
+    SASL_MECHANISMS,
+    Refused,
+    register_cluster,
+    set_enabled,
+    update_connection,
+)
+from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
+from kafkadash.jobs.models import Job, JobState
+from kafkadash.jobs.services import enqueue, request_cancel
+
+ACTOR = "command line"
+POLL_S = 0.2
+WAIT_S = 60.0
+
+
+class Command(BaseCommand):
+    help = "Registers clusters, shows them, tests the connection."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        register = actions.add_parser("register", help="watch a cluster from now on")
+        register.add_argument("name")
+        register.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…")
+        register.add_argument("--read-only", action="store_true", help="never change anything on it")
+        _add_connection(register)
+        connect = actions.add_parser("connect", help="change addresses or secrets of a registered cluster")
+        connect.add_argument("cluster")
+        connect.add_argument("--bootstrap", metavar="HOST:PORT,…")
+        _add_connection(connect)
+        test = actions.add_parser("test", help="let a worker try the connection, and wait for what it says")
+        test.add_argument("cluster")
+        test.add_argument("--wait", type=float, default=WAIT_S, metavar="SECONDS", help=f"default {WAIT_S:g}")
+        roles = actions.add_parser("roles", help="who may do what on a cluster")
+        roles.add_argument("cluster")
+        for name, text in (("enable", "collect from it"), ("disable", "stop collecting; what was collected stays")):
+            actions.add_parser(name, help=text).add_argument("cluster")
+        actions.add_parser("list", help="all registered clusters")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, f"_{options['action']}")(options)
+        except Refused as error:
+            raise CommandError("\n".join(s for several in error.sentences.values() for s in several)) from None
+        except (NoSecret, SecretError) as error:
+            raise CommandError(str(error)) from None
+
+    def _register(self, options: dict[str, Any]) -> None:
+        cluster = register_cluster(
+            ACTOR, options["name"], options["bootstrap"], read_only=options["read_only"], **_connection(options)
+        )
+        self.stdout.write(f"{cluster.name} is registered; try it with: manage.py cluster test {cluster.slug}")
+
+    def _connect(self, options: dict[str, Any]) -> None:
+        values = _connection(options)
+        if options["bootstrap"] is not None:
+            values["bootstrap_servers"] = options["bootstrap"]
+        if not values:
+            raise CommandError("Nothing to change was given; manage.py cluster connect --help lists what can be.")
+        cluster = update_connection(ACTOR, _cluster(options["cluster"]), **values)
+        self.stdout.write(f"{cluster.name} is reached by connection settings number {cluster.connection_version} now.")
+
+    def _enable(self, options: dict[str, Any]) -> None:
+        changed = set_enabled(ACTOR, _cluster(options["cluster"]), enabled=True)
+        self.stdout.write(f"{options['cluster']} is {'now' if changed else 'already'} enabled.")
+
+    def _disable(self, options: dict[str, Any]) -> None:
+        changed = set_enabled(ACTOR, _cluster(options["cluster"]), enabled=False)
+        self.stdout.write(f"{options['cluster']} is {'now' if changed else 'already'} disabled.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        clusters = Cluster.objects.all()
+        if not clusters:
+            self.stdout.write("No cluster is registered: manage.py cluster register NAME --bootstrap HOST:PORT")
+        for cluster in clusters:
+            words = [cluster.get_mode_display(), cluster.security_protocol]
+            words += ["read-only"] if cluster.read_only else []
+            words += [] if cluster.enabled else ["disabled"]
+            known = cluster.kafka_id or "not contacted yet"
+            self.stdout.write(f"{cluster.slug}: {cluster.bootstrap_servers} ({', '.join(words)}; {known})")
+
+    def _roles(self, options: dict[str, Any]) -> None:
+        cluster = _cluster(options["cluster"])
+        held = ClusterRole.objects.filter(cluster=cluster) | ClusterRole.objects.filter(cluster__isnull=True)
+        for role in held.select_related("user").order_by("user__username", "role"):
+            notes = ["on all clusters"] if role.cluster_id is None else []
+            if role.expires_at:
+                ended = role.expires_at <= timezone.now()
+                notes.append(f"{'ended' if ended else 'until'} {role.expires_at:%Y-%m-%d %H:%M} UTC")
+            notes += [] if role.user.is_active else ["account closed"]
+            self.stdout.write(f"{role.user.username}: {role.role}" + (f" ({', '.join(notes)})" if notes else ""))
+        for user in User.objects.filter(is_superuser=True).order_by("username"):
+            self.stdout.write(f"{user.username}: superuser" + ("" if user.is_active else " (account closed)"))
+
+    def _test(self, options: dict[str, Any]) -> None:
+        job = enqueue(CONNECTION_TEST, cluster=_cluster(options["cluster"]))
+        try:
+            self._wait(job, options["wait"])
+        except KeyboardInterrupt:
+            request_cancel(job.pk)
+            self.stderr.write("Cancelled.")
+            sys.exit(130)
+        if job.state == JobState.DONE:
+            self._report(job.result or {})
+        elif job.state == JobState.FAILED:
+            raise CommandError(job.error)
+        elif job.state == JobState.CANCELLED:
+            raise CommandError("The test was cancelled by somebody else.")
+
+    def _wait(self, job: Job, seconds: float) -> None:
+        """Until the job has ended. Raises CommandError, and cancels the job, when that takes longer."""
+        end = time.monotonic() + seconds
+        said = ""
+        while job.state in (JobState.QUEUED, JobState.RUNNING):
+            if time.monotonic() > end:
+                was_queued = job.state == JobState.QUEUED
+                request_cancel(job.pk)
+                raise CommandError(
+                    f"No worker took the test within {seconds:g} s: is beat running, and a worker for the queues tick "
+                    "and jobs?"
+                    if was_queued
+                    else f"The test had no result within {seconds:g} s; it was asked to stop."
+                )
+            time.sleep(POLL_S)
+            job.refresh_from_db()
+            if job.progress_note and job.progress_note != said:
+                said = job.progress_note
+                self.stdout.write(f"… {said}")
+
+    def _report(self, result: dict[str, Any]) -> None:
+        self.stdout.write(f"Kafka cluster {result['kafka_id']}, mode {result['mode']}")
+        for broker in result["brokers"]:
+            rack = "no rack" if broker["rack"] is None else f"rack {broker['rack']}"
+            fenced = ", fenced" if broker["fenced"] else ""
+            self.stdout.write(f"  broker {broker['id']}  {broker['host']}:{broker['port']}  {rack}{fenced}")
+        if result["controller"] is not None:
+            voters = ", ".join(str(voter) for voter in result["voters"])
+            self.stdout.write(f"active controller {result['controller']}, voters {voters}")
+        for problem in result["problems"]:
+            self.stdout.write(f"! {problem}")
+        if result["problems"]:
+            sys.exit(2)
+
+
+def _add_connection(parser: ArgumentParser) -> None:
+    parser.add_argument("--controllers", metavar="HOST:PORT,…", help="addresses of the controllers, optional")
+    parser.add_argument("--security", choices=SecurityProtocol.values, help="default PLAINTEXT")
+    parser.add_argument("--sasl-mechanism", choices=SASL_MECHANISMS)
+    parser.add_argument("--sasl-username")
+    parser.add_argument("--sasl-password-file", metavar="FILE", help='"-" for standard input')
+    parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust, PEM; default: the system's")
+    parser.add_argument("--certificate-file", metavar="FILE", help="our client certificate, PEM")
+    parser.add_argument("--key-file", metavar="FILE", help="its private key, PEM")
+    parser.add_argument("--any-hostname", action="store_true", help="accept certificates made for other host names")
+
+
+def _connection(options: dict[str, Any]) -> dict[str, Any]:
+    """What was given on the command line, with the content of the files it names. Raises NoSecret."""
+    plain = {
+        "controller_servers": options["controllers"],
+        "security_protocol": options["security"],
+        "sasl_mechanism": options["sasl_mechanism"],
+        "sasl_username": options["sasl_username"],
+    }
+    files = {
+        "sasl_password": ("sasl_password_file", "SASL password"),
+        "ca_pem": ("ca_file", "certificates to trust"),
+        "certificate_pem": ("certificate_file", "client certificate"),
+        "key_pem": ("key_file", "private key"),
+    }
+    values = {name: value for name, value in plain.items() if value is not None}
+    values |= {name: read_secret(options[option], what) for name, (option, what) in files.items() if options[option]}
+    if options["any_hostname"]:
+        values["check_hostname"] = False
+    return values
+
+
+def _cluster(slug: str) -> Cluster:
+    cluster = Cluster.objects.filter(slug=slug).first()
+    if cluster is None:
+        known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
+        raise CommandError(f"There is no cluster {slug}. Registered: {known}.")
+    return cluster

@@ -1,0 +1,30 @@
+"""`manage.py provision_demo`: the part of the demo that needs the database; `manage.py demo` calls it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from kafkadash.embedded.process import ServerError
+from kafkadash.ops.demo.folder import Folder
+from kafkadash.ops.demo.people import PEOPLE
+from kafkadash.ops.demo.provision import provision
+
+
+class Command(BaseCommand):
+    help = "Makes the demo's users and registers its cluster in a demo that is being started; the demo calls it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("bootstrap", help="addresses of the playground's brokers")
+        parser.add_argument("kafka_id", help="Kafka's cluster id of the playground")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        passwords = Folder(Path(settings.VAR_DIR)).sign_ins(tuple(PEOPLE))
+        try:
+            self.stdout.write(provision(options["bootstrap"], options["kafka_id"], passwords))
+        except ServerError as error:
+            raise CommandError(str(error)) from error

@@ -1,0 +1,51 @@
+"""The heartbeat: once a second, hand out what is due. Nothing else enqueues work."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import structlog
+from django.contrib.sessions.backends.db import SessionStore
+from kombu.exceptions import OperationalError
+
+from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
+from kafkadash.observe import lease, retention
+from kafkadash.observe.collection import ensure_runs
+from kafkadash.observe.tasks import collect
+
+log = structlog.get_logger(__name__)
+
+PRUNE_EVERY_S = 600.0
+_last_prune = 0.0
+
+
+def tick() -> None:
+    """Marks what is due and sends one message for each. What cannot be sent is unmarked and tried next second."""
+    ensure_runs()
+    _dispatch_collectors()
+    dispatch_due_jobs()
+    _prune_now_and_then()
+
+
+def _dispatch_collectors() -> None:
+    due = lease.claim_due()
+    for sent, run_id in enumerate(due):
+        try:
+            collect.apply_async((run_id,), expires=30, retry=False)
+        except OperationalError as error:
+            lease.hand_back(due[sent:])
+            log.warning("tick.queue_unreachable", waiting=len(due) - sent, error=str(error))
+            return
+
+
+def _prune_now_and_then() -> None:
+    """Forgets old rows every ten minutes; two workers doing it at once only share the work."""
+    global _last_prune  # noqa: PLW0603  one number per process, and losing it costs one extra round
+    if time.monotonic() - _last_prune < PRUNE_EVERY_S:
+        return
+    _last_prune = time.monotonic()
+    SessionStore.clear_expired()
+    removed = {**retention.prune(datetime.now(UTC)), "jobs": forget_old_jobs()}
+    if any(removed.values()):
+        log.info("retention.pruned", **removed)

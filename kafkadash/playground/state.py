@@ -1,0 +1,173 @@
+"""What a playground folder is: its nodes, their ports and racks, in one JSON file, and where each node's files are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from kafkadash.embedded.process import LOOPBACK, ServerError, free_port, write_atomically
+from kafkadash.playground.identifiers import new_id
+
+STATE_NAME = "playground.json"
+STATE_FORMAT = 1
+NODE_NAME = re.compile(r"kafka-[0-9]+")
+DEFAULT_RACKS = ("a", "a", "b", "b", "c")
+# Separate controllers are numbered apart from brokers, so that another broker never meets them.
+FIRST_CONTROLLER_ID = 101
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Ports are loopback TCP ports, None for a role the node does not have.
+
+    `directory_id` is set for controllers: the id of their metadata folder, by which a quorum knows a voter (KIP-853).
+    """
+
+    node_id: int
+    broker_port: int | None
+    controller_port: int | None
+    rack: str | None
+    directory_id: str | None
+
+    @property
+    def name(self) -> str:
+        return f"kafka-{self.node_id}"
+
+    @property
+    def roles(self) -> str:
+        roles = [("broker", self.broker_port), ("controller", self.controller_port)]
+        return "+".join(role for role, port in roles if port is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """`dirs` is the number of log directories of each broker."""
+
+    cluster_id: str
+    dirs: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def brokers(self) -> list[Node]:
+        return [node for node in self.nodes if node.broker_port is not None]
+
+    @property
+    def controllers(self) -> list[Node]:
+        return [node for node in self.nodes if node.controller_port is not None]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{LOOPBACK}:{node.broker_port}" for node in self.brokers)
+
+    @property
+    def controller_bootstrap(self) -> str:
+        return ",".join(f"{LOOPBACK}:{node.controller_port}" for node in self.controllers)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths inside a playground folder."""
+
+    folder: Path
+
+    @property
+    def state(self) -> Path:
+        return self.folder / STATE_NAME
+
+    def log(self, name: str) -> Path:
+        """The log of the node of that name, see `Node.name`."""
+        return self.folder / "logs" / f"{name}.log"
+
+    def properties(self, node: Node) -> Path:
+        return self.folder / "config" / f"{node.name}.properties"
+
+    def data(self, node: Node) -> Path:
+        return self.folder / "data" / node.name
+
+    def metadata_dir(self, node: Node) -> Path:
+        return self.data(node) / "metadata"
+
+    def log_dirs(self, cluster: Cluster, node: Node) -> list[Path]:
+        """Kafka's log.dirs; a node that is only a controller has nothing but its metadata."""
+        if node.broker_port is None:
+            return [self.metadata_dir(node)]
+        return [self.data(node) / f"logs-{i}" for i in range(1, cluster.dirs + 1)]
+
+
+def new_cluster(brokers: int | None, racks: Sequence[str] | None, controllers: int, dirs: int) -> Cluster:
+    """A description with ports still 0. One controller is combined with broker 1, more are nodes of their own."""
+    count = brokers if brokers is not None else len(racks or DEFAULT_RACKS)
+    if count < 1 or controllers < 1 or dirs < 1:
+        raise ServerError("A playground has at least one broker, one controller and one log directory.")
+    chosen = tuple(racks) if racks is not None else tuple(DEFAULT_RACKS[i % len(DEFAULT_RACKS)] for i in range(count))
+    if len(chosen) != count:
+        raise ServerError(f"{count} brokers need {count} racks, not {len(chosen)} ({','.join(chosen)}).")
+    combined = controllers == 1
+    nodes = [
+        Node(i, 0, 0 if combined and i == 1 else None, rack, new_id() if combined and i == 1 else None)
+        for i, rack in enumerate(chosen, 1)
+    ]
+    if not combined:
+        nodes += [Node(FIRST_CONTROLLER_ID + i, None, 0, None, new_id()) for i in range(controllers)]
+    return Cluster(new_id(), dirs, tuple(nodes))
+
+
+def choose_ports(cluster: Cluster, keep: set[str]) -> Cluster:
+    """The same cluster with ports that are free: stored ones where they still are, new ones elsewhere.
+
+    Nodes named in `keep` (they run) are not asked. Brokers may move at will, for they register anew at each start. The
+    voters' addresses are part of the quorum's own log: a voter that finds a majority at the stored addresses corrects
+    its own (KIP-853), so at most a minority may move, or the only one. Raises ServerError beyond that.
+    """
+    taken: set[int] = set()
+
+    def choose(stored: int | None, name: str) -> int | None:
+        if stored is None or name in keep:
+            return stored
+        port = free_port(stored or None, taken)
+        taken.add(port)
+        return port
+
+    nodes = tuple(
+        replace(
+            node,
+            broker_port=choose(node.broker_port, node.name),
+            controller_port=choose(node.controller_port, node.name),
+        )
+        for node in cluster.nodes
+    )
+    voters = len(cluster.controllers)
+    moved = [
+        str(old.controller_port)
+        for old, new in zip(cluster.nodes, nodes, strict=True)
+        if old.controller_port and old.controller_port != new.controller_port
+    ]
+    if voters > 1 and len(moved) * 2 >= voters:
+        raise ServerError(
+            f"Ports {', '.join(moved)} of {len(moved)} of the {voters} controllers are taken by other programs, and a "
+            "quorum keeps its addresses: free the ports, or begin anew with `playground up --reset`."
+        )
+    return replace(cluster, nodes=nodes)
+
+
+def read_cluster(folder: Path) -> Cluster | None:
+    """The folder's cluster, None when there is none yet."""
+    path = Layout(folder).state
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != STATE_FORMAT:
+            raise ServerError(f"{path} was written by another version: run `playground down --reset`.")
+        nodes = tuple(Node(**node) for node in document["nodes"])
+        return Cluster(document["cluster_id"], document["dirs"], nodes)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ServerError(f"{path} cannot be read ({error}): run `playground down --reset`.") from error
+
+
+def write_cluster(folder: Path, cluster: Cluster) -> None:
+    document = {"format": STATE_FORMAT, **asdict(cluster)}
+    write_atomically(Layout(folder).state, json.dumps(document, indent=1) + "\n")

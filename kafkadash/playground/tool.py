@@ -1,0 +1,48 @@
+"""Kafka's own command-line tools, from the same jars as the brokers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from kafkadash.embedded.process import ServerError
+from kafkadash.playground.prepare import prepare_runtime
+
+# The name without "kafka-" and ".sh" where people know it, → main class.
+TOOLS = MappingProxyType(
+    {
+        "reassign": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        "configs": "kafka.admin.ConfigCommand",
+        "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+        "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+        "topics": "org.apache.kafka.tools.TopicCommand",
+        "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+        "cluster": "org.apache.kafka.tools.ClusterTool",
+    }
+)
+ADDRESS_FLAGS = ("--bootstrap-server", "--bootstrap-controller")
+
+
+def run_tool(
+    name: str, args: Sequence[str], bootstrap: str, *, timeout: float | None = 120.0
+) -> subprocess.CompletedProcess[str]:
+    """Run a tool and return its exit code, standard output and standard error as they are.
+
+    `bootstrap` is passed as --bootstrap-server unless `args` name an address. Raises ServerError for an unknown name
+    or when the tool does not end within `timeout` seconds (it is killed then).
+    """
+    main_class = TOOLS.get(name)
+    if main_class is None:
+        raise ServerError(f"No tool {name!r}; there are {', '.join(TOOLS)}.")
+    address = [] if any(arg.split("=")[0] in ADDRESS_FLAGS for arg in args) else ["--bootstrap-server", bootstrap]
+    # The cluster tool takes the address as an option of its subcommand, the others before theirs.
+    full = [*args, *address] if name == "cluster" else [*address, *args]
+    argv = prepare_runtime(lambda _: None).tool_command(main_class, full)
+    try:
+        return subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ServerError(f"Kafka's {name} tool did not end within {timeout:g} s and was stopped.") from error

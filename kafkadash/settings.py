@@ -1,0 +1,217 @@
+"""All settings of kafkadash, from the environment. ``<NAME>_FILE`` names a file that holds the value.
+
+Nothing is needed for the embedded default: ``manage.py demo`` starts its own PostgreSQL and Valkey, makes its own
+keys and leaves all of it in ``var/environment`` for other commands of the same checkout. Production sets
+``DATABASE_URL``, ``REDIS_URL``, ``SECRET_KEY``, ``FIELD_KEYS`` and ``ALLOWED_HOSTS``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import environ
+
+from kafkadash.logs import configure_logging
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.FileAwareEnv()
+VAR_DIR = Path(env.str("KAFKADASH_VAR", default=str(BASE_DIR / "var")))
+_given_names = frozenset(os.environ)
+if (VAR_DIR / "environment").is_file():
+    environ.Env.read_env(VAR_DIR / "environment")  # never overwrites what is set in the environment
+# What the file added: the next demo must not take the addresses of the one before for the user's wish.
+NAMES_FROM_FILE = frozenset(os.environ) - _given_names
+
+DEBUG = env.bool("DEBUG", default=False)
+SECRET_KEY = env.str("SECRET_KEY", default="")
+FIELD_KEYS: list[str] = env.list("FIELD_KEYS", default=[])
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "django_structlog",
+    "kafkadash.accounts",
+    "kafkadash.clusters",
+    "kafkadash.jobs",
+    "kafkadash.observe",
+    "kafkadash.oncall",
+    "kafkadash.live",
+    "kafkadash.ops",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+]
+
+ROOT_URLCONF = "kafkadash.urls"
+ASGI_APPLICATION = "kafkadash.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "kafkadash.accounts.context.page",
+            ],
+        },
+    }
+]
+
+# Threads of one process that may hold a connection at once, plus two: the publisher and a spare.
+WORKER_THREADS = env.int("WORKER_THREADS", default=6)
+DATABASES: dict[str, Any] = {}
+if env.str("DATABASE_URL", default=""):
+    _database = env.db_url("DATABASE_URL")
+    DATABASES["default"] = {
+        **_database,
+        "CONN_MAX_AGE": 0,
+        "ATOMIC_REQUESTS": False,
+        "OPTIONS": {
+            **_database.get("OPTIONS", {}),  # what stands behind the "?", for example host or sslmode
+            "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL", default=WORKER_THREADS + 4), "timeout": 10},
+            "application_name": env.str("KAFKADASH_PROCESS", default="kafkadash"),
+        },
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Redis or Valkey carries Celery messages and live frames, and nothing that must not be lost.
+REDIS_URL = env.str("REDIS_URL", default="")
+CHANNEL_LAYERS: dict[str, Any] = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "kafkadash"},
+    }
+}
+
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 600, "socket_connect_timeout": 3, "socket_keepalive": True}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
+CELERY_TASK_DEFAULT_QUEUE = "collect"
+CELERY_TASK_ROUTES = {
+    "tick": {"queue": "tick"},
+    "collect": {"queue": "collect"},
+    "run_job": {"queue": "jobs"},
+}
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_TIMEZONE = "UTC"
+# A tick that waited longer than it matters is dropped, so a broker that comes back is not flooded with old ones.
+CELERY_BEAT_SCHEDULE = {"tick": {"task": "tick", "schedule": 1.0, "options": {"expires": 5}}}
+CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
+
+# How often each kind of fact is read from a cluster, in seconds; a cluster may override it in ``Cluster.cadence``.
+COLLECT_INTERVALS: dict[str, float] = {
+    "reassignments": env.float("INTERVAL_REASSIGNMENTS", default=10),
+    "quorum": env.float("INTERVAL_QUORUM", default=10),
+    "metadata": env.float("INTERVAL_METADATA", default=30),
+    "log_dirs": env.float("INTERVAL_LOG_DIRS", default=60),
+    "versions": env.float("INTERVAL_VERSIONS", default=600),
+}
+# While anything moves, these kinds are read at this pace instead.
+COLLECT_INTERVALS_MOVING: dict[str, float] = {
+    "reassignments": env.float("INTERVAL_MOVING", default=2),
+    "quorum": env.float("INTERVAL_MOVING", default=2),
+}
+# Longest time one question to a cluster may take, in seconds.
+KAFKA_DEADLINE = env.float("KAFKA_DEADLINE", default=8)
+# A collector that has not renewed its lease for this long is considered gone, in seconds.
+LEASE_TTL = env.float("LEASE_TTL", default=30)
+# How long what was observed is kept, in hours.
+KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)
+KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
+KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", default=24 * 30)
+KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
+
+# Live updates: how long a socket may block on one send, how often rights are asked again, how often it says it lives.
+LIVE_SEND_TIMEOUT = env.float("LIVE_SEND_TIMEOUT", default=5)
+LIVE_RECHECK_SECONDS = env.float("LIVE_RECHECK_SECONDS", default=60)
+LIVE_HEARTBEAT_SECONDS = env.float("LIVE_HEARTBEAT_SECONDS", default=15)
+LIVE_FLUSH_SECONDS = env.float("LIVE_FLUSH_SECONDS", default=1)
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "kafkadash.accounts.adapter.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_LOGOUT_ON_GET = False
+EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+
+# Sign-in attempts are counted in the database, so the count survives a restart and holds across processes.
+CACHES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"},
+}
+
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_COOKIES = env.bool("SECURE_COOKIES", default=False)
+SESSION_COOKIE_SECURE = SECURE_COOKIES
+CSRF_COOKIE_SECURE = SECURE_COOKIES
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("BEHIND_TLS_PROXY", default=False) else None
+
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "object-src": ["'none'"],
+    }
+}
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = VAR_DIR / "static"
+SERVESTATIC_USE_FINDERS = True
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOGGING_CONFIG = None
+configure_logging(level=LOG_LEVEL, as_json=env.bool("LOG_JSON", default=not os.isatty(2)))

@@ -1,0 +1,22 @@
+"""All URLs. Each view says who may call it (``clusters.access``); for allauth's views it is said here."""
+
+from __future__ import annotations
+
+from allauth.account import views as account
+from django.urls import URLPattern, URLResolver, include, path
+
+from kafkadash.clusters.access import public, signed_in
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("kafkadash.oncall.urls")),
+    path("", include("kafkadash.observe.urls")),
+    path("login/", public(account.login), name="account_login"),
+    path("logout/", public(account.logout), name="account_logout"),
+    path("account/inactive/", public(account.account_inactive), name="account_inactive"),
+    path("account/password/", signed_in(account.password_change), name="account_change_password"),
+]
+
+handler400 = "kafkadash.accounts.error_pages.bad_request"
+handler403 = "kafkadash.accounts.error_pages.permission_denied"
+handler404 = "kafkadash.accounts.error_pages.page_not_found"
+handler500 = "kafkadash.accounts.error_pages.server_error"

@@ -1,0 +1,83 @@
+// Ages of data, in words, ticking by the server's clock; what is older than twice its interval is marked stale.
+//
+//   <span class="freshness" data-interval="10"><span>data <time datetime="…">6 s</time> old</span></span>
+//
+// Other scripts call kafkadash.freshness.tick() after they changed the page and .heard(iso) when the server said the time.
+(() => {
+  const CLOCK_SAMPLES = 8;
+  const STALE_AGAIN = 30_000;
+  const MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
+
+  // Server's clock minus ours, in milliseconds. A message is late by its way here, never early: of the last samples the
+  // largest difference is the one that was least late.
+  const differences = [];
+  let saidStale = 0;
+
+  function heard(iso) {
+    const said = Date.parse(iso);
+    if (Number.isNaN(said)) return;
+    differences.push(said - Date.now());
+    if (differences.length > CLOCK_SAMPLES) differences.shift();
+  }
+
+  function serverNow() {
+    return Date.now() + (differences.length ? Math.max(...differences) : 0);
+  }
+
+  function words(seconds) {
+    const s = Math.max(0, Math.floor(seconds));
+    if (s < MINUTE) return `${s} s`;
+    if (s < HOUR) return pair(Math.floor(s / MINUTE), "min", s % MINUTE, "s");
+    if (s < DAY) return pair(Math.floor(s / HOUR), "h", Math.floor((s % HOUR) / MINUTE), "min");
+    return pair(Math.floor(s / DAY), "d", Math.floor((s % DAY) / HOUR), "h");
+  }
+
+  function pair(large, largeUnit, small, smallUnit) {
+    return small ? `${large} ${largeUnit} ${small} ${smallUnit}` : `${large} ${largeUnit}`;
+  }
+
+  // Dispatches "kafkadash:stale" on the document when something has become old, and now and then while it stays so: what
+  // stands around it (a title with an age, a state) was said when it was fresher.
+  function tick() {
+    const now = serverNow();
+    const panels = new Map();
+    let anyStale = false, agedNow = false;
+    for (const stamp of document.querySelectorAll(".freshness")) {
+      const time = stamp.querySelector("time[datetime]");
+      const taken = time ? Date.parse(time.getAttribute("datetime")) : NaN;
+      if (Number.isNaN(taken)) continue;
+      const age = (now - taken) / 1000;
+      setText(time, words(age));
+      const interval = Number(stamp.dataset.interval);
+      if (!interval) continue;
+      const stale = age > 2 * interval;
+      anyStale ||= stale;
+      agedNow ||= stale && stamp.dataset.fresh !== "stale";
+      setAttribute(stamp, "data-fresh", stale ? "stale" : null);
+      const panel = stamp.closest(".panel-head")?.closest(".panel"); // a stamp in a row speaks of its row
+      if (panel) panels.set(panel, stale || panels.get(panel) === true);
+    }
+    for (const [panel, stale] of panels) setAttribute(panel, "data-stale", stale ? "" : null);
+    if (agedNow || (anyStale && performance.now() - saidStale > STALE_AGAIN)) {
+      saidStale = performance.now();
+      document.dispatchEvent(new Event("kafkadash:stale"));
+    }
+  }
+
+  function setText(element, text) {
+    if (element.textContent !== text) element.textContent = text;
+  }
+
+  function setAttribute(element, name, value) {
+    if (element.getAttribute(name) === value) return;
+    if (value === null) element.removeAttribute(name);
+    else element.setAttribute(name, value);
+  }
+
+  const said = document.querySelector('meta[name="server-time"]');
+  if (said) heard(said.content);
+  window.kafkadash = Object.assign(window.kafkadash || {}, { freshness: { heard, tick, words } });
+  setInterval(tick, 1000);
+  document.addEventListener("DOMContentLoaded", tick);
+  document.addEventListener("visibilitychange", tick);
+})();

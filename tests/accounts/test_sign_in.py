@@ -1,0 +1,114 @@
+"""Signing in: by user name, only for open accounts, and not by trying passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from django.conf import settings
+from django.core.cache import caches
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import NoReverseMatch, reverse
+
+from kafkadash.accounts.models import User
+from tests.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+SIGN_IN = "/login/"
+TRIES = 5  # of one account within five minutes: allauth's own limit
+
+
+def sign_in(name: str, password: str, client: Client | None = None) -> HttpResponse:
+    return cast("HttpResponse", (client or Client()).post(SIGN_IN, {"login": name, "password": password}))
+
+
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def test_the_right_password_opens_the_page_that_was_asked_for(viewer: User, client: Client) -> None:
+    asked = client.get("/clusters/demo/")
+    assert asked.status_code == 302
+    assert asked["Location"] == f"{SIGN_IN}?next=/clusters/demo/"
+    signed = client.post(asked["Location"], {"login": "vera", "password": PASSWORD, "next": "/clusters/demo/"})
+    assert (signed.status_code, signed["Location"]) == (302, "/clusters/demo/")
+    assert is_signed_in(client)
+
+
+def test_it_never_leads_to_another_host(viewer: User, client: Client) -> None:
+    fields = {"login": "vera", "password": PASSWORD, "next": "https://elsewhere.example/"}
+    assert client.post(SIGN_IN, fields)["Location"] == settings.LOGIN_REDIRECT_URL
+
+
+@pytest.mark.parametrize(("name", "password"), [("vera", "wrong"), ("nobody", PASSWORD), ("vera", "")])
+def test_a_wrong_password_and_an_unknown_name_look_alike(
+    name: str, password: str, viewer: User, client: Client
+) -> None:
+    response = sign_in(name, password, client)
+    assert response.status_code == 200
+    assert not is_signed_in(client)
+    assert PASSWORD not in response.content.decode()
+
+
+def test_a_closed_account_does_not_get_in(make_user: Callable[..., User], client: Client) -> None:
+    make_user("ann", is_active=False)
+    sign_in("ann", PASSWORD, client)
+    assert not is_signed_in(client)
+
+
+def test_closing_an_account_ends_its_sessions(viewer: User, client_of: Callable[[User], Client]) -> None:
+    client = client_of(viewer)
+    assert client.get("/").status_code == 200
+    User.objects.update(is_active=False)
+    assert client.get("/")["Location"].startswith(SIGN_IN)
+
+
+def test_nobody_can_sign_up() -> None:
+    with pytest.raises(NoReverseMatch):
+        reverse("account_signup")
+    assert Client().get("/accounts/signup/").status_code in (302, 404)
+    assert not User.objects.exists()
+
+
+def test_after_some_wrong_tries_even_the_right_password_must_wait(viewer: User, client: Client) -> None:
+    for _ in range(TRIES):
+        sign_in("vera", "wrong")
+    response = sign_in("vera", PASSWORD, client)
+    assert not is_signed_in(client)
+    assert "too many" in response.content.decode().lower()
+
+
+def test_another_account_need_not_wait(viewer: User, operator: User, client: Client) -> None:
+    for _ in range(TRIES):
+        sign_in("vera", "wrong")
+    sign_in("olga", PASSWORD, client)
+    assert is_signed_in(client)
+
+
+def test_the_count_is_in_the_database_so_no_restart_forgets_it(viewer: User, client: Client) -> None:
+    for _ in range(TRIES):
+        sign_in("vera", "wrong")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM cache WHERE cache_key LIKE '%%:login_failed:%%'")
+        (rows,) = cursor.fetchone() or (0,)
+    assert rows >= 1
+    caches.close_all()  # what a new process starts with: no cache object that could remember
+    del caches["default"]
+    sign_in("vera", PASSWORD, client)
+    assert not is_signed_in(client)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM cache")
+    sign_in("vera", PASSWORD, client)
+    assert is_signed_in(client)
+
+
+def test_signing_out_needs_a_post(viewer: User, client_of: Callable[[User], Client]) -> None:
+    client = client_of(viewer)
+    client.get("/logout/")
+    assert is_signed_in(client)
+    client.post("/logout/")
+    assert not is_signed_in(client)

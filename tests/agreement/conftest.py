@@ -1,0 +1,118 @@
+"""A registered cluster behind which real Kafka answers, and Kafka's own tools to ask the same things."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.kafka.connect import close_all
+from kafkadash.observe import collection
+from kafkadash.observe.models import CollectorRun, Kind
+from kafkadash.playground.cluster import Playground
+from kafkadash.playground.load import Topic, load
+from tests.agreement.tools import Tools
+
+_names = itertools.count(1)
+UNTHROTTLED = 1_000_000_000  # bytes per second
+
+Refresher = Callable[[Kind], collection.Refresh]
+TopicMaker = Callable[..., str]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder ask the session's one real cluster, and store what it says."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            for mark in (pytest.mark.kafka, pytest.mark.xdist_group("kraft"), pytest.mark.django_db):
+                item.add_marker(mark)
+
+
+@pytest.fixture
+def tools(playground: Playground) -> Tools:
+    return Tools(playground)
+
+
+@pytest.fixture
+def cluster(db: None, playground: Playground) -> Iterator[Cluster]:
+    """The session's real cluster, registered, with nothing collected yet."""
+    cluster = Cluster.objects.create(name="Real", slug="real", bootstrap_servers=playground.bootstrap)
+    collection.ensure_runs()
+    yield cluster
+    close_all()
+
+
+@pytest.fixture
+def refresh(cluster: Cluster) -> Refresher:
+    """Collects one kind now; fails with the collector's sentence where Kafka did not answer."""
+
+    def collect(kind: Kind) -> collection.Refresh:
+        run = CollectorRun.objects.get(cluster=cluster, kind=kind)
+        result = collection.refresh(run.pk, only_if_due=False)
+        assert result is not None
+        assert not result.error, result.error
+        return result
+
+    return collect
+
+
+@pytest.fixture
+def make_topic(playground: Playground) -> TopicMaker:
+    """``make_topic([[1, 2]], mib=4)``: a topic of this test alone, filled on all replicas; returns its name."""
+
+    def make(placement: Sequence[Sequence[int]], mib: float = 0) -> str:
+        name = f"agreement-{next(_names)}"
+        load(playground.bootstrap, [Topic(name, placement=placement, fill_bytes=int(mib * 1024 * 1024))])
+        return name
+
+    return make
+
+
+@dataclass
+class Mover:
+    """Moves partition 0 of topics with Kafka's own kafka-reassign-partitions."""
+
+    tools: Tools
+    folder: Path
+    _plans: dict[str, Path] = field(default_factory=dict)
+
+    def start(self, topic: str, replicas: Sequence[int], *, throttle: int) -> None:
+        """To these replicas, at ``throttle`` bytes per second."""
+        plan = self._plans[topic] = self.folder / f"{topic}.json"
+        row = {"topic": topic, "partition": 0, "replicas": list(replicas)}
+        plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")
+        self._tool(topic, "--execute", "--throttle", str(throttle))
+
+    def let_go(self, topic: str) -> None:
+        """Lift the throttle, so that the move ends soon."""
+        self._tool(topic, "--execute", "--additional", "--throttle", str(UNTHROTTLED))
+
+    def cancel(self, topic: str) -> None:
+        """Also takes the throttles away; of a move that is over, only these."""
+        self._tool(topic, "--cancel")
+        del self._plans[topic]
+
+    def forget(self, topic: str) -> None:
+        """The topic is deleted, so nothing of its move is left."""
+        del self._plans[topic]
+
+    def end_all(self) -> None:
+        for topic in list(self._plans):
+            self.cancel(topic)
+
+    def _tool(self, topic: str, *options: str) -> None:
+        self.tools.run("reassign", "--reassignment-json-file", str(self._plans[topic]), *options)
+
+
+@pytest.fixture
+def mover(tools: Tools, tmp_path: Path) -> Iterator[Mover]:
+    mover = Mover(tools, tmp_path)
+    try:
+        yield mover
+    finally:
+        mover.end_all()

@@ -1,0 +1,157 @@
+"""No view without a declared permission, and no declaration that does not hold. New URLs are found by themselves."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.access import ACTIONS, ALLOWS, Permission, declared
+from kafkadash.clusters.models import Cluster, Role
+from kafkadash.live.panels import PANELS
+from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
+from kafkadash.observe.models import ReassignmentSnapshot
+
+
+@dataclass(frozen=True)
+class Url:
+    name: str
+    view: Callable[..., HttpResponse]
+    arguments: tuple[str, ...]
+
+    @property
+    def permission(self) -> Permission:
+        permission = declared(self.view)
+        assert permission is not None, f"{self.name} declares no permission: use needs, signed_in or public"
+        return permission
+
+    @property
+    def of_cluster(self) -> bool:
+        return self.permission.cluster_kwarg in self.arguments
+
+
+def all_urls() -> list[Url]:
+    return list(_walk(get_resolver(), "", ()))
+
+
+def _walk(resolver: URLResolver, namespace: str, arguments: tuple[str, ...]) -> Iterator[Url]:
+    for pattern in resolver.url_patterns:
+        own = (*arguments, *pattern.pattern.regex.groupindex)
+        if isinstance(pattern, URLResolver):
+            inner = f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace
+            yield from _walk(pattern, inner, own)
+        elif isinstance(pattern, URLPattern):
+            assert pattern.name, f"The URL {pattern.pattern} has no name"
+            yield Url(namespace + pattern.name, pattern.callback, own)
+
+
+URLS = all_urls()
+every_url = pytest.mark.parametrize("url", URLS, ids=lambda url: url.name)
+
+
+def address(url: Url, cluster: Cluster) -> str:
+    """With arguments that exist, so that an answer of "not found" can only come from the permission."""
+    return reverse(url.name, kwargs={name: ARGUMENTS[name](cluster) for name in url.arguments})
+
+
+def _reassignment(cluster: Cluster) -> str:
+    now = timezone.now()
+    row = ReassignmentSnapshot.objects.create(
+        cluster=cluster,
+        public_id=f"r-{uuid.uuid4().hex[:8]}",
+        topic_id=str(uuid.uuid4()),
+        topic="orders",
+        partition=0,
+        replicas=[3, 1, 2],
+        adding=[3],
+        removing=[1],
+        target=[3, 2],
+        original=[1, 2],
+        started_before=now,
+        last_seen_at=now,
+        epoch=1,
+        seq=1,
+    )
+    return row.public_id
+
+
+# How to make one of each thing that a URL names.
+ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
+    "slug": lambda cluster: cluster.slug,
+    "public_id": _reassignment,
+}
+
+
+def answers(client: Client, where: str) -> tuple[int, int]:
+    """Status of GET and of POST. A view of one verb only answers 405 to the other, after the permission or before."""
+    return client.get(where).status_code, client.post(where).status_code
+
+
+def test_there_are_urls() -> None:
+    assert {"account_login", "oncall:board", "observe:overview"} <= {url.name for url in URLS}
+
+
+@every_url
+def test_it_declares_a_permission(url: Url) -> None:
+    permission = url.permission
+    assert permission.level != "needs" or permission.action in ACTIONS
+    assert set(url.arguments) <= set(ARGUMENTS), "tell this test how to make one: ARGUMENTS"
+
+
+@every_url
+def test_it_asks_anonymous_to_sign_in(url: Url, cluster: Cluster, client: Client) -> None:
+    where = address(url, cluster)
+    for response in (client.get(where), client.post(where)):
+        to_sign_in = response.status_code == 302 and response["Location"].startswith(
+            f"{reverse('account_login')}?next="
+        )
+        assert to_sign_in is (url.permission.level != "public")
+
+
+@every_url
+def test_it_refuses_whoever_has_no_role(
+    url: Url, cluster: Cluster, stranger: User, client_of: Callable[[User], Client]
+) -> None:
+    got = answers(client_of(stranger), address(url, cluster))
+    if url.permission.level != "needs":
+        assert not set(got) & {401, 403, 404, 500}
+    else:
+        # A cluster that may not be viewed does not exist for this person.
+        refusal = 404 if url.of_cluster else 403
+        assert refusal in got
+        assert set(got) <= {refusal, 405}
+
+
+@every_url
+@pytest.mark.parametrize("role", list(Role))
+def test_it_lets_in_exactly_the_roles_that_may(
+    url: Url, role: Role, cluster: Cluster, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    if url.permission.level != "needs":
+        return
+    got = answers(client_of(make_user("ann", role)), address(url, cluster))
+    if url.permission.action in ALLOWS[role]:
+        assert not set(got) & {401, 403, 404, 500}
+    else:
+        assert 403 in got
+        assert set(got) <= {403, 405}
+
+
+def test_every_live_panel_asks_for_the_same_rights(
+    cluster: Cluster, stranger: User, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    assert PANELS
+    for panel in PANELS.values():
+        assert panel.action in ACTIONS
+        key = panel.key(cluster.slug)
+        assert judge(None, [key]).close_code == NOT_SIGNED_IN
+        assert judge(client_of(stranger).session.session_key, [key]).close_code == NOT_ALLOWED
+        may = panel.action in ALLOWS[Role.VIEWER]
+        assert judge(client_of(viewer).session.session_key, [key]).close_code == (None if may else NOT_ALLOWED)

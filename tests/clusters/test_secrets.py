@@ -1,0 +1,142 @@
+"""Secrets are ciphertext in the database, and a lost key is a sentence, never ciphertext in somebody's hands."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.exceptions import FieldError
+from django.core.management import CommandError, call_command
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.secrets import SecretError
+
+PASSWORD = "pl4nted-p4ssword"
+KEY_PEM = "-----BEGIN PRIVATE KEY-----\nMIIplanted\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def secured(db: None) -> Cluster:
+    return Cluster.objects.create(
+        name="Secured", slug="secured", bootstrap_servers="k:9093", sasl_password=PASSWORD, key_pem=KEY_PEM
+    )
+
+
+def stored() -> tuple[str, str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sasl_password, key_pem FROM clusters_cluster WHERE slug = 'secured'")
+        row = cursor.fetchone()
+    assert row is not None
+    return str(row[0]), str(row[1])
+
+
+def new_key() -> str:
+    return Fernet.generate_key().decode()
+
+
+def test_it_is_read_back(secured: Cluster) -> None:
+    loaded = Cluster.objects.get(slug="secured")
+    assert loaded.sasl_password == PASSWORD
+    assert loaded.connection().security.key_pem == KEY_PEM
+
+
+def test_no_column_of_the_row_holds_it(secured: Cluster) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clusters_cluster::text FROM clusters_cluster WHERE slug = 'secured'")
+        row = cursor.fetchone()
+    assert row is not None
+    assert "secured" in row[0]
+    assert PASSWORD not in row[0]
+    assert "MIIplanted" not in row[0]
+
+
+def test_empty_stays_empty_and_needs_no_key(db: None, settings: Settings) -> None:
+    settings.FIELD_KEYS = []
+    Cluster.objects.create(name="Plain", slug="plain", bootstrap_servers="k:9092")
+    assert Cluster.objects.get(slug="plain").sasl_password == ""
+
+
+def test_without_keys_it_cannot_be_stored(db: None, settings: Settings) -> None:
+    settings.FIELD_KEYS = []
+    with pytest.raises(SecretError, match="FIELD_KEYS is not set"):
+        Cluster.objects.create(name="x", slug="x", bootstrap_servers="k:1", sasl_password=PASSWORD)
+
+
+def test_without_keys_pages_work_and_only_the_secret_does_not(secured: Cluster, settings: Settings) -> None:
+    settings.FIELD_KEYS = []
+    loaded = Cluster.objects.get(slug="secured")
+    assert loaded.bootstrap_servers == "k:9093"
+    with pytest.raises(SecretError, match="FIELD_KEYS is not set"):
+        loaded.connection()
+
+
+def test_a_wrong_key_gives_a_sentence_and_no_ciphertext(secured: Cluster, settings: Settings) -> None:
+    settings.FIELD_KEYS = [new_key()]
+    ciphertext, _ = stored()
+    with pytest.raises(SecretError, match="cannot be read with the keys in FIELD_KEYS") as caught:
+        _ = Cluster.objects.get(slug="secured").sasl_password
+    assert ciphertext not in str(caught.value)
+
+
+def test_a_malformed_key_gives_a_sentence(secured: Cluster, settings: Settings) -> None:
+    settings.FIELD_KEYS = ["not a key"]
+    with pytest.raises(SecretError, match="malformed"):
+        _ = Cluster.objects.get(slug="secured").sasl_password
+
+
+def test_saving_other_columns_leaves_the_ciphertext_alone(secured: Cluster, settings: Settings) -> None:
+    before = stored()
+    settings.FIELD_KEYS = []
+    loaded = Cluster.objects.get(slug="secured")
+    loaded.bootstrap_servers = "k:9094"
+    loaded.save()
+    assert stored() == before
+    assert Cluster.objects.get(slug="secured").bootstrap_servers == "k:9094"
+
+
+def test_values_are_sealed(secured: Cluster) -> None:
+    (value,) = Cluster.objects.filter(slug="secured").values_list("sasl_password", flat=True)
+    assert repr(value) == str(value) == "<sealed>"
+
+
+def test_two_equal_secrets_do_not_look_alike(secured: Cluster) -> None:
+    before, _ = stored()
+    secured.sasl_password = PASSWORD
+    secured.save(update_fields=["sasl_password"])
+    assert stored()[0] != before
+    assert Cluster.objects.get(slug="secured").sasl_password == PASSWORD
+
+
+def test_nothing_can_be_searched_for(secured: Cluster) -> None:
+    with pytest.raises(FieldError, match="cannot be searched"):
+        Cluster.objects.filter(sasl_password=PASSWORD).exists()
+
+
+def test_a_deferred_secret_is_read_when_asked_for(secured: Cluster) -> None:
+    assert Cluster.objects.only("slug").get(slug="secured").sasl_password == PASSWORD
+
+
+def test_rotation_writes_all_with_the_first_key(secured: Cluster, settings: Settings) -> None:
+    old, new = settings.FIELD_KEYS[0], new_key()
+    Cluster.objects.create(name="Plain", slug="plain", bootstrap_servers="k:9092")
+    settings.FIELD_KEYS = [new, old]
+    assert Cluster.objects.get(slug="secured").sasl_password == PASSWORD
+    out = io.StringIO()
+    call_command("rotate_secrets", stdout=out)
+    assert "2 secrets" in out.getvalue()
+    settings.FIELD_KEYS = [new]
+    assert Cluster.objects.get(slug="secured").connection().security.sasl_password == PASSWORD
+    settings.FIELD_KEYS = [old]
+    with pytest.raises(SecretError):
+        _ = Cluster.objects.get(slug="secured").sasl_password
+
+
+def test_rotation_names_what_fits_no_key(secured: Cluster, settings: Settings) -> None:
+    before = stored()
+    settings.FIELD_KEYS = [new_key()]
+    with pytest.raises(CommandError, match=f"sasl_password of cluster {secured.pk}"):
+        call_command("rotate_secrets", stdout=io.StringIO())
+    assert stored() == before

@@ -1,0 +1,161 @@
+"""Changes to clusters and roles: each writes its audit event, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.db import DatabaseError
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.clusters import services
+from kafkadash.clusters.access import VIEW, allowed
+from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
+from kafkadash.clusters.services import (
+    IdentityChanged,
+    Refused,
+    give_role,
+    learn_identity,
+    register_cluster,
+    remove_role,
+    set_enabled,
+    update_connection,
+)
+
+SECRET = "pl4nted-p4ssword"
+SASL: dict[str, Any] = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "SCRAM-SHA-512",
+    "sasl_username": "watcher",
+    "sasl_password": SECRET,
+}
+
+
+def audit_text() -> str:
+    return repr([(e.before, e.after, e.reason, e.actor, e.object_id) for e in AuditEvent.objects.all()])
+
+
+def test_register_keeps_the_addresses_and_says_so_in_the_audit(admin: User) -> None:
+    cluster = register_cluster(admin, "  Prod  EU ", "a:9092, b:9092")
+    assert (cluster.name, cluster.slug, cluster.bootstrap_servers) == ("Prod EU", "prod-eu", "a:9092,b:9092")
+    event = AuditEvent.objects.get(action="cluster.registered")
+    assert (event.actor, event.actor_name, event.cluster) == (f"user:{admin.pk}", "adam", "prod-eu")
+    assert event.after is not None
+    assert event.after["bootstrap_servers"] == "a:9092,b:9092"
+
+
+def test_register_has_a_sentence_per_fault_and_writes_nothing(admin: User) -> None:
+    with pytest.raises(Refused) as caught:
+        register_cluster(admin, "—", "a,b:0", security_protocol="SASL_SSL")
+    assert set(caught.value.sentences) == {"name", "bootstrap_servers", "sasl_mechanism", "sasl_username"}
+    assert len(caught.value.sentences["bootstrap_servers"]) == 2
+    assert not Cluster.objects.exists()
+    assert not AuditEvent.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["Demo", "demo", "DEMO!"])
+def test_register_refuses_a_name_or_address_that_is_taken(name: str, admin: User, cluster: Cluster) -> None:
+    with pytest.raises(Refused, match=r"registered already|too much like Demo"):
+        register_cluster(admin, name, "a:9092")
+
+
+def test_register_refuses_half_a_client_certificate(admin: User) -> None:
+    with pytest.raises(Refused, match="belong together"):
+        register_cluster(admin, "x", "a:9092", security_protocol="SSL", certificate_pem="PEM")
+
+
+def test_no_cluster_without_its_audit_event(admin: User) -> None:
+    with mock.patch.object(services, "record", side_effect=DatabaseError("no room")), pytest.raises(DatabaseError):
+        register_cluster(admin, "x", "a:9092")
+    assert not Cluster.objects.exists()
+
+
+def test_secrets_are_in_no_audit_row(admin: User) -> None:
+    cluster = register_cluster(admin, "x", "a:9092", **SASL)
+    update_connection(admin, cluster, sasl_password=SECRET + "-2")
+    assert AuditEvent.objects.count() == 2
+    assert SECRET not in audit_text()
+
+
+def test_a_changed_connection_counts_up(admin: User, cluster: Cluster) -> None:
+    changed = update_connection(admin, cluster, bootstrap_servers="a:9092")
+    assert changed.connection_version == cluster.connection_version + 1
+    assert changed.connection().bootstrap_servers == ("a:9092",)
+    event = AuditEvent.objects.get(action="cluster.connection_changed")
+    assert (event.before, event.after) == (
+        {"bootstrap_servers": "127.0.0.1:1"},
+        {"bootstrap_servers": "a:9092"},
+    )
+
+
+def test_an_unchanged_connection_does_not(admin: User, cluster: Cluster) -> None:
+    same = update_connection(admin, cluster, bootstrap_servers=" 127.0.0.1:1 ")
+    assert same.connection_version == cluster.connection_version
+    assert not AuditEvent.objects.exists()
+
+
+def test_a_new_password_alone_counts_up(admin: User) -> None:
+    cluster = register_cluster(admin, "x", "a:9092", **SASL)
+    changed = update_connection(admin, cluster, sasl_password="another one")
+    assert changed.connection_version == 2
+    assert changed.connection().security.sasl_password == "another one"
+
+
+def test_a_bad_change_changes_nothing(admin: User, cluster: Cluster) -> None:
+    with pytest.raises(Refused):
+        update_connection(admin, cluster, bootstrap_servers="nowhere")
+    cluster.refresh_from_db()
+    assert cluster.bootstrap_servers == "127.0.0.1:1"
+
+
+def test_switching_off_twice_is_one_event(admin: User, cluster: Cluster) -> None:
+    assert set_enabled(admin, cluster, enabled=False)
+    assert not set_enabled(admin, cluster, enabled=False)
+    assert list(AuditEvent.objects.values_list("action", flat=True)) == ["cluster.disabled"]
+
+
+def test_a_role_given_and_taken_holds_in_between(admin: User, stranger: User, cluster: Cluster) -> None:
+    give_role(admin, stranger, Role.VIEWER, cluster=cluster)
+    assert allowed(stranger, VIEW, cluster)
+    assert remove_role(admin, stranger, Role.VIEWER, cluster=cluster)
+    assert not allowed(stranger, VIEW, cluster)
+    assert not remove_role(admin, stranger, Role.VIEWER, cluster=cluster)
+    events = list(AuditEvent.objects.order_by("id").values_list("action", "object_id", "cluster"))
+    assert events == [("role.given", str(stranger.pk), "demo"), ("role.removed", str(stranger.pk), "demo")]
+
+
+def test_a_role_given_again_gets_the_new_end(admin: User, stranger: User) -> None:
+    give_role(admin, stranger, Role.VIEWER)
+    end = datetime(2999, 1, 1, tzinfo=UTC)
+    give_role(admin, stranger, Role.VIEWER, expires_at=end)
+    give_role(admin, stranger, Role.VIEWER, expires_at=end)
+    assert ClusterRole.objects.get(user=stranger).expires_at == end
+    assert AuditEvent.objects.count() == 2
+
+
+def test_the_identity_is_kept_at_the_first_contact(cluster: Cluster) -> None:
+    learn_identity("jobs", cluster.pk, kafka_id="abc", mode=Mode.KRAFT)
+    learn_identity("jobs", cluster.pk, kafka_id="abc")
+    cluster.refresh_from_db()
+    assert (cluster.kafka_id, cluster.mode) == ("abc", Mode.KRAFT)
+    assert AuditEvent.objects.get().action == "cluster.identified"
+
+
+def test_another_kafka_cluster_is_refused(cluster: Cluster) -> None:
+    learn_identity("jobs", cluster.pk, kafka_id="abc")
+    with pytest.raises(IdentityChanged, match="answers the Kafka cluster xyz, and not abc"):
+        learn_identity("jobs", cluster.pk, kafka_id="xyz", mode=Mode.KRAFT)
+    cluster.refresh_from_db()
+    assert (cluster.kafka_id, cluster.mode) == ("abc", Mode.UNKNOWN)
+
+
+def test_history_outlives_whom_and_what_it_names(make_user: Callable[..., User], cluster: Cluster) -> None:
+    ann = make_user("ann")
+    set_enabled(ann, cluster, enabled=False)
+    ann.delete()
+    cluster.delete()
+    event = AuditEvent.objects.get()
+    assert (event.actor_name, event.object_type, event.cluster) == ("ann", "cluster", "demo")

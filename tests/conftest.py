@@ -1,0 +1,105 @@
+"""Fixtures that tests of several packages share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import pytest
+from django.contrib.auth.hashers import make_password
+from django.db.backends.postgresql.operations import DatabaseOperations
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, ClusterRole, Role
+
+PASSWORD = "correct horse battery staple"  # of all users that make_user makes
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """One round of hashing instead of a second of it: who signs in by password in a test does not test the hash."""
+    with mock.patch("django.contrib.auth.hashers.PBKDF2PasswordHasher.iterations", 1):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def flush_may_empty_the_audit() -> Iterator[None]:
+    """Between tests with real transactions Django empties all tables, which the audit's trigger refuses as it should.
+
+    The cache table is emptied too: it is no model's, so Django does not know it.
+    """
+    original = DatabaseOperations.sql_flush
+    trigger = "ALTER TABLE accounts_auditevent {} TRIGGER audit_append_only_table;"
+
+    def sql_flush(*args: object, **kwargs: object) -> list[str]:
+        truncate = original(*args, **kwargs)  # type: ignore[arg-type]
+        if not any("accounts_auditevent" in statement for statement in truncate):
+            return truncate
+        return [trigger.format("DISABLE"), *truncate, "TRUNCATE cache;", trigger.format("ENABLE ALWAYS")]
+
+    with mock.patch.object(DatabaseOperations, "sql_flush", sql_flush):
+        yield
+
+
+@pytest.fixture
+def make_user(db: None) -> Callable[..., User]:
+    """``make_user("ann", Role.ADMIN, cluster)``: a role on that cluster, or on all where none is given."""
+
+    def make(name: str, role: Role | None = None, cluster: Cluster | None = None, **fields: object) -> User:
+        user = User.objects.create(username=name, password=make_password(PASSWORD), **fields)
+        if role is not None:
+            ClusterRole.objects.create(user=user, role=role, cluster=cluster)
+        return user
+
+    return make
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    """A registered cluster that nothing listens behind."""
+    return Cluster.objects.create(name="Demo", slug="demo", bootstrap_servers="127.0.0.1:1")
+
+
+@pytest.fixture
+def viewer(make_user: Callable[..., User]) -> User:
+    return make_user("vera", Role.VIEWER)
+
+
+@pytest.fixture
+def operator(make_user: Callable[..., User]) -> User:
+    return make_user("olga", Role.OPERATOR)
+
+
+@pytest.fixture
+def approver(make_user: Callable[..., User]) -> User:
+    return make_user("abel", Role.APPROVER)
+
+
+@pytest.fixture
+def auditor(make_user: Callable[..., User]) -> User:
+    return make_user("aude", Role.AUDITOR)
+
+
+@pytest.fixture
+def admin(make_user: Callable[..., User]) -> User:
+    """An administrator of all clusters, by role."""
+    return make_user("adam", Role.ADMIN)
+
+
+@pytest.fixture
+def stranger(make_user: Callable[..., User]) -> User:
+    """Signed in and without any role."""
+    return make_user("stan")
+
+
+@pytest.fixture
+def client_of() -> Callable[[User], Client]:
+    """A browser in which this user is signed in."""
+
+    def signed_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return signed_in

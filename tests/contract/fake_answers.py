@@ -1,0 +1,377 @@
+"""What a fake broker answers: Kafka's requests to kio's response entities, with Kafka's error codes.
+
+The sources are Kafka's request handlers (kafka.server.KafkaApis, org.apache.kafka.server.* and the raft client).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from kio.index import load_payload_module
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
+
+from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, FakeVoter, Mode, QuorumState
+
+LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_LOG_DIRS, SASL_AUTHENTICATE = 2, 3, 17, 18, 35, 36
+LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
+FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM)
+QUORUM_TOPIC = "__cluster_metadata"
+
+_NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
+_CONSUMER, _DEBUGGER = -1, -2  # ListOffsets' replica ids
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_BROKER_ENDPOINT = 1
+
+
+class Drop(Exception):
+    """The broker closes the connection instead of answering."""
+
+
+class Entities:
+    """The entities of one response version: makes them from the values that this version has."""
+
+    def __init__(self, api_key: int, version: int) -> None:
+        self.version = version
+        self._module: ModuleType = load_payload_module(api_key, version, EntityType.response)
+
+    def new(self, entity: str, /, **values: object) -> Any:
+        kind, known = _entity(self._module, entity)
+        return kind(**{key: value for key, value in values.items() if key in known})
+
+
+@cache
+def _entity(module: ModuleType, name: str) -> tuple[Callable[..., Any], frozenset[str]]:
+    kind = getattr(module, name)
+    return kind, frozenset(field.name for field in fields(kind))
+
+
+def offered_versions(
+    model: ClusterModel, overrides: Mapping[int, tuple[int, int] | None]
+) -> dict[int, tuple[int, int]]:
+    """Every version kio has, as ``{key: (lowest, highest)}``; an override of None takes a key away."""
+    keys = [LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_LOG_DIRS, SASL_AUTHENTICATE]
+    keys += [LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
+    if model.mode is Mode.KRAFT:
+        keys.append(DESCRIBE_QUORUM)
+    offered: dict[int, tuple[int, int]] = {}
+    for key in keys:
+        versions = schema_name_map[api_key_map[key]]
+        choice = overrides.get(key, (min(versions), max(versions)))
+        if choice is not None:
+            offered[key] = choice
+    return offered
+
+
+def answer(
+    model: ClusterModel, broker: FakeBroker, api_key: int, version: int, request: Any, denied: frozenset[int]
+) -> Any:
+    """The response entity to a request that reached ``broker``. ``denied`` are API keys without permission."""
+    entities = Entities(api_key, version)
+    return _ANSWERS[api_key](model, broker, entities, request, api_key in denied)
+
+
+def api_versions_answer(version: int, offered: Mapping[int, tuple[int, int]]) -> Any:
+    entities = Entities(API_VERSIONS, version)
+    return entities.new("ApiVersionsResponse", error_code=ErrorCode.none, **_ranges(entities, offered))
+
+
+def unsupported_api_version_answer(offered: Mapping[int, tuple[int, int]]) -> Any:
+    """KIP-511: always in version 0, with the ranges, so that the client can try again."""
+    entities = Entities(API_VERSIONS, 0)
+    return entities.new("ApiVersionsResponse", error_code=ErrorCode.unsupported_version, **_ranges(entities, offered))
+
+
+def _ranges(entities: Entities, offered: Mapping[int, tuple[int, int]]) -> dict[str, object]:
+    keys = [
+        entities.new("ApiVersion", api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in sorted(offered.items())
+    ]
+    return {"api_keys": tuple(keys), "throttle_time": timedelta(0)}
+
+
+def _metadata(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    del broker
+    if request.topics is None:
+        asked: Sequence[tuple[str, FakeTopic | None]] = [] if denied else list(model.topics.items())
+    else:
+        asked = [(topic.name, model.topics.get(topic.name)) for topic in request.topics]
+    live = model.live_brokers()
+    return entities.new(
+        "MetadataResponse",
+        throttle_time=timedelta(0),
+        brokers=tuple(
+            entities.new("MetadataResponseBroker", node_id=b.id, host="127.0.0.1", port=b.port, rack=b.rack)
+            for b in live
+        ),
+        cluster_id=model.cluster_id,
+        controller_id=_named_controller(model, live),
+        topics=tuple(_metadata_topic(model, entities, name, topic, denied) for name, topic in asked),
+        error_code=ErrorCode.none,
+    )
+
+
+def _named_controller(model: ClusterModel, live: Sequence[FakeBroker]) -> int:
+    """KRaft brokers name any live broker (kafka.server.metadata.KRaftMetadataCache); ZooKeeper mode names the one."""
+    if model.mode is Mode.ZOOKEEPER:
+        return model.controller
+    return random.choice(live).id if live else -1
+
+
+def _metadata_topic(model: ClusterModel, entities: Entities, name: str, topic: FakeTopic | None, denied: bool) -> Any:
+    if denied or topic is None:
+        missing = (
+            ErrorCode.unknown_topic_or_partition if _LEGAL_NAME.fullmatch(name) else ErrorCode.invalid_topic_exception
+        )
+        code = ErrorCode.topic_authorization_failed if denied else missing
+        return entities.new(
+            "MetadataResponseTopic", error_code=code, name=name, topic_id=None, is_internal=False, partitions=()
+        )
+    return entities.new(
+        "MetadataResponseTopic",
+        error_code=ErrorCode.none,
+        name=name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=tuple(_metadata_partition(model, entities, partition) for partition in topic.partitions),
+    )
+
+
+def _metadata_partition(model: ClusterModel, entities: Entities, partition: FakePartition) -> Any:
+    return entities.new(
+        "MetadataResponsePartition",
+        error_code=ErrorCode.none if partition.leader >= 0 else ErrorCode.leader_not_available,
+        partition_index=partition.index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=tuple(partition.order),
+        isr_nodes=tuple(partition.isr),
+        offline_replicas=tuple(b for b in partition.order if model.brokers[b].fenced),
+    )
+
+
+def _describe_cluster(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    del broker, denied
+    live = model.live_brokers()
+    with_fenced = getattr(request, "include_fenced_brokers", False)
+    wrong_endpoint = getattr(request, "endpoint_type", _BROKER_ENDPOINT) != _BROKER_ENDPOINT
+    return entities.new(
+        "DescribeClusterResponse",
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.mismatched_endpoint_type if wrong_endpoint else ErrorCode.none,
+        error_message=None,
+        cluster_id=model.cluster_id,
+        controller_id=_named_controller(model, live),
+        brokers=tuple(
+            entities.new(
+                "DescribeClusterBroker",
+                broker_id=b.id,
+                host="127.0.0.1",
+                port=b.port,
+                rack=b.rack,
+                is_fenced=b.fenced,
+            )
+            for b in (model.brokers.values() if with_fenced else live)
+        ),
+    )
+
+
+def _list_reassignments(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    code = ErrorCode.none
+    if denied:
+        code = ErrorCode.cluster_authorization_failed
+    elif model.mode is Mode.ZOOKEEPER and broker.id != model.controller:
+        code = ErrorCode.not_controller
+    elif model.quorum is QuorumState.LEADERLESS:
+        code = ErrorCode.request_timed_out
+    wanted = None if request.topics is None else {(t.name, i) for t in request.topics for i in t.partition_indexes}
+    rows: dict[str, list[Any]] = {}
+    for (topic, index), partition in model.moving.items() if code is ErrorCode.none else ():
+        if wanted is None or (topic, index) in wanted:
+            row = entities.new(
+                "OngoingPartitionReassignment",
+                partition_index=index,
+                replicas=tuple(partition.order),
+                adding_replicas=tuple(partition.adding),
+                removing_replicas=tuple(partition.removing),
+            )
+            rows.setdefault(topic, []).append(row)
+    return entities.new(
+        "ListPartitionReassignmentsResponse",
+        throttle_time=timedelta(0),
+        error_code=code,
+        error_message=None,
+        topics=tuple(
+            entities.new("OngoingTopicReassignment", name=name, partitions=tuple(partitions))
+            for name, partitions in rows.items()
+        ),
+    )
+
+
+def _describe_log_dirs(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    del model
+    wanted = None if request.topics is None else {(t.topic, i) for t in request.topics for i in t.partitions}
+    found: dict[int, dict[str, list[Any]]] = {n: {} for n in range(len(broker.directories))}
+    for (topic, index), partition in broker.hosted.items() if wanted is None else _picked(broker, wanted):
+        replica = partition.replicas[broker.id]
+        if replica.directory in broker.offline_directories:
+            continue
+        # offset_lag is about copies between directories only: it is 0 for a replica that is being added
+        row = entities.new(
+            "DescribeLogDirsPartition",
+            partition_index=index,
+            partition_size=replica.size,
+            offset_lag=0,
+            is_future_key=False,
+        )
+        found[replica.directory].setdefault(topic, []).append(row)
+        if replica.future_bytes is not None:
+            copy = entities.new(
+                "DescribeLogDirsPartition",
+                partition_index=index,
+                partition_size=replica.future_bytes,
+                offset_lag=max(0, replica.size - replica.future_bytes) // 1000,
+                is_future_key=True,
+            )
+            other = (replica.directory + 1) % len(broker.directories)
+            found[other].setdefault(topic, []).append(copy)
+    return entities.new(
+        "DescribeLogDirsResponse",
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.cluster_authorization_failed if denied else ErrorCode.none,
+        results=() if denied else tuple(_log_dir(broker, entities, n, topics) for n, topics in found.items()),
+    )
+
+
+def _picked(broker: FakeBroker, wanted: set[tuple[str, int]]) -> Sequence[tuple[tuple[str, int], FakePartition]]:
+    return [(key, broker.hosted[key]) for key in wanted if key in broker.hosted]
+
+
+def _log_dir(broker: FakeBroker, entities: Entities, number: int, topics: Mapping[str, Sequence[Any]]) -> Any:
+    offline = number in broker.offline_directories
+    return entities.new(
+        "DescribeLogDirsResult",
+        error_code=ErrorCode.kafka_storage_error if offline else ErrorCode.none,
+        log_dir=broker.directories[number],
+        topics=tuple(
+            entities.new("DescribeLogDirsTopic", name=name, partitions=tuple(rows)) for name, rows in topics.items()
+        ),
+        total_bytes=-1 if offline else 1 << 40,
+        usable_bytes=-1 if offline else 1 << 39,
+        is_cordoned=number in broker.cordoned_directories,
+    )
+
+
+def _list_offsets(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    del denied
+    asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for question in topic.partitions:
+            if asked[topic.name, question.partition_index] > 1:  # kafka.server.KafkaApis: duplicates are refused
+                code, offset, epoch = ErrorCode.invalid_request, -1, -1
+            else:
+                code, offset, epoch = _offset(model, broker, topic.name, question, request.replica_id)
+            rows.append(
+                entities.new(
+                    "ListOffsetsPartitionResponse",
+                    partition_index=question.partition_index,
+                    error_code=code,
+                    timestamp=-1,
+                    offset=offset,
+                    leader_epoch=epoch,
+                )
+            )
+        topics.append(entities.new("ListOffsetsTopicResponse", name=topic.name, partitions=tuple(rows)))
+    return entities.new("ListOffsetsResponse", throttle_time=timedelta(0), topics=tuple(topics))
+
+
+def _offset(
+    model: ClusterModel, broker: FakeBroker, name: str, question: Any, replica_id: int
+) -> tuple[ErrorCode, int, int]:
+    topic = model.topics.get(name)
+    if topic is None or not 0 <= question.partition_index < len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition, -1, -1
+    partition = topic.partitions[question.partition_index]
+    replica = partition.replicas.get(broker.id)
+    if replica is None or (replica_id != _DEBUGGER and partition.leader != broker.id):
+        return ErrorCode.not_leader_or_follower, -1, -1
+    if replica.directory in broker.offline_directories:
+        return ErrorCode.kafka_storage_error, -1, -1
+    epoch = getattr(question, "current_leader_epoch", -1)
+    if epoch >= 0 and epoch != partition.leader_epoch:
+        stale = epoch < partition.leader_epoch
+        return (ErrorCode.fenced_leader_epoch if stale else ErrorCode.unknown_leader_epoch), -1, -1
+    if question.timestamp == _OLDEST:
+        return ErrorCode.none, replica.log_start, partition.leader_epoch
+    if question.timestamp != _NEWEST:
+        raise NotImplementedError(f"the fake has no offsets by time ({question.timestamp})")
+    end = partition.high_watermark if replica_id == _CONSUMER else replica.log_end
+    return ErrorCode.none, end, partition.leader_epoch
+
+
+def _describe_quorum(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    del broker
+    if denied:
+        return entities.new(
+            "DescribeQuorumResponse",
+            error_code=ErrorCode.cluster_authorization_failed,
+            error_message=None,
+            topics=(),
+            nodes=(),
+        )
+    if [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics] != [(QUORUM_TOPIC, [0])]:
+        return entities.new(
+            "DescribeQuorumResponse", error_code=ErrorCode.invalid_request, error_message=None, topics=(), nodes=()
+        )
+    led = model.quorum is QuorumState.LED
+    now_ms = int(time.time() * 1000)
+    partition = entities.new(
+        "PartitionData",
+        partition_index=0,
+        error_code=ErrorCode.none if led else ErrorCode.not_leader_or_follower,
+        error_message=None,
+        leader_id=model.controller if led else -1,
+        leader_epoch=model.controller_epoch,
+        high_watermark=model.metadata_end,
+        current_voters=tuple(_voter(model, entities, voter, now_ms) for voter in model.voters.values()),
+        observers=tuple(_voter(model, entities, voter, now_ms) for voter in model.observers.values()),
+    )
+    topic = entities.new("TopicData", topic_name=QUORUM_TOPIC, partitions=(partition,))
+    return entities.new(
+        "DescribeQuorumResponse", error_code=ErrorCode.none, error_message=None, topics=(topic,), nodes=()
+    )
+
+
+def _voter(model: ClusterModel, entities: Entities, voter: FakeVoter, now_ms: int) -> Any:
+    """The leader reports *now* for its own stamps (org.apache.kafka.raft.LeaderState)."""
+    leads = voter.id == model.controller
+    return entities.new(
+        "ReplicaState",
+        replica_id=voter.id,
+        replica_directory_id=voter.directory_id,
+        log_end_offset=model.metadata_end if leads else voter.log_end,
+        last_fetch_timestamp=now_ms if leads else voter.fetch_ms,
+        last_caught_up_timestamp=now_ms if leads else voter.caught_up_ms,
+    )
+
+
+_ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
+    LIST_OFFSETS: _list_offsets,
+    METADATA: _metadata,
+    DESCRIBE_LOG_DIRS: _describe_log_dirs,
+    LIST_REASSIGNMENTS: _list_reassignments,
+    DESCRIBE_QUORUM: _describe_quorum,
+    DESCRIBE_CLUSTER: _describe_cluster,
+}

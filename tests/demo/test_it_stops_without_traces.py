@@ -1,0 +1,69 @@
+"""The real supervisor with one broker: whatever ends it, nothing of it stays."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kafkadash.embedded.process import recorded
+from tests.demo.conftest import Start
+from tests.smoke.browser import Browser
+from tests.smoke.demo_process import STOP_SECONDS, DemoProcess
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.xdist_group("demo")
+
+STEP_SECONDS = 120.0
+RESTART_SECONDS = 60.0
+
+
+def test_ctrl_c_while_it_starts__ends_what_was_begun(start: Start, folder: Path) -> None:
+    demo = start()
+    demo.wait_for_line("PostgreSQL and Valkey", STEP_SECONDS)
+    opened = demo.opened()
+    demo.signal(signal.SIGINT)
+    assert demo.wait(STOP_SECONDS) == 130
+    assert opened.still_there() == []
+    assert [child.name for child in [*recorded(folder), *recorded(folder / "playground")]] == []
+    assert "DATABASE_URL" not in (folder / "environment").read_text(encoding="utf-8")
+
+
+def test_killed_supervisor__is_cleaned_up_after_by_the_next_start(start: Start, folder: Path) -> None:
+    killed = start()
+    killed.wait_until_ready()
+    password = killed.password("alice")
+    _a_web_that_dies_is_started_again(killed, folder)
+    opened = killed.opened()
+    killed.signal(signal.SIGKILL)
+    assert killed.wait(STOP_SECONDS) == -signal.SIGKILL
+    assert len(opened.still_there()) > 5
+
+    again = start()
+    again.wait_until_ready()
+    assert "postgres" in again.wait_for_line("A demo that was killed had left", 0.0)
+    assert not {name for name in opened.still_there() if name.startswith("process")}
+    assert again.base == killed.base
+    Browser(again.base).sign_in("alice", password)
+
+    opened = again.opened()
+    again.signal(signal.SIGTERM)
+    again.signal(signal.SIGTERM)
+    assert again.wait(STOP_SECONDS) == 0
+    assert opened.still_there() == []
+
+
+def _a_web_that_dies_is_started_again(demo: DemoProcess, folder: Path) -> None:
+    web = next(child for child in recorded(folder) if child.name == "web")
+    psutil.Process(web.pid).kill()
+    assert "(signal 9); it is started again in 1 s" in demo.wait_for_line("web ended", RESTART_SECONDS)
+    wait_until(lambda: _serves(demo), "web serves again", RESTART_SECONDS)
+
+
+def _serves(demo: DemoProcess) -> bool:
+    try:
+        return "Sign in" in Browser(demo.base).get("/login/")
+    except OSError:
+        return False

@@ -1,0 +1,135 @@
+"""A browser in front of the running product. Nothing here touches the database: the product is another process.
+
+Playwright's fixtures are made anew for each module instead of once for the session: while Playwright runs, its event
+loop belongs to this thread, and neither Django's database nor tests of coroutines work in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Playwright, expect, sync_playwright
+
+from kafkadash.embedded.process import ServerError
+from tests.e2e.product import Product
+from tests.embedded_plugin import RUN_FOLDER
+from tests.live.chromium import FLAGS
+
+CHROMIUM = "chromium"
+EXPECT_MS = 15_000
+DESKTOP = {"width": 1440, "height": 900}
+
+SignIn = Callable[..., Page]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.kafka)
+            item.add_marker(pytest.mark.xdist_group("e2e"))
+
+
+@pytest.fixture(scope="session")
+def product(
+    kafka_runtime: None, browser_type_launch_args: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Product]:
+    """The demo on three brokers, with sample data and no move of its own; not started where there is no browser."""
+    folder = Path(os.environ[RUN_FOLDER]) / f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
+    folder.mkdir(mode=0o755)
+    product = Product(folder)
+    try:
+        try:
+            product.start()
+        except ServerError:
+            product.keep_logs(tmp_path_factory.mktemp("product"))
+            raise
+        yield product
+    finally:
+        product.stop()
+
+
+@pytest.fixture(autouse=True)
+def logs_of_a_failure(request: pytest.FixtureRequest, product: Product, tmp_path: Path) -> Iterator[None]:
+    """Beside the screenshot that pytest-playwright keeps."""
+    yield
+    call = getattr(request.node, "rep_call", None)
+    if call is None or call.failed:
+        product.keep_logs(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=EXPECT_MS)
+        yield playwright
+
+
+@pytest.fixture(scope="module")
+def browser_type(playwright: Playwright) -> BrowserType:
+    return playwright.chromium
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    path = shutil.which(CHROMIUM)
+    if path is None:
+        pytest.skip("no chromium here: install your system's (Debian: apt-get install chromium)")
+    return {"executable_path": path, "args": list(FLAGS)}
+
+
+@pytest.fixture(scope="module")
+def browser(browser_type: BrowserType, browser_type_launch_args: dict[str, Any]) -> Iterator[Browser]:
+    browser = browser_type.launch(**browser_type_launch_args)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(product: Product) -> dict[str, Any]:
+    return {"base_url": product.url, "viewport": DESKTOP}
+
+
+@pytest.fixture
+def output_path(tmp_path: Path) -> str:
+    """Where pytest-playwright keeps the screenshot of a failed test."""
+    return str(tmp_path)
+
+
+@pytest.fixture
+def sign_in(product: Product) -> SignIn:
+    """``sign_in(page, "alice")``: through the sign-in page, as a person does it; ends on the page asked for."""
+
+    def through_the_form(page: Page, name: str = "alice", password: str | None = None, path: str = "/") -> Page:
+        page.goto(f"/login/?next={path}")
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Password").fill(password or product.password(name))
+        page.get_by_role("button", name="Sign in").click()
+        return page
+
+    return through_the_form
+
+
+@pytest.fixture(scope="module")
+def alices_session(browser: Browser, product: Product) -> dict[str, Any]:
+    """Cookies of one sign-in as alice, for the tests in which signing in is not the point."""
+    context = browser.new_context(base_url=product.url)
+    page = context.new_page()
+    page.goto("/login/")
+    page.get_by_label("Name").fill("alice")
+    page.get_by_label("Password").fill(product.password("alice"))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("link", name="Demo", exact=True)).to_be_visible()
+    state: dict[str, Any] = dict(context.storage_state())
+    context.close()
+    return state
+
+
+@pytest.fixture
+def alice(new_context: Callable[..., BrowserContext], alices_session: dict[str, Any]) -> BrowserContext:
+    """A browser in which alice, an operator of all clusters, is signed in."""
+    return new_context(storage_state=alices_session)

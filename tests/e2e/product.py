@@ -1,0 +1,149 @@
+"""The running product for a browser: the demo's supervisor as a process of its own, and real Kafka behind it.
+
+Its Valkey is started here and not by the demo, so that a test can take it away and give it back.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafkadash.embedded.process import Child, free_port, spawn
+from kafkadash.embedded.valkey import Valkey
+from kafkadash.playground.cluster import Playground
+from kafkadash.playground.load import Topic, load
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+RACKS = ("a", "b", "c")
+READY_S, STOP_S = 240.0, 60.0
+READY_WORD = "Ready in"
+# A move is noticed after half the usual time, so that tests wait less.
+PACE = {"INTERVAL_REASSIGNMENTS": "5"}
+UNTHROTTLED = 1_000_000_000  # bytes per second
+# What a test run sets for itself; the demo is to use nothing of it.
+OF_THE_TEST_RUN = ("DATABASE_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_VAR")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A reassignment of partition 0 of ``topic``, started with Kafka's own tool."""
+
+    topic: str
+    plan: Path
+
+
+@dataclass
+class Product:
+    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    _demo: Child | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def var(self) -> Path:
+        return self.folder / "demo"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "logs" / "supervisor.log"
+
+    @property
+    def playground(self) -> Playground:
+        return Playground(self.var / "playground", detached=True)
+
+    @property
+    def valkey(self) -> Valkey:
+        return Valkey(self.folder)
+
+    def start(self) -> None:
+        """Returns when the pages show figures of real Kafka. Raises ServerError with the supervisor's last words."""
+        self.valkey.start()
+        options = ("--folder", str(self.var), "--port", str(self.port), "--no-move", "--racks", ",".join(RACKS))
+        command = self._command("demo", *options)
+        self._demo = spawn(self.folder, "demo", command, log=self.log, cwd=CHECKOUT, stop_signal=signal.SIGINT)
+        self._demo.wait_ready(lambda: READY_WORD in self.log.read_text(encoding="utf-8"), READY_S)
+
+    def stop(self) -> None:
+        """Ends the demo as Ctrl-C does, then Valkey."""
+        if self._demo is not None:
+            self._demo.stop(STOP_S)
+        self.valkey.stop()
+
+    def password(self, name: str) -> str:
+        return str(json.loads((self.var / "sign-ins.json").read_text(encoding="utf-8"))[name])
+
+    def manage(self, *args: str, given: str = "") -> str:
+        """``manage.py`` on the running product; ``given`` is its standard input."""
+        done = subprocess.run(
+            self._command(*args),
+            cwd=CHECKOUT,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @contextmanager
+    def without_redis(self) -> Iterator[None]:
+        self.valkey.stop()
+        try:
+            yield
+        finally:
+            self.valkey.start()
+
+    @contextmanager
+    def moving(self, mib: float, throttle: int, placement: Sequence[int] = (1, 2)) -> Iterator[Move]:
+        """A move of that much data to broker 3 at ``throttle`` bytes per second; ended, one way or the other, after."""
+        topic = f"e2e-{secrets.token_hex(3)}"
+        load(self.playground.bootstrap, [Topic(topic, placement=[placement], fill_bytes=int(mib * 1024 * 1024))])
+        plan = self.folder / f"{topic}.json"
+        row = {"topic": topic, "partition": 0, "replicas": [3, *placement[1:]]}
+        plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")
+        move = Move(topic, plan)
+        self._reassign(move, "--execute", "--additional", "--throttle", str(throttle))
+        try:
+            yield move
+        finally:
+            self._reassign(move, "--cancel")
+
+    def let_go(self, move: Move) -> None:
+        """Lift the throttle, so that the move completes soon."""
+        self._reassign(move, "--execute", "--additional", "--throttle", str(UNTHROTTLED))
+
+    def answers(self, path: str, within_s: float) -> int:
+        """The status of a GET without a sign-in; raises where it takes longer."""
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=within_s) as response:  # noqa: S310  our own address
+            return int(response.status)
+
+    def keep_logs(self, where: Path) -> None:
+        for logs in (self.log.parent, self.var / "logs", self.var / "playground" / "logs"):
+            if logs.is_dir():
+                shutil.copytree(logs, where / "logs", dirs_exist_ok=True)
+
+    def _reassign(self, move: Move, *options: str) -> None:
+        done = self.playground.tool("reassign", ["--reassignment-json-file", str(move.plan), *options])
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _command(self, *args: str) -> list[str]:
+        """``manage.py`` with the product's environment instead of the test run's."""
+        without = [part for name in OF_THE_TEST_RUN for part in ("-u", name)]
+        given = {"KAFKADASH_VAR": str(self.var), "REDIS_URL": self.valkey.url(), **PACE}
+        values = [f"{name}={value}" for name, value in given.items()]
+        return ["env", *without, *values, sys.executable, "manage.py", *args]

@@ -1,0 +1,244 @@
+"""Rows as the collectors leave them, for tests of what is shown. A cluster from ``watched`` is healthy and fresh."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence
+from factory.django import DjangoModelFactory
+
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    ClusterState,
+    Collection,
+    CollectorRun,
+    Kind,
+    Outcome,
+    QuorumSnapshot,
+    ReassignmentSnapshot,
+    TopicState,
+)
+
+NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
+GB = 1_000_000_000
+
+
+class ClusterFactory(DjangoModelFactory[Cluster]):
+    class Meta:
+        model = Cluster
+
+    name = Sequence(lambda n: f"cluster-{n}")
+    slug = SelfAttribute("name")
+    bootstrap_servers = "kafka-1.internal:9092,kafka-2.internal:9092"
+    mode = Mode.KRAFT
+    kafka_id = Sequence(lambda n: f"4L6g3nShT-eMCtK--X86{n:02d}")
+
+
+class ClusterStateFactory(DjangoModelFactory[ClusterState]):
+    class Meta:
+        model = ClusterState
+
+    brokers = 3
+    brokers_fenced = 0
+    brokers_gone = 0
+    racks = 3
+    topics = 12
+    partitions = 1120
+    offline_partitions = 0
+    under_replicated = 0
+    under_replicated_moving = 0
+    kafka_version = "4.3 or newer"
+
+
+class CollectorRunFactory(DjangoModelFactory[CollectorRun]):
+    class Meta:
+        model = CollectorRun
+
+    kind = Kind.METADATA
+    epoch = 1
+    seq = 7
+    interval_s = LazyAttribute(lambda run: settings.COLLECT_INTERVALS[run.kind])
+    attempted_at = NOW - timedelta(seconds=6)
+    succeeded_at = NOW - timedelta(seconds=6)
+
+
+class CollectionFactory(DjangoModelFactory[Collection]):
+    class Meta:
+        model = Collection
+
+    kind = Kind.METADATA
+    epoch = 1
+    seq = Sequence(lambda n: n)
+    started_at = NOW - timedelta(seconds=6)
+    taken_at = NOW - timedelta(seconds=6)
+    duration_ms = 42
+    ok = True
+    rows = 1120
+
+
+class BrokerFactory(DjangoModelFactory[BrokerState]):
+    class Meta:
+        model = BrokerState
+
+    broker_id = Sequence(lambda n: n)
+    host = LazyAttribute(lambda broker: f"kafka-{broker.broker_id}.internal")
+    port = 9092
+    rack = LazyAttribute(lambda broker: f"eu-1{'abc'[broker.broker_id % 3]}")
+    fenced = False
+    replicas = 229
+    leaders = 79
+    first_seen_at = NOW - timedelta(days=9)
+    changed_at = NOW - timedelta(hours=3)
+
+
+class BrokerWeightsFactory(DjangoModelFactory[BrokerWeights]):
+    class Meta:
+        model = BrokerWeights
+
+    data = zlib.compress(json.dumps({"orders": {"0": 4 * GB}}).encode())
+    dirs = LazyFunction(lambda: [directory()])
+    replica_bytes = 667 * GB
+    taken_at = NOW - timedelta(seconds=20)
+
+
+class QuorumFactory(DjangoModelFactory[QuorumSnapshot]):
+    class Meta:
+        model = QuorumSnapshot
+
+    taken_at = NOW - timedelta(seconds=6)
+    leader_id = 102
+    leader_epoch = 47
+    high_watermark = 8_412_907
+    epoch = 1
+    seq = Sequence(lambda n: n)
+    replicas = LazyFunction(
+        lambda: [
+            node(101, caught_up_ago=210),
+            node(102, caught_up_ago=0),
+            node(103, caught_up_ago=340, log_end=8_412_905),
+            *(node(n, voter=False, caught_up_ago=260) for n in (1, 2, 3)),
+        ]
+    )
+
+
+class TopicFactory(DjangoModelFactory[TopicState]):
+    """``partitions`` as packed: [partition, leader, leader epoch, [replicas], [isr], [offline]]."""
+
+    class Meta:
+        model = TopicState
+
+    topic_id = Sequence(lambda n: f"topic-{n}")
+    name = "payments.ledger"
+    shape = "0" * 32
+    partitions = LazyFunction(lambda: [[0, 1, 5, [1, 2, 3], [1, 2, 3], []]])
+    partition_count = LazyAttribute(lambda topic: len(topic.partitions))
+    replication_factor = 3
+    offline_partitions = LazyAttribute(lambda topic: sum(p[1] is None for p in topic.partitions))
+    under_replicated = LazyAttribute(lambda topic: sum(len(p[4]) < len(p[3]) for p in topic.partitions))
+    changed_at = NOW - timedelta(minutes=7)
+
+
+class ReassignmentFactory(DjangoModelFactory[ReassignmentSnapshot]):
+    class Meta:
+        model = ReassignmentSnapshot
+
+    public_id = Sequence(lambda n: f"r-{n:012x}")
+    topic_id = "pW7mE1rASEqVl0d3kB4pzQ"
+    topic = "cart.events"
+    partition = Sequence(lambda n: n)
+    replicas = [6, 2, 1, 3]
+    adding = [6]
+    removing = [3]
+    target = [6, 2, 1]
+    original = [3, 2, 1]
+    started_after = NOW - timedelta(minutes=4, seconds=10)
+    started_before = NOW - timedelta(minutes=4)
+    leader = 2
+    leader_epoch = 12
+    leader_log_end = 1_000_000
+    leader_log_start = 0
+    percent = 43.219
+    sampled_at = NOW - timedelta(seconds=1)
+    size_bytes = 4_200_000_000
+    size_taken_at = NOW - timedelta(seconds=20)
+    rate_bytes = 19_300_000.0
+    last_seen_at = NOW - timedelta(seconds=1)
+    epoch = 1
+    seq = 7
+    replicas_progress = LazyAttribute(
+        lambda row: [
+            {
+                "broker": broker,
+                "log_end": None if row.percent is None else round(row.percent * 10_000),
+                "percent": row.percent,
+                "in_isr": False,
+                "lag_records": None if row.percent is None else 1_000_000 - round(row.percent * 10_000),
+                "taken_at": None if row.percent is None else row.sampled_at.isoformat(),
+                "error": "no answer within 8 s" if row.percent is None else None,
+            }
+            for broker in row.adding
+        ]
+    )
+
+
+def directory(
+    path: str = "/var/lib/kafka/a", total: int | None = 2000 * GB, usable: int | None = 1333 * GB, **more: Any
+) -> dict[str, Any]:
+    """A log directory as BrokerWeights stores it."""
+    return {
+        "path": path,
+        "total_bytes": total,
+        "usable_bytes": usable,
+        "replica_bytes": 667 * GB,
+        "cordoned": False,
+        "error": None,
+        **more,
+    }
+
+
+def node(
+    id_: int, *, voter: bool = True, caught_up_ago: int | None, log_end: int | None = 8_412_907, now_ms: int = 10**12
+) -> dict[str, Any]:
+    """A voter or observer as QuorumSnapshot stores it; ``caught_up_ago`` in ms on the leader's clock."""
+    then = None if caught_up_ago is None else now_ms - caught_up_ago
+    return {
+        "id": id_,
+        "directory_id": f"dir{id_}AAAAAAAAAAAAAAAAA",
+        "voter": voter,
+        "log_end_offset": log_end,
+        "last_fetch_ms": then,
+        "last_caught_up_ms": then,
+    }
+
+
+def watched(name: str, now: datetime = NOW, **figures: Any) -> Cluster:
+    """A healthy cluster with fresh data of every kind: three brokers, a quorum of three, nothing in flight."""
+    cluster = ClusterFactory.create(name=name)
+    ClusterStateFactory.create(cluster=cluster, **figures)
+    taken_at = now - timedelta(seconds=3)
+    for kind in Kind:
+        CollectorRunFactory.create(cluster=cluster, kind=kind, attempted_at=taken_at, succeeded_at=taken_at)
+        rows = {Kind.METADATA: 1120, Kind.REASSIGNMENTS: 0, Kind.QUORUM: 6, Kind.LOG_DIRS: 687, Kind.VERSIONS: 3}[kind]
+        CollectionFactory.create(cluster=cluster, kind=kind, started_at=taken_at, taken_at=taken_at, rows=rows)
+    for broker_id in (1, 2, 3):
+        BrokerFactory.create(cluster=cluster, broker_id=broker_id)
+        BrokerWeightsFactory.create(cluster=cluster, broker_id=broker_id, taken_at=taken_at)
+    QuorumFactory.create(cluster=cluster, taken_at=taken_at)
+    return cluster
+
+
+def silent(cluster: Cluster, since: datetime, *, error: str = "", failure: str = "Unreachable") -> None:
+    """Nothing was read from this cluster after ``since``; with ``error``, because it did not answer."""
+    cluster.collector_runs.update(
+        succeeded_at=since, failures=9 if error else 0, last_error=error, last_failure=failure if error else ""
+    )
+
+
+def ended(cluster: Cluster, outcome: Outcome, at: datetime, **fields: Any) -> ReassignmentSnapshot:
+    return ReassignmentFactory.create(cluster=cluster, outcome=outcome, ended_at=at, **fields)

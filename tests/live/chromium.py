@@ -1,0 +1,35 @@
+"""A headless chromium whose pages are looked at from the test's own thread."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import BrowserContext, expect, sync_playwright
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+EXPECT_MS = 10_000
+
+
+@contextmanager
+def chromium() -> Iterator[BrowserContext]:
+    """Playwright's event loop belongs to this thread until the end; use the database before, after, or with leave."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium here: install your system's (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        expect.set_options(timeout=EXPECT_MS)
+        yield browser.new_context(viewport={"width": 1440, "height": 900})
+        browser.close()

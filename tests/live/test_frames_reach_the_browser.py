@@ -1,0 +1,208 @@
+"""What is pushed when: the latest of each key, at most one per interval, to those who watch it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pytest_django import Settings
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster
+from kafkadash.events import changed
+from kafkadash.live import panels, publisher
+from kafkadash.live.frames import Frame
+from kafkadash.live.hub import group_of
+from kafkadash.live.publisher import publish_panels
+from tests.live.conftest import Socket, set_row
+from tests.waiting import wait_until
+
+Watch = Callable[..., Socket]
+pytestmark = pytest.mark.usefixtures("plain_panels")
+
+
+def test_refresh__of_a_watched_panel__is_pushed(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    browser = watch("reassignments:demo", user=viewer)
+    browser.shows("reassignments-demo")
+    set_row(cluster, "43.2 %")
+
+    publish_panels(cluster.pk, frozenset({"reassignments"}), seq=12)
+
+    frame = browser.shows("43.2 %")
+    assert (frame["key"], frame["seq"], frame["target"]) == ("reassignments:demo", 12, "#reassignments-demo")
+    assert datetime.now(UTC) - datetime.fromisoformat(frame["sampled_at"]) < timedelta(seconds=10)
+
+
+def test_refresh__of_kinds_that_a_panel_does_not_show__pushes_nothing_to_it(
+    watch: Watch, cluster: Cluster, viewer: User
+) -> None:
+    browser = watch("quorum:demo", "status:demo", user=viewer)
+    browser.shows("quorum-demo")
+    set_row(cluster, "later")
+
+    publish_panels(cluster.pk, {"log_dirs"}, seq=1)
+
+    browser.shows("later")
+    assert [m["key"] for m in browser.messages if "later" in m.get("content", "")] == ["status:demo"]
+
+
+def test_refresh__of_another_cluster__is_not_seen(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    other = Cluster.objects.create(name="Other", slug="demo-2", bootstrap_servers="127.0.0.1:1", kafka_id="not mine")
+    browser = watch("status:demo", user=viewer)
+    browser.shows("status-demo")
+
+    publish_panels(other.pk, {"metadata"}, seq=1)
+    set_row(cluster, "mine")
+    publish_panels(cluster.pk, {"metadata"}, seq=1)
+
+    browser.shows("mine")
+    assert not any("not mine" in message.get("content", "") for message in browser.messages)
+
+
+def test_burst__within_an_interval__sends_the_first_at_once_and_then_the_last(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings
+) -> None:
+    settings.LIVE_FLUSH_SECONDS = 1.0
+    browser = watch("status:demo", user=viewer)
+    browser.shows("status-demo")
+
+    for n in range(1, 31):
+        set_row(cluster, f"number {n}.")
+        publish_panels(cluster.pk, {"metadata"}, seq=n)
+    browser.shows("number 30.")
+
+    frames = [(m["seq"], at) for m, at in zip(browser.messages, browser.arrived, strict=True) if "content" in m]
+    assert len(frames) <= 4, "more than one frame a second"
+    assert frames[-1][0] == 30
+    gaps = [later - before for (_, before), (_, later) in itertools.pairwise(frames)]
+    assert all(gap > 0.9 for gap in gaps), gaps
+
+
+def test_frame__after_a_quiet_interval__goes_at_once(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings
+) -> None:
+    settings.LIVE_FLUSH_SECONDS = 0.2
+    settings.LIVE_HEARTBEAT_SECONDS = 0.5
+    browser = watch("status:demo", user=viewer)
+    browser.shows("status-demo")
+    browser.until(lambda m: "heartbeat" in m)
+    settings.LIVE_FLUSH_SECONDS = 30.0
+    set_row(cluster, "quick")
+
+    publish_panels(cluster.pk, {"metadata"}, seq=1)
+
+    browser.shows("quick", deadline=2)
+
+
+def test_frame__rendered_before_the_one_shown__is_dropped(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    browser = watch("status:demo", user=viewer)
+    browser.shows("status-demo")
+    _publish("status:demo", "newest", "2126-11-21T02:00:02.000Z")
+    browser.shows("newest")
+
+    _publish("status:demo", "came late", "2126-11-21T02:00:01.000Z")
+    _publish("status:demo", "same moment", "2126-11-21T02:00:02.000Z")
+
+    browser.shows("same moment")
+    assert not any("came late" in message.get("content", "") for message in browser.messages)
+
+
+def test_heartbeat__says_the_servers_time_at_once_and_every_interval(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings
+) -> None:
+    settings.LIVE_HEARTBEAT_SECONDS = 0.2
+    browser = watch("status:demo", user=viewer)
+
+    times = [datetime.fromisoformat(browser.until(lambda m: "heartbeat" in m)["heartbeat"]) for _ in range(3)]
+
+    assert times == sorted(times)
+    assert abs(datetime.now(UTC) - times[-1]) < timedelta(seconds=5)
+
+
+def test_board__when_a_clusters_state_changes__is_hinted_once(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    browser = watch("status:demo", "board", user=viewer)
+    browser.shows("status-demo")
+
+    set_row(cluster, "same state")
+    publish_panels(cluster.pk, {"metadata"}, seq=1)
+    browser.shows("same state")
+    assert not any(message.get("hint") for message in browser.messages)
+    set_row(cluster, "worse", state="zookeeper")
+    publish_panels(cluster.pk, {"metadata"}, seq=2)
+
+    hint = browser.until(lambda message: message.get("hint", False))
+    assert hint["key"] == "board"
+
+
+def test_board__when_a_cluster_is_added_or_removed__is_hinted(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    browser = watch("board", "status:demo", user=viewer)
+    browser.shows("status-demo")
+
+    added = Cluster.objects.create(name="New", slug="new", bootstrap_servers="127.0.0.1:1")
+    browser.until(lambda message: message.get("key") == "board")
+    added.delete()
+    browser.until(lambda message: message.get("key") == "board")
+
+
+def test_board__may_be_watched_by_everybody_who_is_signed_in(watch: Watch, stranger: User) -> None:
+    watch("board", user=stranger).until(lambda message: "heartbeat" in message)
+
+
+def test_changed_keys__push_panels_and_hint_the_rest(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    browser = watch("quorum:demo", "board", user=viewer)
+    browser.shows("quorum-demo")
+    set_row(cluster, "leader 3")
+
+    changed.send(sender=None, keys=frozenset({"quorum:demo", "board"}))
+
+    browser.shows("leader 3")
+    assert any(m.get("hint") for m in browser.messages) or browser.until(lambda m: m.get("hint", False))
+
+
+def test_panel__that_cannot_be_rendered__leaves_the_others_alone(
+    watch: Watch, cluster: Cluster, viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = watch("overview:demo", user=viewer)
+    browser.shows("overview-demo")
+    broken = replace(panels.PANELS["status"], context=lambda *_: {})
+    monkeypatch.setattr(panels, "PANELS", {**panels.PANELS, "status": broken})
+    set_row(cluster, "still shown")
+    publish_panels(cluster.pk, {"metadata"}, seq=1)
+
+    browser.shows("still shown")
+
+
+def test_browser__that_does_not_read__is_closed_as_too_slow_and_others_are_served(
+    watch: Watch, cluster: Cluster, viewer: User, port: int, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    settings.LIVE_FLUSH_SECONDS = 0.01
+    settings.LIVE_SEND_TIMEOUT = 0.3
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    narrow.connect(("127.0.0.1", port))
+    slow = watch("status:demo", user=viewer, sock=narrow, max_queue=1, max_size=None, compression=None)
+    quick = watch("status:demo", user=viewer, max_size=None, compression=None)
+    quick.shows("status-demo")
+
+    for n in range(12):  # far beyond what the buffers of two sockets hold
+        _publish("status:demo", f"number {n}. " + "x" * 2_000_000, f"2126-11-21T02:00:{n:02}.000Z")
+        quick.shows(f"number {n}.")
+
+    wait_until(lambda: "live.too_slow" in caplog.text, "the server gave up the slow browser")
+    assert slow.closed_with() == 1013
+    assert len(slow.messages) < 12
+    set_row(cluster, "small again")
+    _publish("status:demo", "small again", "2126-11-21T02:01:00.000Z")
+    assert quick.shows("small again")
+
+
+def _publish(key: str, content: str, rendered_at: str) -> None:
+    text = json.dumps({"key": key, "seq": 1, "content": content})
+    publisher._hand_over(group_of(key), {"type": "frame", **Frame(key, text, rendered_at).packed()})

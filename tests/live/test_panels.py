@@ -1,0 +1,136 @@
+"""The panels as they are pushed: whole, of one root that can be morphed, and the same for everybody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster
+from kafkadash.live.frames import instant, panel_frame
+from kafkadash.live.panels import PANELS, Panel, panels_of, watched
+from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot, ReassignmentSnapshot
+
+FOR_ONE_PERSON = ("csrf", "vera", "<button", "<form", "<input", "<script", "style=")
+
+
+class Roots(HTMLParser):
+    """The elements at the top of an HTML fragment."""
+
+    VOID = frozenset({"br", "hr", "img", "input", "meta", "link", "wbr"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.roots: list[dict[str, str | None]] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == [], f"not closed: {self._open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if not self._open:
+            self.roots.append(dict(attrs))
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if not self._open:
+            self.roots.append(dict(attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        assert self._open or not data.strip(), f"text outside of the root: {data!r}"
+
+
+@pytest.fixture
+def seen(cluster: Cluster) -> Cluster:
+    """A cluster in which something was read of every kind, and something moves."""
+    now = timezone.now()
+    then = now - timedelta(seconds=3)
+    for kind in Kind:
+        CollectorRun.objects.create(cluster=cluster, kind=kind, interval_s=10, attempted_at=then, succeeded_at=then)
+    QuorumSnapshot.objects.create(
+        cluster=cluster, taken_at=then, leader_id=1, leader_epoch=4, high_watermark=100,
+        replicas=[
+            {"id": 1, "directory_id": None, "voter": True, "log_end_offset": 100, "last_fetch_ms": None,
+             "last_caught_up_ms": None}
+        ],
+        epoch=1, seq=1,
+    )  # fmt: skip
+    ReassignmentSnapshot.objects.create(
+        cluster=cluster, public_id="r-abc", topic_id="id", topic="orders", partition=7, replicas=[1, 2, 3], adding=[3],
+        removing=[1], target=[2, 3], original=[1, 2], started_before=now - timedelta(minutes=5), percent=43.21,
+        sampled_at=then, last_seen_at=now, epoch=1, seq=1,
+    )  # fmt: skip
+    return cluster
+
+
+@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
+def test_pushed_panel__has_one_root_with_its_id_and_nothing_of_a_person(
+    panel: Panel, seen: Cluster, viewer: User
+) -> None:
+    frame = json.loads(panel_frame(panel, seen, timezone.now(), seq=5).text)
+
+    [root] = Roots(frame["content"]).roots
+    assert f"#{root['id']}" == frame["target"] == f"#{panel.name}-demo"
+    assert (frame["key"], frame["seq"], frame["swap"]) == (f"{panel.name}:demo", 5, "outerMorph")
+    assert [word for word in FOR_ONE_PERSON if word in frame["content"].lower()] == []
+    assert datetime.now(UTC) - datetime.fromisoformat(frame["sampled_at"]) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
+def test_pushed_panel__of_a_cluster_that_was_never_reached__can_be_rendered(panel: Panel, cluster: Cluster) -> None:
+    frame = json.loads(panel_frame(panel, cluster, timezone.now(), seq=1).text)
+
+    assert frame["sampled_at"] is None
+    assert len(Roots(frame["content"]).roots) == 1
+
+
+def test_pushed_row__says_to_machines_what_it_says_to_people(seen: Cluster) -> None:
+    content = json.loads(panel_frame(PANELS["reassignments"], seen, timezone.now(), seq=1).text)["content"]
+
+    assert 'id="r-abc"' in content
+    assert 'data-percent="43.21"' in content
+    assert 'data-outcome="running"' in content
+    assert "43.2 %" in content
+
+
+@pytest.mark.parametrize(
+    ("path", "panel"),
+    [("/", "status"), ("/clusters/demo/", "overview"), ("/clusters/demo/", "quorum"), ("/clusters/demo/", "brokers"),
+     ("/clusters/demo/", "collection"), ("/clusters/demo/reassignments/", "reassignments")],
+)  # fmt: skip
+def test_page__shows_each_panel_it_watches(
+    path: str, panel: str, seen: Cluster, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    page = client_of(viewer).get(path).content.decode()
+
+    assert f'id="{panel}-demo"' in page
+    assert f"key={panel}:demo" in page
+
+
+def test_every_kind__touches_a_panel() -> None:
+    assert all(panels_of({kind}) for kind in Kind.values)
+    assert [panel.name for panel in panels_of({Kind.VERSIONS})] == ["status", "overview", "collection"]
+
+
+def test_key__is_read_back_by_what_made_it() -> None:
+    for panel in PANELS.values():
+        what = watched(panel.key("my-cluster"))
+        assert what is not None
+        assert (what.panel, what.slug) == (panel, "my-cluster")
+
+
+def test_instants__sort_as_their_texts() -> None:
+    early = datetime(2026, 11, 21, 2, 3, 4, 5_000, tzinfo=UTC)
+
+    assert instant(early) == "2026-11-21T02:03:04.005Z"
+    assert instant(early) < instant(early + timedelta(milliseconds=995)) < instant(early + timedelta(days=400))

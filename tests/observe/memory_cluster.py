@@ -1,0 +1,180 @@
+"""A Kafka cluster in memory behind the port, for what collectors decide.
+
+What the wire does is the contract suite's business; here only answers matter. Offsets are set by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from kafkadash.kafka.port import (
+    ApiVersions,
+    Broker,
+    ClusterDescription,
+    ItemError,
+    KafkaFailure,
+    LogDir,
+    LogDirs,
+    Metadata,
+    OffsetKind,
+    OffsetQuery,
+    OngoingReassignment,
+    Partition,
+    Quorum,
+    QuorumReplica,
+    Reassignments,
+    ReplicaOffset,
+    ReplicaOffsets,
+    ReplicaSize,
+    Topic,
+)
+
+KRAFT_4_3 = {35: (1, 5), 45: (0, 1), 55: (0, 2), 60: (0, 2)}
+
+
+@dataclass
+class Log:
+    """A partition: ``ends`` maps a broker to its replica's log end offset."""
+
+    replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    epoch: int = 1
+    start: int = 0
+    ends: dict[int, int] = field(default_factory=dict)
+    size: int = 1_000_000
+
+
+@dataclass
+class MemoryCluster:
+    """Implements ``KafkaAdmin``. ``clock`` gives the time of every answer; ``fail`` makes every call fail."""
+
+    clock: Callable[[], float]
+    cluster_id: str = "kafka-1"
+    racks: dict[int, str | None] = field(default_factory=lambda: {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"})
+    topics: dict[str, dict[int, Log]] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    silent: set[int] = field(default_factory=set)
+    fenced: set[int] = field(default_factory=set)
+    fail: KafkaFailure | None = None
+    before_answer: Callable[[str], None] = lambda _: None
+
+    def add(self, topic: str, partition: int, *replicas: int, end: int = 1000) -> Log:
+        self.topic_ids.setdefault(topic, str(UUID(int=len(self.topic_ids) + 1)))
+        log = Log(replicas, replicas[0], replicas, ends=dict.fromkeys(replicas, end))
+        self.topics.setdefault(topic, {})[partition] = log
+        return log
+
+    def move(self, topic: str, partition: int, *target: int) -> Log:
+        """Starts a reassignment as the controller does: targets first, then what goes."""
+        log = self.topics[topic][partition]
+        before = tuple(r for r in log.replicas if r not in log.adding)
+        log.adding = tuple(r for r in target if r not in before)
+        log.removing = tuple(r for r in before if r not in target)
+        log.replicas = target + log.removing
+        for broker in log.adding:
+            log.ends.setdefault(broker, 0)
+        return log
+
+    def complete(self, topic: str, partition: int) -> None:
+        log = self.topics[topic][partition]
+        log.replicas = tuple(r for r in log.replicas if r not in log.removing)
+        log.isr, log.adding, log.removing, log.epoch = log.replicas, (), (), log.epoch + 1
+        log.leader = log.leader if log.leader in log.replicas else log.replicas[0]
+
+    def cancel(self, topic: str, partition: int) -> None:
+        log = self.topics[topic][partition]
+        log.replicas = tuple(r for r in log.replicas if r not in log.adding)
+        log.adding, log.removing, log.epoch = (), (), log.epoch + 1
+
+    def delete(self, topic: str) -> None:
+        del self.topics[topic], self.topic_ids[topic]
+
+    # The port.
+
+    def api_versions(self, *, deadline: float) -> ApiVersions:
+        self._answer("api_versions")
+        answering = self.racks.keys() - self.silent
+        return ApiVersions(dict.fromkeys(sorted(answering), KRAFT_4_3), self._silence(self.racks), self.clock())
+
+    def describe_cluster(self, *, deadline: float) -> ClusterDescription:
+        self._answer("describe_cluster")
+        return ClusterDescription(self.cluster_id, 1, self._brokers(), self.clock())
+
+    def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> Metadata:
+        self._answer("metadata")
+        names = sorted(self.topics) if topics is None else topics
+        live = [b for b in self._brokers() if not b.fenced]
+        return Metadata(self.cluster_id, live, [self._topic(name) for name in names], self.clock())
+
+    def list_reassignments(self, *, deadline: float) -> Reassignments:
+        self._answer("list_reassignments")
+        rows = [
+            OngoingReassignment(topic, p, log.replicas, log.adding, log.removing)
+            for topic, partitions in self.topics.items()
+            for p, log in partitions.items()
+            if log.adding or log.removing
+        ]
+        return Reassignments(rows, self.clock())
+
+    def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> LogDirs:
+        self._answer("log_dirs")
+        asked = list(brokers)
+        answers = {b: [self._directory(b)] for b in asked if b not in self.silent}
+        return LogDirs(answers, self._silence(asked), self.clock())
+
+    def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> ReplicaOffsets:
+        self._answer("replica_offsets")
+        offsets, errors = {}, {}
+        for query in queries:
+            log = self.topics.get(query.topic, {}).get(query.partition)
+            if query.broker in self.silent:
+                errors[query] = ItemError("did not answer within 8 s")
+            elif log is None or query.broker not in log.ends:
+                errors[query] = ItemError("does not have this replica", 6, "NOT_LEADER_OR_FOLLOWER")
+            else:
+                value = log.start if query.kind is OffsetKind.EARLIEST else log.ends[query.broker]
+                offsets[query] = ReplicaOffset(value, self.clock())
+        return ReplicaOffsets(offsets, errors)
+
+    def quorum(self, *, deadline: float) -> Quorum:
+        self._answer("quorum")
+        now = round(self.clock() * 1000)
+        voters = [QuorumReplica(1, "d1", 500, now, now)]
+        observers = [QuorumReplica(b, f"d{b}", 499, now - 100, now - 100) for b in sorted(self.racks) if b != 1]
+        return Quorum(1, 3, 499, voters, observers, self.clock())
+
+    def close(self) -> None:
+        self.silent = set(self.racks)
+
+    def _answer(self, call: str) -> None:
+        self.before_answer(call)
+        if self.fail:
+            raise self.fail
+
+    def _silence(self, brokers: Iterable[int]) -> dict[int, ItemError]:
+        return {b: ItemError("did not answer within 8 s") for b in brokers if b in self.silent}
+
+    def _brokers(self) -> list[Broker]:
+        return [Broker(b, "127.0.0.1", 9000 + b, rack, b in self.fenced) for b, rack in self.racks.items()]
+
+    def _topic(self, name: str) -> Topic:
+        if name not in self.topics:
+            return Topic(name, "", False, [], ItemError("does not exist", 3, "UNKNOWN_TOPIC_OR_PARTITION"))
+        partitions = [
+            Partition(p, log.leader, log.epoch, log.replicas, log.isr, ()) for p, log in self.topics[name].items()
+        ]
+        return Topic(name, self.topic_ids[name], False, partitions)
+
+    def _directory(self, broker: int) -> LogDir:
+        sizes = [
+            ReplicaSize(topic, p, log.size, False)
+            for topic, partitions in self.topics.items()
+            for p, log in partitions.items()
+            if broker in log.replicas
+        ]
+        return LogDir("/data", sizes, 10_000_000_000, 9_000_000_000)

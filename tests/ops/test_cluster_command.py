@@ -1,0 +1,194 @@
+"""``manage.py cluster``: clusters without a browser, secrets never on the command line."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.clusters.models import Cluster, Role
+from kafkadash.jobs import kinds
+from kafkadash.jobs.connection_test import KIND
+from kafkadash.jobs.kinds import Kind
+from kafkadash.jobs.models import Job, JobState
+from kafkadash.jobs.run import JobFailed, Run, attempt
+from tests.waiting import wait_until
+
+SECRET = "pl4nted-p4ssword"
+
+
+def cluster(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("cluster", *arguments, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_secured_cluster_is_registered_with_secrets_from_files(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text(SECRET + "\n")
+    (tmp_path / "ca").write_text("CERTIFICATE")
+    said = cluster(
+        "register", "Prod EU", "--bootstrap", "a:9093,b:9093", "--security", "SASL_SSL",
+        "--sasl-mechanism", "SCRAM-SHA-512", "--sasl-username", "watcher",
+        "--sasl-password-file", str(tmp_path / "password"), "--ca-file", str(tmp_path / "ca"), "--any-hostname",
+    )  # fmt: skip
+    assert "cluster test prod-eu" in said
+    security = Cluster.objects.get(slug="prod-eu").connection().security
+    assert (security.protocol, security.sasl_username, security.sasl_password, security.ca_pem) == (
+        "SASL_SSL",
+        "watcher",
+        SECRET,
+        "CERTIFICATE",
+    )
+    assert not security.check_hostname
+    assert SECRET not in repr(list(AuditEvent.objects.values()))
+
+
+@pytest.mark.django_db
+def test_there_is_no_option_for_a_secret_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CommandError):
+        cluster("register", "x", "--bootstrap", "a:1", "--sasl-password", SECRET)
+    assert not Cluster.objects.exists()
+
+
+@pytest.mark.django_db
+def test_each_bad_address_has_its_line() -> None:
+    with pytest.raises(CommandError) as caught:
+        cluster("register", "x", "--bootstrap", "a,b:0")
+    assert [line.split()[0] for line in str(caught.value).splitlines()] == ["a", "b:0"]
+
+
+@pytest.mark.django_db
+def test_a_connection_is_changed(cluster_row: Cluster) -> None:
+    assert "number 2" in cluster("connect", "demo", "--bootstrap", "c:9092")
+    assert cluster("list") == "demo: c:9092 (not known yet, PLAINTEXT; not contacted yet)\n"
+    with pytest.raises(CommandError, match="Nothing to change"):
+        cluster("connect", "demo")
+
+
+@pytest.mark.django_db
+def test_a_cluster_is_disabled_and_enabled(cluster_row: Cluster) -> None:
+    assert cluster("disable", "demo") == "demo is now disabled.\n"
+    assert "disabled" in cluster("list")
+    assert cluster("disable", "demo") == "demo is already disabled.\n"
+    assert cluster("enable", "demo") == "demo is now enabled.\n"
+
+
+@pytest.mark.django_db
+def test_the_list_says_what_to_do_when_it_is_empty() -> None:
+    assert "cluster register NAME" in cluster("list")
+
+
+@pytest.mark.django_db
+def test_roles_are_listed(cluster_row: Cluster, viewer: User, make_user: Callable[..., User]) -> None:
+    make_user("ann", Role.ADMIN, cluster_row)
+    make_user("root", is_superuser=True)
+    assert cluster("roles", "demo") == "ann: admin\nvera: viewer (on all clusters)\nroot: superuser\n"
+
+
+@pytest.fixture
+def cluster_row(db: None) -> Cluster:
+    return Cluster.objects.create(name="Demo", slug="demo", bootstrap_servers="127.0.0.1:1")
+
+
+@pytest.fixture
+def handled_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Run], dict[str, Any]]], None]:
+    """Another handler for the connection test: what Kafka answers is the job's tests' business."""
+
+    def handle(handler: Callable[[Run], dict[str, Any]]) -> None:
+        monkeypatch.setitem(kinds._kinds, KIND, Kind(KIND, handler, deadline_s=10))
+
+    return handle
+
+
+@contextmanager
+def a_worker() -> Iterator[None]:
+    """Takes the next connection test that is queued, as a worker would."""
+
+    def work() -> None:
+        try:
+            wait_until(lambda: Job.objects.filter(state=JobState.QUEUED).exists(), "a job is queued")
+            attempt(Job.objects.get(state=JobState.QUEUED).pk)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    thread.join(timeout=30)
+
+
+RESULT = {
+    "kafka_id": "abc",
+    "mode": "kraft",
+    "brokers": [
+        {"id": 1, "host": "k1", "port": 9092, "rack": "a", "fenced": False},
+        {"id": 2, "host": "k2", "port": 9092, "rack": None, "fenced": True},
+    ],
+    "racks": ["a"],
+    "brokers_without_rack": 1,
+    "controller": 101,
+    "voters": [101, 102],
+    "problems": [],
+}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_test_waits_for_the_worker_and_prints_what_it_says(
+    cluster_row: Cluster, handled_by: Callable[[Callable[[Run], dict[str, Any]]], None]
+) -> None:
+    handled_by(lambda _run: RESULT)
+    with a_worker():
+        said = cluster("test", "demo", "--wait", "30")
+    assert said.splitlines() == [
+        "Kafka cluster abc, mode kraft",
+        "  broker 1  k1:9092  rack a",
+        "  broker 2  k2:9092  no rack, fenced",
+        "active controller 101, voters 101, 102",
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_problems_are_printed_and_the_exit_code_says_so(
+    cluster_row: Cluster, handled_by: Callable[[Callable[[Run], dict[str, Any]]], None]
+) -> None:
+    handled_by(lambda _run: {**RESULT, "problems": ["Broker 2: no answer within 8 s"]})
+    out = io.StringIO()
+    with a_worker(), pytest.raises(SystemExit) as exited:
+        call_command("cluster", "test", "demo", "--wait", "30", stdout=out)
+    assert exited.value.code == 2
+    assert "! Broker 2: no answer within 8 s" in out.getvalue()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_is_the_jobs_sentence(
+    cluster_row: Cluster, handled_by: Callable[[Callable[[Run], dict[str, Any]]], None]
+) -> None:
+    def fail(run: Run) -> dict[str, Any]:
+        run.step(0.5, "knocking")
+        raise JobFailed("Nobody is at home.")
+
+    handled_by(fail)
+    with a_worker(), pytest.raises(CommandError, match=r"^Nobody is at home\.$"):
+        cluster("test", "demo", "--wait", "30")
+
+
+@pytest.mark.django_db
+def test_without_a_worker_it_gives_up_and_leaves_no_job_behind(cluster_row: Cluster) -> None:
+    with pytest.raises(CommandError, match=r"No worker took the test within 0\.1 s: is beat running"):
+        cluster("test", "demo", "--wait", "0.1")
+    assert Job.objects.get().state == JobState.CANCELLED
+
+
+@pytest.mark.django_db
+def test_an_unknown_cluster_is_a_sentence(cluster_row: Cluster) -> None:
+    with pytest.raises(CommandError, match=r"There is no cluster nowhere\. Registered: demo\."):
+        cluster("test", "nowhere")

@@ -1,0 +1,96 @@
+"""What holds for every page: strict CSP, unique ids, and partials that are the same in a page and in a push."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster
+from kafkadash.live.panels import PANELS, Panel
+from kafkadash.observe.models import Outcome
+from tests.factories import NOW, ReassignmentFactory, ended, silent, watched
+from tests.pages.conftest import Page
+
+GetPage = Callable[[str], Page]
+PAGES = [
+    "/",
+    "/?state=ok",
+    "/clusters/",
+    "/clusters/demo/",
+    "/clusters/demo/reassignments/",
+    "/clusters/demo/reassignments/?ended=all",
+    "/clusters/demo/reassignments/?running=all",
+    "/clusters/demo/reassignments/r-running/",
+    "/clusters/demo/reassignments/r-ended/",
+    "/clusters/silent/",
+    "/clusters/silent/reassignments/",
+    "/account/password/",
+]
+
+
+@pytest.fixture(autouse=True)
+def world(db: None) -> Cluster:
+    demo = watched("demo", offline_partitions=1)
+    watched("well")
+    silent(watched("silent"), NOW - timedelta(minutes=12), error="refused")
+    ReassignmentFactory.create(cluster=demo, public_id="r-running")
+    ended(demo, Outcome.CANCELLED, NOW - timedelta(minutes=1), public_id="r-ended")
+    return demo
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_nothing_inline_is_on_the_page(get_page: GetPage, address: str) -> None:
+    html = get_page(address).html
+    assert not re.search(r"\sstyle=", html)
+    assert not re.search(r"\son\w+=", html)
+    assert "javascript:" not in html
+    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", html))
+    assert "<style" not in html
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_ids_are_unique_and_references_lead_somewhere(get_page: GetPage, address: str) -> None:
+    html = get_page(address).html
+    ids = Counter(re.findall(r'\sid="([^"]+)"', html))
+    assert [i for i, times in ids.items() if times > 1] == []
+    if "<main" in html:
+        assert {ref for ref in re.findall(r'aria-labelledby="([^"]+)"', html) if ref not in ids} == set()
+        assert {ref for ref in re.findall(r'<use href="#([^"]+)"', html) if ref not in ids} == set()
+        assert html.count("<h1") == 1
+
+
+def test_the_policy_allows_nothing_but_our_own_origin(viewer: User, client_of: Callable[[User], Client]) -> None:
+    policy = client_of(viewer).get("/").headers["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "data:" not in policy
+
+
+@pytest.mark.parametrize("panel", PANELS.values(), ids=lambda panel: panel.name)
+@pytest.mark.parametrize("name", ["demo", "well", "silent"])
+def test_a_push_holds_nothing_of_a_person(panel: Panel, name: str) -> None:
+    cluster = Cluster.objects.get(slug=name)
+    html = render_to_string(panel.template, dict(panel.context(cluster, NOW))).strip()
+    assert re.match(rf'<\w+[^>]*\sid="{panel.name}-{name}"', html)
+    for forbidden in ("<button", "<form", "csrf", "vera"):
+        assert forbidden not in html
+
+
+@pytest.mark.parametrize("name", sorted(PANELS))
+def test_a_page_shows_exactly_what_is_pushed(get_page: GetPage, world: Cluster, name: str) -> None:
+    address = {"status": "/", "reassignments": "/clusters/demo/reassignments/"}.get(name, "/clusters/demo/")
+    pushed = render_to_string(PANELS[name].template, dict(PANELS[name].context(world, NOW))).strip()
+    assert get_page(address).part(f"{name}-demo") == pushed
+
+
+def test_who_is_signed_in_is_on_every_page(get_page: GetPage) -> None:
+    top = get_page("/").html.split("</header>")[0]
+    assert re.search(r"vera\s*<span class=\"muted\">viewer</span>", top)
+    assert '<meta name="server-time" content="2026-11-21T02:03:04.000Z">' in get_page("/").html

@@ -1,0 +1,65 @@
+"""How many queries a page needs: pinned in ``tests/query_counts.json``, and the same with twice the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from kafkadash.accounts.models import User
+from kafkadash.observe.models import Outcome
+from tests.factories import NOW, BrokerFactory, ReassignmentFactory, TopicFactory, ended, silent, watched
+
+PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_counts.json").read_text())
+PAGES = {
+    "board": "/",
+    "overview": "/clusters/demo/",
+    "reassignments": "/clusters/demo/reassignments/",
+    "reassignments_ended": "/clusters/demo/reassignments/?ended=all",
+    "reassignment": "/clusters/demo/reassignments/r-demo/",
+    "switcher": "/clusters/?current=demo",
+}
+
+
+def add_rows(prefix: str) -> None:
+    """Some of everything a page may show, healthy and broken."""
+    for n in range(5):
+        cluster = watched(f"{prefix}-{n}", offline_partitions=n % 2, under_replicated=1)
+        BrokerFactory.create(cluster=cluster, broker_id=8, fenced=True)
+        ReassignmentFactory.create(cluster=cluster)
+        if n == 4:
+            silent(cluster, NOW - timedelta(minutes=12), error="refused")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_it_is_as_pinned_and_does_not_grow_with_rows(
+    name: str, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    demo = watched("demo", under_replicated=1)
+    ReassignmentFactory.create(cluster=demo, public_id="r-demo")
+    client = client_of(viewer)
+    counts = []
+    for round_ in range(2):
+        add_rows(f"round{round_}")
+        for n in range(10):
+            TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]])
+            BrokerFactory.create(cluster=demo, broker_id=100 + 10 * round_ + n)
+            ReassignmentFactory.create(cluster=demo, partition=1000 + 10 * round_ + n)
+            ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=2000 + 10 * round_ + n)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert client.get(PAGES[name]).status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1], "the number of queries grows with the rows"
+    assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"
+
+
+def test_the_board_keeps_its_budget() -> None:
+    assert PINNED["board"] <= 10

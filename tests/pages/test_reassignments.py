@@ -1,0 +1,180 @@
+"""What moves: true figures, unknown where nobody could read, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.models import CollectorRun, Kind, Outcome
+from tests.factories import GB, NOW, ReassignmentFactory, ended, silent, watched
+from tests.pages.conftest import Page
+
+GetPage = Callable[[str], Page]
+URL = "/clusters/demo/reassignments/"
+
+
+@pytest.fixture
+def demo() -> Cluster:
+    return watched("demo")
+
+
+def test_it_says_that_nothing_moves(get_page: GetPage, demo: Cluster) -> None:
+    moves = get_page(URL)
+    assert moves.title == "Nothing moves in demo."
+    assert "appears here within 10 s" in moves.text
+    assert "See those that ended" not in moves.text
+
+
+def test_one_move_is_shown_with_all_that_is_known(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, partition=7)
+    moves = get_page(URL)
+    assert moves.title == "1 partition is moving, 43.2 % copied."
+    assert moves.words(row.public_id) == (
+        "cart.events-7 3 copies from 2 6 43.2 % 02:03:03 4.2 GB ≈ 19.3 MB/s ≈ 02:05:06 no"
+        f" 01:58:54 – 01:59:04 first seen {row.public_id} copying"
+    )
+    assert 'data-percent="43.21" data-sampled-at="2026-11-21T02:03:03.000Z"' in moves.start_tag(row.public_id)
+    assert 'data-outcome="running"' in moves.start_tag(row.public_id)
+    assert f'href="/clusters/demo/reassignments/{row.public_id}/"' in moves.part(row.public_id)
+    assert '<rect class="meter-fill" width="43.21%"' in moves.part(row.public_id)
+
+
+@pytest.mark.parametrize(
+    ("percent", "shown", "attribute"),
+    [(99.96, "99.9 %", "99.96"), (99.999, "99.9 %", "99.99"), (100.0, "100.0 %", "100.00"), (0.0, "0.0 %", "0.00")],
+)
+def test_percent_is_rounded_down_so_that_nothing_looks_done_early(
+    get_page: GetPage, demo: Cluster, percent: float, shown: str, attribute: str
+) -> None:
+    row = ReassignmentFactory.create(cluster=demo, percent=percent)
+    moves = get_page(URL)
+    assert shown in moves.words(row.public_id)
+    assert f'data-percent="{attribute}"' in moves.start_tag(row.public_id)
+    assert moves.title == f"1 partition is moving, {shown} copied."
+
+
+def test_copied_and_not_in_the_isr_is_catching_up(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, percent=100.0)
+    words = get_page(URL).words(row.public_id)
+    assert words.endswith("catching up")
+    assert "not in ISR yet" in words
+
+
+def test_no_progress_is_said_instead_of_a_time_that_never_comes(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, rate_bytes=0.0)
+    assert "no progress" in get_page(URL).words(row.public_id)
+
+
+def test_there_is_no_eta_before_there_is_a_rate(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, rate_bytes=None)
+    words = get_page(URL).words(row.public_id)
+    assert "≈" not in words
+    assert "no progress" not in words
+
+
+def test_progress_that_could_not_be_read_is_unknown(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, percent=None, size_bytes=None, sampled_at=None, rate_bytes=None)
+    moves = get_page(URL)
+    assert moves.title == "1 partition is moving; how far cannot be told."
+    assert "data-percent" not in moves.start_tag(row.public_id)
+    assert "unknown" in moves.words(row.public_id)
+    assert "0.0 %" not in moves.words(row.public_id)
+
+
+def test_dropping_a_replica_copies_nothing(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, adding=[], percent=None, sampled_at=None, rate_bytes=None)
+    moves = get_page(URL)
+    assert moves.title == "1 partition drops replicas; nothing is copied."
+    assert "nothing to copy" in moves.words(row.public_id)
+
+
+def test_the_title_weighs_by_size_and_admits_what_it_does_not_know(get_page: GetPage, demo: Cluster) -> None:
+    ReassignmentFactory.create(cluster=demo, percent=50.0, size_bytes=9 * GB)
+    ReassignmentFactory.create(cluster=demo, percent=100.0, size_bytes=1 * GB)
+    assert get_page(URL).title == "2 partitions are moving, 55.0 % copied."
+    ReassignmentFactory.create(cluster=demo, percent=None)
+    assert get_page(URL).title == "3 partitions are moving, 55.0 % copied as far as is known."
+
+
+def test_the_started_interval_says_how_it_is_known(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, started_after=None)
+    assert "before 01:59:04 first seen" in get_page(URL).words(row.public_id)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome.COMPLETED, "completed"),
+        (Outcome.CANCELLED, "cancelled"),
+        (Outcome.SUPERSEDED, "superseded by another target"),
+        (Outcome.TOPIC_DELETED, "topic deleted"),
+        (Outcome.UNKNOWN, "ended, outcome unknown"),
+    ],
+)
+def test_what_ended_just_now_stays_with_its_outcome(
+    get_page: GetPage, demo: Cluster, outcome: Outcome, words: str
+) -> None:
+    row = ended(demo, outcome, NOW - timedelta(minutes=9))
+    moves = get_page(URL)
+    assert moves.title == "Nothing moves in demo."
+    assert moves.words(row.public_id).endswith(words)
+    assert f'data-outcome="{outcome}"' in moves.start_tag(row.public_id)
+
+
+def test_what_ended_earlier_is_listed_on_request_in_pages(get_page: GetPage, demo: Cluster) -> None:
+    rows = [ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=20 + n), partition=n) for n in range(101)]
+    now = get_page(URL)
+    assert not now.has(rows[0].public_id)
+    assert "See those that ended" in now.text
+    first, second = get_page(f"{URL}?ended=all"), get_page(f"{URL}?ended=all&page=2")
+    assert first.has(f"list-{rows[0].public_id}")
+    assert not first.has(f"list-{rows[100].public_id}")
+    assert "1–100 of 101" in first.text
+    assert second.has(f"list-{rows[100].public_id}")
+    assert get_page(f"{URL}?ended=all&page=nonsense").html.count("list-r-") == 100
+
+
+def test_of_many_in_flight_those_that_began_first_are_shown(get_page: GetPage, demo: Cluster) -> None:
+    begun = NOW - timedelta(hours=2)
+    rows = [
+        ReassignmentFactory.create(cluster=demo, partition=n, started_before=begun + timedelta(seconds=n))
+        for n in range(51)
+    ]
+    moves = get_page(URL)
+    assert moves.title.startswith("51 partitions are moving")
+    assert "In flight, 51 the 50 that began first" in moves.text
+    assert moves.has(rows[49].public_id)
+    assert not moves.has(rows[50].public_id)
+    assert get_page(f"{URL}?running=all").has(f"list-{rows[50].public_id}")
+
+
+def test_rows_keep_their_order_while_they_move(get_page: GetPage, demo: Cluster) -> None:
+    late = ReassignmentFactory.create(cluster=demo, percent=99.0, started_before=NOW - timedelta(minutes=1))
+    early = ReassignmentFactory.create(cluster=demo, percent=1.0, started_before=NOW - timedelta(minutes=2))
+    ids = [early.public_id, late.public_id]
+    assert get_page(URL).order_of(*ids) == ids
+
+
+def test_old_data_is_not_told_as_now(get_page: GetPage, demo: Cluster) -> None:
+    ReassignmentFactory.create(cluster=demo)
+    silent(demo, NOW - timedelta(minutes=12), error="refused")
+    moves = get_page(URL)
+    assert moves.title == "Cannot tell what moves in demo: 1 partition moved 12 min ago."
+    assert "data-stale" in moves.start_tag("moves-demo")
+
+
+def test_nothing_was_collected_yet(get_page: GetPage, demo: Cluster) -> None:
+    CollectorRun.objects.filter(cluster=demo, kind=Kind.REASSIGNMENTS).update(succeeded_at=None)
+    moves = get_page(URL)
+    assert moves.title == "Cannot tell what moves in demo: nothing was collected yet."
+    assert "Nothing is in flight" not in moves.text
+
+
+def test_it_watches_its_panel(get_page: GetPage, demo: Cluster) -> None:
+    moves = get_page(URL)
+    assert 'hx-ws:connect="/live/?key=reassignments:demo"' in moves.html
+    assert moves.has("reassignments-demo")
+    assert 'data-interval="10"' in moves.part("moves-demo")

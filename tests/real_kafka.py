@@ -1,0 +1,48 @@
+"""One real Kafka cluster for all tests of a worker that read from one; loaded with ``-p tests.real_kafka``.
+
+Three brokers in three racks, three controllers of their own, two log directories each. It is shared: a test uses
+topics of its own, ends the moves it started, and gives back what it stops. Mark such tests with
+``xdist_group("kraft")``, so that one worker runs them all and the cluster is started once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.embedded_plugin import RUN_FOLDER
+
+if TYPE_CHECKING:
+    from kafkadash.playground.cluster import Playground
+
+RACKS = ("a", "b", "c")
+
+
+@pytest.fixture(scope="session")
+def kafka_runtime() -> None:
+    """Skips what needs real Kafka where there is no Java, or no way to get Kafka's jars."""
+    from kafkadash.embedded.process import ServerError
+    from kafkadash.playground.prepare import prepare_runtime
+
+    try:
+        prepare_runtime(lambda _: None)
+    except ServerError as error:
+        pytest.skip(f"no real Kafka here: {error}")
+
+
+@pytest.fixture(scope="session")
+def playground(kafka_runtime: None) -> Iterator[Playground]:
+    from kafkadash.playground.cluster import Playground
+
+    # Right below the run's folder: whoever ends that folder ends what runs from here, also after a kill.
+    folder = Path(os.environ[RUN_FOLDER]) / f"kafka-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
+    playground = Playground(folder)
+    playground.up(brokers=len(RACKS), racks=RACKS, controllers=3, dirs=2)
+    try:
+        yield playground
+    finally:
+        playground.down()
