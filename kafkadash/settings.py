@@ -137,6 +137,7 @@ COLLECT_INTERVALS: dict[str, float] = {
     "quorum": env.float("INTERVAL_QUORUM", default=10),
     "metadata": env.float("INTERVAL_METADATA", default=30),
     "log_dirs": env.float("INTERVAL_LOG_DIRS", default=60),
+    "configs": env.float("INTERVAL_CONFIGS", default=30),
     "versions": env.float("INTERVAL_VERSIONS", default=600),
 }
 # While anything moves, these kinds are read at this pace instead.

@@ -27,6 +27,15 @@ from kafkadash.observe.models import (
 
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
 GB = 1_000_000_000
+ROWS = {
+    Kind.METADATA: 1120,
+    Kind.REASSIGNMENTS: 0,
+    Kind.QUORUM: 6,
+    Kind.LOG_DIRS: 687,
+    Kind.CONFIGS: 15,
+    Kind.VERSIONS: 3,
+}
+"""Rows of the newest refresh of a cluster from ``watched``."""
 
 
 class ClusterFactory(DjangoModelFactory[Cluster]):
@@ -224,7 +233,14 @@ def watched(name: str, now: datetime = NOW, **figures: Any) -> Cluster:
     taken_at = now - timedelta(seconds=3)
     for kind in Kind:
         CollectorRunFactory.create(cluster=cluster, kind=kind, attempted_at=taken_at, succeeded_at=taken_at)
-        rows = {Kind.METADATA: 1120, Kind.REASSIGNMENTS: 0, Kind.QUORUM: 6, Kind.LOG_DIRS: 687, Kind.VERSIONS: 3}[kind]
+        rows = {
+            Kind.METADATA: 1120,
+            Kind.REASSIGNMENTS: 0,
+            Kind.QUORUM: 6,
+            Kind.LOG_DIRS: 687,
+            Kind.CONFIGS: 15,
+            Kind.VERSIONS: 3,
+        }[kind]
         CollectionFactory.create(cluster=cluster, kind=kind, started_at=taken_at, taken_at=taken_at, rows=rows)
     for broker_id in (1, 2, 3):
         BrokerFactory.create(cluster=cluster, broker_id=broker_id)

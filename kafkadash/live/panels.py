@@ -15,14 +15,12 @@ from typing import Any
 from kafkadash.clusters.access import VIEW
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Kind
-from kafkadash.observe.queries import (
-    brokers_context,
-    collection_context,
-    overview_context,
-    partitions_context,
-    quorum_context,
-    reassignments_context,
-)
+from kafkadash.observe.queries.brokers import brokers_context
+from kafkadash.observe.queries.collection import collection_context
+from kafkadash.observe.queries.overview import overview_context
+from kafkadash.observe.queries.partitions import partitions_context
+from kafkadash.observe.queries.quorum import quorum_context
+from kafkadash.observe.queries.reassignments import reassignments_context
 from kafkadash.oncall.queries import status_context
 
 BOARD = "board"
@@ -67,7 +65,6 @@ PANELS: Mapping[str, Panel] = {
         Panel("brokers", frozenset({Kind.METADATA, Kind.LOG_DIRS}), "observe/_brokers.html", brokers_context),
         Panel("collection", frozenset(Kind.values), "observe/_collection.html", collection_context),
         Panel("quorum", frozenset({Kind.QUORUM}), "observe/_quorum.html", quorum_context),
-        Panel("collection", frozenset(Kind.values), "observe/_collection.html", collection_context),
         Panel(
             "reassignments",
             frozenset({Kind.REASSIGNMENTS, Kind.LOG_DIRS}),

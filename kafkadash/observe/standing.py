@@ -42,6 +42,11 @@ class Freshness:
         return None if self.taken_at is None else max(0.0, (self.now - self.taken_at).total_seconds())
 
 
+def freshness_of(run: CollectorRun | None, now: datetime) -> Freshness:
+    """How fresh the newest data of one kind is; ``run`` is None before its collector was ever due."""
+    return Freshness(run.succeeded_at if run else None, run.interval_s if run else 30.0, now)
+
+
 @dataclass(frozen=True, slots=True)
 class QuorumSeen:
     """The newest answer of the controllers, judged; ``led_since`` is when this leader's epoch was first seen."""
@@ -88,8 +93,7 @@ class Standing:
         return self.freshness_of(Kind.METADATA)
 
     def freshness_of(self, kind: str) -> Freshness:
-        run = self.runs.get(kind)
-        return Freshness(run.succeeded_at if run else None, run.interval_s if run else 30.0, self.now)
+        return freshness_of(self.runs.get(kind), self.now)
 
 
 def standings(clusters: Iterable[Cluster], now: datetime) -> list[Standing]:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe import lease
 from kafkadash.observe.collection import Refresh, refresh
-from kafkadash.observe.models import Collection, CollectorRun, QuorumSnapshot
+from kafkadash.observe.models import Collection, CollectorRun, Kind, QuorumSnapshot
 from tests.observe.memory_cluster import MemoryCluster
 
 
@@ -64,7 +64,7 @@ def test_write__lease_was_taken_over__writes_nothing(cluster: Cluster, settings:
 @pytest.mark.django_db
 def test_claim__due_run__is_handed_out_once(cluster: Cluster) -> None:
     first = lease.claim_due()
-    assert len(first) == 5
+    assert len(first) == len(Kind)
     assert lease.claim_due() == []
     lease.hand_back(first[:2])
     assert sorted(lease.claim_due()) == sorted(first[:2])

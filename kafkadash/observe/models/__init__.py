@@ -1,0 +1,38 @@
+"""What was seen in the clusters. Pages read only these rows; only collectors write them.
+
+Packed columns carry the layout's number in ``format``; readers know the current one and the one before.
+Ages are always those of the data (``taken_at`` in an answer), not of the row.
+"""
+
+from kafkadash.observe.models.collection import Collection, CollectorRun, Kind
+from kafkadash.observe.models.quorum import QuorumReplicaState, QuorumSnapshot
+from kafkadash.observe.models.reassignment import Outcome, ReassignmentSnapshot, StartedFrom
+from kafkadash.observe.models.state import (
+    BrokerState,
+    BrokerWeights,
+    Capabilities,
+    ClusterState,
+    ConfigSource,
+    ThrottledResource,
+    ThrottleState,
+    TopicState,
+)
+
+__all__ = [
+    "BrokerState",
+    "BrokerWeights",
+    "Capabilities",
+    "ClusterState",
+    "Collection",
+    "CollectorRun",
+    "ConfigSource",
+    "Kind",
+    "Outcome",
+    "QuorumReplicaState",
+    "QuorumSnapshot",
+    "ReassignmentSnapshot",
+    "StartedFrom",
+    "ThrottleState",
+    "ThrottledResource",
+    "TopicState",
+]

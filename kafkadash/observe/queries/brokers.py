@@ -1,0 +1,100 @@
+"""The brokers of a cluster with their log directories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, Q, When
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.models import BrokerState, BrokerWeights, CollectorRun, Kind
+from kafkadash.observe.standing import Freshness, freshness_of
+
+MOST_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRow:
+    """A log directory; ``percent`` is None where Kafka does not tell its size (before 3.3)."""
+
+    path: str
+    total_bytes: int | None
+    used_bytes: int | None
+    percent: float | None
+    cordoned: bool | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    broker: BrokerState
+    state: str
+    word: str
+    directories: Sequence[DirectoryRow]
+    disk_freshness: Freshness | None
+
+
+def brokers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    """The brokers with their log directories; those that are not up first, at most ``MOST_ROWS``."""
+    rows = BrokerState.objects.filter(cluster=cluster)
+    up = Case(When(Q(fenced=True) | Q(gone_at__isnull=False), then=0), default=1)
+    shown = list(rows.order_by(up, "broker_id")[:MOST_ROWS])
+    weights = {
+        w.broker_id: w
+        for w in BrokerWeights.objects.filter(cluster=cluster, broker_id__in=[b.broker_id for b in shown]).defer("data")
+    }
+    runs = {r.kind: r for r in CollectorRun.objects.filter(cluster=cluster, kind__in=[Kind.METADATA, Kind.LOG_DIRS])}
+    disk_interval = runs[Kind.LOG_DIRS].interval_s if Kind.LOG_DIRS in runs else 60.0
+    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    return {
+        "cluster": cluster,
+        "now": now,
+        "sampled_at": freshness.taken_at,
+        "brokers": sorted(
+            (_broker_row(b, weights.get(b.broker_id), disk_interval, freshness, now) for b in shown),
+            key=lambda row: row.broker.broker_id,
+        ),
+        "total": rows.count() if len(shown) == MOST_ROWS else len(shown),
+        "freshness": freshness,
+        "run": runs.get(Kind.METADATA),
+    }
+
+
+def _broker_row(
+    broker: BrokerState, weights: BrokerWeights | None, disk_interval: float, freshness: Freshness, now: datetime
+) -> BrokerRow:
+    state, word = _broker_state(broker, freshness)
+    return BrokerRow(
+        broker=broker,
+        state=state,
+        word=word,
+        directories=[_directory(d) for d in weights.dirs] if weights else [],
+        disk_freshness=Freshness(weights.taken_at, disk_interval, now) if weights else None,
+    )
+
+
+def _broker_state(broker: BrokerState, freshness: Freshness) -> tuple[str, str]:
+    """What is known of a broker. Nothing old is called up."""
+    if broker.gone_at is not None:
+        return ("critical" if broker.replicas else "warning"), "Gone"
+    if broker.fenced:
+        return ("critical" if broker.replicas else "warning"), "Fenced"
+    if freshness.stale:
+        return "unknown", "Was up"
+    return "ok", "Up"
+
+
+def _directory(stored: dict[str, Any]) -> DirectoryRow:
+    total, usable = stored["total_bytes"], stored["usable_bytes"]
+    used = total - usable if total is not None and usable is not None else None
+    return DirectoryRow(
+        path=stored["path"],
+        total_bytes=total,
+        used_bytes=used if used is not None else stored["replica_bytes"],
+        percent=100.0 * used / total if used is not None and total else None,
+        cordoned=stored["cordoned"],
+        error=stored["error"] or "",
+    )

@@ -1,0 +1,52 @@
+"""How the facts of a cluster are collected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.observe.models import Collection, CollectorRun, Kind
+from kafkadash.observe.standing import Freshness, freshness_of
+
+_GRAINS = {
+    Kind.METADATA: "partitions",
+    Kind.REASSIGNMENTS: "in flight",
+    Kind.QUORUM: "nodes",
+    Kind.LOG_DIRS: "replicas",
+    Kind.CONFIGS: "topics and brokers",
+    Kind.VERSIONS: "brokers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRow:
+    """How one kind of facts is collected. ``newest`` is its last refresh, good or not; None before the first."""
+
+    kind: Kind
+    freshness: Freshness
+    run: CollectorRun | None
+    newest: Collection | None
+
+    @property
+    def grain(self) -> str:
+        """What a refresh of this kind counts."""
+        return _GRAINS[self.kind]
+
+
+def collection_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    """How each kind of facts is read, and how its last refresh went."""
+    of_kind = Collection.objects.filter(cluster=cluster, kind=OuterRef("kind")).order_by("-started_at")
+    runs = CollectorRun.objects.filter(cluster=cluster).annotate(newest=Subquery(of_kind.values("pk")[:1]))
+    known = {run.kind: run for run in runs}
+    last = {c.kind: c for c in Collection.objects.filter(pk__in=[run.newest for run in known.values()])}
+    kinds = [k for k in Kind if k != Kind.QUORUM or cluster.mode != Mode.ZOOKEEPER]
+    return {
+        "cluster": cluster,
+        "now": now,
+        "sampled_at": max((run.attempted_at for run in known.values() if run.attempted_at), default=None),
+        "rows": [CollectionRow(k, freshness_of(known.get(k), now), known.get(k), last.get(k)) for k in kinds],
+    }

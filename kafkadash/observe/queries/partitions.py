@@ -1,0 +1,69 @@
+"""Partitions that need a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.topology import PartitionShape
+from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
+from kafkadash.observe.standing import freshness_of
+
+MOST_TROUBLED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """A partition that has no leader, or fewer replicas in sync than it should have."""
+
+    topic: TopicState
+    partition: int
+    shape: PartitionShape
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic.name}-{self.partition}"
+
+    @property
+    def missing(self) -> list[int]:
+        return [broker for broker in self.shape.replicas if broker not in self.shape.isr]
+
+
+def partitions_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    """Partitions that need a look: without a leader first, then those under-replicated without a move that explains it.
+
+    At most ``MOST_TROUBLED``; ``more`` says that there are others.
+    """
+    topics = TopicState.objects.filter(cluster=cluster).filter(Q(offline_partitions__gt=0) | Q(under_replicated__gt=0))
+    worst = list(topics.order_by("-offline_partitions", "-under_replicated", "name")[: MOST_TROUBLED + 1])
+    moving = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING)
+    adding = {
+        (topic, partition): frozenset(brokers)
+        for topic, partition, brokers in moving.filter(topic__in=[t.name for t in worst]).values_list(
+            "topic", "partition", "adding"
+        )
+    }
+    rows = [row for topic in worst for row in _troubled(topic, adding)]
+    rows.sort(key=lambda row: (not row.shape.offline, row.topic.name, row.partition))
+    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
+    freshness = freshness_of(run, now)
+    return {
+        "cluster": cluster,
+        "now": now,
+        "sampled_at": freshness.taken_at,
+        "partitions": rows[:MOST_TROUBLED],
+        "more": len(rows) > MOST_TROUBLED or len(worst) > MOST_TROUBLED,
+        "freshness": freshness,
+    }
+
+
+def _troubled(topic: TopicState, adding: Mapping[tuple[str, int], frozenset[int]]) -> Iterator[PartitionRow]:
+    for number, leader, _, replicas, isr, _ in topic.partitions:
+        shape = PartitionShape(leader, tuple(replicas), tuple(isr), adding.get((topic.name, number), frozenset()))
+        if shape.offline or (shape.under_replicated and not shape.explained_by_move):
+            yield PartitionRow(topic, number, shape)

@@ -1,0 +1,38 @@
+"""The overview of a cluster."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.models import Kind
+from kafkadash.observe.queries.brokers import brokers_context
+from kafkadash.observe.queries.collection import collection_context
+from kafkadash.observe.queries.overview import overview_context
+from kafkadash.observe.queries.partitions import partitions_context
+from kafkadash.observe.queries.quorum import quorum_context
+from kafkadash.observe.revalidate import revalidated
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+def overview(request: HttpRequest, slug: str) -> HttpResponse:
+    cluster = cluster_for(request, slug, VIEW)
+    bar = cluster_bar(request, cluster, Kind.METADATA)
+    now = bar["now"]
+    context = {
+        **bar,
+        "tab": "overview",
+        "mirrors": f"figures-{slug}",
+        "live_keys": [f"{panel}:{slug}" for panel in ("overview", "partitions", "brokers", "quorum", "collection")],
+        "overview": overview_context(cluster, now, bar["standing"]),
+        "partitions": partitions_context(cluster, now),
+        "collection": collection_context(cluster, now),
+        "quorum": quorum_context(cluster, now),
+        "brokers": brokers_context(cluster, now),
+    }
+    return render(request, "observe/overview.html", context)
