@@ -15,10 +15,10 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke clean
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke bench bench-pages clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with everything that uv.lock names; starts nothing
 
@@ -44,6 +44,11 @@ check-migrations: $(STAMP)
 
 smoke: $(STAMP) ## start the demo apart, move 400 MB with Kafka's own tool, compare every pushed figure
 	@$(BIN)/python -m tests.smoke $(ARGS)
+
+bench: bench-pages ## every bench, one after the other; leave the machine alone meanwhile
+
+bench-pages: $(STAMP) ## how fast pages answer and how soon a commit is seen (ARGS="live_pixel" for one part)
+	@$(BIN)/python -m tests.bench pages $(ARGS)
 
 clean: ## remove .venv and caches; var (data, keys, passwords) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
