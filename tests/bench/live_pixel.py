@@ -169,7 +169,8 @@ class _Commits:
             row = database.execute("SELECT coalesce(max(id), 0) FROM observe_collection").fetchone()
             last = row[0] if row else 0
             while not self._stop.wait(0.005):
-                for last, taken_at in database.execute(newest, (last,)).fetchall():
+                for number, taken_at in database.execute(newest, (last,)).fetchall():
+                    last = number
                     self.seen[_seconds(taken_at.astimezone(UTC).isoformat(timespec="milliseconds"))] = time.time()
 
 
