@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from kafkadash.embedded.postgres import Postgres
 from kafkadash.playground.cluster import Playground
@@ -131,7 +131,7 @@ def _open_page(demo: DemoProcess, browser: Browser, stack: ExitStack) -> Page:
     context.add_cookies([{"name": name, "value": value, "url": demo.base} for name, value in cookies.items()])
     page = context.new_page()
     page.goto(PAGE)
-    page.wait_for_function("document.getElementById('connection').textContent.trim() === 'Live'", timeout=60_000)
+    expect(page.locator("#connection")).to_have_text("Live", timeout=60_000)
     page.evaluate(NOTE_PAINTS)
     return page
 
