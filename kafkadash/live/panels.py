@@ -17,11 +17,10 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Kind
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
-from kafkadash.observe.queries.overview import overview_context
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.queries.reassignments import reassignments_context
-from kafkadash.oncall.queries import status_context
+from kafkadash.oncall.queries import overview_context, status_context
 
 BOARD = "board"
 # A socket watches at most this many keys. A page with more is refused one, and fetches itself again instead.
@@ -55,7 +54,7 @@ PANELS: Mapping[str, Panel] = {
     panel.name: panel
     for panel in (
         Panel("status", frozenset(Kind.values), "oncall/_status.html", status_context),
-        Panel("overview", frozenset(Kind.values), "observe/_overview.html", overview_context),
+        Panel("overview", frozenset(Kind.values), "oncall/_overview.html", overview_context),
         Panel(
             "partitions",
             frozenset({Kind.METADATA, Kind.REASSIGNMENTS}),

@@ -24,7 +24,7 @@ class Tab:
 
 
 TABS = (
-    Tab("overview", "Overview", "observe:overview"),
+    Tab("overview", "Overview", "oncall:overview"),
     Tab("reassignments", "Reassignments", "observe:reassignments"),
 )
 

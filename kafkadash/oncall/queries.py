@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.status import State, board_title
+from kafkadash.domain.findings import board_title
+from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, listed
-from kafkadash.observe.standing import Standing, standing
+from kafkadash.oncall.standing import ClusterStanding, standing
 
 QUIET = frozenset({State.OK, State.MAINTENANCE})
 """States in which there is nothing to do: the cluster takes one line."""
@@ -28,7 +29,7 @@ class Tally:
 class Board:
     """The clusters of one person at ``now``. ``chosen`` filters the rows, never the title and the tally."""
 
-    all: Sequence[Standing]
+    all: Sequence[ClusterStanding]
     now: datetime
     chosen: State | None = None
 
@@ -41,15 +42,15 @@ class Board:
         return self.all[0].state if self.all else State.UNKNOWN
 
     @property
-    def shown(self) -> list[Standing]:
+    def shown(self) -> list[ClusterStanding]:
         return [s for s in self.all if self.chosen in (None, s.state)]
 
     @property
-    def loud(self) -> list[Standing]:
+    def loud(self) -> list[ClusterStanding]:
         return [s for s in self.shown if s.state not in QUIET]
 
     @property
-    def quiet(self) -> list[Standing]:
+    def quiet(self) -> list[ClusterStanding]:
         return [s for s in self.shown if s.state in QUIET]
 
     @property
@@ -67,7 +68,7 @@ class Board:
         return bool(self.all) and all(s.state is State.OK for s in self.all)
 
 
-def status_context(cluster: Cluster, now: datetime, known: Standing | None = None) -> dict[str, Any]:
+def status_context(cluster: Cluster, now: datetime, known: ClusterStanding | None = None) -> dict[str, Any]:
     """A cluster's part of the board: a block with its findings, or one line when there is nothing to do."""
     seen = known or standing(cluster, now)
     return {
@@ -77,3 +78,9 @@ def status_context(cluster: Cluster, now: datetime, known: Standing | None = Non
         "standing": seen,
         "quiet": seen.state in QUIET,
     }
+
+
+def overview_context(cluster: Cluster, now: datetime, known: ClusterStanding | None = None) -> dict[str, Any]:
+    """State and figures of a cluster. ``known`` saves judging it again."""
+    seen = known or standing(cluster, now)
+    return {"cluster": cluster, "now": now, "sampled_at": seen.freshness.taken_at, "standing": seen}

@@ -95,7 +95,7 @@ def answers(client: Client, where: str) -> tuple[int, int]:
 
 
 def test_there_are_urls() -> None:
-    assert {"account_login", "oncall:board", "observe:overview"} <= {url.name for url in URLS}
+    assert {"account_login", "oncall:board", "oncall:overview"} <= {url.name for url in URLS}
 
 
 @every_url

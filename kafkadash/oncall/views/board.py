@@ -11,8 +11,8 @@ from kafkadash.clusters.access import signed_in, visible_clusters
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.status import State
 from kafkadash.observe.revalidate import revalidated
-from kafkadash.observe.standing import standings
 from kafkadash.oncall.queries import Board, status_context
+from kafkadash.oncall.standing import standings
 
 
 @require_safe

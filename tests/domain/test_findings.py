@@ -9,17 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkadash.domain.status import (
-    BrokerAway,
-    Facts,
-    FindingKind,
-    Judgement,
-    Refreshed,
-    State,
-    board_title,
-    is_stale,
-    judge,
-)
+from kafkadash.domain.findings import BrokerAway, Facts, FindingKind, Judgement, board_title, judge
+from kafkadash.domain.status import Refreshed, State, is_stale
 
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import signed_in, visible_clusters
-from kafkadash.observe.standing import standings
+from kafkadash.oncall.standing import standings
 
 
 @require_safe
@@ -16,4 +16,4 @@ from kafkadash.observe.standing import standings
 def switcher(request: HttpRequest) -> HttpResponse:
     """The menu of clusters with their states now; fetched when it is opened, because a page may stand open for days."""
     seen = standings(visible_clusters(request.user), timezone.now())
-    return render(request, "observe/_switcher.html", {"standings": seen, "current": request.GET.get("current", "")})
+    return render(request, "oncall/_switcher.html", {"standings": seen, "current": request.GET.get("current", "")})

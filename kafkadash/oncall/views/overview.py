@@ -11,10 +11,11 @@ from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
-from kafkadash.observe.queries.overview import overview_context
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.revalidate import revalidated
+from kafkadash.oncall.queries import overview_context
+from kafkadash.oncall.standing import standing
 
 
 @require_safe
@@ -24,15 +25,17 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.METADATA)
     now = bar["now"]
+    judged = standing(cluster, now)
     context = {
         **bar,
+        "title": judged.title,
         "tab": "overview",
         "mirrors": f"figures-{slug}",
         "live_keys": [f"{panel}:{slug}" for panel in ("overview", "partitions", "brokers", "quorum", "collection")],
-        "overview": overview_context(cluster, now, bar["standing"]),
+        "overview": overview_context(cluster, now, judged),
         "partitions": partitions_context(cluster, now),
         "collection": collection_context(cluster, now),
         "quorum": quorum_context(cluster, now),
         "brokers": brokers_context(cluster, now),
     }
-    return render(request, "observe/overview.html", context)
+    return render(request, "oncall/overview.html", context)
