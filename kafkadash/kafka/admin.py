@@ -14,6 +14,7 @@ from uuid import UUID
 from kafkadash.kafka import port
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.codes import NOT_CONTROLLER, call_failure, item_error
+from kafkadash.kafka.config_reads import ConfigReading
 from kafkadash.kafka.messages import (
     METADATA,
     QUORUM_TOPIC,
@@ -37,7 +38,15 @@ from kafkadash.kafka.messages import (
     quorum_request,
     reassignments_request,
 )
-from kafkadash.kafka.port import AuthenticationFailed, Connection, ItemError, KafkaFailure, OffsetKind, OffsetQuery
+from kafkadash.kafka.port import (
+    AuthenticationFailed,
+    ConfigResource,
+    Connection,
+    ItemError,
+    KafkaFailure,
+    OffsetKind,
+    OffsetQuery,
+)
 from kafkadash.kafka.wire import Wire, WireClosed
 
 _DESCRIBE_CLUSTER_PERMISSION = "Describe on the cluster"
@@ -61,6 +70,7 @@ class WireAdmin:
         ask: Ask[ApiVersionsAnswer] = Ask(api_versions_request)
         results = self._with_wire(lambda wire: wire.ask_each([(broker, ask) for broker in ids], deadline=left()))
         ranges: dict[int, Mapping[int, tuple[int, int]]] = {}
+        features: dict[int, port.Features] = {}
         errors: dict[int, ItemError] = {}
         for broker, result in zip(ids, results, strict=True):
             if isinstance(result, KafkaFailure):
@@ -72,7 +82,8 @@ class WireAdmin:
             else:
                 keys = result.response.api_keys
                 ranges[broker] = {key.api_key: (key.min_version, key.max_version) for key in keys}
-        return port.ApiVersions(ranges, errors, _oldest(results))
+                features[broker] = _features(result.response)
+        return port.ApiVersions(ranges, errors, _oldest(results), features)
 
     def describe_cluster(self, *, deadline: float) -> port.ClusterDescription:
         ask: Ask[ClusterAnswer | MetadataAnswer] = Ask(cluster_request)
@@ -177,6 +188,11 @@ class WireAdmin:
             raise port.QuorumUnavailable("The controllers have no leader at the moment.")
         return _quorum(partition, answer.taken_at)
 
+    def describe_configs(
+        self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
+    ) -> port.Configs:
+        return ConfigReading(keys).read(resources, self._with_wire, _countdown(deadline))
+
     def close(self) -> None:
         """Ends the wire; a later call raises Unreachable."""
         with self._guard():
@@ -238,6 +254,16 @@ def _countdown(deadline: float) -> Callable[[], float]:
 def _oldest(results: Iterable[Answer[A] | KafkaFailure]) -> float:
     """The age of a joint answer is that of its oldest part."""
     return min((result.taken_at for result in results if isinstance(result, Answer)), default=time.time())
+
+
+def _features(response: ApiVersionsAnswer) -> port.Features:
+    """Finalized levels are only valid with an epoch (ApiVersionsResponse.json)."""
+    known = response.API_VERSION >= 3 and response.finalized_features_epoch >= 0
+    return port.Features(
+        supported={f.name: (f.min_version, f.max_version) for f in response.supported_features or ()},
+        finalized={f.name: f.max_version_level for f in response.finalized_features or ()} if known else {},
+        epoch=response.finalized_features_epoch if known else None,
+    )
 
 
 def _brokers(response: MetadataAnswer) -> list[port.Broker]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kafkadash.kafka.client import ConnectFailed, Loop, Manager, NodeConnection, NodeId, Promise, new_promise
 from kafkadash.kafka.failures import SLACK, explained, label, most_telling
@@ -75,22 +75,19 @@ class Asker:
         for manager in self.lanes.values():
             manager.close()
 
-    async def any(self, ask: Ask[R], until: float) -> Answer[R]:
+    async def any(self, ask: Ask[R], until: float, turn: int | None = None) -> Answer[R]:
         await self._know_brokers(until)
         manager = self.lanes[ask.lane]
         stagger = (until - time.monotonic()) / 3
-        return await self._first(self._candidates(manager), ask, until, stagger)
+        return await self._first(self._candidates(manager, turn), ask, until, stagger)
 
     async def each(self, asks: Sequence[tuple[int, Ask[R]]], until: float) -> list[Answer[R] | KafkaFailure]:
         await self._know_brokers(until)
         promises = [self._loop.call_soon_with_future(self._ask_node, node, ask, until) for node, ask in asks]
-        results: list[Answer[R] | KafkaFailure] = []
-        for promise in promises:
-            try:
-                results.append(await promise)
-            except KafkaFailure as failure:
-                results.append(failure)
-        return results
+        return await _outcomes(promises)
+
+    async def in_turn(self, asks: Sequence[tuple[int, Ask[R]]], until: float) -> list[Answer[R] | KafkaFailure]:
+        return await _outcomes([self._loop.call_soon_with_future(self.any, ask, until, turn) for turn, ask in asks])
 
     async def controller(self, ask: Ask[R], until: float, deadline: float) -> Answer[R]:
         probe: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
@@ -148,18 +145,22 @@ class Asker:
         won = new_promise()
         asked = 0
 
-        def more() -> bool:
-            return bool(waiting) and time.monotonic() < until
-
         def ask_next() -> None:
             nonlocal asked
-            if more() and not won.is_done:
+            if waiting and time.monotonic() < until and not won.is_done:
                 asked += 1
-                promise = self._loop.call_soon_with_future(self._ask_node, waiting.pop(0), ask, until)
+                node = waiting.pop(0)
+                promise = self._loop.call_soon_with_future(self._ask_node, node, ask, until)
                 promise.add_both(settle)
                 if waiting:
                     turn = asked
-                    self._loop.call_later(stagger, lambda: ask_next() if asked == turn else None)
+                    self._loop.call_later(stagger, lambda: give_up_waiting(node, turn))
+
+        def give_up_waiting(node: NodeId, turn: int) -> None:
+            """The node may still answer, and is trusted again when it does."""
+            if asked == turn and not won.is_done:
+                self._failed_at[node] = time.monotonic()
+                ask_next()
 
         def settle(result: Answer[R] | BaseException) -> None:
             if won.is_done:
@@ -171,7 +172,7 @@ class Asker:
                 won.failure(result)
                 return
             failures.append(result)
-            if more():
+            if waiting and time.monotonic() < until:
                 ask_next()
             elif len(failures) == asked:
                 won.failure(most_telling(failures))
@@ -247,19 +248,39 @@ class Asker:
             self._open.add(conn)
             conn.close_future.add_both(lambda _: self._open.discard(conn))
 
-    def _candidates(self, manager: Manager) -> list[NodeId]:
-        """Whom to ask what any broker can answer: the brokers, then bootstrap servers at other addresses."""
-        brokers = manager.nodes()
+    def _candidates(self, manager: Manager, turn: int | None = None) -> list[NodeId]:
+        """Whom to ask what any broker can answer: the brokers, then bootstrap servers at other addresses.
+
+        At random, or with a ``turn`` always in the same order; those that failed lately come last.
+        """
+        brokers = sorted(manager.nodes())
         known = {manager.address(broker) for broker in brokers}
         others = [node for node in manager.bootstrap_nodes() if manager.address(node) not in known]
-        return [*sorted(brokers, key=self._trust), *sorted(others, key=self._trust)]
+        if turn is None:
+            random.shuffle(brokers)
+            random.shuffle(others)
+        elif brokers:
+            first = turn % len(brokers)
+            brokers = brokers[first:] + brokers[:first]
+        return [*sorted(brokers, key=self._distrusted), *sorted(others, key=self._distrusted)]
 
-    def _trust(self, node: NodeId) -> tuple[bool, float]:
+    def _distrusted(self, node: NodeId) -> bool:
         failed_at = self._failed_at.get(node)
-        return failed_at is not None and time.monotonic() - failed_at < _DISTRUST, random.random()
+        return failed_at is not None and time.monotonic() - failed_at < _DISTRUST
 
     def _bootstrap_text(self, what: str) -> str:
         return f"The bootstrap servers {', '.join(self._bootstrap_servers)} {what}."
+
+
+async def _outcomes(promises: Sequence[Promise]) -> list[Any]:
+    """One answer or KafkaFailure for each promise, in order."""
+    results: list[Any] = []
+    for promise in promises:
+        try:
+            results.append(await promise)
+        except KafkaFailure as failure:
+            results.append(failure)
+    return results
 
 
 def _stamp(stamps: list[float], conn: NodeConnection, _: object) -> None:

@@ -12,6 +12,7 @@ REQUEST_TIMED_OUT = 7
 TOPIC_AUTHORIZATION_FAILED = 29
 CLUSTER_AUTHORIZATION_FAILED = 31
 UNSUPPORTED_VERSION = 35
+AUTHORIZATION_CODES = (TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED)
 NOT_CONTROLLER = 41
 
 # Where kafka-python still has an older name than org.apache.kafka.common.protocol.Errors, or none.
@@ -40,9 +41,14 @@ def code_name(code: int) -> str:
     return str(error.message) if error.__name__ != "UnrecognizedBrokerError" else f"UNKNOWN_CODE_{code}"
 
 
-def item_error(code: int, subject: str, *, detail: str | None = None) -> ItemError:
-    """``subject`` is what is missing, such as "Broker 3 has no log end offset of t-0"."""
+def item_error(code: int, subject: str, *, detail: str | None = None, permission: str = "") -> ItemError:
+    """``subject`` is what is missing, such as "Broker 3 has no log end offset of t-0".
+
+    ``permission`` names operation and resource that Kafka asks for: said where the code means that it is missing.
+    """
     name = code_name(code)
+    if permission and code in AUTHORIZATION_CODES:
+        return ItemError(f"{subject}: the principal needs {permission} ({name}).", code, name)
     return ItemError(f"{subject}: {detail or _meaning(code)} ({name}).", code, name)
 
 
@@ -55,7 +61,7 @@ def call_failure(
     """
     name = code_name(code)
     said = f": {detail}" if detail else ""
-    if code in (CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED):
+    if code in AUTHORIZATION_CODES:
         return NotAuthorized(f"Kafka refused {request}: the principal needs {permission} ({name}).")
     if code == UNSUPPORTED_VERSION:
         return NotSupported(f"This cluster does not support {request} ({name}){said}.")

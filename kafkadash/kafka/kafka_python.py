@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
     from kafka.protocol.admin import (
         DescribeClusterRequest,
+        DescribeConfigsRequest,
         DescribeLogDirsRequest,
         DescribeQuorumRequest,
         ListPartitionReassignmentsRequest,
@@ -30,6 +31,7 @@ with warnings.catch_warnings():
 __all__ = [
     "ApiVersionsRequest",
     "DescribeClusterRequest",
+    "DescribeConfigsRequest",
     "DescribeLogDirsRequest",
     "DescribeQuorumRequest",
     "Future",

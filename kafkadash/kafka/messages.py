@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from kafkadash.kafka.kafka_python import (
     ApiVersionsRequest,
     DescribeClusterRequest,
+    DescribeConfigsRequest,
     DescribeLogDirsRequest,
     DescribeQuorumRequest,
     ListOffsetsRequest,
@@ -22,7 +23,7 @@ from kafkadash.kafka.kafka_python import (
 )
 from kafkadash.kafka.port import NotSupported
 
-LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_LOG_DIRS = 2, 3, 18, 35
+LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 2, 3, 18, 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
 
 QUORUM_TOPIC = "__cluster_metadata"
@@ -46,9 +47,23 @@ class VersionRange(Protocol):
     max_version: int
 
 
+class SupportedFeature(Protocol):
+    name: str
+    min_version: int
+    max_version: int
+
+
+class FinalizedFeature(Protocol):
+    name: str
+    max_version_level: int
+
+
 class ApiVersionsAnswer(Response, Protocol):
     error_code: int
     api_keys: Sequence[VersionRange]
+    supported_features: Sequence[SupportedFeature]
+    finalized_features: Sequence[FinalizedFeature]
+    finalized_features_epoch: int
 
 
 class MetadataBroker(Protocol):
@@ -143,6 +158,26 @@ class LogDirsAnswer(Response, Protocol):
     results: Sequence[LogDirResult]
 
 
+class ConfigAnswer(Protocol):
+    name: str
+    value: str | None
+    read_only: bool
+    config_source: int
+    is_sensitive: bool
+
+
+class ConfigsResult(Protocol):
+    error_code: int
+    error_message: str | None
+    resource_type: int
+    resource_name: str
+    configs: Sequence[ConfigAnswer]
+
+
+class ConfigsAnswer(Response, Protocol):
+    results: Sequence[ConfigsResult]
+
+
 class OffsetPartition(Protocol):
     partition_index: int
     error_code: int
@@ -230,6 +265,20 @@ def reassignments_request(offered: ApiRanges, timeout_ms: int) -> Request:
 def log_dirs_request(offered: ApiRanges) -> Request:
     _require(offered, DESCRIBE_LOG_DIRS, "DescribeLogDirs (Kafka 1.0)")
     return DescribeLogDirsRequest(topics=None)
+
+
+def configs_request(offered: ApiRanges, resources: Iterable[tuple[int, str]], keys: Collection[str] | None) -> Request:
+    """``resources`` as (type, name). v1 (Kafka 1.1) is the first that tells where a value comes from."""
+    _require(offered, DESCRIBE_CONFIGS, "DescribeConfigs with sources (Kafka 1.1)", at_least=1)
+    asked = None if keys is None else sorted(keys)
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=kind, resource_name=name, configuration_keys=asked) for kind, name in resources
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
 
 
 def offsets_request(

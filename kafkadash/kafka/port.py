@@ -72,12 +72,26 @@ class TopicPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class Features:
+    """Feature levels (KIP-584) as one broker tells them; both empty where it is too old to (ApiVersions before v3).
+
+    ``supported``: name → (lowest, highest) level the broker's software knows. ``finalized``: name → level in force in
+    the whole cluster, as of ``epoch``, which is None while the broker does not know.
+    """
+
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int]
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """Versions each answering broker offers: broker id → {API key: (lowest, highest)}."""
+    """Versions each answering broker offers: broker id → {API key: (lowest, highest)}; ``features`` likewise."""
 
     brokers: Mapping[int, Mapping[int, tuple[int, int]]]
     errors: Mapping[int, ItemError]
     taken_at: float
+    features: Mapping[int, Features] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +211,74 @@ class LogDirs:
     taken_at: float
 
 
+class ConfigResourceType(IntEnum):
+    """What a config belongs to (org.apache.kafka.common.config.ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConfigResource:
+    """A topic, a broker, or with ``CLUSTER_DEFAULT`` what all brokers start from."""
+
+    type: ConfigResourceType
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> ConfigResource:
+        return cls(ConfigResourceType.TOPIC, name)
+
+    @classmethod
+    def broker(cls, broker: int) -> ConfigResource:
+        return cls(ConfigResourceType.BROKER, str(broker))
+
+    def __str__(self) -> str:
+        if self.type is ConfigResourceType.TOPIC:
+            return f"topic {self.name}"
+        return f"broker {self.name}" if self.name else "the cluster's default"
+
+
+CLUSTER_DEFAULT = ConfigResource(ConfigResourceType.BROKER, "")
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource).
+
+    The names are those of org.apache.kafka.clients.admin.ConfigEntry.ConfigSource, as Kafka's tools print them.
+    """
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A config in force. ``value`` is None where Kafka keeps it back (``sensitive``) or where there is none."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    sensitive: bool
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """DescribeConfigs: each asked resource is in ``resources`` (config name → entry) or in ``errors``."""
+
+    resources: Mapping[ConfigResource, Mapping[str, ConfigEntry]]
+    errors: Mapping[ConfigResource, ItemError]
+    taken_at: float
+
+
 class OffsetKind(IntEnum):
     """The ``timestamp`` of ListOffsets: what to ask a replica for."""
 
@@ -307,5 +389,14 @@ class KafkaAdmin(Protocol):
     def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> ReplicaOffsets: ...
 
     def quorum(self, *, deadline: float) -> Quorum: ...
+
+    def describe_configs(
+        self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
+    ) -> Configs:
+        """The named ``keys``, or all of them. A broker answers for itself alone: one that is down is an error.
+
+        A key that a resource does not have is absent (a broker's replication rates while they are not set).
+        """
+        ...
 
     def close(self) -> None: ...

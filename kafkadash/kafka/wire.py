@@ -72,6 +72,13 @@ class Wire:
         """
         return self._call(lambda until: self._asker.each(asks, until), deadline)
 
+    def ask_in_turn(self, asks: Sequence[tuple[int, Ask[R]]], *, deadline: float) -> list[Answer[R] | KafkaFailure]:
+        """Like ``ask_any`` for each (turn, question), all at the same time; one result for each, in order.
+
+        The same turn goes to the same broker first, as long as the cluster has the same brokers.
+        """
+        return self._call(lambda until: self._asker.in_turn(asks, until), deadline)
+
     def retire(self) -> None:
         """No new calls; closes as soon as the calls under way are over, which their deadlines guarantee."""
         with self._lock:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,14 @@ from tests.contract.fake_model import ClusterModel, QuorumState
 from tests.waiting import wait_until
 
 RACKS = ("a", "b", "c")
+# Numbers of DescribeConfigs' sources in the words of Kafka's tools.
+_SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+}
 RECORD_BYTES = 16 * 1024
 THROTTLE = 400_000  # bytes/s: a move of a few MiB lasts as long as a test looks at it
 
@@ -60,6 +68,16 @@ class Backend(Protocol):
         ...
 
     def end_offset(self, broker: int, topic: str, partition: int) -> int: ...
+
+    def set_config(self, owner: str | int | None, key: str, value: str | None) -> None:
+        """Of a topic (its name), of a broker (its id), or None: of all brokers. The value None deletes it."""
+        ...
+
+    def configs(self, owner: str | int | None) -> dict[str, tuple[str | None, str]]:
+        """Config name → (value or None where it is kept back, source in Kafka's words)."""
+        ...
+
+    def finalized_features(self) -> dict[str, int]: ...
 
     def controller(self) -> int: ...
 
@@ -118,6 +136,21 @@ class FakeBackend:
 
     def end_offset(self, broker: int, topic: str, partition: int) -> int:
         return self.model.partition(topic, partition).replicas[broker].log_end
+
+    def set_config(self, owner: str | int | None, key: str, value: str | None) -> None:
+        self.model.set_config(owner, key, value)
+
+    def configs(self, owner: str | int | None) -> dict[str, tuple[str | None, str]]:
+        configs = self.model.configs
+        entries: Mapping[str, tuple[str | None, int]]
+        if isinstance(owner, str):
+            entries = configs.of_topic(owner)
+        else:
+            entries = configs.of_all_brokers() if owner is None else configs.of_broker(owner, RACKS[owner - 1])
+        return {key: (value, _SOURCES[source]) for key, (value, source) in entries.items()}
+
+    def finalized_features(self) -> dict[str, int]:
+        return {name: level for name, (_, _, level) in self.model.features.items() if level is not None}
 
     def controller(self) -> int:
         return self.model.controller
@@ -204,6 +237,29 @@ class KraftBackend:
         assert row.error_code == 0, row
         return int(row.offset)
 
+    def set_config(self, owner: str | int | None, key: str, value: str | None) -> None:
+        """The cluster's brokers hear of it a moment later, each for itself."""
+        change = ["--delete-config", key] if value is None else ["--add-config", f"{key}=[{value}]"]
+        self._tool("configs", "--alter", *_entity(owner), *change)
+
+    def configs(self, owner: str | int | None) -> dict[str, tuple[str | None, str]]:
+        """Of the tool's --all; the source is that of the first synonym, which is the one in force."""
+        text = self._tool("configs", "--describe", *_entity(owner), *([] if owner is None else ["--all"]))
+        rows = re.findall(r"^  (\S+?)=(.*) sensitive=(true|false) synonyms=\{(.*)\}$", text, re.MULTILINE)
+        return {
+            name: (
+                None if sensitive == "true" or value == "null" else value,
+                synonyms.partition(":")[0] or "DEFAULT_CONFIG",
+            )
+            for name, value, sensitive, synonyms in rows
+        }
+
+    def finalized_features(self) -> dict[str, int]:
+        answer = raw.ask(
+            self._address(self.broker_ids[0]), 18, 4, client_software_name="test", client_software_version="1"
+        )
+        return {feature.name: feature.max_version_level for feature in answer.finalized_features}
+
     def controller(self) -> int:
         found = re.search(r"LeaderId:\s+(\d+)", self._tool("quorum", "describe", "--status"))
         assert found
@@ -281,6 +337,14 @@ class KraftBackend:
         result = self._playground.tool(name, args)
         assert result.returncode == 0, result.stdout + result.stderr
         return result.stdout
+
+
+def _entity(owner: str | int | None) -> list[str]:
+    """As kafka-configs names it."""
+    if isinstance(owner, str):
+        return ["--entity-type", "topics", "--entity-name", owner]
+    which = ["--entity-default"] if owner is None else ["--entity-name", str(owner)]
+    return ["--entity-type", "brokers", *which]
 
 
 def _ids(text: str) -> tuple[int, ...]:

@@ -21,9 +21,11 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
+from tests.contract.fake_configs import DEFAULT_SOURCE, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, FakeVoter, Mode, QuorumState
 
-LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_LOG_DIRS, SASL_AUTHENTICATE = 2, 3, 17, 18, 35, 36
+LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 17, 18, 36
+DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
 FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM)
 QUORUM_TOPIC = "__cluster_metadata"
@@ -60,8 +62,8 @@ def offered_versions(
     model: ClusterModel, overrides: Mapping[int, tuple[int, int] | None]
 ) -> dict[int, tuple[int, int]]:
     """Every version kio has, as ``{key: (lowest, highest)}``; an override of None takes a key away."""
-    keys = [LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, DESCRIBE_LOG_DIRS, SASL_AUTHENTICATE]
-    keys += [LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
+    keys = [LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE]
+    keys += [DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
     if model.mode is Mode.KRAFT:
         keys.append(DESCRIBE_QUORUM)
     offered: dict[int, tuple[int, int]] = {}
@@ -81,9 +83,27 @@ def answer(
     return _ANSWERS[api_key](model, broker, entities, request, api_key in denied)
 
 
-def api_versions_answer(version: int, offered: Mapping[int, tuple[int, int]]) -> Any:
+def api_versions_answer(model: ClusterModel, version: int, offered: Mapping[int, tuple[int, int]]) -> Any:
+    """Up to v3 features whose lowest level is 0 are left out (KAFKA-17011)."""
     entities = Entities(API_VERSIONS, version)
-    return entities.new("ApiVersionsResponse", error_code=ErrorCode.none, **_ranges(entities, offered))
+    supported: list[Any] = []
+    finalized: list[Any] = []
+    if version >= 3 and model.mode is Mode.KRAFT:
+        for name, (low, high, level) in model.features.items():
+            if version >= 4 or low > 0:
+                supported.append(entities.new("SupportedFeatureKey", name=name, min_version=low, max_version=high))
+            if level is not None:
+                key = entities.new("FinalizedFeatureKey", name=name, max_version_level=level, min_version_level=level)
+                finalized.append(key)
+    return entities.new(
+        "ApiVersionsResponse",
+        error_code=ErrorCode.none,
+        **_ranges(entities, offered),
+        supported_features=tuple(supported),
+        finalized_features=tuple(finalized),
+        finalized_features_epoch=model.controller_epoch if finalized else -1,
+        zk_migration_ready=False,
+    )
 
 
 def unsupported_api_version_answer(offered: Mapping[int, tuple[int, int]]) -> Any:
@@ -272,6 +292,58 @@ def _log_dir(broker: FakeBroker, entities: Entities, number: int, topics: Mappin
     )
 
 
+def _describe_configs(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    return entities.new(
+        "DescribeConfigsResponse",
+        throttle_time=timedelta(0),
+        results=tuple(_configs_of(model, broker, entities, resource, denied) for resource in request.resources),
+    )
+
+
+def _configs_of(model: ClusterModel, broker: FakeBroker, entities: Entities, resource: Any, denied: bool) -> Any:
+    """kafka.server.ConfigHelper: a broker answers for itself and for the default of all."""
+    name, kind = resource.resource_name, resource.resource_type
+    code, message = ErrorCode.none, None
+    entries: Mapping[str, tuple[str | None, int]] = {}
+    if denied:
+        topic = kind == TOPIC_TYPE
+        code = ErrorCode.topic_authorization_failed if topic else ErrorCode.cluster_authorization_failed
+    elif kind == TOPIC_TYPE and name in model.topics:
+        entries = model.configs.of_topic(name)
+    elif kind == TOPIC_TYPE:
+        legal = _LEGAL_NAME.fullmatch(name)
+        code = ErrorCode.unknown_topic_or_partition if legal else ErrorCode.invalid_topic_exception
+    elif name == "":
+        entries = model.configs.of_all_brokers()
+    elif name == str(broker.id):
+        entries = model.configs.of_broker(broker.id, broker.rack)
+    else:
+        code = ErrorCode.invalid_request
+        message = f"Unexpected broker id, expected {broker.id} or empty string, but received {name}"
+    return entities.new(
+        "DescribeConfigsResult",
+        error_code=code,
+        error_message=message,
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(
+            entities.new(
+                "DescribeConfigsResourceResult",
+                name=key,
+                value=value,
+                read_only=source == STATIC_SOURCE,
+                config_source=source,
+                is_default=source == DEFAULT_SOURCE,
+                is_sensitive=key == SENSITIVE,
+                synonyms=(),
+                config_type=0,
+                documentation=None,
+            )
+            for key, value, source in picked(entries, resource.configuration_keys)
+        ),
+    )
+
+
 def _list_offsets(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
     del denied
     asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
@@ -370,6 +442,7 @@ def _voter(model: ClusterModel, entities: Entities, voter: FakeVoter, now_ms: in
 _ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
     LIST_OFFSETS: _list_offsets,
     METADATA: _metadata,
+    DESCRIBE_CONFIGS: _describe_configs,
     DESCRIBE_LOG_DIRS: _describe_log_dirs,
     LIST_REASSIGNMENTS: _list_reassignments,
     DESCRIBE_QUORUM: _describe_quorum,

@@ -31,6 +31,8 @@ from kio.serial import entity_reader, entity_writer
 
 from tests.contract.fake_answers import (
     API_VERSIONS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
     FORWARDED,
     METADATA,
     SASL_AUTHENTICATE,
@@ -45,6 +47,7 @@ from tests.contract.fake_answers import (
 from tests.contract.fake_model import ClusterModel, FakeBroker, QuorumState
 
 LOOPBACK = "127.0.0.1"
+_CACHED = (METADATA, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS)
 _BEFORE_SIGN_IN = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 
 
@@ -79,13 +82,15 @@ class FakeKafka:
     def __init__(self, model: ClusterModel, *, login: Login | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.model = model
         self.requests: dict[int, int] = {}
+        self.asked_of: dict[int, dict[int, int]] = {}  # API key → broker → requests
         self.denied: set[int] = set()
         self.versions: dict[int, tuple[int, int] | None] = {}  # other than kio's; None takes a key away
         self.versions_of: dict[int, dict[int, tuple[int, int] | None]] = {}  # the same for one broker
         self.login = login
         self._tls = tls
         self._servers: dict[int, _Server] = {}
-        self._metadata: dict[tuple[int, bool], tuple[int, bytes]] = {}
+        self._answers: dict[tuple[object, ...], bytes] = {}
+        self._answers_of = -1
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fake-kafka", daemon=True)
         self._faults: list[Exception] = []
@@ -205,6 +210,8 @@ class FakeKafka:
     async def _reply(self, broker: FakeBroker, frame: bytes, session: _SaslSession) -> bytes:
         api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
         self.requests[api_key] = self.requests.get(api_key, 0) + 1
+        asked = self.asked_of.setdefault(api_key, {})
+        asked[broker.id] = asked.get(broker.id, 0) + 1
         offered = offered_versions(self.model, {**self.versions, **self.versions_of.get(broker.id, {})})
         if api_key == API_VERSIONS and not _offers(offered, api_key, version):
             return struct.pack(">i", correlation_id) + _encoded(unsupported_api_version_answer(offered))
@@ -214,26 +221,31 @@ class FakeKafka:
             raise Drop
         request = _decoded(api_key, version, frame)
         if api_key == API_VERSIONS:
-            return _with_header(correlation_id, api_versions_answer(version, offered))
+            return _with_header(correlation_id, api_versions_answer(self.model, version, offered))
         if api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
             return _with_header(correlation_id, session.answer(api_key, version, request))
         if api_key in FORWARDED:
             await self._quorum_answers.wait()
         with self.model.lock:
-            if api_key == METADATA and request.topics is None:
-                return struct.pack(">i", correlation_id) + self._all_metadata(broker, version, request)
+            if api_key in _CACHED:
+                return struct.pack(">i", correlation_id) + self._encoded_once(broker, api_key, version, request)
             entity = answer(self.model, broker, api_key, version, request, frozenset(self.denied))
         return _with_header(correlation_id, entity)
 
-    def _all_metadata(self, broker: FakeBroker, version: int, request: Any) -> bytes:
-        """Everything after the correlation id; encoded once for each state of the model."""
-        key = (version, METADATA in self.denied)
-        revision, encoded = self._metadata.get(key, (-1, b""))
-        if revision != self.model.revision:
-            entity = answer(self.model, broker, METADATA, version, request, frozenset(self.denied))
-            encoded = _with_header(0, entity)[4:]
-            self._metadata[key] = (self.model.revision, encoded)
-        return encoded
+    def _encoded_once(self, broker: FakeBroker, api_key: int, version: int, request: Any) -> bytes:
+        """Everything after the correlation id; encoded once for each state of the model.
+
+        The codec takes seconds for large answers. Metadata is the same from every broker.
+        """
+        if self._answers_of != self.model.revision:
+            self._answers.clear()
+            self._answers_of = self.model.revision
+        denied = frozenset(self.denied)
+        key = (0 if api_key == METADATA else broker.id, api_key, version, request, denied)
+        if key not in self._answers:
+            entity = answer(self.model, broker, api_key, version, request, denied)
+            self._answers[key] = _with_header(0, entity)[4:]
+        return self._answers[key]
 
 
 class _SaslSession:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Concatenate, ParamSpec, TypeVar
 
+from tests.contract.fake_configs import FakeConfigs
+
 P = ParamSpec("P")
 T = TypeVar("T")
 TopicPartition = tuple[str, int]
@@ -129,6 +131,13 @@ class ClusterModel:
         }
         self.topics: dict[str, FakeTopic] = {}
         self.moving: dict[TopicPartition, FakePartition] = {}
+        self.configs = FakeConfigs()
+        # name → (lowest, highest level that brokers know, level in force or None)
+        self.features: dict[str, tuple[int, int, int | None]] = {
+            "metadata.version": (7, 30, 30),
+            "kraft.version": (0, 1, 1),
+            "group.version": (0, 1, None),
+        }
         self.quorum = QuorumState.LED
         self.controller = controllers[0]
         self.controller_epoch = 1
@@ -163,6 +172,7 @@ class ClusterModel:
 
     @_changes
     def delete_topic(self, name: str) -> None:
+        self.configs.topics.pop(name, None)
         for partition in self.topics.pop(name).partitions:
             self.moving.pop((name, partition.index), None)
             for broker in partition.replicas:
@@ -243,6 +253,20 @@ class ClusterModel:
     @_changes
     def move_between_directories(self, topic: str, index: int, broker: int, copied: int) -> None:
         self.partition(topic, index).replicas[broker].future_bytes = copied
+
+    # ---- configs
+
+    @_changes
+    def set_config(self, owner: str | int | None, key: str, value: str | None) -> None:
+        """Of a topic (its name), of a broker (its id), or None: of all brokers. The value None deletes it."""
+        if isinstance(owner, str):
+            entries = self.configs.topics.setdefault(owner, {})
+        else:
+            entries = self.configs.default if owner is None else self.configs.brokers.setdefault(owner, {})
+        if value is None:
+            entries.pop(key, None)
+        else:
+            entries[key] = value
 
     # ---- brokers and controllers
 
