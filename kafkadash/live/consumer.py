@@ -19,7 +19,7 @@ from django.conf import settings
 
 from kafkadash.live.frames import Frame, heartbeat_text, hint_frame, in_thread
 from kafkadash.live.hub import hub_of_this_loop
-from kafkadash.live.panels import BOARD, HINTS, MAX_KEYS
+from kafkadash.live.panels import BOARD, MAX_KEYS, watched
 from kafkadash.live.rights import Verdict, judge
 
 log = structlog.get_logger(__name__)
@@ -130,8 +130,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 if frame is not None and frame.key not in self._pushed:
                     self.offer(frame)
             if self._caught_up:
-                for key in HINTS.intersection(self.keys):
-                    self.offer(hint_frame(key, 0))
+                for what in map(watched, self.keys):
+                    if what is not None and what.panel is None:
+                        self.offer(hint_frame(what.key, 0))
             self._caught_up = True
 
     # Small steps.

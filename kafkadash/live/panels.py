@@ -1,8 +1,9 @@
 """What can be watched: panels that are pushed as HTML, and hints that tell a page to fetch itself again.
 
 A key names one of them: ``reassignments:demo`` is the panel ``reassignments`` of the cluster with the slug ``demo``,
-``board`` is a hint without a cluster. Pages list their keys in the address of their socket; ``watched`` says what they
-mean, and ``live.rights`` asks ``clusters.access.allowed`` whether this person may see it.
+``metadata-read:demo`` the hint that its metadata was read again, ``board`` is a hint without a cluster. Pages list
+their keys in the address of their socket; ``watched`` says what they mean, and ``live.rights`` asks
+``clusters.access.allowed`` whether this person may see it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kafkadash.observe.queries.collection import collection_context
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.queries.reassignments import reassignments_context
+from kafkadash.observe.read_hints import READ_HINTS
 from kafkadash.oncall.queries import overview_context, status_context
 
 BOARD = "board"
@@ -72,17 +74,22 @@ PANELS: Mapping[str, Panel] = {
         ),
     )
 }
-# Hints concern no single cluster: everybody who is signed in may have them, they carry no data.
+# These hints concern no single cluster: everybody who is signed in may have them, they carry no data.
 HINTS = frozenset({BOARD})
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a key means: a panel of one cluster, or a hint (then ``panel`` is None and ``slug`` empty)."""
+    """What a key means: a panel of one cluster or a hint (then ``panel`` is None), ``slug`` empty without a cluster."""
 
     key: str
     panel: Panel | None
     slug: str
+
+    @property
+    def action(self) -> str:
+        """What its watcher must be allowed to do on the cluster."""
+        return self.panel.action if self.panel is not None else VIEW
 
 
 def watched(key: str) -> Watched | None:
@@ -91,7 +98,7 @@ def watched(key: str) -> Watched | None:
         return Watched(key, None, "")
     name, _, slug = key.partition(":")
     panel = PANELS.get(name)
-    return Watched(key, panel, slug) if panel is not None and slug else None
+    return Watched(key, panel, slug) if slug and (panel is not None or name in READ_HINTS) else None
 
 
 def panels_of(kinds: Iterable[str]) -> list[Panel]:

@@ -11,7 +11,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,14 +24,15 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.live.frames import hint_frame, panel_frame
 from kafkadash.live.hub import RIGHTS_GROUP, group_of
 from kafkadash.live.panels import Panel, panels_of, watched
+from kafkadash.observe.read_hints import read_hint
 
 log = structlog.get_logger(__name__)
 
 SEND_DEADLINE_SECONDS = 2.0
 
 
-def publish_panels(cluster_id: int, kinds: Iterable[str], seq: int) -> None:
-    """Render the panels that a refresh of these kinds touches and hand them over. Call it after commit.
+def publish_panels(cluster_id: int, kinds: Collection[str], seq: int) -> None:
+    """Render the panels that a refresh of these kinds touches and hand them over, then the hints. Call it after commit.
 
     Rendering reads the database in the calling thread; sending does not hold it up, and Redis being away raises
     nothing. A panel that cannot be rendered is logged and leaves the others alone.
@@ -40,6 +41,8 @@ def publish_panels(cluster_id: int, kinds: Iterable[str], seq: int) -> None:
     if cluster is not None:
         for panel in panels_of(kinds):
             _push(panel, cluster, seq)
+        for kind in kinds:
+            _hint(read_hint(kind, cluster.slug), seq)
 
 
 def publish_keys(keys: Iterable[str], seq: int = 0) -> None:
@@ -49,7 +52,7 @@ def publish_keys(keys: Iterable[str], seq: int = 0) -> None:
         if what is None:
             log.warning("live.unknown_key", key=key)
         elif what.panel is None:
-            _hand_over(group_of(key), {"type": "frame", **hint_frame(key, seq).packed()})
+            _hint(key, seq)
         else:
             cluster = Cluster.objects.filter(slug=what.slug).first()
             if cluster is not None:
@@ -171,6 +174,10 @@ def _push(panel: Panel, cluster: Cluster, seq: int) -> None:
         log.exception("live.render_failed", panel=panel.name, cluster=cluster.slug)
         return
     _hand_over(group_of(frame.key), {"type": "frame", **frame.packed()})
+
+
+def _hint(key: str, seq: int) -> None:
+    _hand_over(group_of(key), {"type": "frame", **hint_frame(key, seq).packed()})
 
 
 def _hand_over(group: str, message: dict[str, Any], about: str = "") -> None:

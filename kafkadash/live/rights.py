@@ -51,9 +51,9 @@ def _user_of(session_key: str | None) -> User | None:
 
 
 def _may_watch(user: User, known: list[Watched]) -> bool:
-    panels = [what for what in known if what.panel is not None]
-    clusters = {cluster.slug: cluster for cluster in Cluster.objects.filter(slug__in={what.slug for what in panels})}
-    asked = {(what.panel.action, what.slug) for what in panels if what.panel is not None}
+    of_clusters = [what for what in known if what.slug]
+    clusters = {c.slug: c for c in Cluster.objects.filter(slug__in={what.slug for what in of_clusters})}
+    asked = {(what.action, what.slug) for what in of_clusters}
     if any(slug not in clusters for _, slug in asked):
         return False
     # A role on all clusters holds on each, so most people are settled with one question.

@@ -1,6 +1,6 @@
-// Keys: g s, j k, ? and the switch that turns all single keys off (p is passed on to live.js).
+// Keys: g s, /, j k, ? and the switch that turns all single keys off (p is passed on to live.js).
 (() => {
-  const OURS = new Set(["?", "g", "s", "j", "k", "p"]);
+  const OURS = new Set(["?", "/", "g", "s", "j", "k", "p"]);
   const SEQUENCE_MS = 1500;
   let pendingG = 0;
 
@@ -26,12 +26,22 @@
     pendingG = event.key === "g" ? performance.now() : 0;
     if (event.key === "?") showHelp();
     else if (event.key === "s" && afterG) document.querySelector("[data-key-status]")?.click();
-    else if (event.key === "j") step(1);
+    else if (event.key === "/") {
+      if (!toFilter()) return;
+    } else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
     else if (event.key === "p" && !event.repeat) document.dispatchEvent(new Event("pausekey")); // live.js takes it
     else return;
     event.preventDefault();
   }, true);
+
+  // Without a filter on the page the key stays the browser's own.
+  function toFilter() {
+    const field = document.querySelector("main [data-key-filter]");
+    field?.focus();
+    field?.select();
+    return Boolean(field);
+  }
 
   // Rows are found by their link, so that Enter opens what the keys chose.
   function step(direction) {

@@ -154,6 +154,21 @@ def test_board__may_be_watched_by_everybody_who_is_signed_in(watch: Watch, stran
     watch("board", user=stranger).until(lambda message: "heartbeat" in message)
 
 
+def test_page_of_a_cluster__is_hinted_when_that_kind_was_read_from_that_cluster(
+    watch: Watch, cluster: Cluster, viewer: User
+) -> None:
+    Cluster.objects.create(name="Other", slug="other", bootstrap_servers="127.0.0.1:1")
+    browser = watch("log-dirs-read:demo", "status:other", user=viewer)
+    browser.until(lambda m: m.get("key") == "status:other")
+
+    publish_panels(cluster.pk, {"metadata"}, 1)
+    publish_panels(Cluster.objects.get(slug="other").pk, {"log_dirs"}, 1)
+    publish_panels(cluster.pk, {"log_dirs"}, 7)
+
+    hint = browser.until(lambda m: m.get("hint", False))
+    assert (hint["key"], hint["seq"]) == ("log-dirs-read:demo", 7)
+
+
 def test_changed_keys__push_panels_and_hint_the_rest(watch: Watch, cluster: Cluster, viewer: User) -> None:
     browser = watch("quorum:demo", "board", user=viewer)
     browser.shows("quorum-demo")

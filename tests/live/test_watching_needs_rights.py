@@ -48,8 +48,30 @@ def test_stranger__watching_a_cluster__is_refused_and_sees_nothing(
     assert socket.messages == []
 
 
+def test_hint_of_a_cluster__is_for_those_who_may_view_it(
+    watch: Watch, cluster: Cluster, stranger: User, make_user: Callable[..., User]
+) -> None:
+    other = Cluster.objects.create(name="Other", slug="other", bootstrap_servers="127.0.0.1:1")
+    una = make_user("una", Role.VIEWER, other)
+
+    assert watch("metadata-read:demo", user=stranger).closed_with() == 4403
+    assert watch("metadata-read:other", "metadata-read:demo", user=una).closed_with() == 4403
+    assert watch("metadata-read:other", user=una).until(lambda m: "heartbeat" in m)
+
+
 def test_unknown_key__beside_a_good_one__refuses_the_socket(watch: Watch, cluster: Cluster, viewer: User) -> None:
-    for key in ("nothing:demo", "status:elsewhere", "status:", "status", "board:demo", "status:demo:x", "status:DEMO"):
+    for key in (
+        "nothing:demo",
+        "status:elsewhere",
+        "status:",
+        "status",
+        "board:demo",
+        "status:demo:x",
+        "status:DEMO",
+        "read:demo",
+        "metadata-read",
+        "metadata-read:elsewhere",
+    ):
         assert watch("status:demo", key, user=viewer).closed_with() == 4403, key
 
 
