@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from kafkadash.observe.models import CollectorRun
 
 _TABLE = CollectorRun._meta.db_table
+_SHAPES = 0x4B44  # the first half of the advisory lock's key; the second is the cluster's id
 _FROM_NOW = "clock_timestamp() + make_interval(secs => %s)"
 
 
@@ -80,6 +81,15 @@ class Lease:
                 f"UPDATE {_TABLE} SET lease_until = NULL, dispatched_until = NULL WHERE id = %s AND epoch = %s",
                 [self.run_id, self.epoch],
             )
+
+
+def one_writer_of_shapes(cluster_id: int) -> None:
+    """Until this transaction ends, nobody else who calls this for the cluster writes its topics and brokers.
+
+    Several collectors write different columns of the same rows; row locks taken in different orders would deadlock.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SHAPES, cluster_id])
 
 
 def take(run_id: int, *, only_if_due: bool = True) -> Lease | None:
