@@ -17,7 +17,7 @@ from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.observe import lease as leases
-from kafkadash.observe.collectors import log_dirs, metadata, quorum, reassignments, versions
+from kafkadash.observe.collectors import configs, log_dirs, metadata, quorum, reassignments, versions
 from kafkadash.observe.collectors.reading import Asking, Reading
 from kafkadash.observe.models import Collection, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 
@@ -28,6 +28,7 @@ COLLECTORS: Mapping[Kind, Callable[[Asking], Reading]] = {
     Kind.REASSIGNMENTS: reassignments.read,
     Kind.QUORUM: quorum.read,
     Kind.LOG_DIRS: log_dirs.read,
+    Kind.CONFIGS: configs.read,
     Kind.VERSIONS: versions.read,
 }
 _MOST_ERRORS_KEPT = 20

@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from kafkadash.kafka.port import (
+    CLUSTER_DEFAULT,
     ApiVersions,
     Broker,
     ClusterDescription,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    Configs,
+    ConfigSource,
+    Features,
     ItemError,
     KafkaFailure,
     LogDir,
@@ -31,6 +38,17 @@ from kafkadash.kafka.port import (
     Topic,
 )
 
+FEATURES = Features({"metadata.version": (7, 30), "group.version": (0, 1)}, {"metadata.version": 30}, 5)
+TOPIC_DEFAULTS = {
+    "min.insync.replicas": "1",
+    "retention.ms": "604800000",
+    "leader.replication.throttled.replicas": "",
+    "follower.replication.throttled.replicas": "",
+}
+OWN_SOURCE = {
+    ConfigResourceType.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ConfigResourceType.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
+}
 KRAFT_4_3 = {35: (1, 5), 45: (0, 1), 55: (0, 2), 60: (0, 2)}
 
 
@@ -47,6 +65,7 @@ class Log:
     start: int = 0
     ends: dict[int, int] = field(default_factory=dict)
     size: int = 1_000_000
+    offline: tuple[int, ...] = ()
 
 
 @dataclass
@@ -61,6 +80,16 @@ class MemoryCluster:
     silent: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
     fail: KafkaFailure | None = None
+    fail_calls: dict[str, KafkaFailure] = field(default_factory=dict)
+    configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
+    denied: set[ConfigResource] = field(default_factory=set)
+    versions: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    voters: list[QuorumReplica] | None = None
+    observers: list[QuorumReplica] | None = None
+    leader: int = 1
+    leader_epoch: int = 3
+    bad_directories: set[int] = field(default_factory=set)
+    copying: set[int] = field(default_factory=set)
     before_answer: Callable[[str], None] = lambda _: None
 
     def add(self, topic: str, partition: int, *replicas: int, end: int = 1000) -> Log:
@@ -94,12 +123,25 @@ class MemoryCluster:
     def delete(self, topic: str) -> None:
         del self.topics[topic], self.topic_ids[topic]
 
+    def set_config(self, owner: str | int | None, key: str, value: str | None) -> None:
+        """Of a topic (its name), of a broker (its id), or None: of all brokers. The value None deletes it."""
+        resource = ConfigResource.topic(owner) if isinstance(owner, str) else CLUSTER_DEFAULT
+        if isinstance(owner, int):
+            resource = ConfigResource.broker(owner)
+        entries = self.configs.setdefault(resource, {})
+        if value is None:
+            del entries[key]
+        else:
+            entries[key] = value
+
     # The port.
 
     def api_versions(self, *, deadline: float) -> ApiVersions:
         self._answer("api_versions")
         answering = self.racks.keys() - self.silent
-        return ApiVersions(dict.fromkeys(sorted(answering), KRAFT_4_3), self._silence(self.racks), self.clock())
+        offered = {broker: self.versions.get(broker, KRAFT_4_3) for broker in sorted(answering)}
+        features = dict.fromkeys(offered, FEATURES)
+        return ApiVersions(offered, self._silence(self.racks), self.clock(), features)
 
     def describe_cluster(self, *, deadline: float) -> ClusterDescription:
         self._answer("describe_cluster")
@@ -144,17 +186,54 @@ class MemoryCluster:
     def quorum(self, *, deadline: float) -> Quorum:
         self._answer("quorum")
         now = round(self.clock() * 1000)
-        voters = [QuorumReplica(1, "d1", 500, now, now)]
-        observers = [QuorumReplica(b, f"d{b}", 499, now - 100, now - 100) for b in sorted(self.racks) if b != 1]
-        return Quorum(1, 3, 499, voters, observers, self.clock())
+        voters = self.voters or [QuorumReplica(1, "d1", 500, now, now)]
+        observers = self.observers
+        if observers is None:
+            observers = [QuorumReplica(b, f"d{b}", 499, now - 100, now - 100) for b in sorted(self.racks) if b != 1]
+        return Quorum(self.leader, self.leader_epoch, 499, voters, observers, self.clock())
+
+    def describe_configs(
+        self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
+    ) -> Configs:
+        self._answer("describe_configs")
+        found, errors = {}, {}
+        for resource in resources:
+            topic = resource.type is ConfigResourceType.TOPIC
+            if resource in self.denied:
+                code, name = (29, "TOPIC_AUTHORIZATION_FAILED") if topic else (31, "CLUSTER_AUTHORIZATION_FAILED")
+                permission = f"DescribeConfigs on the {'topic' if topic else 'cluster'}"
+                errors[resource] = ItemError(f"The principal needs {permission} ({name}).", code, name)
+            elif topic and resource.name not in self.topics:
+                errors[resource] = ItemError("does not exist", 3, "UNKNOWN_TOPIC_OR_PARTITION")
+            elif not topic and resource.name and int(resource.name) in self.silent:
+                errors[resource] = ItemError("did not answer within 8 s")
+            else:
+                entries = self._configs_of(resource)
+                found[resource] = {name: e for name, e in entries.items() if keys is None or name in keys}
+        return Configs(found, errors, self.clock())
 
     def close(self) -> None:
         self.silent = set(self.racks)
 
     def _answer(self, call: str) -> None:
         self.before_answer(call)
-        if self.fail:
-            raise self.fail
+        if failure := self.fail or self.fail_calls.get(call):
+            raise failure
+
+    def _configs_of(self, resource: ConfigResource) -> dict[str, ConfigEntry]:
+        """As brokers do: the own value, else that of all brokers, else the default."""
+        topic = resource.type is ConfigResourceType.TOPIC
+        default = {k: (v, ConfigSource.DEFAULT_CONFIG) for k, v in TOPIC_DEFAULTS.items() if topic}
+        of_all = {
+            k: (v, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+            for k, v in self.configs.get(CLUSTER_DEFAULT, {}).items()
+            if not topic or k in TOPIC_DEFAULTS
+        }
+        own = {}
+        if resource != CLUSTER_DEFAULT:
+            own = {k: (v, OWN_SOURCE[resource.type]) for k, v in self.configs.get(resource, {}).items()}
+        merged = {**default, **of_all, **own}
+        return {k: ConfigEntry(k, value, source, False, False) for k, (value, source) in merged.items()}
 
     def _silence(self, brokers: Iterable[int]) -> dict[int, ItemError]:
         return {b: ItemError("did not answer within 8 s") for b in brokers if b in self.silent}
@@ -166,7 +245,8 @@ class MemoryCluster:
         if name not in self.topics:
             return Topic(name, "", False, [], ItemError("does not exist", 3, "UNKNOWN_TOPIC_OR_PARTITION"))
         partitions = [
-            Partition(p, log.leader, log.epoch, log.replicas, log.isr, ()) for p, log in self.topics[name].items()
+            Partition(p, log.leader, log.epoch, log.replicas, log.isr, log.offline)
+            for p, log in self.topics[name].items()
         ]
         return Topic(name, self.topic_ids[name], False, partitions)
 
@@ -177,4 +257,9 @@ class MemoryCluster:
             for p, log in partitions.items()
             if broker in log.replicas
         ]
-        return LogDir("/data", sizes, 10_000_000_000, 9_000_000_000)
+        if broker in self.bad_directories:
+            error = ItemError("Disk error when trying to access log file on the disk (KAFKA_STORAGE_ERROR).", 56)
+            return LogDir("/data", [], None, None, cordoned=False, error=error)
+        if broker in self.copying:
+            sizes.append(ReplicaSize(*next((s.topic, s.partition) for s in sizes), 10, True))
+        return LogDir("/data", sizes, 10_000_000_000, 9_000_000_000, cordoned=broker == 5)

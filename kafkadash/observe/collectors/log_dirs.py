@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
 from kafkadash.kafka.port import LogDir
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
-from kafkadash.observe.lease import Stamp
-from kafkadash.observe.models import BrokerWeights, TopicState
+from kafkadash.observe.collectors.writing import update_rows
+from kafkadash.observe.lease import Stamp, one_writer_of_shapes
+from kafkadash.observe.models import BrokerState, BrokerWeights, TopicState
 
 
 def read(asking: Asking) -> Reading:
     """Asks every broker for its directories. A broker that does not answer keeps its last row, with its age."""
     asking.step()
     brokers = asking.admin.describe_cluster(deadline=asking.deadline).brokers
+    fenced = {b.id for b in brokers if b.fenced}
     asking.step()
     answer = asking.admin.log_dirs([b.id for b in brokers if not b.fenced], deadline=asking.deadline)
     taken_at = moment(answer.taken_at)
@@ -31,30 +34,33 @@ def read(asking: Asking) -> Reading:
             BrokerWeights(
                 cluster=asking.cluster,
                 broker_id=broker,
-                data=zlib.compress(json.dumps(sizes, separators=(",", ":")).encode()),
+                data=zlib.compress(json.dumps(sizes, separators=(",", ":")).encode(), 1),
                 dirs=[_directory(d) for d in dirs],
                 replica_bytes=sum(sum(p.values()) for p in sizes.values()),
                 taken_at=taken_at,
             )
         )
-    # A sum over some of the brokers would look like a topic that shrank, so it is stored only when all answered.
-    changed_topics = [] if answer.errors else _changed_sizes(asking.cluster.pk, topic_bytes)
+    whole = not fenced and not answer.errors and not any(d.error for dirs in answer.brokers.values() for d in dirs)
+    # A sum over some of the directories would look like a topic that shrank: it is stored only when all answered.
+    sizes_changed = _changed_sizes(asking.cluster, topic_bytes, answer.brokers) if whole else {}
 
     def write(_: Stamp) -> None:
+        one_writer_of_shapes(asking.cluster.pk)
         BrokerWeights.objects.bulk_create(
             weights,
             update_conflicts=True,
             unique_fields=["cluster", "broker_id"],
             update_fields=["format", "data", "dirs", "replica_bytes", "taken_at"],
         )
-        TopicState.objects.bulk_update(changed_topics, ["size_bytes"], batch_size=1000)
+        update_rows(TopicState, sizes_changed)
 
     return Reading(
         taken_at=taken_at,
         rows=sum(len(d.replicas) for dirs in answer.brokers.values() for d in dirs),
         write=write,
-        not_answered=sorted(answer.errors),
+        not_answered=sorted(answer.errors.keys() | fenced),
         errors=[f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items())]
+        + [f"broker {broker} is fenced and was not asked" for broker in sorted(fenced)]
         + [
             f"broker {broker}, {d.path}: {d.error.message}"
             for broker, dirs in sorted(answer.brokers.items())
@@ -75,21 +81,29 @@ def _sizes(dirs: Sequence[LogDir]) -> dict[str, dict[int, int]]:
 
 
 def _directory(directory: LogDir) -> dict[str, object]:
+    """``copies``: replicas on their way to this directory from another one of the same broker."""
     return {
         "path": directory.path,
         "total_bytes": directory.total_bytes,
         "usable_bytes": directory.usable_bytes,
         "replica_bytes": sum(r.size_bytes for r in directory.replicas),
+        "replicas": len(directory.replicas),
+        "copies": sum(r.future for r in directory.replicas),
         "cordoned": directory.cordoned,
         "error": directory.error.message if directory.error else None,
     }
 
 
-def _changed_sizes(cluster_id: int, topic_bytes: Counter[str]) -> list[TopicState]:
-    changed = []
-    for topic in TopicState.objects.filter(cluster_id=cluster_id).only("name", "size_bytes"):
-        size = two_digits(topic_bytes[topic.name]) if topic.name in topic_bytes else None
-        if size != topic.size_bytes:
-            topic.size_bytes = size
-            changed.append(topic)
+def _changed_sizes(
+    cluster: Cluster, topic_bytes: Counter[str], answered: Collection[int]
+) -> dict[int, dict[str, object]]:
+    """Primary key → new size, rounded. Nothing while a broker that hosts replicas is away from the cluster."""
+    away = BrokerState.objects.filter(cluster=cluster, replicas__gt=0).exclude(broker_id__in=answered)
+    if away.exists():
+        return {}
+    changed: dict[int, dict[str, object]] = {}
+    for pk, name, before in TopicState.objects.filter(cluster=cluster).values_list("pk", "name", "size_bytes"):
+        size = two_digits(topic_bytes[name]) if name in topic_bytes else None
+        if size != before:
+            changed[pk] = {"size_bytes": size}
     return changed

@@ -106,7 +106,8 @@ class BrokerWeights(models.Model):
     """Sizes of all replicas a broker hosts, one packed row, overwritten by each refresh.
 
     ``data``, format 1: zlib of JSON {topic: {partition: bytes}}, current replicas only.
-    ``dirs``: list of {path, total_bytes, usable_bytes, replica_bytes, cordoned, error}; None where not known.
+    ``dirs``: list of {path, total_bytes, usable_bytes, replica_bytes, replicas, copies, cordoned, error}; None where
+    not known. ``copies`` are replicas on their way there from another directory of the broker.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)

@@ -1,0 +1,205 @@
+"""Configs of topics and brokers that are not Kafka's default, with their source; the throttles among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.db.models import Sum
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.topology import PartitionShape, health
+from kafkadash.kafka.port import (
+    CLUSTER_DEFAULT,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ItemError,
+    KafkaFailure,
+)
+from kafkadash.kafka.port import ConfigSource as KafkaSource
+from kafkadash.observe.collectors.metadata import store_figures
+from kafkadash.observe.collectors.reading import Asking, Reading, moment
+from kafkadash.observe.collectors.throttles import compare_throttles, source_of, what_moves
+from kafkadash.observe.collectors.writing import update_rows
+from kafkadash.observe.lease import Stamp, one_writer_of_shapes
+from kafkadash.observe.models import BrokerState, TopicState
+
+MIN_ISR = "min.insync.replicas"
+_UNKNOWN_TOPIC_OR_PARTITION = 3
+_AUTHORIZATION_FAILED = (29, 31)  # of the topic, of the cluster
+Packed = dict[str, list[str | None]]
+T = TypeVar("T")
+
+
+def read(asking: Asking) -> Reading:
+    """Asks every broker for itself, and any of them for the topics that are known.
+
+    What may not be read is not known any more, and an error says which permission is missing. A broker that does not
+    answer keeps what was last known of it, with its age.
+    """
+    cluster = asking.cluster
+    asking.step()
+    described = asking.admin.describe_cluster(deadline=asking.deadline)
+    live = {b.id for b in described.brokers if not b.fenced}
+    fenced = {b.id for b in described.brokers} - live
+    asking.step()
+    brokers = asking.admin.describe_configs(
+        [CLUSTER_DEFAULT, *map(ConfigResource.broker, sorted(live))], deadline=asking.deadline
+    )
+    known = _known_topics(cluster)
+    asking.step()
+    topics = asking.admin.describe_configs([ConfigResource.topic(name) for name in known], deadline=asking.deadline)
+    asking.step()
+    rows, not_listed = _attempt(lambda: asking.admin.list_reassignments(deadline=asking.deadline).rows)
+    taken_at = moment(min(brokers.taken_at, topics.taken_at))
+
+    errors = {**brokers.errors, **topics.errors}
+    throttles = compare_throttles(
+        cluster,
+        {**brokers.resources, **topics.resources},
+        lambda resource: _is_gone(resource, known, errors),
+        None if rows is None else what_moves(cluster, rows),
+        taken_at,
+    )
+    topic_changes = _changed_topics(known, topics.resources, topics.errors)
+    broker_changes, broker_unchanged = _changed_brokers(cluster, brokers.resources, taken_at)
+
+    def write(_: Stamp) -> None:
+        one_writer_of_shapes(cluster.pk)
+        if update_rows(TopicState, topic_changes):
+            store_figures(cluster, _min_isr_figures(cluster))
+        update_rows(BrokerState, broker_changes)
+        BrokerState.objects.filter(pk__in=broker_unchanged).update(config_at=taken_at)
+        throttles.write()
+        if throttles.orphans is not None:
+            store_figures(cluster, {"orphan_throttles": throttles.orphans})
+
+    silent = {int(r.name) for r in brokers.errors if r != CLUSTER_DEFAULT}
+    return Reading(
+        taken_at=taken_at,
+        rows=len(brokers.resources.keys() - {CLUSTER_DEFAULT}) + len(topics.resources),
+        write=write,
+        not_answered=sorted(silent | fenced),
+        errors=[
+            *_told_once(brokers.errors),
+            *_told_once(topics.errors),
+            *(f"broker {broker} is fenced and was not asked" for broker in sorted(fenced)),
+            *([f"whether throttles are still needed is not known: {not_listed}"] if not_listed else []),
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownTopic:
+    pk: int
+    config_shape: str
+    min_isr: int | None
+
+
+def _known_topics(cluster: Cluster) -> dict[str, _KnownTopic]:
+    rows = TopicState.objects.filter(cluster=cluster).values_list("name", "pk", "config_shape", "min_isr")
+    return {row[0]: _KnownTopic(*row[1:]) for row in rows}
+
+
+def _changed_topics(
+    known: Mapping[str, _KnownTopic],
+    read: Mapping[ConfigResource, Mapping[str, ConfigEntry]],
+    errors: Mapping[ConfigResource, ItemError],
+) -> dict[int, dict[str, object]]:
+    """Primary key → new values, for topics whose config differs from the stored one, or may not be read any more."""
+    changes: dict[int, dict[str, object]] = {}
+    recount: dict[int, int | None] = {}
+    for resource, entries in read.items():
+        before = known[resource.name]
+        config, min_isr = pack(entries), _min_isr(entries)
+        shape = _digest(config, min_isr)
+        if shape != before.config_shape:
+            changes[before.pk] = {"config": config, "config_shape": shape, "min_isr": min_isr}
+            recount[before.pk] = min_isr
+    for resource, error in errors.items():
+        before = known[resource.name]
+        if error.code in _AUTHORIZATION_FAILED and before.config_shape:
+            changes[before.pk] = {"config": None, "config_shape": "", "min_isr": None}
+            recount[before.pk] = None
+    for pk, partitions in TopicState.objects.filter(pk__in=recount).values_list("pk", "partitions").iterator():
+        shapes = [PartitionShape(p[1], tuple(p[3]), tuple(p[4])) for p in partitions]
+        counts = health(shapes, recount[pk])
+        changes[pk] |= {"under_min_isr": counts.under_min_isr, "at_min_isr": counts.at_min_isr}
+    return {pk: values for pk, values in sorted(changes.items()) if "under_min_isr" in values}
+
+
+def _changed_brokers(
+    cluster: Cluster, read: Mapping[ConfigResource, Mapping[str, ConfigEntry]], taken_at: datetime
+) -> tuple[dict[int, dict[str, object]], list[int]]:
+    """Primary key → new values where a broker's config changed, and the primary keys of those where it did not."""
+    changed: dict[int, dict[str, object]] = {}
+    unchanged: list[int] = []
+    for pk, broker, before in BrokerState.objects.filter(cluster=cluster).values_list("pk", "broker_id", "config"):
+        entries = read.get(ConfigResource.broker(broker))
+        if entries is None:
+            continue
+        config = pack(entries)
+        if config == before:
+            unchanged.append(pk)
+        else:
+            changed[pk] = {"config": config, "config_at": taken_at}
+    return changed, unchanged
+
+
+def pack(entries: Mapping[str, ConfigEntry]) -> Packed:
+    """{key: [value, source]} of what is not Kafka's default."""
+    return {
+        entry.name: [entry.value, str(source_of(entry))]
+        for entry in entries.values()
+        if entry.source is not KafkaSource.DEFAULT_CONFIG
+    }
+
+
+def _min_isr(entries: Mapping[str, ConfigEntry]) -> int | None:
+    entry = entries.get(MIN_ISR)
+    return int(entry.value) if entry and entry.value and entry.value.isdecimal() else None
+
+
+def _digest(config: Packed, min_isr: int | None) -> str:
+    text = json.dumps([config, min_isr], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _min_isr_figures(cluster: Cluster) -> dict[str, int | None]:
+    """Sums over the topics whose min.insync.replicas is known, as the metadata collector counts them."""
+    return TopicState.objects.filter(cluster=cluster).aggregate(
+        under_min_isr=Sum("under_min_isr"), at_min_isr=Sum("at_min_isr")
+    )
+
+
+def _is_gone(
+    resource: ConfigResource, known: Mapping[str, _KnownTopic], errors: Mapping[ConfigResource, ItemError]
+) -> bool:
+    if resource.type is not ConfigResourceType.TOPIC:
+        return False
+    error = errors.get(resource)
+    return resource.name not in known or (error is not None and error.code == _UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _told_once(errors: Mapping[ConfigResource, ItemError]) -> Iterable[str]:
+    """One sentence for each reason, however many topics it concerns. A topic that was deleted meanwhile is none."""
+    alike: dict[tuple[int | None, str], list[ItemError]] = {}
+    for error in errors.values():
+        if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+            alike.setdefault((error.code, "" if error.code else error.message), []).append(error)
+    for same in alike.values():
+        others = len(same) - 1
+        yield same[0].message + (f" The same for {others} more." if others else "")
+
+
+def _attempt(question: Callable[[], T]) -> tuple[T | None, str]:
+    """What came back, or the sentence that says why nothing did."""
+    try:
+        return question(), ""
+    except KafkaFailure as failure:
+        return None, str(failure)
