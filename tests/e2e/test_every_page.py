@@ -1,103 +1,91 @@
-"""Every page in both themes, wide and narrow: accessible, within its content security policy, nothing sideways."""
+"""Every page of three clusters in both themes, wide and narrow: accessible, within its policy, true."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import URLPattern, URLResolver, get_resolver
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
-from tests.e2e.moves import NOTICED_MS, REASSIGNMENTS, MoveRow
-from tests.e2e.product import Product
+from tests.agreement.tools import Tools
+from tests.e2e.moves import NOTICED_MS
+from tests.e2e.product import CHECKOUT, Product
+from tests.e2e.visitor import Visitor
+from tests.e2e.worlds import Told, World, limping, never_reached, told_by
 
+SCREENS = CHECKOUT / "var" / "screens"
 SIGN_IN = "/login/"
-# Route of the URL configuration → addresses of it that are visited. {id} is a reassignment in flight.
-SIGNED_IN = {
+MISSING = "/clusters/no-such-cluster/"
+Says = Callable[[Told], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """``addresses`` of a route: the first is looked at for what Kafka's tools say, the others are its filters.
+
+    ``of_seen`` pages are about something that is known only of a cluster that was seen once.
+    """
+
+    addresses: tuple[str, ...]
+    says: Says = lambda _: ()
+    of_seen: bool = False
+
+
+CLUSTER = "clusters/<slug:slug>/"
+C = "/clusters/{slug}/"
+OF_A_CLUSTER: Mapping[str, Visited] = {
+    CLUSTER: Visited((C,), lambda told: [told.cluster_id, f"{told.partitions:,}"]),
+    f"{CLUSTER}reassignments/": Visited(
+        (f"{C}reassignments/", f"{C}reassignments/?running=all", f"{C}reassignments/?ended=all"),
+        lambda told: told.moving,
+    ),
+    f"{CLUSTER}reassignments/<slug:public_id>/": Visited(
+        (f"{C}reassignments/{{move}}/",), lambda told: told.moving, of_seen=True
+    ),
+}
+SIGNED_IN: Mapping[str, Sequence[str]] = {
     "": ["/", "/?state=ok", "/?state=critical"],
-    "clusters/<slug:slug>/": ["/clusters/demo/"],
-    "clusters/<slug:slug>/reassignments/": [
-        REASSIGNMENTS,
-        f"{REASSIGNMENTS}?running=all",
-        f"{REASSIGNMENTS}?ended=all",
-    ],
-    "clusters/<slug:slug>/reassignments/<slug:public_id>/": [f"{REASSIGNMENTS}{{id}}/"],
     "logout/": ["/logout/"],
     "account/inactive/": ["/account/inactive/"],
     "account/password/": ["/account/password/"],
 }
 SIGNED_OUT = {"login/": [SIGN_IN]}
-FRAGMENTS = {"clusters/"}  # parts of pages that the pages above fetch
-MISSING = "/clusters/no-such-cluster/"
-# Chromium's own word on a page that is answered with 403 or 404, as it should be.
-EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[34]\b")
-
-KEEP_VIOLATIONS = """
-window.kafkadashViolations = [];
-document.addEventListener("securitypolicyviolation",
-  (event) => window.kafkadashViolations.push(`${event.violatedDirective} ${event.blockedURI}`));
-"""
-
-
-@dataclass
-class Visitor:
-    """Goes through pages and notes what is wrong with each."""
-
-    page: Page
-    wrong: list[str] = field(default_factory=list)
-    _said: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.page.add_init_script(KEEP_VIOLATIONS)
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self._said.append(f"uncaught {error}"))
-
-    def visit(self, address: str, status: int = 200) -> None:
-        self._said.clear()
-        answer = self.page.goto(address)
-        assert answer is not None
-        if answer.status != status:
-            self.wrong.append(f"{address}: status {answer.status}")
-        self.look(address)
-
-    def look(self, address: str) -> None:
-        page = self.page
-        if page.locator("#live").count():
-            expect(page.locator("#connection")).to_have_text("Live")
-        headings = page.get_by_role("heading", level=1).count()
-        if headings != 1:
-            self.wrong.append(f"{address}: {headings} h1")
-        sideways = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        if sideways > 0:
-            self.wrong.append(f"{address}: scrolls sideways by {sideways} px")
-        for violation in Axe().run(page).response["violations"]:
-            nodes = [" ".join(node["target"]) for node in violation["nodes"]]
-            self.wrong.append(f"{address}: axe {violation['id']} ({violation['help']}) at {nodes}")
-        self.wrong += [f"{address}: policy violation {each}" for each in page.evaluate("window.kafkadashViolations")]
-        self.wrong += [f"{address}: console {text}" for text in self._said if not EXPECTED_ON_ERROR_PAGES.match(text)]
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            self._said.append(message.text)
+# Parts of pages that the pages above fetch, and what answers no person.
+NO_PAGES = {"clusters/"}
 
 
 @pytest.fixture(scope="module")
-def moving_id(browser: Browser, product: Product, alices_session: dict[str, Any]) -> Iterator[str]:
-    """The id of a reassignment that is in flight as long as this module's tests run."""
-    with product.moving(mib=16, throttle=50_000) as move:
-        context = browser.new_context(base_url=product.url, storage_state=alices_session)  # type: ignore[arg-type]
-        page = context.new_page()
-        page.goto(REASSIGNMENTS)
-        row = MoveRow(page, move.topic).row
+def worlds(product: Product) -> Iterator[Mapping[str, World]]:
+    """All three, and until the product has seen what is wrong with the second and that the third is silent."""
+    with product.moving(mib=16, throttle=50_000), limping(product, product.folder / "limping") as second:
+        third = never_reached(product)
+        yield {
+            "demo": World("demo", "orders", 1, told_by(Tools(product.playground))),
+            "limping": second,
+            "never": third,
+        }
+
+
+@pytest.fixture(scope="module")
+def moves(worlds: Mapping[str, World], browser: Browser, product: Product, alices_session: Any) -> Mapping[str, str]:
+    """Cluster → the id of a reassignment in flight, as the product names it."""
+    found = {}
+    context = browser.new_context(base_url=product.url, storage_state=alices_session)
+    page = context.new_page()
+    for slug in ("demo", "limping"):
+        page.goto(f"/clusters/{slug}/reassignments/")
+        row = page.locator(f"#moves-{slug} tr[data-outcome=running]").first
         expect(row).to_be_visible(timeout=NOTICED_MS)
-        public_id = row.get_attribute("id")
-        context.close()
-        assert public_id
-        yield public_id
+        found[slug] = str(row.get_attribute("id"))
+    page.goto("/")
+    expect(page.locator("#status-limping[data-state=critical]")).to_be_visible(timeout=4 * NOTICED_MS)
+    expect(page.locator("#status-never[data-state=unknown]")).to_be_visible(timeout=NOTICED_MS)
+    context.close()
+    return found
 
 
 def test_pages__all_routes__are_among_those_visited_here() -> None:
@@ -109,32 +97,43 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
             else:
                 yield route
 
-    assert set(routes(get_resolver().url_patterns)) == SIGNED_IN.keys() | SIGNED_OUT.keys() | FRAGMENTS
+    known = OF_A_CLUSTER.keys() | SIGNED_IN.keys() | SIGNED_OUT.keys() | NO_PAGES
+    assert set(routes(get_resolver().url_patterns)) == known
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 320])
-def test_pages__in_this_theme_and_width__have_nothing_wrong(
-    width: int,
-    scheme: Literal["light", "dark"],
-    moving_id: str,
+@pytest.mark.parametrize("slug", ["demo", "limping", "never"])
+def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_say(
+    slug: str,
+    worlds: Mapping[str, World],
+    moves: Mapping[str, str],
     new_context: Callable[..., BrowserContext],
     alices_session: dict[str, Any],
 ) -> None:
-    def newcomer(context: BrowserContext) -> Visitor:
-        page = context.new_page()
-        page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=scheme)
-        return Visitor(page)
+    world, told = worlds[slug], worlds[slug].told
+    visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / slug)
+    for route, visited in OF_A_CLUSTER.items():
+        if visited.of_seen and told is None:
+            continue
+        for number, address in enumerate(visited.addresses):
+            at = address.format(slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker)
+            visitor.visit(at, f"{_name(route)}{number or ''}", shows=visited.says(told) if told and not number else ())
+    assert not visitor.wrong, "\n".join(visitor.wrong)
 
-    visitor = newcomer(new_context(storage_state=alices_session))
-    for addresses in SIGNED_IN.values():
-        for address in addresses:
-            visitor.visit(address.format(id=moving_id))
-    visitor.visit(MISSING, status=404)
 
-    stranger = newcomer(new_context())
-    stranger.visit(SIGN_IN)
+def test_pages__of_no_cluster__have_nothing_wrong(
+    worlds: Mapping[str, World],
+    moves: Mapping[str, str],
+    new_context: Callable[..., BrowserContext],
+    alices_session: dict[str, Any],
+) -> None:
+    visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / "all")
+    for route, addresses in SIGNED_IN.items():
+        for number, address in enumerate(addresses):
+            visitor.visit(address, f"{_name(route)}{number or ''}")
+    visitor.visit(MISSING, "missing", status=404)
+
+    stranger = Visitor(new_context().new_page(), SCREENS / "all")
+    stranger.visit(SIGN_IN, "login")
     with stranger.page.expect_navigation():
         # A form whose token is not the session's: what a forged one would send.
         stranger.page.evaluate(
@@ -142,5 +141,10 @@ def test_pages__in_this_theme_and_width__have_nothing_wrong(
             " document.querySelector('main form').submit()"
         )
     expect(stranger.page.get_by_role("heading", level=1)).not_to_have_text("Sign in to kafkadash")
-    stranger.look("403")
-    assert visitor.wrong + stranger.wrong == []
+    stranger.look("403", "forged")
+    assert not visitor.wrong + stranger.wrong, "\n".join(visitor.wrong + stranger.wrong)
+
+
+def _name(route: str) -> str:
+    """Of a picture."""
+    return re.sub(r"<[^>]*>|[^a-z]+", "-", route.removeprefix(CLUSTER)).strip("-") or "start"

@@ -1,0 +1,87 @@
+"""Goes through pages as a reader would and notes what is wrong with each: in both themes, wide and narrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import ConsoleMessage, Page, expect
+
+WIDTHS = (1440, 320)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+HEIGHT = 900
+# Chromium's own word on a page that is answered with 403 or 404, as it should be.
+EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[34]\b")
+
+KEEP_VIOLATIONS = """
+window.kafkadashViolations = [];
+document.addEventListener("securitypolicyviolation",
+  (event) => window.kafkadashViolations.push(`${event.violatedDirective} ${event.blockedURI}`));
+"""
+# A cell that is shown and in which neither the eye nor a screen reader finds a word; drawings count by their name.
+EMPTY_CELLS = """
+() => [...document.querySelectorAll("main td, main th, main dd, main dt")]
+  .filter((cell) => cell.checkVisibility() && !cell.textContent.trim()
+    && !cell.querySelector("[aria-label], [role=img], input, select, textarea, button"))
+  .map((cell) => `${cell.closest("section, form, div[id]")?.id || "main"}: ${cell.outerHTML.slice(0, 120)}`)
+"""
+
+
+@dataclass
+class Visitor:
+    """``screens``: where pictures of all pages go, named by the page, the width and the theme."""
+
+    page: Page
+    screens: Path
+    wrong: list[str] = field(default_factory=list)
+    _said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.screens.mkdir(parents=True, exist_ok=True)
+        self.page.add_init_script(KEEP_VIOLATIONS)
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self._said.append(f"uncaught {error}"))
+
+    def visit(self, address: str, name: str, status: int = 200, shows: Iterable[str] = ()) -> None:
+        """``shows``: texts that must stand in the page, read elsewhere than from the product."""
+        self._said.clear()
+        answer = self.page.goto(address)
+        assert answer is not None
+        if answer.status != status:
+            self.wrong.append(f"{address}: status {answer.status}")
+        self.look(address, name)
+        main = re.sub(r"\s+", " ", self.page.locator("main").text_content() or "")
+        self.wrong += [f"{address}: does not say {text!r}" for text in shows if text not in main]
+
+    def look(self, address: str, name: str) -> None:
+        page = self.page
+        if page.locator("#live").count():
+            expect(page.locator("#connection")).to_have_text("Live")
+        headings = page.get_by_role("heading", level=1).count()
+        if headings != 1:
+            self.wrong.append(f"{address}: {headings} h1")
+        self.wrong += [f"{address}: empty cell in {cell}" for cell in page.evaluate(EMPTY_CELLS)]
+        for width, scheme in product(WIDTHS, SCHEMES):
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            page.emulate_media(color_scheme=scheme)
+            self._look_once(f"{address} at {width} px, {scheme}")
+            page.screenshot(path=self.screens / f"{name}-{width}-{scheme}.png", full_page=True)
+        self.wrong += [f"{address}: policy violation {each}" for each in page.evaluate("window.kafkadashViolations")]
+        self.wrong += [f"{address}: console {text}" for text in self._said if not EXPECTED_ON_ERROR_PAGES.match(text)]
+
+    def _look_once(self, where: str) -> None:
+        sideways = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if sideways > 0:
+            self.wrong.append(f"{where}: scrolls sideways by {sideways} px")
+        for violation in Axe().run(self.page).response["violations"]:
+            nodes = [" ".join(node["target"]) for node in violation["nodes"]]
+            self.wrong.append(f"{where}: axe {violation['id']} ({violation['help']}) at {nodes[:5]}")
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self._said.append(message.text)
