@@ -152,6 +152,9 @@ LEASE_TTL = env.float("LEASE_TTL", default=30)
 # How long what was observed is kept, in hours.
 KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)
 KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
+# Leader changes of the quorum, and what left the cluster: brokers, nodes of the quorum, throttles of both.
+KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)
+KEEP_GONE_HOURS = env.float("KEEP_GONE_HOURS", default=24 * 30)
 KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", default=24 * 30)
 KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 DESCRIBE_QUORUM = 55
+K = TypeVar("K", bound=Hashable)
 
 # Lowest Kafka release that offers a version of a request, newest first: (API key, version, release).
 _FIRST_OFFERED: Sequence[tuple[int, int, str]] = (
@@ -32,3 +34,25 @@ def at_least(offered: Mapping[int, tuple[int, int]]) -> str:
 def is_kraft(offered: Mapping[int, tuple[int, int]]) -> bool:
     """Whether the broker is in KRaft mode: only then it offers DescribeQuorum (KIP-595)."""
     return DESCRIBE_QUORUM in offered
+
+
+def common_apis(brokers: Sequence[Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
+    """API key → (lowest, highest version) that every broker offers; keys that some of them cannot do are left out."""
+    return _common(brokers)
+
+
+def common_features(brokers: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
+    """Feature → (lowest, highest level) that the software of every broker supports (KIP-584)."""
+    return _common(brokers)
+
+
+def _common(ranges: Sequence[Mapping[K, tuple[int, int]]]) -> dict[K, tuple[int, int]]:
+    if not ranges:
+        return {}
+    found: dict[K, tuple[int, int]] = {}
+    for key in ranges[0]:
+        if all(key in own for own in ranges):
+            low, high = max(own[key][0] for own in ranges), min(own[key][1] for own in ranges)
+            if low <= high:
+                found[key] = (low, high)
+    return found

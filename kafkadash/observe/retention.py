@@ -8,25 +8,50 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
 
-from kafkadash.observe.models import Collection, Outcome, QuorumSnapshot, ReassignmentSnapshot
+from kafkadash.observe.collectors.quorum import GONE
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    Collection,
+    Outcome,
+    QuorumReplicaState,
+    QuorumSnapshot,
+    ReassignmentSnapshot,
+    ThrottleState,
+)
 
 _BATCH = 2000
 
 
 def prune(now: datetime) -> Mapping[str, int]:
     """Deletes what is past its keep and returns how many rows of each model went."""
+    forgotten = _before(now, settings.KEEP_GONE_HOURS)
     return {
         "collections": _delete(Collection.objects.filter(started_at__lt=_before(now, settings.KEEP_COLLECTIONS_HOURS))),
-        "quorum_snapshots": _delete(
-            QuorumSnapshot.objects.filter(taken_at__lt=_before(now, settings.KEEP_QUORUM_HOURS))
-        ),
+        "quorum_snapshots": _delete(_old_quorum_snapshots(now)),
+        "quorum_replicas": _delete(QuorumReplicaState.objects.filter(status=GONE, changed_at__lt=forgotten)),
+        "brokers": _delete(BrokerState.objects.filter(gone_at__lt=forgotten, replicas=0)),
+        "broker_weights": _delete(BrokerWeights.objects.filter(taken_at__lt=forgotten)),
+        "throttles": _delete(ThrottleState.objects.filter(read_at__lt=forgotten)),
         "reassignments": _delete(
             ReassignmentSnapshot.objects.exclude(outcome=Outcome.RUNNING).filter(
                 ended_at__lt=_before(now, settings.KEEP_ENDED_REASSIGNMENTS_HOURS)
             )
         ),
     }
+
+
+def _old_quorum_snapshots(now: datetime) -> models.QuerySet[QuorumSnapshot]:
+    """The first answer of each leader stays longer: these are the history of leader changes."""
+    old = QuorumSnapshot.objects.filter(taken_at__lt=_before(now, settings.KEEP_QUORUM_HOURS))
+    earlier = QuorumSnapshot.objects.filter(
+        cluster=OuterRef("cluster"), leader_epoch=OuterRef("leader_epoch"), taken_at__lt=OuterRef("taken_at")
+    )
+    later_leader = QuorumSnapshot.objects.filter(cluster=OuterRef("cluster"), leader_epoch__gt=OuterRef("leader_epoch"))
+    long_over = Q(taken_at__lt=_before(now, settings.KEEP_LEADERS_HOURS)) & Exists(later_leader)
+    return old.filter(Exists(earlier) | long_over)
 
 
 def _before(now: datetime, hours: float) -> datetime:

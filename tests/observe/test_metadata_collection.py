@@ -9,7 +9,14 @@ import pytest
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.port import DeadlineExceeded
 from kafkadash.observe.collection import Refresh
-from kafkadash.observe.models import BrokerState, ClusterState, Collection, CollectorRun, TopicState
+from kafkadash.observe.models import (
+    BrokerState,
+    ClusterState,
+    Collection,
+    CollectorRun,
+    ThrottleState,
+    TopicState,
+)
 from tests.observe.conftest import Clock
 from tests.observe.memory_cluster import MemoryCluster
 
@@ -146,3 +153,97 @@ def test_collection__address_leads_to_another_cluster__is_refused_by_every_kind(
     kafka.cluster_id = "kafka-1"
     assert refresh("metadata").error == ""
     assert refresh("quorum").error == ""
+
+
+def test_collection__first_replica_does_not_lead__is_counted(kafka: MemoryCluster, refresh: Refresher) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    kafka.add("orders", 1, 2, 3, 1).leader = 3
+    refresh("metadata")
+    assert TopicState.objects.get().preferred_leaders == 1
+    assert ClusterState.objects.get().preferred_leaders == 1
+    brokers = BrokerState.objects.filter(broker_id__lte=3)
+    assert list(brokers.values_list("broker_id", "preferred", "leaders")) == [(1, 1, 1), (2, 1, 0), (3, 0, 1)]
+
+
+def test_collection__replicas_on_brokers_that_are_away__are_counted_for_topic_broker_and_cluster(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3)
+    log.isr, log.offline = (1, 2), (3,)
+    kafka.fenced = {3}
+    refresh("metadata")
+    topic = TopicState.objects.get()
+    assert (topic.offline_replicas, topic.partitions[0][5]) == (1, [3])
+    assert BrokerState.objects.get(broker_id=3).offline_replicas == 1
+    assert ClusterState.objects.get().offline_replicas == 1
+
+
+def test_collection__racks__violations_are_counted_and_follow_the_brokers(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    """Brokers 1 and 2 are in rack a, 3 and 4 in b, 5 in c."""
+    kafka.add("orders", 0, 1, 3, 5)
+    kafka.add("orders", 1, 1, 2, 5)
+    refresh("metadata")
+    before = TopicState.objects.get()
+    assert (before.rack_violations, ClusterState.objects.get().rack_violations) == (1, 1)
+    kafka.racks[2] = "b"
+    clock.pass_by(30)
+    refresh("metadata")
+    after = TopicState.objects.get()
+    assert (after.rack_violations, ClusterState.objects.get().rack_violations) == (0, 0)
+    assert after.changed_at == before.changed_at
+
+
+def test_collection__moving_partition__is_judged_by_where_it_goes(kafka: MemoryCluster, refresh: Refresher) -> None:
+    kafka.add("orders", 0, 1, 3)
+    kafka.move("orders", 0, 2, 3)
+    refresh("reassignments")
+    refresh("metadata")
+    assert ClusterState.objects.get().rack_violations == 0
+
+
+def test_collection__a_broker_without_rack__spread_is_not_judged(kafka: MemoryCluster, refresh: Refresher) -> None:
+    kafka.add("orders", 0, 1, 2)
+    kafka.racks[5] = None
+    refresh("metadata")
+    state = ClusterState.objects.get()
+    assert (state.rack_violations, state.brokers_without_rack) == (None, 1)
+    assert TopicState.objects.get().rack_violations is None
+
+
+def test_collection__broker_hosts_more__it_has_not_changed_itself(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    """``changed_at`` of a fenced broker says since when it is fenced."""
+    kafka.fenced = {5}
+    refresh("metadata")
+    before = BrokerState.objects.get(broker_id=5)
+    clock.pass_by(30)
+    kafka.add("orders", 0, 5, 1)
+    refresh("metadata")
+    after = BrokerState.objects.get(broker_id=5)
+    assert (after.replicas, after.changed_at) == (1, before.changed_at)
+
+
+def test_collection__no_topics__is_zero_and_not_unknown(kafka: MemoryCluster, refresh: Refresher) -> None:
+    for kind in ("metadata", "configs", "log_dirs", "reassignments"):
+        assert refresh(kind).error == ""
+    state = ClusterState.objects.get()
+    assert (state.topics, state.partitions, state.under_min_isr, state.at_min_isr) == (0, 0, 0, 0)
+    assert state.rack_violations == 0
+
+
+def test_collection__longest_names_and_odd_racks__are_stored_as_they_are(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    name = "a." * 124 + "z"
+    rack = "Gebäude 7, 2. Stock ☃"
+    kafka.add(name, 0, 1, 2)
+    kafka.racks[1] = rack
+    kafka.set_config(name, "leader.replication.throttled.replicas", "0:1")
+    for kind in ("metadata", "configs", "log_dirs"):
+        assert refresh(kind).error == ""
+    assert TopicState.objects.get().name == name
+    assert BrokerState.objects.get(broker_id=1).rack == rack
+    assert ThrottleState.objects.get().name == name

@@ -1,4 +1,4 @@
-"""Quorum, log directories and API versions as the collectors store them."""
+"""Log directories and API versions as the collectors store them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from pytest_django import Settings
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.collection import Refresh
-from kafkadash.observe.models import BrokerWeights, ClusterState, Collection, QuorumSnapshot, TopicState
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    Capabilities,
+    ClusterState,
+    Collection,
+    TopicState,
+)
+from tests.observe.conftest import Clock
 from tests.observe.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.django_db
 
 Refresher = Callable[[str], Refresh]
-
-
-def test_quorum__each_answer__is_a_snapshot_with_voters_and_observers(kafka: MemoryCluster, refresh: Refresher) -> None:
-    refresh("quorum")
-    refresh("quorum")
-    snapshot = QuorumSnapshot.objects.latest("pk")
-    assert QuorumSnapshot.objects.count() == 2
-    assert snapshot.leader_id == 1
-    assert [(r["id"], r["voter"]) for r in snapshot.replicas][:2] == [(1, True), (2, False)]
 
 
 def test_log_dirs__every_broker_answers__sizes_per_broker_and_topic(kafka: MemoryCluster, refresh: Refresher) -> None:
@@ -54,6 +53,73 @@ def test_log_dirs__one_broker_is_silent__topic_keeps_its_size_and_the_broker_its
     last = Collection.objects.latest("pk")
     assert (last.ok, last.not_answered) == (True, [2])
     assert last.errors == ["broker 2: did not answer within 8 s"]
+
+
+@pytest.mark.parametrize("away", ["fenced", "gone", "bad_directories"])
+def test_log_dirs__part_of_the_replicas_cannot_be_read__topic_keeps_its_size(
+    away: str, kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    kafka.add("orders", 0, 1, 2)
+    refresh("metadata")
+    refresh("log_dirs")
+    if away == "gone":
+        del kafka.racks[2]
+        refresh("metadata")
+    else:
+        setattr(kafka, away, {2})
+    refresh("log_dirs")
+    assert TopicState.objects.get().size_bytes == 2_000_000
+    last = Collection.objects.latest("pk")
+    assert last.not_answered == ([2] if away == "fenced" else [])
+    assert len(last.errors) == (0 if away == "gone" else 1)
+
+
+def test_log_dirs__each_directory__says_whether_it_is_cordoned_or_broken_and_what_is_copied_to_it(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    kafka.add("orders", 0, 1, 2)
+    kafka.bad_directories, kafka.copying = {2}, {1}
+    refresh("log_dirs")
+    dirs = {row.broker_id: row.dirs[0] for row in BrokerWeights.objects.all()}
+    assert (dirs[1]["replicas"], dirs[1]["copies"], dirs[1]["cordoned"]) == (2, 1, False)
+    assert (dirs[2]["total_bytes"], dirs[2]["usable_bytes"]) == (None, None)
+    assert "KAFKA_STORAGE_ERROR" in dirs[2]["error"]
+    assert dirs[5]["cordoned"] is True
+
+
+def test_versions__what_all_brokers_can_do__is_kept_with_the_levels_in_force(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    refresh("metadata")
+    refresh("versions")
+    first = Capabilities.objects.get()
+    assert first.apis == {"35": [1, 5], "45": [0, 1], "55": [0, 2], "60": [0, 2]}
+    assert first.features == {
+        "group.version": {"finalized": None, "supported": [0, 1]},
+        "metadata.version": {"finalized": 30, "supported": [7, 30]},
+    }
+    assert first.releases == dict.fromkeys("12345", "4.3")
+    clock.pass_by(600)
+    refresh("versions")
+    assert Capabilities.objects.get().changed_at == first.changed_at
+
+
+def test_versions__one_broker_is_older__the_cluster_can_only_do_what_it_can(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    refresh("metadata")
+    kafka.versions[3] = {35: (1, 4), 45: (0, 0), 55: (0, 2), 60: (0, 1), 99: (0, 0)}
+    refresh("versions")
+    capable = Capabilities.objects.get()
+    assert capable.apis == {"35": [1, 4], "45": [0, 0], "55": [0, 2], "60": [0, 1]}
+    assert (capable.releases["2"], capable.releases["3"]) == ("4.3", "3.9")
+    assert ClusterState.objects.get().kafka_version == "3.9 or newer"
+    assert dict(BrokerState.objects.values_list("broker_id", "release"))[3] == "3.9"
+    kafka.silent = {3}
+    refresh("versions")
+    assert Capabilities.objects.get().releases["3"] == "3.9"
+    assert ClusterState.objects.get().kafka_version == "3.9 or newer"
+    assert Collection.objects.latest("pk").not_answered == [3]
 
 
 def test_versions__kraft_brokers__teach_mode_and_release(

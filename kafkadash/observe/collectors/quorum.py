@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
-from kafkadash.kafka.port import QuorumReplica
+from django.db.models import Min
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.quorum import NodeStanding, QuorumNode
+from kafkadash.domain.quorum import quorum as judge
+from kafkadash.kafka.port import Quorum, QuorumReplica
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
+from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp
-from kafkadash.observe.models import QuorumSnapshot
+from kafkadash.observe.models import QuorumReplicaState, QuorumSnapshot
+
+GONE = "Gone"
+"""Status of a node that the answer no longer lists: the leader forgets observers that stay away for five minutes."""
 
 
 def read(asking: Asking) -> Reading:
@@ -22,12 +32,59 @@ def read(asking: Asking) -> Reading:
         high_watermark=quorum.high_watermark,
         replicas=replicas,
     )
+    new, changed = _compare(asking.cluster, _standings(asking.cluster, quorum, snapshot), snapshot.taken_at)
 
     def write(stamp: Stamp) -> None:
         snapshot.epoch, snapshot.seq = stamp.epoch, stamp.seq
         snapshot.save(force_insert=True)
+        QuorumReplicaState.objects.bulk_create(new)
+        update_rows(
+            QuorumReplicaState,
+            {row.pk: {"voter": row.voter, "status": row.status, "changed_at": row.changed_at} for row in changed},
+        )
 
     return Reading(taken_at=snapshot.taken_at, rows=len(replicas), write=write)
+
+
+def _standings(cluster: Cluster, quorum: Quorum, snapshot: QuorumSnapshot) -> Iterable[NodeStanding]:
+    """Every listed node, judged. How long this leader leads is counted on our clock, from when it was first seen."""
+    seen = QuorumSnapshot.objects.filter(cluster=cluster, leader_epoch=quorum.leader_epoch)
+    since = seen.aggregate(first=Min("taken_at"))["first"] or snapshot.taken_at
+    nodes = [QuorumNode(**node) for node in snapshot.replicas]
+    judged = judge(nodes, quorum.leader_id, (snapshot.taken_at - since).total_seconds())
+    return (*judged.voters, *judged.observers)
+
+
+def _compare(
+    cluster: Cluster, standings: Iterable[NodeStanding], taken_at: datetime
+) -> tuple[list[QuorumReplicaState], list[QuorumReplicaState]]:
+    """Rows of nodes that are new, and of those whose status changed or that are not listed any more."""
+    known = {(row.node_id, row.directory_id): row for row in QuorumReplicaState.objects.filter(cluster=cluster)}
+    new, changed = [], []
+    for standing in standings:
+        node, status = standing.node, str(standing.status)
+        row = known.pop((node.id, node.directory_id), None)
+        if row is None:
+            new.append(
+                QuorumReplicaState(
+                    cluster=cluster,
+                    node_id=node.id,
+                    directory_id=node.directory_id,
+                    voter=node.voter,
+                    status=status,
+                    first_seen_at=taken_at,
+                    changed_at=taken_at,
+                )
+            )
+        elif (row.voter, row.status) != (node.voter, status):
+            row.changed_at = row.changed_at if row.status == status else taken_at
+            row.voter, row.status = node.voter, status
+            changed.append(row)
+    for row in known.values():
+        if row.status != GONE:
+            row.status, row.changed_at = GONE, taken_at
+            changed.append(row)
+    return new, changed
 
 
 def _pack(replicas: Sequence[QuorumReplica], *, voter: bool) -> list[dict[str, object]]:

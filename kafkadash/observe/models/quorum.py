@@ -28,6 +28,7 @@ class QuorumSnapshot(models.Model):
         constraints = (models.UniqueConstraint(fields=["cluster", "epoch", "seq"], name="one_quorum_snapshot_per_seq"),)
         indexes = (
             models.Index(fields=["cluster", "-taken_at"], name="quorum_newest"),
+            models.Index(fields=["cluster", "leader_epoch", "taken_at"], name="quorum_epoch"),
             models.Index(fields=["taken_at"], name="quorum_age"),
         )
 

@@ -179,7 +179,8 @@ class Capabilities(models.Model):
     """What the software of a cluster can do, from ApiVersions of every broker that answered.
 
     ``apis``: {API key: [lowest, highest]} that all of them offer. ``features``: {name: {finalized, supported: [lowest,
-    highest]}} (KIP-584); ``finalized`` is null where no level is. ``releases``: {broker: oldest release it can be}.
+    highest]}} (KIP-584); ``finalized`` is null where no level is, ``supported`` where not all brokers know the feature.
+    ``releases``: {broker: oldest release it can be}; a broker that did not answer is what it was the last time.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="capabilities")
