@@ -211,6 +211,11 @@ def directory(
     }
 
 
+def directory_id(node_id: int) -> str:
+    """22 characters, as Kafka prints a UUID."""
+    return f"dir{node_id}".ljust(22, "A")
+
+
 def node(
     id_: int, *, voter: bool = True, caught_up_ago: int | None, log_end: int | None = 8_412_907, now_ms: int = 10**12
 ) -> dict[str, Any]:
@@ -218,7 +223,7 @@ def node(
     then = None if caught_up_ago is None else now_ms - caught_up_ago
     return {
         "id": id_,
-        "directory_id": f"dir{id_}AAAAAAAAAAAAAAAAA",
+        "directory_id": directory_id(id_),
         "voter": voter,
         "log_end_offset": log_end,
         "last_fetch_ms": then,

@@ -18,6 +18,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Kind
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
+from kafkadash.observe.queries.controllers import controllers_context, leaders_context
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.queries.reassignments import reassignments_context
@@ -66,6 +67,8 @@ PANELS: Mapping[str, Panel] = {
         Panel("brokers", frozenset({Kind.METADATA, Kind.LOG_DIRS}), "observe/_brokers.html", brokers_context),
         Panel("collection", frozenset(Kind.values), "observe/_collection.html", collection_context),
         Panel("quorum", frozenset({Kind.QUORUM}), "observe/_quorum.html", quorum_context),
+        Panel("controllers", frozenset({Kind.QUORUM}), "observe/_controllers.html", controllers_context),
+        Panel("leaders", frozenset({Kind.QUORUM}), "observe/_leaders.html", leaders_context),
         Panel(
             "reassignments",
             frozenset({Kind.REASSIGNMENTS, Kind.LOG_DIRS}),

@@ -26,6 +26,7 @@ class Tab:
 TABS = (
     Tab("overview", "Overview", "oncall:overview"),
     Tab("reassignments", "Reassignments", "observe:reassignments"),
+    Tab("quorum", "Quorum", "observe:quorum"),
 )
 
 

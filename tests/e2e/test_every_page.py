@@ -39,6 +39,9 @@ CLUSTER = "clusters/<slug:slug>/"
 C = "/clusters/{slug}/"
 OF_A_CLUSTER: Mapping[str, Visited] = {
     CLUSTER: Visited((C,), lambda told: [told.cluster_id, f"{told.partitions:,}"]),
+    f"{CLUSTER}quorum/": Visited(
+        (f"{C}quorum/", f"{C}quorum/?range=24h"), lambda told: [f"epoch {told.quorum.leader_epoch}"]
+    ),
     f"{CLUSTER}reassignments/": Visited(
         (f"{C}reassignments/", f"{C}reassignments/?running=all", f"{C}reassignments/?ended=all"),
         lambda told: told.moving,
@@ -55,7 +58,7 @@ SIGNED_IN: Mapping[str, Sequence[str]] = {
 }
 SIGNED_OUT = {"login/": [SIGN_IN]}
 # Parts of pages that the pages above fetch, and what answers no person.
-NO_PAGES = {"clusters/"}
+NO_PAGES = {"clusters/", f"{CLUSTER}quorum/lag/"}
 
 
 @pytest.fixture(scope="module")

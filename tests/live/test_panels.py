@@ -106,7 +106,8 @@ def test_pushed_row__says_to_machines_what_it_says_to_people(seen: Cluster) -> N
 @pytest.mark.parametrize(
     ("path", "panel"),
     [("/", "status"), ("/clusters/demo/", "overview"), ("/clusters/demo/", "quorum"), ("/clusters/demo/", "brokers"),
-     ("/clusters/demo/", "collection"), ("/clusters/demo/reassignments/", "reassignments")],
+     ("/clusters/demo/", "collection"), ("/clusters/demo/reassignments/", "reassignments"),
+     ("/clusters/demo/quorum/", "controllers"), ("/clusters/demo/quorum/", "leaders")],
 )  # fmt: skip
 def test_page__shows_each_panel_it_watches(
     path: str, panel: str, seen: Cluster, viewer: User, client_of: Callable[[User], Client]

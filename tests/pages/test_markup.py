@@ -29,7 +29,11 @@ PAGES = [
     "/clusters/demo/reassignments/?running=all",
     "/clusters/demo/reassignments/r-running/",
     "/clusters/demo/reassignments/r-ended/",
+    "/clusters/demo/quorum/",
+    "/clusters/demo/quorum/?range=24h",
+    "/clusters/demo/quorum/lag/?range=15m",
     "/clusters/silent/",
+    "/clusters/silent/quorum/",
     "/clusters/silent/reassignments/",
     "/account/password/",
 ]
@@ -85,7 +89,13 @@ def test_a_push_holds_nothing_of_a_person(panel: Panel, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PANELS))
 def test_a_page_shows_exactly_what_is_pushed(get_page: GetPage, world: Cluster, name: str) -> None:
-    address = {"status": "/", "reassignments": "/clusters/demo/reassignments/"}.get(name, "/clusters/demo/")
+    pages = {
+        "status": "/",
+        "reassignments": "/clusters/demo/reassignments/",
+        "controllers": "/clusters/demo/quorum/",
+        "leaders": "/clusters/demo/quorum/",
+    }
+    address = pages.get(name, "/clusters/demo/")
     pushed = render_to_string(PANELS[name].template, dict(PANELS[name].context(world, NOW))).strip()
     assert get_page(address).part(f"{name}-demo") == pushed
 

@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from kafkadash.accounts.models import User
 from kafkadash.observe.models import Outcome
 from tests.factories import NOW, BrokerFactory, ReassignmentFactory, TopicFactory, ended, silent, watched
+from tests.quorums import answers, status_kept
 
 PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_counts.json").read_text())
 PAGES = {
@@ -23,6 +24,8 @@ PAGES = {
     "reassignments": "/clusters/demo/reassignments/",
     "reassignments_ended": "/clusters/demo/reassignments/?ended=all",
     "reassignment": "/clusters/demo/reassignments/r-demo/",
+    "quorum": "/clusters/demo/quorum/",
+    "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
     "switcher": "/clusters/?current=demo",
 }
 
@@ -47,7 +50,9 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
     counts = []
     for round_ in range(2):
         add_rows(f"round{round_}")
+        answers(demo, NOW - timedelta(seconds=3), timedelta(minutes=10 * (round_ + 1)))
         for n in range(10):
+            status_kept(demo, 1000 + 10 * round_ + n, "Gone", NOW - timedelta(hours=1))
             TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]])
             BrokerFactory.create(cluster=demo, broker_id=100 + 10 * round_ + n)
             ReassignmentFactory.create(cluster=demo, partition=1000 + 10 * round_ + n)
