@@ -15,7 +15,7 @@ FLAPPING_WITHIN = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Reign:
-    """One leader's epoch. ``first_seen`` and ``last_seen`` are the first and the last answer that named it."""
+    """One leader's epoch. ``first_seen`` and ``last_seen`` are the first and the last answer kept that named it."""
 
     leader_id: int
     epoch: int
@@ -36,6 +36,11 @@ class Change:
     @property
     def at(self) -> datetime:
         return self.now.first_seen
+
+    @property
+    def reigned_s(self) -> float:
+        """For how many seconds ``before`` was the leader, as far as seen: from its first answer to this change."""
+        return (self.at - self.before.first_seen).total_seconds()
 
     @property
     def unseen(self) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Max, Min
 
 from kafkadash.clusters.models import Cluster, Mode
@@ -15,6 +14,7 @@ from kafkadash.domain.quorum import NodeStanding, NodeStatus, Quorum
 from kafkadash.domain.quorum_history import Change, Reign, changes, is_flapping, recent_changes
 from kafkadash.domain.quorum_verdict import quorum_verdict
 from kafkadash.domain.status import NEVER, Refreshed
+from kafkadash.observe.collectors.quorum import GONE
 from kafkadash.observe.models import (
     BrokerState,
     Capabilities,
@@ -24,9 +24,6 @@ from kafkadash.observe.models import (
     QuorumSnapshot,
 )
 from kafkadash.observe.standing import QuorumSeen, freshness_of, newest_quorums
-
-GONE = "Gone"
-"""Status of a node that the answer no longer names (``QuorumReplicaState``)."""
 
 GONE_SHOWN_FOR = timedelta(hours=24)
 """A node that is gone stays listed for so long; a registered broker stays until it is back."""
@@ -117,21 +114,22 @@ def controllers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
 
 
 def leaders_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
-    """Who led when, the newest first, as far back as answers are kept."""
+    """Who led when, the newest first. Of leaders of long ago only the first answer is kept."""
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM).first()
     reigns = reigns_of(cluster)
     seen = changes(reigns)
     before = {change.now: change for change in seen}
+    after = {change.before: change for change in seen}
     newest = sorted(reigns, key=lambda reign: reign.epoch, reverse=True)
     return {
         "cluster": cluster,
         "now": now,
         "sampled_at": max((reign.last_seen for reign in reigns), default=None),
         "freshness": freshness_of(run, now),
-        "reigns": [(reign, before.get(reign)) for reign in newest[:LEADERS_SHOWN]],
+        "reigns": [(reign, before.get(reign), after.get(reign)) for reign in newest[:LEADERS_SHOWN]],
         "more": len(newest) - LEADERS_SHOWN,
         "changes": len(seen),
-        "kept_h": settings.KEEP_QUORUM_HOURS,
+        "watched_since": min((reign.first_seen for reign in reigns), default=None),
         "flapping": is_flapping(seen, now),
         "recent_changes": recent_changes(seen, now),
     }
