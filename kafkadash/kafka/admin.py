@@ -38,6 +38,7 @@ from kafkadash.kafka.messages import (
     quorum_request,
     reassignments_request,
 )
+from kafkadash.kafka.permissions import cluster_permissions_request, operations, topic_permissions_request
 from kafkadash.kafka.port import (
     AuthenticationFailed,
     ConfigResource,
@@ -192,6 +193,22 @@ class WireAdmin:
         self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
     ) -> port.Configs:
         return ConfigReading(keys).read(resources, self._with_wire, _countdown(deadline))
+
+    def permissions(self, *, deadline: float) -> port.Permissions:
+        left = _countdown(deadline)
+        about_cluster: Ask[ClusterAnswer] = Ask(cluster_permissions_request)
+        about_topics: Ask[MetadataAnswer] = Ask(topic_permissions_request)
+        cluster = self._with_wire(lambda wire: wire.ask_any(about_cluster, deadline=left()))
+        topics = self._with_wire(lambda wire: wire.ask_any(about_topics, deadline=left()))
+        return port.Permissions(
+            operations(cluster.response.authorized_operations),
+            {
+                topic.name: operations(topic.authorized_operations)
+                for topic in topics.response.topics
+                if topic.name and not topic.error_code
+            },
+            min(cluster.taken_at, topics.taken_at),
+        )
 
     def close(self) -> None:
         """Ends the wire; a later call raises Unreachable."""

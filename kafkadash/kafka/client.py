@@ -28,7 +28,7 @@ from kafkadash.kafka.kafka_python import (
     errors,
 )
 from kafkadash.kafka.port import Connection, NotSupported, Security, Unreachable
-from kafkadash.kafka.tls import ssl_context
+from kafkadash.kafka.tls import ssl_context, tls_reason
 
 NodeId = int | str
 _IN_PROGRESS = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK)
@@ -286,14 +286,3 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
         finally:
             self._net.cancel(timer)
         return transport
-
-
-def tls_reason(error: OSError) -> str:
-    """What OpenSSL or the other side's alert says, in words."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the broker's certificate was refused ({error.verify_message})"
-    if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
-        return "the other side ended the handshake (is this really a TLS listener?)"
-    if isinstance(error, ssl.SSLError) and error.reason:
-        return error.reason.lower().replace("_", " ")
-    return str(error)

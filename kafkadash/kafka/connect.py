@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kafkadash.kafka.port import Connection, KafkaAdmin
@@ -44,6 +46,18 @@ def admin_for(connection: Connection) -> KafkaAdmin:
     if present is not None:
         present[1].close()
     return admin
+
+
+@contextmanager
+def own_admin(connection: Connection) -> Iterator[KafkaAdmin]:
+    """A client that nobody shares and that is closed at the end: what it meets is met now, nothing is remembered."""
+    from kafkadash.kafka.admin import WireAdmin
+
+    admin = WireAdmin(connection)
+    try:
+        yield admin
+    finally:
+        admin.close()
 
 
 def close_all() -> None:

@@ -7,7 +7,7 @@ import ssl
 import time
 from collections.abc import Sequence
 
-from kafkadash.kafka.client import ConnectFailed, NodeId, TlsFailed, tls_reason
+from kafkadash.kafka.client import ConnectFailed, NodeId, TlsFailed
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.port import (
     AuthenticationFailed,
@@ -17,6 +17,7 @@ from kafkadash.kafka.port import (
     NotSupported,
     Unreachable,
 )
+from kafkadash.kafka.tls import tls_reason
 
 SLACK = 0.03  # seconds: lets a connection's own time limit speak first, as it knows better what was waited for
 

@@ -89,6 +89,7 @@ class MetadataTopic(Protocol):
     topic_id: uuid.UUID | None
     is_internal: bool
     partitions: Sequence[MetadataPartition]
+    authorized_operations: Collection[int] | None  # codes; kafka-python makes a set of the bits
 
 
 class MetadataAnswer(Response, Protocol):
@@ -113,6 +114,7 @@ class ClusterAnswer(Response, Protocol):
     cluster_id: str
     controller_id: int
     brokers: Sequence[ClusterBroker]
+    authorized_operations: Collection[int] | None
 
 
 class ReassignedPartition(Protocol):

@@ -347,6 +347,19 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
+class Permissions:
+    """What this principal may do, by Kafka's names of the operations, such as "DescribeConfigs" (KIP-430).
+
+    None where a broker did not tell. ``cluster`` is empty for a principal without Describe on the cluster, whatever
+    else it may do there. ``topics`` has only the topics that it may describe.
+    """
+
+    cluster: frozenset[str] | None
+    topics: Mapping[str, frozenset[str] | None]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Security:
     """How to connect. Secrets are in here: ``repr`` hides them."""
 
@@ -397,6 +410,10 @@ class KafkaAdmin(Protocol):
 
         A key that a resource does not have is absent (a broker's replication rates while they are not set).
         """
+        ...
+
+    def permissions(self, *, deadline: float) -> Permissions:
+        """Raises NotSupported before Kafka 2.8."""
         ...
 
     def close(self) -> None: ...

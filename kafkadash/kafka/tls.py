@@ -55,3 +55,14 @@ def _present_certificate(context: ssl.SSLContext, security: Security) -> None:
             raise AuthenticationFailed(
                 f"The client certificate and its private key cannot be used together: {error}."
             ) from None
+
+
+def tls_reason(error: OSError) -> str:
+    """What OpenSSL or the other side's alert says, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the broker's certificate was refused ({error.verify_message})"
+    if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
+        return "the other side ended the handshake (is this really a TLS listener?)"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    return str(error)

@@ -1,0 +1,176 @@
+"""Reaching one address step by step, as a person would to find out what is wrong: name, TCP, TLS, certificate.
+
+The client of ``wire`` tells only how a whole question ended; a connection test wants to say which step it was. Nothing
+secret is sent here: a client certificate is presented only to a broker whose own certificate was accepted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from kafkadash.kafka.port import Security
+from kafkadash.kafka.tls import ssl_context, tls_reason
+
+_AT_ONCE = 64
+
+
+class Stage(Enum):
+    """What is tried, in this order."""
+
+    RESOLVE = "resolve"
+    CONNECT = "connect"
+    TLS = "tls"
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """How far one ``host:port`` could be reached. ``failed`` is None when every step worked; ``why`` is a sentence."""
+
+    address: str
+    ips: tuple[str, ...] = ()
+    failed: Stage | None = None
+    why: str = ""
+
+    def reached(self, stage: Stage) -> bool:
+        """Whether this step was done and worked."""
+        stages = list(Stage)
+        return self.failed is None or stages.index(self.failed) > stages.index(stage)
+
+    def tried(self, stage: Stage) -> bool:
+        return self.failed is stage or self.reached(stage)
+
+
+def probe(addresses: Sequence[str], security: Security, *, deadline: float) -> list[Probed]:
+    """Tries all addresses, many at the same time; one result for each, in order, ``deadline`` seconds from now at most.
+
+    Raises AuthenticationFailed when our own certificates cannot be used at all.
+    """
+    context = ssl_context(security) if security.protocol.endswith("SSL") else None
+    until = time.monotonic() + deadline
+    done: dict[str, Probed] = {}
+    wanted = list(dict.fromkeys(addresses))
+    for begin in range(0, len(wanted), _AT_ONCE):
+        # A name server that does not answer cannot be interrupted: such a thread is left to end by itself.
+        threads = [
+            threading.Thread(target=_note, args=(done, address, context, until), name=f"probe-{address}", daemon=True)
+            for address in wanted[begin : begin + _AT_ONCE]
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+    late = f"No answer came within {deadline:g} s: the name server or the network is slow."
+    return [done.get(address) or Probed(address, (), Stage.RESOLVE, late) for address in addresses]
+
+
+def _note(done: dict[str, Probed], address: str, context: ssl.SSLContext | None, until: float) -> None:
+    done[address] = _probe_one(address, context, until)
+
+
+def _probe_one(address: str, context: ssl.SSLContext | None, until: float) -> Probed:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        return Probed(address, (), Stage.RESOLVE, f"The host name {host} cannot be resolved ({said}).")
+    ips = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    failure: Probed | None = None
+    for entry in found:
+        failure = _connect(address, host, ips, entry[4], context, until)
+        if failure is None:
+            return Probed(address, ips)
+    assert failure is not None
+    return failure
+
+
+def _connect(
+    address: str,
+    host: str,
+    ips: tuple[str, ...],
+    where: tuple[object, ...],
+    context: ssl.SSLContext | None,
+    until: float,
+) -> Probed | None:
+    """None when it worked."""
+    left = until - time.monotonic()
+    if left <= 0:
+        return Probed(address, ips, Stage.CONNECT, "No time was left to try it.")
+    try:
+        connection = socket.create_connection((str(where[0]), int(str(where[1]))), timeout=left)
+    except TimeoutError:
+        why = f"Nothing at {address} accepted the connection within {left:.0f} s: a firewall, or a host that is down."
+        return Probed(address, ips, Stage.CONNECT, why)
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        return Probed(address, ips, Stage.CONNECT, f"The connection to {address} failed: {said}.")
+    with connection:
+        if context is None:
+            return None
+        try:
+            connection.settimeout(max(0.05, until - time.monotonic()))
+            with context.wrap_socket(connection, server_hostname=host):
+                return None
+        except TimeoutError:
+            why = f"{address} did not answer the TLS handshake in time: is this a TLS listener?"
+        except (ssl.SSLError, OSError) as error:
+            shown = _certificate_words(host, where, until) if isinstance(error, ssl.SSLCertVerificationError) else ""
+            why = f"{address}: {tls_reason(error)}.{shown}"
+        return Probed(address, ips, Stage.TLS, why)
+
+
+def _certificate_words(host: str, where: tuple[object, ...], until: float) -> str:
+    """Whose certificate it is that was refused, and until when it was valid. Nothing is believed of it."""
+    blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    blind.check_hostname = False
+    blind.verify_mode = ssl.CERT_NONE  # only to read what was refused a moment ago; nothing is sent
+    try:
+        timeout = max(0.05, until - time.monotonic())
+        with (
+            socket.create_connection((str(where[0]), int(str(where[1]))), timeout=timeout) as plain,
+            blind.wrap_socket(plain, server_hostname=host) as wrapped,
+        ):
+            shown = wrapped.getpeercert(binary_form=True)
+        certificate = x509.load_der_x509_certificate(shown or b"")
+    except (OSError, ValueError):
+        return ""
+    names = ", ".join(_names(certificate)) or "no host name"
+    ends = f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+    issuer = _common_name(certificate.issuer) or certificate.issuer.rfc4514_string() or "nobody"
+    return f" It is a certificate for {names}, issued by {issuer}, valid until {ends}."
+
+
+def _names(certificate: x509.Certificate) -> list[str]:
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return [name for name in [_common_name(certificate.subject)] if name]
+    return [
+        *extension.get_values_for_type(x509.DNSName),
+        *(str(ip) for ip in extension.get_values_for_type(x509.IPAddress)),
+    ]
+
+
+def _common_name(name: x509.Name) -> str:
+    values = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(values[0].value) if values else ""
+
+
+def is_ip(host: str) -> bool:
+    """Whether there is nothing to resolve."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
