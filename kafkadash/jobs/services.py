@@ -64,6 +64,10 @@ class Claim:
         )
         return bool(row[0])
 
+    def show(self, result: dict[str, Any]) -> None:
+        """What is known so far, for a page that watches; ``finish`` puts the whole in its place. Raises ClaimLost."""
+        self._swap("result = %s", [Jsonb(result)], returning="id")
+
     @contextmanager
     def write(self) -> Iterator[None]:
         """A transaction that begins by proving the claim and locking the job's row. Raises ClaimLost."""

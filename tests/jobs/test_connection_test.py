@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
-from kafkadash.accounts.models import AuditEvent
+from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.jobs import connection_test
-from kafkadash.jobs.connection_test import KIND, mode_of
+from kafkadash.clusters.services import Refused, register_cluster
+from kafkadash.jobs import connection_steps, connection_test
+from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import enqueue
 from kafkadash.kafka.port import (
     ApiVersions,
+    AuthenticationFailed,
     Broker,
     ClusterDescription,
     Connection,
     ItemError,
     KafkaFailure,
+    LogDir,
+    LogDirs,
+    Permissions,
     Quorum,
     QuorumReplica,
     QuorumUnavailable,
+    ReplicaSize,
+    Security,
     Unreachable,
 )
+from kafkadash.kafka.probe import Probed, Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +53,7 @@ def brokers() -> list[Broker]:
 
 @dataclass
 class Answers:
-    """A cluster's answers to the three questions; a failure is raised instead."""
+    """A cluster's answers to the questions; a failure is raised instead. ``unreachable`` maps addresses to why."""
 
     described: ClusterDescription | KafkaFailure = field(
         default_factory=lambda: ClusterDescription("kafka-id-1", 2, brokers(), taken_at=0)
@@ -53,8 +64,13 @@ class Answers:
             101, 7, 4_000, [QuorumReplica(i, "", None, None, None) for i in (102, 101)], [], 0
         )
     )
+    granted: Permissions | KafkaFailure = field(
+        default_factory=lambda: Permissions(frozenset(["Describe", "DescribeConfigs"]), {}, 0)
+    )
+    on_disk: tuple[str, ...] = ()
     asked: list[str] = field(default_factory=list)
     connection: Connection | None = None
+    unreachable: dict[str, tuple[Stage, str]] = field(default_factory=dict)
 
     def describe_cluster(self, *, deadline: float) -> ClusterDescription:
         self._asked("describe_cluster", deadline)
@@ -72,6 +88,25 @@ class Answers:
             raise self.leader
         return self.leader
 
+    def permissions(self, *, deadline: float) -> Permissions:
+        self._asked("permissions", deadline)
+        if isinstance(self.granted, KafkaFailure):
+            raise self.granted
+        return self.granted
+
+    def log_dirs(self, brokers: Sequence[int], *, deadline: float) -> LogDirs:
+        replicas = [ReplicaSize(topic, 0, 1, future=False) for topic in self.on_disk]
+        return LogDirs({broker: [LogDir("/a", replicas, None, None)] for broker in brokers}, {}, 0)
+
+    def probe(self, addresses: Sequence[str], security: Security, *, deadline: float) -> list[Probed]:
+        reached = [Probed(address, ("10.0.0.1",)) for address in addresses]
+        return [
+            replace(each, failed=self.unreachable[each.address][0], why=self.unreachable[each.address][1])
+            if each.address in self.unreachable
+            else each
+            for each in reached
+        ]
+
     def _asked(self, what: str, deadline: float) -> None:
         assert 0 < deadline <= 10
         self.asked.append(what)
@@ -81,12 +116,23 @@ class Answers:
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     answers = Answers()
 
-    def admin_for(connection: Connection) -> Answers:
+    @contextmanager
+    def own_admin(connection: Connection) -> Iterator[Answers]:
         answers.connection = connection
-        return answers
+        yield answers
 
-    monkeypatch.setattr(connection_test, "admin_for", admin_for)
+    monkeypatch.setattr(connection_test, "own_admin", own_admin)
+    monkeypatch.setattr(connection_steps, "probe", answers.probe)
     return answers
+
+
+def steps_of(job: Job) -> dict[str, dict[str, Any]]:
+    assert job.result is not None
+    return {step["key"]: step for step in job.result["steps"]}
+
+
+def said(job: Job) -> dict[str, tuple[str, str]]:
+    return {key: (step["state"], step["sentence"]) for key, step in steps_of(job).items()}
 
 
 def outcome_of(cluster: Cluster) -> Job:
@@ -100,7 +146,17 @@ def outcome_of(cluster: Cluster) -> Job:
 def test_it_tells_what_answered_and_keeps_who_it_was(cluster: Cluster, answers: Answers) -> None:
     job = outcome_of(cluster)
     assert (job.state, job.error) == (JobState.DONE, "")
-    assert job.result == {
+    assert job.result is not None
+    assert said(job) == {
+        "resolve": ("ok", "The addresses are numbers: nothing to look up."),
+        "connect": ("ok", "127.0.0.1:1 accepted the connection."),
+        "kafka": ("ok", "It is the Kafka cluster kafka-id-1."),
+        "listeners": ("ok", "3 brokers can be reached where they say they are: k2:9092, k1:9092, k3:9092."),
+        "versions": ("ok", "Brokers in KRaft mode answer."),
+        "quorum": ("ok", "Controller 101 is active; the voters are 102, 101."),
+        "permissions": ("ok", "Describe and DescribeConfigs are granted on the cluster."),
+    }
+    assert {name: value for name, value in job.result.items() if name != "steps"} == {
         "kafka_id": "kafka-id-1",
         "mode": "kraft",
         "brokers": [
@@ -126,7 +182,9 @@ def test_without_key_55_it_is_zookeeper_and_no_quorum_is_asked_for(cluster: Clus
     assert job.result is not None
     assert (job.result["mode"], job.result["controller"], job.result["voters"]) == ("zookeeper", None, None)
     assert cluster.mode == Mode.ZOOKEEPER
-    assert answers.asked == ["describe_cluster", "api_versions"]
+    assert answers.asked == ["describe_cluster", "api_versions", "permissions"]
+    assert "does not support yet" in steps_of(job)["versions"]["sentence"]
+    assert steps_of(job)["versions"]["state"] == "warning"
 
 
 def test_brokers_that_do_not_answer_leave_the_mode_unknown() -> None:
@@ -158,7 +216,9 @@ def test_another_cluster_behind_the_addresses_is_refused(cluster: Cluster, answe
     Cluster.objects.update(kafka_id="kafka-id-0", mode=Mode.ZOOKEEPER)
     cluster.refresh_from_db()
     job = outcome_of(cluster)
-    assert (job.state, job.result) == (JobState.FAILED, None)
+    assert job.state == JobState.FAILED
+    assert said(job)["kafka"] == ("critical", job.error)
+    assert "listeners" not in steps_of(job)
     assert "answers the Kafka cluster kafka-id-1, and not kafka-id-0 as before" in job.error
     assert (cluster.kafka_id, cluster.mode) == ("kafka-id-0", Mode.ZOOKEEPER)
     assert not AuditEvent.objects.exists()
@@ -169,6 +229,7 @@ def test_no_answer_at_all_is_the_adapters_sentence(cluster: Cluster, answers: An
     job = outcome_of(cluster)
     assert (job.state, job.error) == (JobState.FAILED, str(answers.described))
     assert cluster.kafka_id == ""
+    assert said(job)["kafka"] == ("critical", job.error)
 
 
 def test_a_closed_port_is_a_sentence_with_the_real_client(cluster: Cluster) -> None:
@@ -183,3 +244,114 @@ def test_a_cluster_that_was_removed_meanwhile_takes_the_job_with_it(cluster: Clu
     cluster.delete()
     attempt(job.pk)
     assert not Job.objects.filter(pk=job.pk).exists()
+
+
+def test_an_advertised_listener_that_cannot_be_reached_is_named(cluster: Cluster, answers: Answers) -> None:
+    answers.unreachable = {"k2:9092": (Stage.RESOLVE, "The host name k2 cannot be resolved (no such name).")}
+    job = outcome_of(cluster)
+    assert job.state == JobState.DONE
+    step = steps_of(job)["listeners"]
+    assert step["state"] == "warning"
+    assert step["sentence"].startswith("2 of 3 brokers can be reached.")
+    assert "advertised.listeners" in step["sentence"]
+    [sentence] = step["items"]
+    assert sentence.startswith("Broker 2 advertises k2:9092, which cannot be reached from here.")
+    assert sentence.endswith("The host name k2 cannot be resolved (no such name).")
+    assert job.result is not None
+    assert step["items"][0] in job.result["problems"]
+
+
+@pytest.mark.parametrize(
+    ("cluster_may", "topics_may", "on_disk", "missing"),
+    [
+        (["Describe", "DescribeConfigs"], {"orders": ["Describe", "DescribeConfigs"]}, ("orders",), []),
+        (["DescribeConfigs"], {}, ("orders",), ["Describe on the cluster is missing: reassignments"]),
+        (["Describe"], {}, (), ["DescribeConfigs on the cluster is missing: the brokers' configuration"]),
+        (
+            ["Describe", "DescribeConfigs"],
+            {"a": ["Describe"], "b": ["Describe", "DescribeConfigs"]},
+            ("a", "b"),
+            ["DescribeConfigs on “a” is missing"],
+        ),
+        (
+            ["Describe", "DescribeConfigs"],
+            {"a": ["Describe", "DescribeConfigs"]},
+            ("a", "b", "__cluster_metadata"),
+            ["Describe on “b” is missing: Kafka hides them, so counts of topics and partitions are too small."],
+        ),
+        (["Describe", "DescribeConfigs"], {}, ("a", "b"), ["Describe on every topic is missing"]),
+    ],
+)
+def test_a_missing_permission_is_named_with_what_it_costs(
+    cluster: Cluster,
+    answers: Answers,
+    cluster_may: list[str],
+    topics_may: dict[str, list[str]],
+    on_disk: tuple[str, ...],
+    missing: list[str],
+) -> None:
+    topics = {name: frozenset(may) for name, may in topics_may.items()}
+    answers.granted, answers.on_disk = Permissions(frozenset(cluster_may), topics, 0), on_disk
+    step = steps_of(outcome_of(cluster))["permissions"]
+    assert step["state"] == ("warning" if missing else "ok")
+    assert len(step["items"]) == len(missing)
+    assert all(item.startswith(start) for item, start in zip(step["items"], missing, strict=True))
+
+
+SASL: dict[str, Any] = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "dash",
+    "sasl_password": "s3cret-x",
+}
+
+
+def test_a_refused_login_is_the_step_that_failed(admin: User, answers: Answers) -> None:
+    answers.described = AuthenticationFailed(
+        "The bootstrap server a:9093 refused the credentials: Authentication failed."
+    )
+    job = outcome_of(register_cluster(admin, "secure", "a:9093", **SASL))
+    assert said(job)["sasl"] == ("critical", str(answers.described))
+    assert said(job)["tls"][0] == "ok"
+    assert "kafka" not in steps_of(job)
+
+
+def test_what_was_typed_is_tried_with_the_stored_secrets_and_nothing_is_learned(admin: User, answers: Answers) -> None:
+    cluster = register_cluster(admin, "secure", "a:9093", **SASL)
+    job = start_test(admin, cluster, {"bootstrap_servers": "b:9093"})
+    assert "s3cret-x" not in str(job.input), "a secret in a job's row is encrypted"
+    attempt(job.pk)
+    job.refresh_from_db()
+    assert job.state == JobState.DONE, job.error
+    assert answers.connection is not None
+    assert answers.connection.bootstrap_servers == ("b:9093",)
+    assert answers.connection.security.sasl_password == "s3cret-x"
+    cluster.refresh_from_db()
+    assert (cluster.bootstrap_servers, cluster.kafka_id) == ("a:9093", "")
+    assert "sasl_password" not in job.input["connection"], "the row keeps no secret when the test has ended"
+    event = AuditEvent.objects.get(action="cluster.connection_tested")
+    assert event.after is not None
+    assert event.after["bootstrap_servers"] == "b:9093"
+    assert "s3cret-x" not in str(event.after)
+
+
+def test_a_cluster_that_is_not_registered_yet_can_be_tried(admin: User, answers: Answers) -> None:
+    job = start_test(admin, None, {"bootstrap_servers": "b:9092"})
+    attempt(job.pk)
+    job.refresh_from_db()
+    assert job.state == JobState.DONE, job.error
+    assert not Cluster.objects.exists()
+
+
+def test_it_says_when_the_cluster_is_registered_already(admin: User, cluster: Cluster, answers: Answers) -> None:
+    Cluster.objects.update(kafka_id="kafka-id-1")
+    job = start_test(admin, None, {"bootstrap_servers": "b:9092"})
+    attempt(job.pk)
+    job.refresh_from_db()
+    assert said(job)["kafka"] == ("warning", "It is the Kafka cluster kafka-id-1, registered already as Demo.")
+
+
+def test_settings_that_make_no_sense_are_refused_before_a_job_is_made(admin: User) -> None:
+    with pytest.raises(Refused):
+        start_test(admin, None, {"bootstrap_servers": "nowhere"})
+    assert not Job.objects.exists()
