@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Q
@@ -12,26 +13,45 @@ from django.utils.functional import SimpleLazyObject
 
 from kafkadash.accounts.models import User
 
+# A role, and the slug of the cluster it was given on; None for all clusters.
+Held = tuple[str, str | None]
+
 # Most powerful first: a person with several roles is called by the first of them.
 _ROLE_ORDER = ("admin", "operator", "approver", "auditor", "viewer")
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """``role_text`` is asked for only when a page shows it."""
-    return {"server_time": timezone.now(), "role_text": SimpleLazyObject(lambda: role_text(request))}
+    """``role_text`` and ``manages`` are asked for only when a page shows them, and then with one query."""
+    roles: Any = SimpleLazyObject(lambda: _roles(request))
+    return {
+        "server_time": timezone.now(),
+        "role_text": SimpleLazyObject(lambda: role_text(request, roles)),
+        "manages": SimpleLazyObject(lambda: manages(request, roles)),
+    }
 
 
-def role_text(request: HttpRequest) -> str:
+def role_text(request: HttpRequest, roles: Iterable[Held]) -> str:
     """The role of whoever is signed in: on the cluster of this page, else the highest on any cluster."""
     user = request.user
     if not isinstance(user, User):
         return ""
     if user.is_superuser:
         return "administrator"
-    roles = user.cluster_roles.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
     match = request.resolver_match
     slug = match.kwargs.get("slug") if match else None
-    if slug:
-        roles = roles.filter(Q(cluster__isnull=True) | Q(cluster__slug=slug))
-    held = set(roles.values_list("role", flat=True))
+    held = {role for role, on in roles if not slug or on in (None, slug)}
     return next((role for role in _ROLE_ORDER if role in held), "no role")
+
+
+def manages(request: HttpRequest, roles: Iterable[Held]) -> bool:
+    """Whether there is anything for this person under "Settings"."""
+    user = request.user
+    return isinstance(user, User) and (user.is_superuser or any(role == "admin" for role, _ in roles))
+
+
+def _roles(request: HttpRequest) -> list[Held]:
+    user = request.user
+    if not isinstance(user, User) or user.is_superuser:
+        return []
+    current = user.cluster_roles.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
+    return list(current.values_list("role", "cluster__slug"))

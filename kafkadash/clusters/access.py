@@ -38,11 +38,15 @@ View = Callable[..., HttpResponseBase]
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What a view declared. ``cluster_kwarg`` is the URL's argument with the slug; empty: the whole installation."""
+    """What a view declared. ``cluster_kwarg`` is the URL's argument with the slug; empty: the whole installation.
+
+    ``anywhere``: to be allowed on one cluster is enough, and the view shows only those clusters.
+    """
 
     level: Literal["public", "signed_in", "needs"]
     action: str = ""
     cluster_kwarg: str = ""
+    anywhere: bool = False
 
 
 def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) -> bool:
@@ -61,11 +65,26 @@ def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) ->
     return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
 
 
+def allowed_anywhere(user: User | AnonymousUser, action: str) -> bool:
+    """May this user do this on some cluster, or on the whole installation."""
+    roles = _roles_that_allow(action)
+    if not user.is_authenticated:
+        return False
+    grants = _current(ClusterRole.objects.filter(user=OuterRef("pk"), role__in=roles))
+    return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
+
+
 def visible_clusters(user: User | AnonymousUser) -> QuerySet[Cluster]:
     """The clusters on which this user may view, by name, those that are switched off included."""
+    return clusters_allowing(user, VIEW)
+
+
+def clusters_allowing(user: User | AnonymousUser, action: str) -> QuerySet[Cluster]:
+    """The clusters on which this user may do this, by name."""
     if not user.is_authenticated:
         return Cluster.objects.none()
-    grants = _current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=_roles_that_allow(VIEW)))
+    roles = _roles_that_allow(action)
+    grants = _current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=roles))
     everywhere = Exists(grants.filter(cluster__isnull=True))
     root = Exists(User.objects.filter(pk=user.pk, is_active=True, is_superuser=True))
     return Cluster.objects.filter(Exists(grants.filter(cluster=OuterRef("pk"))) | everywhere | root)
@@ -89,10 +108,11 @@ def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
     return cluster
 
 
-def needs(action: str, *, cluster: str = "slug") -> Callable[[View], View]:
+def needs(action: str, *, cluster: str = "slug", anywhere: bool = False) -> Callable[[View], View]:
     """Declare and enforce: the view needs this action on the cluster whose slug is in its URL argument ``cluster``.
 
-    A URL without that argument needs the action on the whole installation. Inside, ``cluster_for`` with the same
+    A URL without that argument needs the action on the whole installation, or with ``anywhere`` on some cluster at
+    least: then the view itself keeps to the clusters that it is allowed on. Inside, ``cluster_for`` with the same
     action costs no further query.
     """
     _roles_that_allow(action)
@@ -102,11 +122,14 @@ def needs(action: str, *, cluster: str = "slug") -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if cluster in kwargs:
                 cluster_for(request, kwargs[cluster], action)
+            elif anywhere:
+                if not allowed_anywhere(request.user, action):
+                    raise PermissionDenied(f"This needs the role {_role_words(action)} on a cluster.")
             elif not allowed(request.user, action, None):
                 raise PermissionDenied(f"This needs the role {_role_words(action)} on all clusters.")
             return view(request, *args, **kwargs)
 
-        return _declare(guarded, Permission("needs", action, cluster))
+        return _declare(guarded, Permission("needs", action, cluster, anywhere))
 
     return decorate
 

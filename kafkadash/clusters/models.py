@@ -30,8 +30,19 @@ class SecurityProtocol(models.TextChoices):
     SASL_SSL = "SASL_SSL"
 
 
+class RegisteredManager(models.Manager["Cluster"]):
+    """Without the clusters that were removed and whose rows are still being deleted."""
+
+    def get_queryset(self) -> models.QuerySet[Cluster]:
+        return super().get_queryset().filter(removed_at=None)
+
+
 class Cluster(models.Model):
-    """A Kafka cluster that kafkadash watches. ``kafka_id`` is Kafka's own cluster id, learned at the first contact."""
+    """A Kafka cluster that kafkadash watches. ``kafka_id`` is Kafka's own cluster id, learned at the first contact.
+
+    ``objects`` has the registered ones, ``with_removed`` also those that ``services.remove_cluster`` took away: they
+    are not shown, not collected and have given their name back, and the tick deletes what is left of them.
+    """
 
     name = models.CharField(max_length=64, unique=True)
     slug = models.SlugField(max_length=64, unique=True)
@@ -57,6 +68,10 @@ class Cluster(models.Model):
     enabled = models.BooleanField(default=True)
     cadence = models.JSONField(default=dict, blank=True, help_text="kind → seconds, where it differs from the default")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = RegisteredManager()
+    with_removed: models.Manager[Cluster] = models.Manager()
 
     class Meta:
         ordering = ("name",)

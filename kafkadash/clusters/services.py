@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
-from django.db.models import F
+from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils.text import slugify
 
@@ -17,6 +18,8 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secrets import EncryptedTextField
+from kafkadash.kafka.port import AuthenticationFailed, Security
+from kafkadash.kafka.tls import ssl_context
 
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -67,11 +70,26 @@ def register_cluster(
     try:
         with transaction.atomic():
             cluster.save(force_insert=True)
-            after = {"name": name, "read_only": read_only, **_shown(cluster, CONNECTION_FIELDS)}
+            after = {"name": name, "read_only": read_only, **shown_values(cluster, CONNECTION_FIELDS)}
             record(actor, "cluster.registered", cluster, cluster=cluster.slug, after=after, request=request)
     except IntegrityError as error:  # somebody else took the name after the check
         raise Refused({"name": [f"A cluster called {name} has just been registered by somebody else."]}) from error
     return cluster
+
+
+def tried_connection(cluster: Cluster | None, values: Mapping[str, Any]) -> Cluster:
+    """A cluster as it would be with these parts of its connection, not saved: to try them first.
+
+    What is not in ``values`` is as it is stored. Raises Refused with a sentence for each thing that is wrong.
+    """
+    tried = Cluster(name=cluster.name if cluster else "not registered yet", slug="tried")
+    if cluster is not None:
+        tried.pk, tried.slug, tried.kafka_id = cluster.pk, cluster.slug, cluster.kafka_id
+        for name in CONNECTION_FIELDS:
+            setattr(tried, name, cluster.__dict__[name])
+    _assign(tried, values)
+    _check(tried, named=cluster is not None)
+    return tried
 
 
 def update_connection(
@@ -84,24 +102,44 @@ def update_connection(
     with transaction.atomic():
         current = Cluster.objects.select_for_update().get(pk=cluster.pk)
         before = {name: current.__dict__[name] for name in CONNECTION_FIELDS}
-        shown_before = _shown(current, CONNECTION_FIELDS)
+        shown_before = shown_values(current, CONNECTION_FIELDS)
         _assign(current, connection)
         _check(current)
         changed = [name for name in CONNECTION_FIELDS if current.__dict__[name] != before[name]]
         if changed:
             current.connection_version = F("connection_version") + 1
             current.save(update_fields=[*changed, "connection_version"])
+            # Collectors that wait because the old settings were refused try the new ones at once.
+            current.collector_runs.filter(next_at__gt=Now()).update(next_at=Now())
             record(
                 actor,
                 "cluster.connection_changed",
                 current,
                 cluster=current.slug,
                 before={name: shown_before[name] for name in changed},
-                after=_shown(current, changed),
+                after=shown_values(current, changed),
                 request=request,
             )
             current.refresh_from_db()
     return current
+
+
+def set_read_only(actor: User | str, cluster: Cluster, read_only: bool, *, request: HttpRequest | None = None) -> bool:
+    """Whether kafkadash may ever change anything in this cluster. Returns whether that is new."""
+    with transaction.atomic():
+        changed = Cluster.objects.filter(pk=cluster.pk, read_only=not read_only).update(read_only=read_only)
+        if changed:
+            before, after = {"read_only": not read_only}, {"read_only": read_only}
+            record(
+                actor,
+                "cluster.read_only_changed",
+                cluster,
+                cluster=cluster.slug,
+                before=before,
+                after=after,
+                request=request,
+            )
+    return bool(changed)
 
 
 def set_enabled(actor: User | str, cluster: Cluster, enabled: bool, *, request: HttpRequest | None = None) -> bool:
@@ -149,8 +187,13 @@ def give_role(
     expires_at: datetime | None = None,
     request: HttpRequest | None = None,
 ) -> ClusterRole:
-    """A role on that cluster, or on all where none is named; given again, it gets the new expiry."""
+    """A role on that cluster, or on all where none is named; given again, it gets the new expiry.
+
+    Raises Refused when the expiry would leave nobody who may give roles there.
+    """
     with transaction.atomic():
+        if expires_at is not None:
+            _keep_an_admin(user, role, cluster, "expires_at")
         held = ClusterRole.objects.select_for_update().filter(user=user, role=role, cluster=cluster).first()
         before = _role_facts(held) if held else None
         given, _ = ClusterRole.objects.update_or_create(
@@ -171,8 +214,12 @@ def remove_role(
     cluster: Cluster | None = None,
     request: HttpRequest | None = None,
 ) -> bool:
-    """Take a role away that was given on exactly this cluster (or on all). Returns whether there was one."""
+    """Take a role away that was given on exactly this cluster (or on all). Returns whether there was one.
+
+    Raises Refused when nobody would be left who may give roles there.
+    """
     with transaction.atomic():
+        _keep_an_admin(user, role, cluster, "")
         held = ClusterRole.objects.select_for_update().filter(user=user, role=role, cluster=cluster).first()
         if held is None:
             return False
@@ -183,6 +230,29 @@ def remove_role(
     return True
 
 
+def _keep_an_admin(user: User, role: Role, cluster: Cluster | None, field: str) -> None:
+    """Raises Refused when this role is what somebody has to have: the last one that administers this cluster (or all).
+
+    Locks the roles of administrators, so that two of them cannot take each other's away at the same moment.
+    """
+    if role != Role.ADMIN:
+        return
+    where = Q(cluster=None) if cluster is None else Q(cluster=None) | Q(cluster=cluster)
+    admins = list(ClusterRole.objects.select_for_update().filter(where, role=Role.ADMIN).order_by("pk"))
+    own = next((r for r in admins if r.user_id == user.pk and r.cluster_id == (cluster and cluster.pk)), None)
+    if own is None:
+        return
+    lasting = [r.user_id for r in admins if r is not own and r.expires_at is None]
+    if User.objects.filter(Q(pk__in=lasting) | Q(is_superuser=True), is_active=True).exists():
+        return
+    name, what = user.get_username(), f"of {cluster.name}" if cluster else "of all clusters"
+    sentence = (
+        f"{name} is the last administrator {what} whose role does not run out. "
+        "Give that role to somebody else first, without an end."
+    )
+    raise Refused({field: [sentence]})
+
+
 def _assign(cluster: Cluster, values: Mapping[str, Any]) -> None:
     unknown = sorted(values.keys() - set(CONNECTION_FIELDS))
     if unknown:
@@ -191,7 +261,7 @@ def _assign(cluster: Cluster, values: Mapping[str, Any]) -> None:
         setattr(cluster, name, value.strip() if isinstance(value, str) and "password" not in name else value)
 
 
-def _check(cluster: Cluster) -> None:
+def _check(cluster: Cluster, *, named: bool = True) -> None:
     """Raises Refused; normalizes the addresses."""
     wrong: dict[str, list[str]] = {}
     try:
@@ -203,7 +273,8 @@ def _check(cluster: Cluster) -> None:
             cluster.controller_servers = ",".join(read_addresses(cluster.controller_servers))
         except BadAddresses as error:
             wrong["controller_servers"] = error.sentences
-    _check_name(cluster, wrong)
+    if named:
+        _check_name(cluster, wrong)
     _check_security(cluster, wrong)
     if wrong:
         raise Refused(wrong)
@@ -237,9 +308,21 @@ def _check_security(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
             wrong["sasl_username"] = ["SASL needs a user name and a password."]
     if bool(cluster.certificate_pem) != bool(cluster.__dict__["key_pem"]):
         wrong["certificate_pem"] = ["A client certificate and its private key belong together: give both or neither."]
+    elif isinstance(cluster.__dict__["key_pem"], str) and cluster.certificate_pem:  # a sealed key was checked before
+        _check_tls(wrong, "key_pem", certificate_pem=cluster.certificate_pem, key_pem=cluster.key_pem)
+    if cluster.ca_pem:
+        _check_tls(wrong, "ca_pem", ca_pem=cluster.ca_pem)
 
 
-def _shown(cluster: models.Model, names: tuple[str, ...] | list[str]) -> dict[str, Any]:
+def _check_tls(wrong: dict[str, list[str]], field: str, **texts: Any) -> None:
+    """Whether OpenSSL can use these PEM texts."""
+    try:
+        ssl_context(Security(protocol="SSL", **texts))
+    except AuthenticationFailed as refusal:
+        wrong[field] = [str(refusal)]
+
+
+def shown_values(cluster: models.Model, names: tuple[str, ...] | list[str]) -> dict[str, Any]:
     """For the audit: values that are set, secrets as a mark that there is one."""
     shown: dict[str, Any] = {}
     for name in names:

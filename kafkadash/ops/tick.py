@@ -9,6 +9,7 @@ import structlog
 from django.contrib.sessions.backends.db import SessionStore
 from kombu.exceptions import OperationalError
 
+from kafkadash.clusters.removal import purge_removed
 from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
 from kafkadash.observe import lease, retention
 from kafkadash.observe.collection import ensure_runs
@@ -25,6 +26,7 @@ def tick() -> None:
     ensure_runs()
     _dispatch_collectors()
     dispatch_due_jobs()
+    purge_removed()
     _prune_now_and_then()
 
 

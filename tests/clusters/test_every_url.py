@@ -15,6 +15,8 @@ from django.utils import timezone
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACTIONS, ALLOWS, Permission, declared
 from kafkadash.clusters.models import Cluster, Role
+from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
+from kafkadash.jobs.services import enqueue
 from kafkadash.live.panels import PANELS
 from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
 from kafkadash.observe.models import ReassignmentSnapshot
@@ -86,6 +88,7 @@ def _reassignment(cluster: Cluster) -> str:
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "slug": lambda cluster: cluster.slug,
     "public_id": _reassignment,
+    "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
 }
 
 

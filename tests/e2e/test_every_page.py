@@ -56,9 +56,27 @@ SIGNED_IN: Mapping[str, Sequence[str]] = {
     "account/inactive/": ["/account/inactive/"],
     "account/password/": ["/account/password/"],
 }
+# Seen by an administrator. {test} is a connection test that has ended.
+SETTINGS = {
+    "settings/": ["/settings/"],
+    "settings/register/": ["/settings/register/"],
+    "settings/roles/": ["/settings/roles/"],
+    "settings/clusters/<slug:slug>/": ["/settings/clusters/demo/", "/settings/clusters/never/"],
+    "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
+    "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
+    "settings/tests/<uuid:job_id>/": ["{test}"],
+}
 SIGNED_OUT = {"login/": [SIGN_IN]}
 # Parts of pages that the pages above fetch, and what answers no person.
 NO_PAGES = {"clusters/", f"{CLUSTER}quorum/lag/"}
+
+# What forms send to; the pages above are where they lead.
+FORMS = {
+    "settings/clusters/<slug:slug>/enabled/",
+    "settings/clusters/<slug:slug>/test/",
+    "settings/test/",
+    "settings/tests/<uuid:job_id>/cancel/",
+}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +109,36 @@ def moves(worlds: Mapping[str, World], browser: Browser, product: Product, alice
     return found
 
 
+@pytest.fixture(scope="module")
+def admins_session(browser: Browser, product: Product) -> dict[str, Any]:
+    context = browser.new_context(base_url=product.url)
+    page = context.new_page()
+    page.goto("/login/")
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill(product.password("admin"))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("link", name="Settings", exact=True)).to_be_visible()
+    state: dict[str, Any] = dict(context.storage_state())
+    context.close()
+    return state
+
+
+@pytest.fixture(scope="module")
+def tested(browser: Browser, product: Product, admins_session: Any) -> str:
+    """The page of a connection test of the demo's cluster, started and watched in the browser until it says so."""
+    context = browser.new_context(base_url=product.url, storage_state=admins_session)
+    page = context.new_page()
+    page.goto("/settings/clusters/demo/")
+    page.get_by_role("button", name="Test what is typed").click()
+    expect(page.get_by_role("heading", name="The connection works")).to_be_visible()
+    expect(page.locator("#step-listeners")).to_contain_text("can be reached where they say they are")
+    expect(page.locator("#step-permissions")).to_contain_text("are granted on the cluster")
+    address = page.get_by_role("link", name="this test").get_attribute("href")
+    context.close()
+    assert address
+    return address
+
+
 def test_pages__all_routes__are_among_those_visited_here() -> None:
     def routes(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
         for pattern in patterns:
@@ -100,7 +148,7 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
             else:
                 yield route
 
-    known = OF_A_CLUSTER.keys() | SIGNED_IN.keys() | SIGNED_OUT.keys() | NO_PAGES
+    known = OF_A_CLUSTER.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
     assert set(routes(get_resolver().url_patterns)) == known
 
 
@@ -146,6 +194,19 @@ def test_pages__of_no_cluster__have_nothing_wrong(
     expect(stranger.page.get_by_role("heading", level=1)).not_to_have_text("Sign in to kafkadash")
     stranger.look("403", "forged")
     assert not visitor.wrong + stranger.wrong, "\n".join(visitor.wrong + stranger.wrong)
+
+
+def test_pages__of_the_settings__have_nothing_wrong(
+    worlds: Mapping[str, World],
+    new_context: Callable[..., BrowserContext],
+    admins_session: dict[str, Any],
+    tested: str,
+) -> None:
+    visitor = Visitor(new_context(storage_state=admins_session).new_page(), SCREENS / "settings")
+    for route, addresses in SETTINGS.items():
+        for number, address in enumerate(addresses):
+            visitor.visit(address.format(test=tested), f"{_name(route)}{number or ''}")
+    assert not visitor.wrong, "\n".join(visitor.wrong)
 
 
 def _name(route: str) -> str:

@@ -20,6 +20,7 @@ from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.kinds import Kind
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import JobFailed, Run, attempt
+from tests.contract.certificates import new_authority
 from tests.waiting import wait_until
 
 SECRET = "pl4nted-p4ssword"
@@ -34,7 +35,8 @@ def cluster(*arguments: str) -> str:
 @pytest.mark.django_db
 def test_a_secured_cluster_is_registered_with_secrets_from_files(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(SECRET + "\n")
-    (tmp_path / "ca").write_text("CERTIFICATE")
+    authority = new_authority().pem.strip()
+    (tmp_path / "ca").write_text(authority)
     said = cluster(
         "register", "Prod EU", "--bootstrap", "a:9093,b:9093", "--security", "SASL_SSL",
         "--sasl-mechanism", "SCRAM-SHA-512", "--sasl-username", "watcher",
@@ -46,7 +48,7 @@ def test_a_secured_cluster_is_registered_with_secrets_from_files(tmp_path: Path)
         "SASL_SSL",
         "watcher",
         SECRET,
-        "CERTIFICATE",
+        authority,
     )
     assert not security.check_hostname
     assert SECRET not in repr(list(AuditEvent.objects.values()))

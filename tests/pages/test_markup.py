@@ -37,6 +37,14 @@ PAGES = [
     "/clusters/silent/reassignments/",
     "/account/password/",
 ]
+SETTINGS = [
+    "/settings/",
+    "/settings/register/",
+    "/settings/roles/",
+    "/settings/clusters/demo/",
+    "/settings/clusters/demo/roles/",
+    "/settings/clusters/demo/remove/",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +57,20 @@ def world(db: None) -> Cluster:
     return demo
 
 
-@pytest.mark.parametrize("address", PAGES)
+@pytest.fixture
+def get_page(get_page: GetPage, admin: User, client_of: Callable[[User], Client]) -> GetPage:
+    """As a viewer; the settings as an administrator."""
+    administrator = client_of(admin)
+
+    def get(address: str) -> Page:
+        if not address.startswith("/settings/"):
+            return get_page(address)
+        return Page(administrator.get(address).content.decode())
+
+    return get
+
+
+@pytest.mark.parametrize("address", PAGES + SETTINGS)
 def test_nothing_inline_is_on_the_page(get_page: GetPage, address: str) -> None:
     html = get_page(address).html
     assert not re.search(r"\sstyle=", html)
@@ -59,7 +80,7 @@ def test_nothing_inline_is_on_the_page(get_page: GetPage, address: str) -> None:
     assert "<style" not in html
 
 
-@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("address", PAGES + SETTINGS)
 def test_ids_are_unique_and_references_lead_somewhere(get_page: GetPage, address: str) -> None:
     html = get_page(address).html
     ids = Counter(re.findall(r'\sid="([^"]+)"', html))

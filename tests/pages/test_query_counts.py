@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Role
 from kafkadash.observe.models import Outcome
 from tests.factories import NOW, BrokerFactory, ReassignmentFactory, TopicFactory, ended, silent, watched
 from tests.quorums import answers, status_kept
@@ -27,6 +28,13 @@ PAGES = {
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
     "switcher": "/clusters/?current=demo",
+}
+# What an administrator sees.
+SETTINGS = {
+    "settings": "/settings/",
+    "settings_cluster": "/settings/clusters/demo/",
+    "settings_roles": "/settings/clusters/demo/roles/",
+    "settings_roles_everywhere": "/settings/roles/",
 }
 
 
@@ -61,6 +69,25 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             connection,
         ) as queries:
             assert client.get(PAGES[name]).status_code == 200
+        counts.append(len(queries))
+    assert counts[0] == counts[1], "the number of queries grows with the rows"
+    assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_as_pinned_and_do_not_grow_with_rows(
+    name: str, admin: User, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    demo = watched("demo")
+    client = client_of(admin)
+    counts = []
+    for round_ in range(2):
+        for n in range(5):
+            watched(f"round{round_}-{n}")
+            make_user(f"user{round_}-{n}", Role.VIEWER)
+            make_user(f"other{round_}-{n}", Role.OPERATOR, demo)
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(SETTINGS[name]).status_code == 200
         counts.append(len(queries))
     assert counts[0] == counts[1], "the number of queries grows with the rows"
     assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"

@@ -56,6 +56,12 @@ def percent_attribute(value: float | None) -> str:
 
 
 @register.filter
+def percent_of_one(part: float | None) -> str:
+    """A part of 1 as whole percent, for attributes; 0 where nobody can tell."""
+    return f"{_floor(100 * (part or 0.0), 1):.0f}"
+
+
+@register.filter
 def age(seconds: float | None) -> str | SafeString:
     """Seconds as an age: 6 s, 4 min 12 s, 1 h 32 min."""
     return UNKNOWN if seconds is None else duration(seconds)

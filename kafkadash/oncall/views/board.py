@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from kafkadash.clusters.access import signed_in, visible_clusters
+from kafkadash.clusters.access import MANAGE, allowed, signed_in, visible_clusters
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.status import State
 from kafkadash.observe.revalidate import revalidated
@@ -28,6 +28,7 @@ def board(request: HttpRequest) -> HttpResponse:
         "now": now,
         "board": seen,
         "nothing_registered": not seen.all and not Cluster.objects.exists(),
+        "registers": not seen.all and allowed(request.user, MANAGE, None),
         # Also those that are not shown: one of them may get into the state that was asked for.
         "live_keys": ["board", *(f"status:{s.cluster.slug}" for s in seen.all)],
         "loud": [status_context(s.cluster, now, s) for s in seen.loud],

@@ -16,7 +16,7 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.services import AccountRefused, create_user, set_active, set_password
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.clusters.passwords import NoSecret, read_secret
-from kafkadash.clusters.services import give_role, remove_role
+from kafkadash.clusters.services import Refused, give_role, remove_role
 
 ACTOR = "command line"
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['action']}")(options)
-        except (AccountRefused, NoSecret) as error:
+        except (AccountRefused, NoSecret, Refused) as error:
             raise CommandError(str(error)) from None
 
     def _create(self, options: dict[str, Any]) -> None:

@@ -1,0 +1,99 @@
+"""Whether a cluster answers, in one word and one sentence, from the stored outcome of its collectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.status import is_stale
+from kafkadash.domain.wording import duration
+
+
+class Run(Protocol):
+    """A collector's row, as far as it tells about the connection."""
+
+    kind: str
+    interval_s: float
+    attempted_at: datetime | None
+    succeeded_at: datetime | None
+    failures: int
+    last_error: str
+    last_failure: str
+
+
+_WORDS = {
+    "Unreachable": "Not reached",
+    "DeadlineExceeded": "No answer in time",
+    "AuthenticationFailed": "Refused",
+    "NotAuthorized": "Permission missing",
+    "NotSupported": "Not supported",
+    "SecretError": "Secret unreadable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """``taken_at`` is when a broker last answered; the other attributes make it what the age of data is shown from."""
+
+    state: str
+    word: str
+    sentence: str
+    taken_at: datetime | None
+    interval_s: float
+    now: datetime
+
+    @property
+    def stale(self) -> bool:
+        return self.taken_at is None or is_stale(self.taken_at, self.interval_s, self.now)
+
+    @property
+    def age_s(self) -> float | None:
+        return None if self.taken_at is None else max(0.0, (self.now - self.taken_at).total_seconds())
+
+
+def contact(cluster: Cluster, runs: Iterable[Run], now: datetime) -> Contact:
+    """The newest answer of any kind counts as contact; a failure of the metadata is what its sentence tells."""
+    known = list(runs)
+    answered = [run.succeeded_at for run in known if run.succeeded_at]
+    metadata = next((run for run in known if run.kind == "metadata"), None)
+    interval = metadata.interval_s if metadata else 30.0
+    state, word, sentence = _judged(cluster, metadata, max(answered, default=None), interval, now)
+    return Contact(state, word, sentence, max(answered, default=None), interval, now)
+
+
+def _judged(
+    cluster: Cluster, metadata: Run | None, answered: datetime | None, interval: float, now: datetime
+) -> tuple[str, str, str]:
+    if not cluster.enabled:
+        return "maintenance", "Disabled", "Nothing is collected; what was collected stays."
+    if cluster.other_kafka_id:
+        return "critical", "Another cluster", other_cluster(cluster)
+    if metadata is None or metadata.attempted_at is None:
+        return "unknown", "Not tried yet", "A worker tries it within seconds of the registration."
+    if metadata.failures:
+        word = _WORDS.get(metadata.last_failure, "Fails")
+        return "warning" if metadata.last_failure != "Unreachable" else "unknown", word, metadata.last_error
+    if answered is None or is_stale(answered, interval, now):
+        age = duration((now - answered).total_seconds()) if answered else ""
+        silent = f"The last answer is {age} old" if answered else "No answer was stored yet"
+        return "unknown", "Not looked at", f"{silent}: no worker looks at this cluster."
+    if cluster.mode == Mode.ZOOKEEPER:
+        return "warning", "Not supported yet", zookeeper()
+    return "ok", "Answers", ""
+
+
+def other_cluster(cluster: Cluster) -> str:
+    return (
+        f"Its address now leads to the Kafka cluster {cluster.other_kafka_id}, and not to {cluster.kafka_id} as before."
+        " Nothing of the other one is stored."
+    )
+
+
+def zookeeper() -> str:
+    return (
+        "This cluster keeps its metadata in ZooKeeper, which kafkadash does not support yet: topics and brokers are "
+        "shown, the controller and its quorum are not."
+    )

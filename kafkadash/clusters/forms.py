@@ -1,0 +1,151 @@
+"""Forms of the settings pages. What is wrong is said by the services (``Refused``), so here is little to check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.forms.boundfield import BoundField
+from django.utils import timezone
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, Role, SecurityProtocol
+from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Refused
+
+SECRETS = ("sasl_password", "key_pem")
+SECURITY_WORDS = {
+    SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no login",
+    SecurityProtocol.SSL: "SSL: encryption, perhaps a client certificate",
+    SecurityProtocol.SASL_PLAINTEXT: "SASL_PLAINTEXT: a login without encryption",
+    SecurityProtocol.SASL_SSL: "SASL_SSL: encryption and a login",
+}
+
+
+class SettingsForm(forms.Form):
+    """Fields know how the page shows them: ``hint`` is text below, ``errors`` become sentences at the field."""
+
+    hints: dict[str, str] = {}
+    use_required_attribute = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            field.help_text = self.hints.get(name, field.help_text)
+
+    def refuse(self, refused: Refused) -> None:
+        """Puts each sentence at its field; what belongs to none goes to the top."""
+        for name, sentences in refused.sentences.items():
+            for sentence in sentences:
+                self.add_error(name if name in self.fields else None, sentence)
+
+    def wrong(self) -> Iterator[tuple[BoundField | None, str]]:
+        """Every sentence with its field, for the summary at the top."""
+        for sentence in self.non_field_errors():
+            yield None, str(sentence)
+        for field in self:
+            for error in field.errors:
+                yield field, str(error)
+
+
+class ConnectionForm(SettingsForm):
+    """How to reach a cluster. The secrets are only taken, never shown: a page has no way to read them."""
+
+    hints = {
+        "bootstrap_servers": "host:port of one or more brokers, separated by commas or lines.",
+        "controller_servers": "host:port of the controllers' own listeners, if they can be reached from here.",
+        "sasl_username": "It only needs to read: Describe and DescribeConfigs on the cluster and on topics.",
+        "ca_pem": "Certificates to trust, PEM. Empty: those of the system that kafkadash runs on.",
+        "certificate_pem": "Only if the brokers ask for a client certificate. PEM.",
+        "check_hostname": "Off only if brokers have certificates for other names than those they are reached by.",
+        "read_only": "kafkadash then never changes anything in this cluster, whatever anybody's role.",
+    }
+
+    bootstrap_servers = forms.CharField(label="Bootstrap addresses", required=False)
+    controller_servers = forms.CharField(label="Controller addresses", required=False)
+    security_protocol = forms.ChoiceField(
+        label="Protocol", choices=[(p, SECURITY_WORDS[p]) for p in SecurityProtocol], required=False
+    )
+    sasl_mechanism = forms.ChoiceField(
+        label="SASL mechanism", choices=[("", "none"), *((m, m) for m in SASL_MECHANISMS)], required=False
+    )
+    sasl_username = forms.CharField(label="User name", required=False)
+    sasl_password = forms.CharField(label="Password", required=False, strip=False)
+    ca_pem = forms.CharField(label="CA certificates", required=False)
+    certificate_pem = forms.CharField(label="Client certificate", required=False)
+    key_pem = forms.CharField(label="Private key of the client certificate", required=False)
+    check_hostname = forms.BooleanField(label="Check that certificates fit the host name", required=False, initial=True)
+    read_only = forms.BooleanField(label="Read-only", required=False)
+
+    def __init__(self, *args: Any, cluster: Cluster | None = None, **kwargs: Any) -> None:
+        if cluster is not None:
+            shown = [*(name for name in CONNECTION_FIELDS if name not in SECRETS), "read_only"]
+            kwargs["initial"] = {name: getattr(cluster, name) for name in shown}
+        super().__init__(*args, **kwargs)
+        for name in SECRETS:
+            stored = cluster is not None and bool(cluster.__dict__[name])
+            self.fields[name].help_text = (
+                "Set. It is not shown; leave this empty to keep it."
+                if stored
+                else "Stored encrypted, and never shown again."
+            )
+
+    def connection(self) -> dict[str, Any]:
+        """The values as the services take them: secrets that were left empty are left out, and so kept."""
+        given = {name: self.cleaned_data[name] for name in CONNECTION_FIELDS if name in self.cleaned_data}
+        if not given.get("certificate_pem", "").strip():
+            given["key_pem"] = given.get("key_pem", "")  # a key without its certificate is of no use: it goes as well
+        elif not given.get("key_pem"):
+            given.pop("key_pem", None)
+        if not given.get("sasl_password"):
+            given.pop("sasl_password", None)
+        return given
+
+
+class RegisterForm(ConnectionForm):
+    hints = {**ConnectionForm.hints, "name": "As people call it. It becomes part of the address of its pages."}
+
+    name = forms.CharField(label="Name", required=False)
+    field_order = ["name"]
+
+
+class RemoveForm(SettingsForm):
+    hints = {"reason": "Kept in the audit."}
+
+    typed_name = forms.CharField(label="Name of the cluster, to confirm", required=False, strip=False)
+    reason = forms.CharField(label="Reason", required=False)
+
+
+class RoleForm(SettingsForm):
+    """Somebody, a role, and until when (UTC; empty: without an end)."""
+
+    hints = {"expires_at": "UTC. Empty: without an end."}
+
+    user = forms.CharField(label="Person", required=False)
+    role = forms.ChoiceField(label="Role", choices=Role.choices, required=False, initial=Role.VIEWER)
+    expires_at = forms.DateTimeField(label="Until", required=False)
+
+    def clean_user(self) -> User:
+        name = self.cleaned_data["user"].strip()
+        if not name:
+            raise forms.ValidationError("Nobody was named: whose role is it?")
+        user = User.objects.filter(username=name).first()
+        if user is None:
+            raise forms.ValidationError(
+                f"There is no account called {name}. It is made on the server: manage.py user create {name}"
+            )
+        if not user.is_active:
+            raise forms.ValidationError(f"The account of {name} is closed: open it first.")
+        return user
+
+    def clean_role(self) -> Role:
+        role = self.cleaned_data["role"]
+        if role not in Role.values:
+            raise forms.ValidationError(f"Choose a role, one of {', '.join(Role.values)}.")
+        return Role(role)
+
+    def clean_expires_at(self) -> Any:
+        moment = self.cleaned_data["expires_at"]
+        if moment is not None and moment <= timezone.now():
+            raise forms.ValidationError("This has passed already: give a time that is to come, in UTC.")
+        return moment
