@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from tests.bench.bars import Bar, conclude
 
 GROUPS = {
+    "collect": ["collect_size"],
     "pages": ["live_pixel"],
 }
 

@@ -186,6 +186,11 @@ class ClusterModel:
             partition.replicas[broker].log_end += records
 
     @_changes
+    def drop_from_isr(self, topic: str, index: int) -> None:
+        """The last replica in sync has fallen behind."""
+        self.partition(topic, index).isr.pop()
+
+    @_changes
     def append_to_leader(self, topic: str, index: int, records: int) -> None:
         """Records that no follower has fetched yet: the high watermark stays behind the leader's log end."""
         partition = self.partition(topic, index)

@@ -1,0 +1,107 @@
+"""One worker's refreshes of a large cluster: ``python -m tests.bench.collector TOPICS``, prints ``Figures`` as JSON.
+
+The brokers are fake and run in a process of their own, so the memory measured is that of the collecting process; what
+they take to encode an answer the first time is not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from tests.bench.big_kafka import BigKafka, big_kafka, topic_name
+from tests.bench.server import empty_database
+
+if TYPE_CHECKING:
+    from kafkadash.clusters.models import Cluster
+
+REPEATS = 3
+QUEUED_FOR_S = 120.0  # how long the fakes may take to encode their answers, once
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seconds by kind: the first refresh, and the quickest of three that find nothing new. Rows are counted as often
+
+    as they are written, the collector's own book-keeping included.
+    """
+
+    first_s: dict[str, float]
+    unchanged_s: dict[str, float]
+    unchanged_rows: dict[str, int]
+    topics_rewritten: int
+    peak_mb: float
+
+
+def collect(topics: int) -> Figures:
+    """In a process of its own, so that nothing else is in its memory."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.collector", str(topics)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return Figures(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _measure(kafka: BigKafka) -> Figures:
+    from kafkadash.clusters.models import Cluster
+    from kafkadash.kafka.connect import close_all
+    from kafkadash.observe.collection import ensure_runs
+    from tests.observe.written_rows import written_rows
+
+    cluster = Cluster.objects.create(name="Big", slug="big", bootstrap_servers=kafka.bootstrap)
+    ensure_runs()
+    _let_brokers_encode(cluster)
+    first: dict[str, float] = {}
+    unchanged: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    for kind in ("metadata", "configs", "log_dirs"):
+        first[kind] = _refresh(cluster, kind)
+    _refresh(cluster, "configs")  # the second look at throttles decides whether they are orphans
+    _refresh(cluster, "metadata")
+    for kind in first:
+        unchanged[kind] = min(_refresh(cluster, kind) for _ in range(REPEATS))
+        with written_rows() as written:
+            _refresh(cluster, kind)
+        rows[kind] = written.total()
+    kafka.shrink_isr(topic_name(7))
+    _let_brokers_encode(cluster)
+    with written_rows() as written:
+        _refresh(cluster, "metadata")
+    close_all()
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return Figures(first, unchanged, rows, written["observe_topicstate"], peak_kb / 1024)
+
+
+def _refresh(cluster: Cluster, kind: str) -> float:
+    from kafkadash.observe.collection import refresh
+    from kafkadash.observe.models import CollectorRun
+
+    run = CollectorRun.objects.get(cluster=cluster, kind=kind)
+    began = time.perf_counter()
+    result = refresh(run.pk, only_if_due=False)
+    took = time.perf_counter() - began
+    assert result is not None
+    assert not result.error, result.error
+    return took
+
+
+def _let_brokers_encode(cluster: Cluster) -> None:
+    from kafkadash.kafka.connect import admin_for
+    from kafkadash.kafka.port import ConfigResource
+
+    admin = admin_for(cluster.connection())
+    names = [topic.name for topic in admin.metadata(deadline=QUEUED_FOR_S).topics]
+    brokers = [broker.id for broker in admin.describe_cluster(deadline=QUEUED_FOR_S).brokers]
+    assert not admin.log_dirs(brokers, deadline=QUEUED_FOR_S).errors
+    assert not admin.describe_configs([ConfigResource.topic(n) for n in names], deadline=QUEUED_FOR_S).errors
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LOG_LEVEL", "ERROR")
+    with empty_database(), big_kafka(int(sys.argv[1])) as kafka:
+        print(json.dumps(asdict(_measure(kafka))))  # noqa: T201
