@@ -39,6 +39,14 @@ class Sight:
     leader_epoch: int | None
     log_ends: Mapping[int, int]
 
+    @property
+    def target(self) -> frozenset[int]:
+        return frozenset(r for r in self.replicas if r not in self.removing)
+
+    @property
+    def original(self) -> frozenset[int]:
+        return frozenset(r for r in self.replicas if r not in self.adding)
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionNow:
@@ -63,22 +71,31 @@ def continuity(before: Sight, now: Sight) -> Continuity:
     return Continuity.RESTARTED if fell else Continuity.SAME
 
 
-def ended_as(last: Sight, topic_id: str, partition: PartitionNow | None) -> End | None:
-    """How the reassignment ended, or None while the answering broker has not heard of the end yet.
+def replaced_as(before: Sight, now: Sight) -> End:
+    """How a reassignment ended in whose place another one, with other sets, is listed.
+
+    Kafka reckons a new target from the replicas without those still being added: where the new one starts from the old
+    one's target, the old one had reached it.
+    """
+    if now.original == before.target != before.original:
+        return End.COMPLETED
+    return End.SUPERSEDED
+
+
+def ended_as(last: Sight, topic_id: str, partition: PartitionNow | None, *, settled: bool) -> End | None:
+    """How the reassignment ended, or None while the answering broker may not have heard of the end yet.
 
     ``partition`` is None when the topic or the partition is gone. Having left the listing is not success: the
     partition must hold the target replicas. The order is not compared, because a reorder right after the end leaves
-    the copies where they are.
+    the copies where they are. While the partition still has all the replicas it had under way, an answer from before
+    the end and one from after it may look the same: that counts only when ``settled``, which means that an earlier
+    look did not find the reassignment listed either.
     """
     if partition is None or (topic_id and partition.topic_id and partition.topic_id != topic_id):
         return End.TOPIC_DELETED
-    target = {r for r in last.replicas if r not in last.removing}
-    original = {r for r in last.replicas if r not in last.adding}
-    current = set(partition.replicas)
-    if current == target:
-        return End.COMPLETED
-    if current == original:
-        return End.CANCELLED
-    if current == set(last.replicas):
+    current = frozenset(partition.replicas)
+    if current == frozenset(last.replicas) and not settled:
         return None
-    return End.SUPERSEDED
+    if current == last.target:
+        return End.COMPLETED
+    return End.CANCELLED if current == last.original else End.SUPERSEDED

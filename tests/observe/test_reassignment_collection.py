@@ -190,6 +190,107 @@ def test_collection__nobody_looked_for_long__says_continuity_was_not_observed(
     assert only_row().continuity_gap
 
 
+def test_collection__nobody_looked_for_long_and_the_leader_epoch_is_new__may_have_begun_meanwhile(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3)
+    refresh("reassignments")
+    looked_at = datetime.fromtimestamp(clock.now, UTC)
+    clock.pass_by(10)
+    kafka.move("orders", 0, 4, 2, 3)
+    refresh("reassignments")
+    first = only_row()
+    clock.pass_by(60)
+    log.epoch += 1
+    refresh("reassignments")
+    row = only_row()
+    assert (row.public_id, row.started_after) == (first.public_id, looked_at)
+    assert row.started_before == datetime.fromtimestamp(clock.now, UTC)
+    assert row.continuity_gap
+
+
+def test_collection__begun_while_nobody_looked__says_so(kafka: MemoryCluster, refresh: Refresher, clock: Clock) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    refresh("reassignments")
+    clock.pass_by(600)
+    kafka.move("orders", 0, 4, 2, 3)
+    refresh("reassignments")
+    assert only_row().continuity_gap
+
+
+def test_collection__begun_while_the_figures_were_read__started_after_the_listing(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    """The first listing did not have it, and the offsets of another move took five seconds."""
+    kafka.add("orders", 0, 1, 2, 3)
+    kafka.add("orders", 1, 1, 2, 3)
+    kafka.move("orders", 0, 4, 2, 3)
+    listed_at = datetime.fromtimestamp(clock.now, UTC)
+    kafka.before_answer = lambda call: clock.pass_by(5) if call == "replica_offsets" else None
+    refresh("reassignments")
+    kafka.before_answer = lambda _: None
+    kafka.move("orders", 1, 4, 2, 3)
+    refresh("reassignments")
+    assert ReassignmentSnapshot.objects.get(partition=1).started_after == listed_at
+
+
+def test_collection__broker_was_silent_before_the_copy_started_over__is_still_told_apart(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    log = kafka.add("orders", 0, 1, 2, 3)
+    kafka.move("orders", 0, 4, 2, 3)
+    log.ends[4] = 700
+    refresh("reassignments")
+    kafka.silent = {4}
+    refresh("reassignments")
+    assert only_row().replicas_progress[0]["log_end"] is None
+    kafka.silent = set()
+    log.ends[4], log.epoch = 0, log.epoch + 2
+    refresh("reassignments")
+    old, new = ReassignmentSnapshot.objects.order_by("pk")
+    assert (old.outcome, new.outcome) == (Outcome.UNKNOWN, Outcome.RUNNING)
+
+
+def test_collection__through_and_moved_on_between_two_looks__was_completed(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    kafka.move("orders", 0, 4, 2, 3)
+    refresh("reassignments")
+    kafka.complete("orders", 0)
+    kafka.move("orders", 0, 4, 5, 3)
+    refresh("reassignments")
+    old, new = ReassignmentSnapshot.objects.order_by("pk")
+    assert (old.outcome, old.percent, new.outcome) == (Outcome.COMPLETED, 100.0, Outcome.RUNNING)
+
+
+def test_collection__replication_factor_raised__is_completed_when_two_looks_say_so(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    """A broker that has not heard of a cancel would tell the same replicas."""
+    kafka.add("orders", 0, 1, 2)
+    kafka.move("orders", 0, 1, 2, 3)
+    refresh("reassignments")
+    kafka.complete("orders", 0)
+    clock.pass_by(2)
+    refresh("reassignments")
+    assert only_row().outcome == Outcome.RUNNING
+    clock.pass_by(2)
+    refresh("reassignments")
+    assert only_row().outcome == Outcome.COMPLETED
+
+
+def test_collection__metadata_was_read_before_the_start__the_old_order_is_known(
+    kafka: MemoryCluster, refresh: Refresher
+) -> None:
+    kafka.add("orders", 0, 3, 1, 2)
+    refresh("metadata")
+    kafka.move("orders", 0, 2, 5, 3)
+    refresh("reassignments")
+    row = only_row()
+    assert (row.replicas, row.original) == ([2, 5, 3, 1], [3, 1, 2])
+
+
 def test_collection__while_something_moves__looks_more_often(
     kafka: MemoryCluster, refresh: Refresher, cluster: Cluster
 ) -> None:

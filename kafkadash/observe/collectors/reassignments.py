@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from kafkadash.domain.progress import RateMeter, bytes_per_second, copied_percent
-from kafkadash.domain.reassignment import Continuity, PartitionNow, Sight, continuity, ended_as
+from kafkadash.domain.reassignment import Continuity, PartitionNow, Sight, continuity, ended_as, replaced_as
 from kafkadash.kafka.port import (
     OffsetKind,
     OffsetQuery,
@@ -22,7 +22,7 @@ from kafkadash.kafka.port import (
 )
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
 from kafkadash.observe.lease import Stamp
-from kafkadash.observe.models import BrokerWeights, Outcome, ReassignmentSnapshot, StartedFrom
+from kafkadash.observe.models import BrokerWeights, Outcome, ReassignmentSnapshot, StartedFrom, TopicState
 
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 
@@ -41,6 +41,7 @@ _OBSERVED_FIELDS = [
     "rate_bytes",
     "rate_state",
     "continuity_gap",
+    "started_before",
     "outcome",
     "ended_at",
     "last_seen_at",
@@ -113,7 +114,8 @@ def read(asking: Asking) -> Reading:
     view = _View.of(metadata.topics)
     asking.step()
     offsets = _read_offsets(asking, listing.rows, view)
-    taken_at = moment(max([listing.taken_at, *(o.taken_at for o in offsets.offsets.values())]))
+    # The time of the listing, not of the figures that follow: what begins in between was not there to be seen.
+    taken_at = moment(listing.taken_at)
     sizes = _LeaderSizes(asking.cluster.pk)
     changes = _decide(asking, listing.rows, known, view, offsets, sizes, taken_at)
 
@@ -157,6 +159,7 @@ def _decide(
     taken_at: datetime,
 ) -> _Changes:
     changes = _Changes()
+    orders = _OldOrders(asking.cluster.pk, {row.topic for row in rows if (row.topic, row.partition) not in known})
     gap = asking.succeeded_at is not None and (taken_at - asking.succeeded_at).total_seconds() > 2 * asking.interval_s
     listed = set()
     for row in rows:
@@ -169,20 +172,35 @@ def _decide(
         if before and seen.topic_id and before.topic_id != seen.topic_id:
             _end(before, Outcome.TOPIC_DELETED, taken_at, changes)
         elif before and verdict is Continuity.SAME:
-            before.continuity_gap = before.continuity_gap or gap
+            if gap:
+                _doubt(before, seen, taken_at)
             changes.kept.append(_observe(before, seen, sizes, taken_at))
             continue
         elif before:
-            outcome = Outcome.SUPERSEDED if verdict is Continuity.SUPERSEDED else Outcome.UNKNOWN
+            superseded = verdict is Continuity.SUPERSEDED
+            outcome = Outcome(replaced_as(_last_sight(before), seen.sight()).value) if superseded else Outcome.UNKNOWN
             _end(before, outcome, taken_at, changes)
-        changes.new.append(_observe(_begin(asking, seen, taken_at), seen, sizes, taken_at))
+        new = _begin(asking, seen, orders, taken_at)
+        new.continuity_gap = gap
+        changes.new.append(_observe(new, seen, sizes, taken_at))
     for key, before in known.items():
         if key not in listed:
-            _judge_end(before, view, taken_at, changes)
+            settled = asking.succeeded_at is not None and before.last_seen_at < asking.succeeded_at
+            _judge_end(before, view, taken_at, changes, settled=settled)
     return changes
 
 
-def _judge_end(before: ReassignmentSnapshot, view: _View, taken_at: datetime, changes: _Changes) -> None:
+def _doubt(before: ReassignmentSnapshot, seen: _Seen, taken_at: datetime) -> None:
+    """Nobody looked for long: with another leader epoch it may be another one with the same sets, begun meanwhile."""
+    before.continuity_gap = True
+    epoch = seen.partition.leader_epoch if seen.partition else None
+    if before.started_from == StartedFrom.FIRST_SEEN and (epoch is None or epoch != before.leader_epoch):
+        before.started_before = taken_at
+
+
+def _judge_end(
+    before: ReassignmentSnapshot, view: _View, taken_at: datetime, changes: _Changes, *, settled: bool
+) -> None:
     """A row that is no longer listed: read the partition. One whose end cannot be read yet stays as it was."""
     topic = view.topics.get(before.topic)
     partition = view.partitions.get((before.topic, before.partition))
@@ -190,7 +208,7 @@ def _judge_end(before: ReassignmentSnapshot, view: _View, taken_at: datetime, ch
     if topic is not None and not gone and partition is None:
         return
     now = PartitionNow(topic.topic_id, partition.replicas, frozenset(partition.isr)) if topic and partition else None
-    end = ended_as(_last_sight(before), before.topic_id, now)
+    end = ended_as(_last_sight(before), before.topic_id, now, settled=settled)
     if end is not None:
         _end(before, Outcome(end.value), taken_at, changes)
 
@@ -203,7 +221,7 @@ def _end(before: ReassignmentSnapshot, outcome: Outcome, taken_at: datetime, cha
     changes.ended.append(before)
 
 
-def _begin(asking: Asking, seen: _Seen, taken_at: datetime) -> ReassignmentSnapshot:
+def _begin(asking: Asking, seen: _Seen, orders: _OldOrders, taken_at: datetime) -> ReassignmentSnapshot:
     row = seen.row
     return ReassignmentSnapshot(
         cluster=asking.cluster,
@@ -213,7 +231,7 @@ def _begin(asking: Asking, seen: _Seen, taken_at: datetime) -> ReassignmentSnaps
         partition=row.partition,
         adding=sorted(row.adding),
         removing=sorted(row.removing),
-        original=list(row.original),
+        original=orders.of(row),
         started_after=asking.succeeded_at,
         started_before=taken_at,
         started_from=StartedFrom.FIRST_SEEN,
@@ -232,7 +250,10 @@ def _observe(
     snapshot.leader_log_end = end.offset if end else None
     snapshot.leader_log_start = start.offset if start else None
     adding = set(seen.row.adding)
-    snapshot.replicas_progress = [_replica(seen, b, start, end) for b in snapshot.target if b in adding]
+    seen_ends = _last_sight(snapshot).log_ends
+    snapshot.replicas_progress = [
+        _replica(seen, b, start, end, seen_ends.get(b)) for b in snapshot.target if b in adding
+    ]
     percents = [r["percent"] for r in snapshot.replicas_progress]
     snapshot.percent = min(percents) if percents and None not in percents else None
     times = [o.taken_at for b in seen.row.adding if (o := seen.offset(b, OffsetKind.LATEST))]
@@ -244,13 +265,15 @@ def _observe(
 
 
 def _replica(
-    seen: _Seen, broker: int, start: ReplicaOffset | None, end: ReplicaOffset | None
+    seen: _Seen, broker: int, start: ReplicaOffset | None, end: ReplicaOffset | None, seen_end: int | None
 ) -> dict[str, float | int | str | bool | None]:
+    """``seen_end`` is the log end that was read last, which a silent broker does not make forgotten."""
     own = seen.offset(broker, OffsetKind.LATEST)
     known = own is not None and start is not None and end is not None
     return {
         "broker": broker,
         "log_end": own.offset if own else None,
+        "seen_end": own.offset if own else seen_end,
         "percent": copied_percent(start.offset, end.offset, own.offset) if own and start and end else None,
         "lag_records": max(0, end.offset - own.offset) if own and end else None,
         "in_isr": broker in seen.partition.isr if seen.partition else None,
@@ -276,14 +299,29 @@ def _measure_rate(
 
 
 def _last_sight(snapshot: ReassignmentSnapshot) -> Sight:
-    ends = {r["broker"]: r["log_end"] for r in snapshot.replicas_progress if r["log_end"] is not None}
+    ends = {r["broker"]: r.get("seen_end", r["log_end"]) for r in snapshot.replicas_progress}
     return Sight(
         tuple(snapshot.replicas),
         frozenset(snapshot.adding),
         frozenset(snapshot.removing),
         snapshot.leader_epoch,
-        ends,
+        {broker: end for broker, end in ends.items() if end is not None},
     )
+
+
+class _OldOrders:
+    """The replicas of partitions in the order of before, from the last look at the metadata."""
+
+    def __init__(self, cluster_id: int, topics: Collection[str]) -> None:
+        self._orders: dict[tuple[str, int], list[int]] = {}
+        if topics:
+            stored = TopicState.objects.filter(cluster_id=cluster_id, name__in=topics).values_list("name", "partitions")
+            self._orders = {(name, p[0]): p[3] for name, partitions in stored for p in partitions}
+
+    def of(self, row: OngoingReassignment) -> list[int]:
+        """Where that look was after the start, the order is not known: then that of the listing, which is Kafka's."""
+        order = self._orders.get((row.topic, row.partition), [])
+        return order if set(order) == set(row.original) else list(row.original)
 
 
 class _LeaderSizes:

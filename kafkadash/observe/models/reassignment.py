@@ -32,8 +32,9 @@ class ReassignmentSnapshot(models.Model):
     """One reassignment of one partition as seen in the cluster (KIP-240). Observed facts live only here.
 
     It began after ``started_after`` (empty: nobody looked before) and not later than ``started_before``.
-    ``replicas_progress``, format 1: one object per adding replica: {broker, log_end, percent, in_isr, lag_records,
-    taken_at, error}; figures are null where the broker did not answer. ``percent`` of the row is the least of them.
+    ``replicas_progress``, format 1: one object per adding replica: {broker, log_end, seen_end, percent, in_isr,
+    lag_records, taken_at, error}; figures are null where the broker did not answer, but for ``seen_end``, the log end
+    that was read last. ``percent`` of the row is the least of them.
     ``rate_state`` is what the next sample needs to go on measuring the rate.
     """
 
