@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from kafkadash.domain.findings import NO_CONTROLLER_FAILURES, QUORUM_FAILURES
+from kafkadash.domain.facts import NO_CONTROLLER_FAILURES, QUORUM_FAILURES
 from kafkadash.domain.quorum import NodeStatus, Quorum
 from kafkadash.domain.quorum_history import FLAPPING_CHANGES, FLAPPING_WITHIN
 from kafkadash.domain.status import Refreshed, State

@@ -42,3 +42,8 @@ def listed(items: Sequence[str]) -> str:
 def _pair(whole: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
     rest = whole % large // small
     return f"{whole // large} {large_unit} {rest} {small_unit}" if rest else f"{whole // large} {large_unit}"
+
+
+def capital(text: str) -> str:
+    """With its first letter capital and the others as they are."""
+    return text[:1].upper() + text[1:]

@@ -4,158 +4,323 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkadash.domain.findings import BrokerAway, Facts, FindingKind, Judgement, board_title, judge
+from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
+from kafkadash.domain.finding_kinds import FindingKind, Source
+from kafkadash.domain.findings import Evaluation, evaluate
+from kafkadash.domain.headline import Point, board_headline, headline, rolled_up
 from kafkadash.domain.status import Refreshed, State, is_stale
 
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
+NONE = Partitions(0)
+GB = 10**9
 
 
 def ago(**lengths: float) -> datetime:
     return NOW - timedelta(**lengths)
 
 
-FRESH = Refreshed(taken_at=ago(seconds=3), interval_s=10)
+FRESH = Refreshed(taken_at=ago(seconds=3), interval_s=30)
 WELL = Facts(
-    metadata=replace(FRESH, interval_s=30),
+    metadata=FRESH,
     reassignments=FRESH,
     quorum=FRESH,
+    log_dirs=FRESH,
+    configs=FRESH,
+    versions=FRESH,
     partitions=1120,
-    offline_partitions=0,
-    under_replicated=0,
-    under_replicated_moving=0,
+    offline=NONE,
+    under_min_isr=NONE,
+    at_min_isr=NONE,
+    under_replicated=NONE,
+    rack_violations=0,
     brokers_gone=0,
+    brokers=tuple(BrokerFact(n, replicas=1120, leaders=373, release="4.3 or newer") for n in (1, 2, 3)),
     voters=3,
     voters_in_sync=3,
     voters_failing=0,
+    elections=0,
 )
 
 
-def kinds(judgement: Judgement) -> list[FindingKind]:
-    return [finding.kind for finding in judgement.findings]
+def kinds(facts: Facts) -> list[FindingKind]:
+    return [finding.kind for finding in evaluate(facts, NOW).found]
+
+
+def only(facts: Facts) -> tuple[FindingKind, str, str]:
+    """The one finding there is: kind, scope, sentence."""
+    (finding,) = evaluate(facts, NOW).found
+    return finding.kind, finding.scope, finding.sentence
+
+
+def state(facts: Facts) -> State:
+    return rolled_up([finding.state for finding in evaluate(facts, NOW).found])
+
+
+def title(facts: Facts) -> str:
+    found = evaluate(facts, NOW).found
+    return headline("demo", state(facts), [Point(f.kind, f.state, f.answer, owner="ann") for f in found])
+
+
+def with_brokers(*changed: BrokerFact) -> Facts:
+    others = [b for b in WELL.brokers if b.id not in {c.id for c in changed}]
+    return replace(WELL, brokers=(*others, *changed))
+
+
+def with_directory(directory: DirectoryFact, **broker: Any) -> Facts:
+    own = BrokerFact(2, replicas=1120, leaders=373, directories=(directory,), directories_at=FRESH.taken_at)
+    return with_brokers(replace(own, **broker))
+
+
+def with_old(source: Source) -> Facts:
+    old: dict[str, Any] = {source.value: Refreshed(ago(hours=2), 30)}
+    return replace(WELL, **old)
 
 
 def test_a_cluster_without_faults_and_with_fresh_data_is_ok() -> None:
-    assert judge(WELL, NOW) == Judgement(State.OK)
-    assert judge(WELL, NOW).title("demo") == "demo is OK."
+    judged = evaluate(WELL, NOW)
+    assert (judged.found, judged.blind, judged.blind_scopes) == ((), frozenset(), frozenset())
+    assert title(WELL) == "demo is OK."
 
 
-@pytest.mark.parametrize(
-    ("offline", "title"),
-    [(1, "demo has 1 partition without a leader."), (2310, "demo has 2,310 partitions without a leader.")],
-)
-def test_partitions_without_a_leader_are_critical(offline: int, title: str) -> None:
-    judgement = judge(replace(WELL, offline_partitions=offline), NOW)
-    assert judgement.state is State.CRITICAL
-    assert judgement.title("demo") == title
-    assert judgement.findings[0].measured.startswith(f"{offline:,} partition")
+class TestPartitions:
+    @pytest.mark.parametrize(
+        ("offline", "answer"),
+        [(1, "demo has 1 partition without a leader."), (2310, "demo has 2,310 partitions without a leader.")],
+    )
+    def test_those_without_a_leader_are_critical(self, offline: int, answer: str) -> None:
+        facts = replace(WELL, offline=Partitions(offline, ("orders-0",)))
+        assert (state(facts), title(facts)) == (State.CRITICAL, answer)
+        finding = evaluate(facts, NOW).found[0]
+        assert (finding.value, finding.unit, finding.threshold) == (offline, "partitions", 0)
+        assert finding.taken_at == FRESH.taken_at
 
+    def test_those_that_refuse_writes_are_critical(self) -> None:
+        facts = replace(WELL, under_min_isr=Partitions(5, ("a-1", "a-2", "a-3")))
+        assert (state(facts), title(facts)) == (State.CRITICAL, "demo refuses writes to 5 partitions.")
+        assert evaluate(facts, NOW).found[0].detail == "a-1, a-2, a-3 and 2 more · producers see NOT_ENOUGH_REPLICAS"
 
-def test_under_replicated_partitions_count_only_where_no_move_explains_them() -> None:
-    explained = replace(WELL, under_replicated=3, under_replicated_moving=3)
-    assert judge(explained, NOW).state is State.OK
-    judgement = judge(replace(explained, under_replicated=44), NOW)
-    assert judgement.state is State.WARNING
-    assert judgement.findings[0].sentence == "41 partitions are under-replicated, not explained by a move."
-    assert judgement.findings[0].detail == "3 more are explained by moves"
+    def test_under_replicated_ones_count_only_where_no_move_explains_them(self) -> None:
+        explained = replace(WELL, under_replicated=Partitions(3), under_replicated_moving=3)
+        assert kinds(explained) == []
+        facts = replace(explained, under_replicated=Partitions(44, missing=(2,)))
+        (finding,) = evaluate(facts, NOW).found
+        assert finding.sentence == "41 partitions are under-replicated, not explained by a move."
+        assert finding.detail == "All miss their replica on broker 2 · 3 more are explained by moves"
+
+    def test_those_at_min_isr_count_only_where_no_move_explains_them(self) -> None:
+        explained = replace(WELL, at_min_isr=Partitions(2), at_min_isr_moving=2)
+        assert kinds(explained) == []
+        assert only(replace(explained, at_min_isr=Partitions(3)))[0] is FindingKind.AT_MIN_ISR
+
+    def test_an_uneven_spread_over_racks_is_a_warning_and_unknown_racks_are_none(self) -> None:
+        assert only(replace(WELL, rack_violations=4))[2] == "4 partitions are not spread evenly over the racks."
+        assert kinds(replace(WELL, rack_violations=None)) == []
 
 
 class TestBrokers:
     def test_one_that_hosts_replicas_and_is_fenced_is_critical(self) -> None:
-        down = BrokerAway(2, fenced=True, replicas=229, since=ago(minutes=7))
-        finding = judge(replace(WELL, away=(down,)), NOW).findings[0]
-        assert (finding.kind, finding.state) == (FindingKind.BROKER_DOWN, State.CRITICAL)
-        assert finding.sentence == "Broker 2 is down and hosts replicas."
-        assert finding.since == ago(minutes=7)
+        facts = with_brokers(BrokerFact(2, fenced=True, replicas=229, since=ago(minutes=7)))
+        assert only(facts) == (FindingKind.BROKER_DOWN, "2", "Broker 2 is down and hosts 229 replicas.")
+        assert state(facts) is State.CRITICAL
+        assert evaluate(facts, NOW).found[0].since == ago(minutes=7)
+
+    def test_each_is_a_finding_of_its_own_and_they_come_by_number(self) -> None:
+        facts = with_brokers(*(BrokerFact(n, gone=True, replicas=1) for n in (10, 2)))
+        assert [f.scope for f in evaluate(replace(facts, brokers_gone=2), NOW).found] == ["2", "10"]
+        assert title(replace(facts, brokers_gone=2)) == "demo has 2 brokers down that host replicas."
 
     def test_one_that_hosts_nothing_is_a_warning(self) -> None:
-        judgement = judge(replace(WELL, away=(BrokerAway(2, fenced=True, replicas=0, since=None),)), NOW)
-        assert (judgement.state, kinds(judgement)) == (State.WARNING, [FindingKind.BROKER_AWAY])
+        facts = with_brokers(BrokerFact(9, fenced=True))
+        assert (state(facts), kinds(facts)) == (State.WARNING, [FindingKind.BROKER_AWAY])
 
     def test_one_that_was_taken_out_a_day_ago_is_forgotten(self) -> None:
-        left = BrokerAway(9, fenced=False, replicas=0, since=ago(hours=23))
-        assert judge(replace(WELL, away=(left,)), NOW).state is State.WARNING
-        assert judge(replace(WELL, away=(replace(left, since=ago(hours=25)),)), NOW).state is State.OK
+        assert kinds(with_brokers(BrokerFact(9, gone=True, since=ago(hours=23)))) == [FindingKind.BROKER_AWAY]
+        assert kinds(with_brokers(BrokerFact(9, gone=True, since=ago(hours=25)))) == []
 
     def test_one_that_was_down_before_anybody_looked_is_counted(self) -> None:
-        finding = judge(replace(WELL, brokers_gone=1), NOW).findings[0]
-        assert finding.kind is FindingKind.BROKER_DOWN
-        assert finding.sentence == "1 broker is down and hosts replicas."
+        assert only(replace(WELL, brokers_gone=1)) == (
+            FindingKind.BROKER_DOWN,
+            "unseen",
+            "1 broker is down and hosts replicas.",
+        )
 
-    def test_several_are_named_up_to_three(self) -> None:
-        down = tuple(BrokerAway(n, fenced=True, replicas=1, since=None) for n in range(1, 5))
-        assert judge(replace(WELL, away=down[:3]), NOW).title("demo") == "demo has brokers 1, 2 and 3 down."
-        assert judge(replace(WELL, away=down), NOW).title("demo") == "demo has 4 brokers down."
+    def test_different_releases_are_a_warning_and_those_that_are_away_do_not_count(self) -> None:
+        old = BrokerFact(3, replicas=1120, leaders=374, release="4.2")
+        facts = with_brokers(old)
+        assert only(facts)[0] is FindingKind.MIXED_VERSIONS
+        assert "4.2 on 1 broker and 4.3 or newer on 2 brokers" in evaluate(facts, NOW).found[0].detail
+        assert FindingKind.MIXED_VERSIONS not in kinds(with_brokers(replace(old, fenced=True)))
+
+
+class TestLeaders:
+    @staticmethod
+    def led(*leaders: int, partitions: int | None = None) -> Facts:
+        brokers = tuple(BrokerFact(n, replicas=500, leaders=count) for n, count in enumerate(leaders, 1))
+        return replace(WELL, brokers=brokers, partitions=sum(leaders) if partitions is None else partitions)
+
+    @pytest.mark.parametrize(
+        ("leaders", "found"),
+        [
+            ((120, 90, 90), True),  # +20 %
+            ((119, 90, 91), False),
+            ((60, 120, 120), True),  # −40 %
+            ((20, 10, 10), False),  # 40 partitions: a percentage says nothing
+            ((2, 1, 1) + (1,) * 46, False),  # within one leader of the mean, no other spread is better
+        ],
+    )
+    def test_twenty_percent_off_the_mean_is_a_warning(self, leaders: tuple[int, ...], found: bool) -> None:
+        assert kinds(self.led(*leaders)) == [FindingKind.LEADER_SKEW] * found
+
+    def test_nothing_is_said_while_a_broker_is_down(self) -> None:
+        facts = self.led(0, 180, 180)
+        down = replace(facts, brokers=(replace(facts.brokers[0], fenced=True), *facts.brokers[1:]))
+        assert kinds(down) == [FindingKind.BROKER_DOWN]
+
+    def test_a_broker_that_hosts_nothing_yet_has_no_share(self) -> None:
+        facts = self.led(150, 150)
+        assert kinds(replace(facts, brokers=(*facts.brokers, BrokerFact(3)))) == []
+
+
+class TestDisks:
+    @pytest.mark.parametrize(
+        ("usable", "measured", "threshold"),
+        [(21, None, None), (20, "80.0 %", 80), (11, "89.0 %", 80), (10, "90.0 %", 90), (0, "100.0 %", 90)],
+    )
+    def test_each_directory_is_judged_by_itself(
+        self, usable: int, measured: str | None, threshold: float | None
+    ) -> None:
+        found = evaluate(with_directory(DirectoryFact("/a", 100 * GB, usable * GB)), NOW).found
+        assert [(f.scope, f.measured, f.threshold) for f in found] == (
+            [("2:/a", measured, threshold)] if measured else []
+        )
+
+    def test_a_size_that_kafka_does_not_tell_is_no_finding(self) -> None:
+        assert kinds(with_directory(DirectoryFact("/a"))) == []
+
+    def test_a_failed_one_is_a_finding_and_not_full_as_well(self) -> None:
+        facts = with_directory(DirectoryFact("/a", 100, 0, error="KafkaStorageException"))
+        assert only(facts)[:2] == (FindingKind.FAILED_DIRECTORY, "2:/a")
+
+    def test_those_of_a_broker_that_does_not_answer_cannot_be_told(self) -> None:
+        facts = with_directory(DirectoryFact("/a", 100, 1), directories_at=ago(minutes=9))
+        judged = evaluate(facts, NOW)
+        assert judged.found == ()
+        assert judged.cannot_tell(FindingKind.DISK_FULL, "2:/a")
+        assert not judged.cannot_tell(FindingKind.DISK_FULL, "1:/a")
+
+    def test_a_broker_that_left_for_good_has_none_any_more(self) -> None:
+        facts = with_directory(DirectoryFact("/a", 100, 1), gone=True, replicas=0, directories_at=ago(days=9))
+        assert not evaluate(facts, NOW).cannot_tell(FindingKind.DISK_FULL, "2:/a")
 
 
 class TestQuorum:
     def test_silent_controllers_of_answering_brokers_are_critical(self) -> None:
         lost = Refreshed(ago(minutes=2), 10, failures=2, failure="QuorumUnavailable", error="No majority.")
-        judgement = judge(replace(WELL, quorum=lost, reassignments=lost), NOW)
-        assert judgement.state is State.CRITICAL
-        assert kinds(judgement) == [FindingKind.QUORUM_LOST]
-        assert judgement.title("demo") == "demo has no controller quorum."
-        assert "for 2 min" in judgement.findings[0].sentence
+        facts = replace(WELL, quorum=lost, reassignments=lost)
+        assert (state(facts), kinds(facts)) == (State.CRITICAL, [FindingKind.QUORUM_LOST])
+        assert title(facts) == "demo has no controller quorum."
+        assert evaluate(facts, NOW).found[0].since == ago(minutes=2)
 
     def test_one_failure_alone_is_not_yet_a_loss(self) -> None:
-        once = replace(FRESH, failures=1, failure="DeadlineExceeded", error="Too slow.")
-        assert judge(replace(WELL, quorum=once), NOW).state is State.OK
+        assert kinds(replace(WELL, quorum=replace(FRESH, failures=1, failure="DeadlineExceeded"))) == []
 
     def test_a_refusal_by_the_controllers_is_not_a_loss_of_the_majority(self) -> None:
         refused = Refreshed(ago(minutes=2), 10, failures=9, failure="NotAuthorized", error="The principal needs more.")
-        judgement = judge(replace(WELL, quorum=refused), NOW)
-        assert (judgement.state, kinds(judgement)) == (State.UNKNOWN, [FindingKind.STALE])
-        assert judgement.findings[0].detail == "The principal needs more."
+        facts = replace(WELL, quorum=refused)
+        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.STALE])
+        assert evaluate(facts, NOW).found[0].detail == "The principal needs more."
 
-    def test_a_voter_known_to_fail_without_margin_is_a_warning(self) -> None:
-        judgement = judge(replace(WELL, voters_in_sync=2, voters_failing=1), NOW)
-        assert (judgement.state, kinds(judgement)) == (State.WARNING, [FindingKind.QUORUM_MARGIN])
+    def test_old_answers_do_not_close_what_they_opened(self) -> None:
+        facts = replace(WELL, quorum=Refreshed(ago(minutes=2), 10, failures=1, failure="DeadlineExceeded"))
+        assert {FindingKind.QUORUM_LOST, FindingKind.QUORUM_MARGIN} <= evaluate(facts, NOW).blind
 
-    def test_a_voter_not_heard_from_since_the_leader_changed_is_no_warning(self) -> None:
-        assert judge(replace(WELL, voters_in_sync=2, voters_failing=0), NOW).state is State.OK
+    @pytest.mark.parametrize(("in_sync", "failing", "found"), [(2, 1, True), (2, 0, False), (3, 0, False)])
+    def test_a_voter_known_to_fail_without_margin_is_a_warning(self, in_sync: int, failing: int, found: bool) -> None:
+        facts = replace(WELL, voters_in_sync=in_sync, voters_failing=failing)
+        assert kinds(facts) == [FindingKind.QUORUM_MARGIN] * found
 
     def test_a_single_controller_has_no_margin_and_that_is_how_it_was_built(self) -> None:
-        assert judge(replace(WELL, voters=1, voters_in_sync=1), NOW).state is State.OK
+        assert kinds(replace(WELL, voters=1, voters_in_sync=1)) == []
 
-    def test_a_cluster_with_zookeeper_has_none(self) -> None:
-        assert judge(replace(WELL, kraft=False, quorum=Refreshed()), NOW).state is State.OK
+    def test_more_than_three_elections_in_ten_minutes_is_flapping(self) -> None:
+        assert kinds(replace(WELL, elections=3)) == []
+        assert kinds(replace(WELL, elections=4)) == [FindingKind.QUORUM_FLAPPING]
+
+    def test_a_cluster_with_zookeeper_has_none_and_is_named_as_not_supported(self) -> None:
+        facts = replace(WELL, kraft=False, zookeeper=True, quorum=Refreshed(), voters=None)
+        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.ZOOKEEPER])
+
+
+class TestMovesAndThrottles:
+    def test_a_reassignment_that_adds_what_it_removes_never_ends(self) -> None:
+        assert only(replace(WELL, zombies=("orders-1",)))[0] is FindingKind.ZOMBIE_REASSIGNMENT
+
+    def test_a_throttle_that_nothing_needs(self) -> None:
+        facts = replace(WELL, orphan_throttles=("rate of broker 1", "rate of broker 2"))
+        assert only(facts)[2].startswith("2 replication throttles are in force although nothing moves that needs them")
 
 
 class TestAge:
     def test_nothing_is_ok_once_metadata_is_older_than_twice_its_interval(self) -> None:
-        at_the_limit = replace(WELL, metadata=Refreshed(ago(seconds=60), 30))
-        assert judge(at_the_limit, NOW).state is State.OK
-        judgement = judge(replace(WELL, metadata=Refreshed(ago(seconds=61), 30)), NOW)
-        assert judgement.state is State.UNKNOWN
-        assert judgement.title("demo") == "Cannot tell about demo: nothing was collected for 1 min."
-
-    def test_what_was_wrong_before_is_history_when_nobody_answers(self) -> None:
-        silent = Refreshed(ago(minutes=12), 30, failures=20, failure="Unreachable", error="Connection refused.")
-        judgement = judge(replace(WELL, metadata=silent, offline_partitions=7), NOW)
-        assert judgement.state is State.UNKNOWN
-        assert judgement.title("ledger-dr") == "Cannot tell about ledger-dr: no broker has answered for 12 min."
-        assert judgement.findings[0].detail == "Connection refused."
+        assert kinds(replace(WELL, metadata=Refreshed(ago(seconds=60), 30))) == []
+        facts = replace(WELL, metadata=Refreshed(ago(seconds=61), 30))
+        assert state(facts) is State.UNKNOWN
+        assert title(facts) == "Cannot tell about demo: nothing was collected for 1 min."
 
     @pytest.mark.parametrize(
-        ("metadata", "answer"),
+        ("failure", "answer"),
+        [("Unreachable", "no broker has answered for 12 min"), ("NotAuthorized", "nothing could be read for 12 min")],
+    )
+    def test_what_was_wrong_before_is_history_when_nothing_can_be_read(self, failure: str, answer: str) -> None:
+        silent = Refreshed(ago(minutes=12), 30, failures=20, failure=failure, error="Why it is so.")
+        facts = replace(WELL, metadata=silent, offline=Partitions(7))
+        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.UNREACHABLE])
+        assert title(facts) == f"Cannot tell about demo: {answer}."
+        judged = evaluate(facts, NOW)
+        assert judged.found[0].detail == "Why it is so."
+        assert judged.cannot_tell(FindingKind.OFFLINE, "")
+
+    @pytest.mark.parametrize(
+        ("metadata", "kind", "answer"),
         [
-            (Refreshed(), "nothing was collected yet"),
-            (Refreshed(failures=3, failure="Unreachable", error="refused"), "no broker has answered yet"),
+            (Refreshed(), FindingKind.STALE, "nothing was collected yet"),
+            (
+                Refreshed(failures=3, failure="Unreachable", error="refused"),
+                FindingKind.UNREACHABLE,
+                "no broker has answered yet",
+            ),
         ],
     )
-    def test_a_cluster_that_was_never_reached_says_so(self, metadata: Refreshed, answer: str) -> None:
-        judgement = judge(replace(WELL, metadata=metadata), NOW)
-        assert (judgement.state, judgement.findings[0].answer) == (State.UNKNOWN, answer)
+    def test_a_cluster_that_was_never_reached_says_so(
+        self, metadata: Refreshed, kind: FindingKind, answer: str
+    ) -> None:
+        (finding,) = evaluate(replace(WELL, metadata=metadata), NOW).found
+        assert (finding.kind, finding.answer) == (kind, answer)
 
     def test_old_reassignments_make_it_unknown_and_do_not_hide_what_is_worse(self) -> None:
         old = replace(WELL, reassignments=Refreshed(ago(minutes=3), 10))
-        assert judge(old, NOW).title("demo") == "Cannot tell about demo: nothing new about reassignments for 3 min."
-        worse = judge(replace(old, offline_partitions=1), NOW)
-        assert (worse.state, kinds(worse)) == (State.CRITICAL, [FindingKind.OFFLINE, FindingKind.STALE])
+        assert title(old) == "Cannot tell about demo: nothing new about reassignments for 3 min."
+        worse = replace(old, offline=Partitions(1))
+        assert (state(worse), kinds(worse)) == (State.CRITICAL, [FindingKind.OFFLINE, FindingKind.STALE])
+
+    @pytest.mark.parametrize("source", [s for s in Source if s is not Source.AGES])
+    def test_no_kind_of_facts_may_be_old_in_a_cluster_that_is_ok(self, source: Source) -> None:
+        assert state(with_old(source)) is State.UNKNOWN
+
+    @pytest.mark.parametrize("kind", [k for k in FindingKind if k.about.source is not Source.AGES])
+    def test_every_kind_is_blind_once_its_facts_are_old(self, kind: FindingKind) -> None:
+        assert kind in evaluate(with_old(kind.about.source), NOW).blind
+
+    def test_figures_that_are_not_known_judge_nothing(self) -> None:
+        unknown = replace(WELL, offline=Partitions(), under_min_isr=Partitions(), under_replicated=Partitions())
+        blind = evaluate(unknown, NOW).blind
+        assert {FindingKind.OFFLINE, FindingKind.UNDER_MIN_ISR, FindingKind.UNDER_REPLICATED} <= blind
 
     def test_a_pace_that_was_quickened_does_not_make_data_stale_sooner_than_ten_seconds(self) -> None:
         assert not is_stale(ago(seconds=9), 2, NOW)
@@ -167,52 +332,91 @@ class TestAge:
         offline=st.integers(min_value=0, max_value=5),
     )
     def test_old_data_is_never_ok(self, age: float, interval: float, offline: int) -> None:
-        facts = replace(WELL, metadata=Refreshed(ago(seconds=age), interval), offline_partitions=offline)
+        facts = replace(WELL, metadata=Refreshed(ago(seconds=age), interval), offline=Partitions(offline))
         if is_stale(ago(seconds=age), interval, NOW):
-            assert judge(facts, NOW).state is State.UNKNOWN
+            assert state(facts) is State.UNKNOWN
 
 
-def test_a_cluster_that_is_switched_off_is_not_judged() -> None:
-    judgement = judge(replace(WELL, enabled=False, offline_partitions=7, metadata=Refreshed()), NOW)
-    assert judgement.state is State.MAINTENANCE
+class TestNotWatched:
+    def test_a_cluster_that_is_switched_off_is_not_judged(self) -> None:
+        facts = replace(WELL, enabled=False, offline=Partitions(7), metadata=Refreshed())
+        assert (state(facts), kinds(facts)) == (State.MAINTENANCE, [FindingKind.DISABLED])
+        assert evaluate(facts, NOW).cannot_tell(FindingKind.OFFLINE, "")
+        assert not evaluate(facts, NOW).cannot_tell(FindingKind.UNREACHABLE, "")
+
+    def test_another_cluster_at_the_address_is_named(self) -> None:
+        facts = replace(WELL, kafka_id="one", other_kafka_id="two")
+        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.ANOTHER_CLUSTER])
+        assert "another Kafka cluster, two" in only(facts)[2]
 
 
 def test_findings_come_in_the_order_of_urgency() -> None:
     everything = replace(
         WELL,
-        offline_partitions=1,
-        under_replicated=5,
-        away=(BrokerAway(2, fenced=True, replicas=3, since=None), BrokerAway(3, fenced=True, replicas=0, since=None)),
+        offline=Partitions(1),
+        under_min_isr=Partitions(1),
+        at_min_isr=Partitions(1),
+        under_replicated=Partitions(5),
+        brokers=(BrokerFact(2, fenced=True, replicas=3), BrokerFact(3, fenced=True)),
         voters_in_sync=1,
         voters_failing=2,
-        reassignments=Refreshed(ago(minutes=3), 10),
+        elections=9,
+        rack_violations=1,
+        zombies=("a-1",),
+        orphan_throttles=("x",),
+        versions=Refreshed(ago(hours=3), 10),
     )
-    assert kinds(judge(everything, NOW)) == [
+    assert kinds(everything) == [
         FindingKind.OFFLINE,
+        FindingKind.UNDER_MIN_ISR,
         FindingKind.BROKER_DOWN,
         FindingKind.QUORUM_MARGIN,
+        FindingKind.AT_MIN_ISR,
         FindingKind.UNDER_REPLICATED,
+        FindingKind.QUORUM_FLAPPING,
+        FindingKind.ORPHAN_THROTTLE,
+        FindingKind.ZOMBIE_REASSIGNMENT,
+        FindingKind.RACK_VIOLATION,
         FindingKind.BROKER_AWAY,
         FindingKind.STALE,
     ]
 
 
-class TestBoardTitle:
-    ok = judge(WELL, NOW)
-    off = judge(replace(WELL, enabled=False), NOW)
-    broken = judge(replace(WELL, offline_partitions=2), NOW)
+def test_only_what_fails_now_is_critical() -> None:
+    assert {kind for kind in FindingKind if kind.about.state is State.CRITICAL} == {
+        FindingKind.OFFLINE,
+        FindingKind.QUORUM_LOST,
+        FindingKind.UNDER_MIN_ISR,
+        FindingKind.BROKER_DOWN,
+    }
+
+
+def test_an_evaluation_is_the_same_twice() -> None:
+    facts = replace(WELL, offline=Partitions(2), zombies=("a-1",))
+    assert evaluate(facts, NOW) == evaluate(facts, NOW)
+    assert isinstance(evaluate(facts, NOW), Evaluation)
+
+
+class TestHeadline:
+    def test_a_critical_one_says_that_nobody_has_it(self) -> None:
+        point = Point(FindingKind.OFFLINE, State.CRITICAL, "has 2 partitions without a leader")
+        less = Point(FindingKind.DISK_FULL, State.WARNING, "has a full disk", owner="ann")
+        assert headline("demo", State.CRITICAL, [point, less]).endswith("without a leader, and nobody has it.")
+        taken = replace(point, owner="ann")
+        assert headline("demo", State.CRITICAL, [taken, less]) == "demo has 2 partitions without a leader."
+        assert headline("demo", State.WARNING, [less]) == "demo has a full disk."
 
     @pytest.mark.parametrize(
-        ("clusters", "title"),
+        ("clusters", "said"),
         [
             ([], "No cluster is registered yet."),
-            ([("demo", ok)], "demo is OK."),
-            ([("a", ok), ("b", ok), ("c", ok)], "All 3 clusters are OK."),
-            ([("off", off), ("a", ok), ("b", ok)], "2 clusters are OK, 1 not watched."),
-            ([("off", off)], "off is not watched: collection is switched off."),
-            ([("x", off), ("y", off)], "None of 2 clusters is watched."),
-            ([("demo", broken), ("a", ok)], "demo has 2 partitions without a leader."),
+            ([("demo", State.OK)], "demo is so."),
+            ([("a", State.OK), ("b", State.OK), ("c", State.OK)], "All 3 clusters are OK."),
+            ([("off", State.MAINTENANCE), ("a", State.OK), ("b", State.OK)], "2 clusters are OK, 1 not watched."),
+            ([("off", State.MAINTENANCE)], "off is so."),
+            ([("x", State.MAINTENANCE), ("y", State.MAINTENANCE)], "None of 2 clusters is watched."),
+            ([("demo", State.CRITICAL), ("a", State.OK)], "demo is so."),
         ],
     )
-    def test_it_says_the_worst_that_is_true(self, clusters: list[tuple[str, Judgement]], title: str) -> None:
-        assert board_title(clusters) == title
+    def test_the_board_says_the_worst_that_is_true(self, clusters: list[tuple[str, State]], said: str) -> None:
+        assert board_headline([(name, state, f"{name} is so.") for name, state in clusters]) == said

@@ -1,0 +1,120 @@
+"""What is stored about one cluster, as the judgement takes it. None is not known; it is never a zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kafkadash.domain.finding_kinds import Source
+from kafkadash.domain.status import NEVER, Refreshed
+
+QUORUM_FAILURES = 2
+"""Refreshes in a row without an answer of the controllers: one alone may be a change of the leader."""
+
+NO_CONTROLLER_FAILURES = frozenset({"QuorumUnavailable", "DeadlineExceeded"})
+"""Failures (names of ``kafka.port`` classes) that mean silence of the controllers, not a refusal by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFact:
+    """A log directory of a broker; ``total_bytes`` is None where Kafka does not tell sizes (before 3.3, KIP-827)."""
+
+    path: str
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFact:
+    """A broker as last seen.
+
+    ``fenced``: registered but not let in (KRaft). ``gone``: no longer registered. ``since``: when it got into the state
+    it is in. ``directories_at``: when its directories were read, None if never.
+    """
+
+    id: int
+    fenced: bool = False
+    gone: bool = False
+    replicas: int = 0
+    leaders: int = 0
+    since: datetime | None = None
+    release: str = ""
+    directories: tuple[DirectoryFact, ...] = ()
+    directories_at: datetime | None = None
+
+    @property
+    def away(self) -> bool:
+        return self.fenced or self.gone
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Some partitions of one class: their number, and the first names; ``missing`` brokers only if all were looked at.
+
+    ``number`` None is not known.
+    """
+
+    number: int | None = None
+    names: tuple[str, ...] = ()
+    missing: tuple[int, ...] = ()
+
+
+NOT_KNOWN = Partitions()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that a judgement needs.
+
+    ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
+    those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
+    min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
+    be in sync. ``elections``: leader changes of the quorum within ``judges.FLAPPING_WINDOW``.
+    """
+
+    enabled: bool = True
+    kraft: bool = True
+    zookeeper: bool = False
+    addresses: int = 1
+    kafka_id: str = ""
+    other_kafka_id: str = ""
+    metadata: Refreshed = NEVER
+    reassignments: Refreshed = NEVER
+    quorum: Refreshed = NEVER
+    log_dirs: Refreshed = NEVER
+    configs: Refreshed = NEVER
+    versions: Refreshed = NEVER
+    partitions: int | None = None
+    offline: Partitions = NOT_KNOWN
+    under_min_isr: Partitions = NOT_KNOWN
+    at_min_isr: Partitions = NOT_KNOWN
+    at_min_isr_moving: int = 0
+    under_replicated: Partitions = NOT_KNOWN
+    under_replicated_moving: int = 0
+    rack_violations: int | None = None
+    brokers_gone: int | None = None
+    brokers: tuple[BrokerFact, ...] = ()
+    voters: int | None = None
+    voters_in_sync: int | None = None
+    voters_failing: int | None = None
+    elections: int | None = None
+    zombies: tuple[str, ...] = ()
+    orphan_throttles: tuple[str, ...] = ()
+
+    @property
+    def controllers_silent(self) -> bool:
+        """Several questions in a row got no answer from the controllers."""
+        quorum = self.quorum
+        return self.kraft and quorum.failures >= QUORUM_FAILURES and quorum.failure in NO_CONTROLLER_FAILURES
+
+    def refreshed(self, source: Source) -> Refreshed:
+        """How the facts of one source stand; asking for ``Source.AGES`` is a KeyError, they are not read."""
+        return {
+            Source.METADATA: self.metadata,
+            Source.REASSIGNMENTS: self.reassignments,
+            Source.QUORUM: self.quorum,
+            Source.LOG_DIRS: self.log_dirs,
+            Source.CONFIGS: self.configs,
+            Source.VERSIONS: self.versions,
+        }[source]
