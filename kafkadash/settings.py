@@ -156,6 +156,7 @@ KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
 KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)
 KEEP_GONE_HOURS = env.float("KEEP_GONE_HOURS", default=24 * 30)
 KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", default=24 * 30)
+KEEP_CLOSED_FINDINGS_HOURS = env.float("KEEP_CLOSED_FINDINGS_HOURS", default=24 * 90)
 KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
 
 # Live updates: how long a socket may block on one send, how often rights are asked again, how often it says it lives.

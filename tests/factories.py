@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import F
 from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence
 from factory.django import DjangoModelFactory
 
@@ -24,6 +25,7 @@ from kafkadash.observe.models import (
     ReassignmentSnapshot,
     TopicState,
 )
+from kafkadash.oncall.services import judge
 
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
 GB = 1_000_000_000
@@ -251,7 +253,17 @@ def watched(name: str, now: datetime = NOW, **figures: Any) -> Cluster:
         BrokerFactory.create(cluster=cluster, broker_id=broker_id)
         BrokerWeightsFactory.create(cluster=cluster, broker_id=broker_id, taken_at=taken_at)
     QuorumFactory.create(cluster=cluster, taken_at=taken_at)
+    judge(cluster.pk, now)
     return cluster
+
+
+def judged(cluster: Cluster, now: datetime = NOW, readings: int = 2) -> None:
+    """What the workers do after so many readings that found what is stored now: two open every finding."""
+    for _ in range(readings):
+        later = timedelta(milliseconds=1)
+        cluster.collector_runs.filter(succeeded_at__isnull=False).update(succeeded_at=F("succeeded_at") + later)
+        BrokerWeights.objects.filter(cluster=cluster).update(taken_at=F("taken_at") + later)
+        judge(cluster.pk, now)
 
 
 def silent(cluster: Cluster, since: datetime, *, error: str = "", failure: str = "Unreachable") -> None:

@@ -22,14 +22,15 @@ from kafkadash.clusters.models import Cluster, ClusterRole, Role
 VIEW = "cluster.view"
 MANAGE = "cluster.manage"
 VIEW_AUDIT = "audit.view"
+ACKNOWLEDGE = "finding.acknowledge"
 
 # The whole policy. A role that is given on all clusters holds on every cluster, also on those added later.
 ALLOWS: Mapping[Role, frozenset[str]] = {
     Role.VIEWER: frozenset({VIEW}),
-    Role.OPERATOR: frozenset({VIEW}),
-    Role.APPROVER: frozenset({VIEW}),
+    Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE}),
+    Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE}),
     Role.AUDITOR: frozenset({VIEW, VIEW_AUDIT}),
-    Role.ADMIN: frozenset({VIEW, MANAGE, VIEW_AUDIT}),
+    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT}),
 }
 ACTIONS = frozenset[str]().union(*ALLOWS.values())
 
@@ -103,7 +104,7 @@ def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
     if cluster is None:
         raise Http404(f"There is no cluster {slug!r} that you may view.")
     if action != VIEW and not allowed(request.user, action, cluster):
-        raise PermissionDenied(f"On {cluster.name}, this needs the role {_role_words(action)}.")
+        raise PermissionDenied(f"On {cluster.name}, this needs the role {roles_text(action)}.")
     held[slug, action] = cluster
     return cluster
 
@@ -124,9 +125,9 @@ def needs(action: str, *, cluster: str = "slug", anywhere: bool = False) -> Call
                 cluster_for(request, kwargs[cluster], action)
             elif anywhere:
                 if not allowed_anywhere(request.user, action):
-                    raise PermissionDenied(f"This needs the role {_role_words(action)} on a cluster.")
+                    raise PermissionDenied(f"This needs the role {roles_text(action)} on a cluster.")
             elif not allowed(request.user, action, None):
-                raise PermissionDenied(f"This needs the role {_role_words(action)} on all clusters.")
+                raise PermissionDenied(f"This needs the role {roles_text(action)} on all clusters.")
             return view(request, *args, **kwargs)
 
         return _declare(guarded, Permission("needs", action, cluster, anywhere))
@@ -172,8 +173,10 @@ def _roles_that_allow(action: str) -> list[Role]:
     return [role for role, actions in ALLOWS.items() if action in actions]
 
 
-def _role_words(action: str) -> str:
-    return " or ".join(role.label for role in _roles_that_allow(action))
+def roles_text(action: str) -> str:
+    """The roles that allow the action, for a sentence: "operator, approver or admin"."""
+    labels = [role.label for role in _roles_that_allow(action)]
+    return " or ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else labels[0]
 
 
 def _current(roles: QuerySet[ClusterRole]) -> QuerySet[ClusterRole]:

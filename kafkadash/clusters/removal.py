@@ -21,6 +21,8 @@ BATCH = 1000
 # What the rows are to people; a kind of row that is not here is called as its model is.
 _WORDS = {
     "clusters.ClusterRole": ("role on this cluster alone", "roles on this cluster alone"),
+    "oncall.Finding": ("finding", "findings"),
+    "oncall.Judgement": ("record that it was judged", "records that it was judged"),
     "jobs.Job": ("connection test or other job", "connection tests and other jobs"),
     "observe.CollectorRun": ("collector", "collectors"),
     "observe.Collection": ("record of a refresh", "records of refreshes"),

@@ -1,18 +1,28 @@
-"""What happens after a refresh was stored, in this order: publish it to the browsers that look at it.
+"""What happens after a refresh was stored, in this order: judge it, publish it to the browsers that look at it.
 
 A receiver compares state, never edges: an event that gets lost costs one interval.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+import structlog
 from django.dispatch import receiver
 
 from kafkadash.events import collected
 from kafkadash.live.publisher import publish_panels
+from kafkadash.oncall.services import judge
+
+log = structlog.get_logger(__name__)
 
 
 @receiver(collected, dispatch_uid="ops.after_collect")
 def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any) -> None:
+    try:
+        judge(cluster_id, datetime.now(UTC))
+    except Exception:
+        # What was read is shown all the same; pages say by themselves that it was not judged.
+        log.exception("findings.judgement_failed", cluster=cluster_id)
     publish_panels(cluster_id, kinds, seq)

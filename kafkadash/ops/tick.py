@@ -11,9 +11,12 @@ from kombu.exceptions import OperationalError
 
 from kafkadash.clusters.removal import purge_removed
 from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
+from kafkadash.live.publisher import publish_keys
 from kafkadash.observe import lease, retention
 from kafkadash.observe.collection import ensure_runs
 from kafkadash.observe.tasks import collect
+from kafkadash.oncall.services import judge_ages
+from kafkadash.oncall.services import prune as prune_findings
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +30,7 @@ def tick() -> None:
     _dispatch_collectors()
     dispatch_due_jobs()
     purge_removed()
+    _judge_ages()
     _prune_now_and_then()
 
 
@@ -41,6 +45,12 @@ def _dispatch_collectors() -> None:
             return
 
 
+def _judge_ages() -> None:
+    """Nothing arrives from a cluster whose collection is dead: time has to open what there is to say about it."""
+    for slug in judge_ages(datetime.now(UTC)):
+        publish_keys([f"status:{slug}", f"overview:{slug}"])
+
+
 def _prune_now_and_then() -> None:
     """Forgets old rows every ten minutes; two workers doing it at once only share the work."""
     global _last_prune  # noqa: PLW0603  one number per process, and losing it costs one extra round
@@ -48,6 +58,10 @@ def _prune_now_and_then() -> None:
         return
     _last_prune = time.monotonic()
     SessionStore.clear_expired()
-    removed = {**retention.prune(datetime.now(UTC)), "jobs": forget_old_jobs()}
+    removed = {
+        **retention.prune(datetime.now(UTC)),
+        "jobs": forget_old_jobs(),
+        "findings": prune_findings(datetime.now(UTC)),
+    }
     if any(removed.values()):
         log.info("retention.pruned", **removed)

@@ -15,11 +15,13 @@ from django.utils import timezone
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACTIONS, ALLOWS, Permission, declared
 from kafkadash.clusters.models import Cluster, Role
+from kafkadash.domain.finding_kinds import FindingKind
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.services import enqueue
 from kafkadash.live.panels import PANELS
 from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
 from kafkadash.observe.models import ReassignmentSnapshot
+from kafkadash.oncall.models import Finding
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,31 @@ def _reassignment(cluster: Cluster) -> str:
     return row.public_id
 
 
+def _finding(cluster: Cluster) -> str:
+    now = timezone.now()
+    row = Finding.objects.create(
+        cluster=cluster,
+        public_id=f"f-{uuid.uuid4().hex[:8]}",
+        kind=FindingKind.BROKER_DOWN.value,
+        scope=uuid.uuid4().hex,
+        state="critical",
+        rank=0,
+        sentence="Broker 1 is down.",
+        answer="has broker 1 down",
+        first_seen_at=now,
+        opened_at=now,
+        seen_at=now,
+    )
+    return row.public_id
+
+
 # How to make one of each thing that a URL names.
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "slug": lambda cluster: cluster.slug,
     "public_id": _reassignment,
     "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
+    "finding_id": _finding,
+    "kind": lambda _: FindingKind.BROKER_DOWN.value,
 }
 
 

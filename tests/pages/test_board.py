@@ -12,7 +12,9 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.observe.models import BrokerState, Collection, QuorumSnapshot
-from tests.factories import NOW, ReassignmentFactory, TopicFactory, silent, watched
+from kafkadash.oncall.models import Finding
+from kafkadash.oncall.services import judge
+from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, silent, watched
 from tests.pages.conftest import Page
 
 GetPage = Callable[[str], Page]
@@ -49,7 +51,10 @@ def test_healthy_clusters_take_one_line_each(get_page: GetPage) -> None:
     board = get_page("/")
     assert board.title == "All 3 clusters are OK."
     assert board.order_of("status-a", "status-b", "status-c") == ["status-a", "status-b", "status-c"]
-    assert board.words("status-a") == "OK a Kafka 4.3+ 3 brokers 1,120 partitions survives 1 none data 3 s old"
+    assert (
+        board.words("status-a")
+        == "OK a Kafka 4.3+ 3 brokers 1,120 partitions survives 1 none findings: none yet data 3 s old"
+    )
     assert 'class="cluster-line"' in board.start_tag("status-a")
 
 
@@ -60,21 +65,27 @@ def test_worst_comes_first_then_by_name(get_page: GetPage) -> None:
     offline("z")
     offline("a")
     Cluster.objects.filter(pk=watched("off").pk).update(enabled=False)
+    judged(Cluster.objects.get(name="warned"))
     board = get_page("/")
     ids = [f"status-{name}" for name in ("a", "z", "warned", "silent", "off", "well")]
     assert board.order_of(*ids) == ids
-    assert board.title == "a has 2 partitions without a leader."
+    assert board.title == "a has 2 partitions without a leader, and nobody has it."
     assert board.words("clusters-quiet").startswith("Nothing to do 1 cluster OK and 1 cluster not watched")
 
 
 def test_a_broken_cluster_says_sentence_number_since_and_next_step(get_page: GetPage) -> None:
     cluster = watched("demo", brokers_fenced=1)
     BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True, changed_at=NOW - timedelta(minutes=7))
-    finding = get_page("/").words("finding-demo-broker_down")
-    assert finding == (
-        "Critical Broker 2 is down and hosts replicas. 229 replicas on broker 2 1 broker limit 0"
-        " 7 min 01:56:04 See the brokers"
+    judged(cluster)
+    row = Finding.objects.get(cluster=cluster)
+    board = get_page("/")
+    assert board.words(f"finding-{row.public_id}") == (
+        "Critical Broker 2 is down and hosts 229 replicas. The controller has it fenced: registered, but it sends"
+        " no heartbeat Runbook Link 229 replicas on a broker that is down steady 7 min 01:56:04"
+        " Acknowledge See the brokers"
     )
+    assert f'href="/clusters/demo/findings/{row.public_id}/#owner"' in board.html
+    assert 'href="/runbooks/broker-down/"' in board.html
 
 
 def test_a_cluster_that_does_not_answer_is_unknown_with_its_error(get_page: GetPage) -> None:
@@ -116,7 +127,7 @@ def test_the_tally_filters_by_state(get_page: GetPage, state: str, shown: set[st
     watched("well")
     board = get_page(f"/?state={state}")
     assert {name for name in ("bad", "well") if board.has(f"status-{name}")} == shown
-    assert board.title == "bad has 2 partitions without a leader."
+    assert board.title == "bad has 2 partitions without a leader, and nobody has it."
     assert "1 critical" in board.words("board-head")
 
 
@@ -130,8 +141,10 @@ def test_a_move_explains_what_metadata_saw_before_the_move_was_known(get_page: G
     cluster = watched("demo", under_replicated=2, under_replicated_moving=0)
     shape = [[0, 1, 5, [1, 2, 9], [1, 2], []], [1, 1, 5, [1, 2, 3], [1, 3], [2]]]
     TopicFactory.create(cluster=cluster, partitions=shape)
+    judged(cluster)
     assert get_page("/").title == "demo has 2 under-replicated partitions."
     ReassignmentFactory.create(cluster=cluster, topic="payments.ledger", partition=0, adding=[9])
+    judge(cluster.pk, NOW)
     assert get_page("/").title == "demo has 1 under-replicated partition."
     assert "1 more is explained by moves" in get_page("/").words("status-demo")
 

@@ -30,7 +30,7 @@ def test_its_title_is_the_answer(get_page: GetPage) -> None:
     watched("well")
     watched("bad", offline_partitions=3)
     assert get_page("/clusters/well/").title == "well is OK."
-    assert get_page("/clusters/bad/").title == "bad has 3 partitions without a leader."
+    assert get_page("/clusters/bad/").title == "bad has 3 partitions without a leader, and nobody has it."
     assert "Critical" in get_page("/clusters/bad/").words("overview-bad")
 
 

@@ -1,0 +1,200 @@
+"""Stored rows as the facts that a judgement takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, F, Q, Sum
+
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
+from kafkadash.domain.judges import FLAPPING_WINDOW
+from kafkadash.domain.status import NEVER, Refreshed
+from kafkadash.domain.topology import PartitionShape
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    ClusterState,
+    CollectorRun,
+    Kind,
+    Outcome,
+    QuorumSnapshot,
+    ReassignmentSnapshot,
+    ThrottleState,
+    TopicState,
+)
+from kafkadash.observe.standing import newest_quorums
+
+_MOST_TOPICS = 50
+"""Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
+
+_Moves = Mapping[tuple[str, int], frozenset[int]]
+
+
+def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
+    """Only what is known of our own reading. Asks nothing."""
+    return Facts(
+        enabled=cluster.enabled,
+        kraft=cluster.mode == Mode.KRAFT,
+        zookeeper=cluster.mode == Mode.ZOOKEEPER,
+        addresses=len([a for a in cluster.bootstrap_servers.split(",") if a.strip()]),
+        kafka_id=cluster.kafka_id,
+        other_kafka_id=cluster.other_kafka_id,
+        metadata=_refreshed(runs.get(Kind.METADATA)),
+        reassignments=_refreshed(runs.get(Kind.REASSIGNMENTS)),
+        quorum=_refreshed(runs.get(Kind.QUORUM)),
+        log_dirs=_refreshed(runs.get(Kind.LOG_DIRS)),
+        configs=_refreshed(runs.get(Kind.CONFIGS)),
+        versions=_refreshed(runs.get(Kind.VERSIONS)),
+    )
+
+
+def facts_of(cluster: Cluster, now: datetime) -> Facts:
+    """Everything that is stored about one cluster, in at most ten queries.
+
+    The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
+    """
+    facts = age_facts(cluster, {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)})
+    figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
+    running = list(
+        ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING).values_list(
+            "topic", "partition", "adding", "removing"
+        )
+    )
+    moves = {(topic, partition): frozenset(adding) for topic, partition, adding, _ in running}
+    return replace(
+        partition_facts(cluster, figures, moves, facts),
+        rack_violations=figures.rack_violations,
+        brokers_gone=figures.brokers_gone,
+        brokers=tuple(_brokers(cluster)),
+        zombies=tuple(
+            sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
+        ),
+        orphan_throttles=tuple(
+            str(t) for t in ThrottleState.objects.filter(cluster=cluster, orphan=True).order_by("resource", "name")
+        ),
+        **(_quorum(cluster, now) if facts.kraft else {}),
+    )
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What a look into topics with trouble found; ``explained`` are under-replicated partitions of a move."""
+
+    offline: list[str] = field(default_factory=list)
+    under_min_isr: list[str] = field(default_factory=list)
+    at_min_isr: list[str] = field(default_factory=list)
+    under_replicated: list[str] = field(default_factory=list)
+    missing: set[int] = field(default_factory=set)
+    explained: int = 0
+    at_min_explained: int = 0
+
+
+def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, facts: Facts | None = None) -> Facts:
+    """``facts`` with what is known of partitions. ``moves``: (topic, partition) → brokers that are being added."""
+    trouble = TopicState.objects.filter(cluster=cluster).filter(
+        Q(offline_partitions__gt=0) | Q(under_replicated__gt=0) | Q(under_min_isr__gt=0)
+    )
+    refusing_first = F("under_min_isr").desc(nulls_last=True)
+    worst = trouble.order_by("-offline_partitions", refusing_first, "-under_replicated", "name")
+    topics = list(worst.only("name", "partitions", "min_isr", "replication_factor")[: _MOST_TOPICS + 1])
+    complete = len(topics) <= _MOST_TOPICS
+    if moves and not complete:
+        # Moves that were first seen after the last look at the metadata explain what that look found.
+        names = {topic for topic, _ in moves} - {topic.name for topic in topics}
+        topics += trouble.filter(name__in=names).only("name", "partitions", "min_isr", "replication_factor")
+    looked = _look_into(topics, moves)
+    slack = TopicState.objects.filter(cluster=cluster, replication_factor__gt=F("min_isr"))
+    at_min_isr = None
+    if figures.at_min_isr is not None:
+        at_min_isr = slack.aggregate(number=Sum("at_min_isr", default=0))["number"]
+    refused = None
+    if figures.under_min_isr is not None and figures.offline_partitions is not None:
+        refused = max(0, figures.under_min_isr - figures.offline_partitions)
+    return replace(
+        facts or Facts(),
+        partitions=figures.partitions,
+        offline=_class(figures.offline_partitions, looked.offline),
+        under_min_isr=_class(refused, looked.under_min_isr),
+        at_min_isr=_class(at_min_isr, looked.at_min_isr),
+        at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
+        under_replicated=_class(
+            figures.under_replicated, looked.under_replicated, looked.missing if complete else frozenset()
+        ),
+        under_replicated_moving=max(figures.under_replicated_moving or 0, looked.explained),
+    )
+
+
+def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _Looked:
+    looked = _Looked()
+    for topic in topics:
+        for number, leader, _, replicas, isr, _ in topic.partitions:
+            name = f"{topic.name}-{number}"
+            shape = PartitionShape(leader, tuple(replicas), tuple(isr), moves.get((topic.name, number), frozenset()))
+            if shape.offline:
+                looked.offline.append(name)
+            elif topic.min_isr is not None and len(isr) < topic.min_isr:
+                looked.under_min_isr.append(name)
+            at_min = topic.min_isr is not None and len(isr) == topic.min_isr < topic.replication_factor
+            if shape.explained_by_move:
+                looked.explained += 1
+                looked.at_min_explained += at_min
+                continue
+            if at_min:
+                looked.at_min_isr.append(name)
+            if shape.under_replicated:
+                looked.under_replicated.append(name)
+                looked.missing |= set(replicas) - set(isr)
+    return looked
+
+
+def _class(number: int | None, names: list[str], missing: Iterable[int] = ()) -> Partitions:
+    """Which broker is missing is only said if it is the same one everywhere."""
+    brokers = tuple(sorted(missing))
+    return Partitions(number, tuple(names[:3]) if number else (), brokers if number and len(brokers) == 1 else ())
+
+
+def _brokers(cluster: Cluster) -> Iterator[BrokerFact]:
+    weights = {
+        broker: (dirs, taken_at)
+        for broker, dirs, taken_at in BrokerWeights.objects.filter(cluster=cluster).values_list(
+            "broker_id", "dirs", "taken_at"
+        )
+    }
+    for broker in BrokerState.objects.filter(cluster=cluster).defer("config"):
+        dirs, taken_at = weights.get(broker.broker_id, ((), None))
+        yield BrokerFact(
+            id=broker.broker_id,
+            fenced=bool(broker.fenced),
+            gone=broker.gone_at is not None,
+            replicas=broker.replicas,
+            leaders=broker.leaders,
+            since=broker.gone_at or broker.changed_at,
+            release=broker.release,
+            directories=tuple(
+                DirectoryFact(d["path"], d["total_bytes"], d["usable_bytes"], d["error"] or "") for d in dirs
+            ),
+            directories_at=taken_at,
+        )
+
+
+def _quorum(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    seen = newest_quorums([cluster.pk]).get(cluster.pk)
+    if seen is None:
+        return {}
+    lately = QuorumSnapshot.objects.filter(cluster=cluster, taken_at__gt=now - FLAPPING_WINDOW)
+    return {
+        "voters": len(seen.quorum.voters),
+        "voters_in_sync": seen.quorum.in_sync,
+        "voters_failing": seen.quorum.failing,
+        "elections": max(0, lately.aggregate(epochs=Count("leader_epoch", distinct=True))["epochs"] - 1),
+    }
+
+
+def _refreshed(run: CollectorRun | None) -> Refreshed:
+    if run is None:
+        return NEVER
+    return Refreshed(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)
