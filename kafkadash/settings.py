@@ -147,6 +147,8 @@ COLLECT_INTERVALS_MOVING: dict[str, float] = {
 }
 # Longest time one question to a cluster may take, in seconds.
 KAFKA_DEADLINE = env.float("KAFKA_DEADLINE", default=8)
+# Refused credentials are tried again after longer and longer pauses, this many seconds at most.
+REFUSED_RETRY_MAX = env.float("REFUSED_RETRY_MAX", default=600)
 # A collector that has not renewed its lease for this long is considered gone, in seconds.
 LEASE_TTL = env.float("LEASE_TTL", default=30)
 # How long what was observed is kept, in hours.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from kafkadash.clusters.models import Cluster, Mode
@@ -17,6 +17,7 @@ class Run(Protocol):
 
     kind: str
     interval_s: float
+    next_at: datetime
     attempted_at: datetime | None
     succeeded_at: datetime | None
     failures: int
@@ -75,7 +76,8 @@ def _judged(
         return "unknown", "Not tried yet", "A worker tries it within seconds of the registration."
     if metadata.failures:
         word = _WORDS.get(metadata.last_failure, "Fails")
-        return "warning" if metadata.last_failure != "Unreachable" else "unknown", word, metadata.last_error
+        state = "unknown" if metadata.last_failure in ("Unreachable", "DeadlineExceeded") else "warning"
+        return state, word, metadata.last_error + _patience(metadata)
     if answered is None or is_stale(answered, interval, now):
         age = duration((now - answered).total_seconds()) if answered else ""
         silent = f"The last answer is {age} old" if answered else "No answer was stored yet"
@@ -83,6 +85,14 @@ def _judged(
     if cluster.mode == Mode.ZOOKEEPER:
         return "warning", "Not supported yet", zookeeper()
     return "ok", "Answers", ""
+
+
+def _patience(run: Run) -> str:
+    """Refused credentials are not tried at full pace: many servers lock an account that fails often."""
+    if run.last_failure != "AuthenticationFailed":
+        return ""
+    then = run.next_at.astimezone(UTC)
+    return f" It is tried less and less often, next at {then:%H:%M:%S} UTC, and at once with new settings."
 
 
 def other_cluster(cluster: Cluster) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kafkadash.domain.wording import count, listed
 from kafkadash.jobs.run import Run
+from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.port import Broker, Connection, KafkaAdmin, KafkaFailure, Permissions, Security
 from kafkadash.kafka.probe import Probed, Stage, is_ip, probe
 
@@ -120,14 +121,11 @@ def _hidden_topics(steps: Steps, admin: KafkaAdmin, granted: Permissions, broker
         return []
     try:
         stored = admin.log_dirs([b.id for b in brokers if not b.fenced], deadline=steps.run.kafka_deadline())
+        on_disk = {replica.topic for dirs in stored.brokers.values() for each in dirs for replica in each.replicas}
+        hidden = hidden_topics(admin, on_disk - granted.topics.keys(), deadline=steps.run.kafka_deadline())
     except KafkaFailure:
         return []
-    on_disk = {replica.topic for dirs in stored.brokers.values() for each in dirs for replica in each.replicas}
-    hidden = sorted(name for name in on_disk - granted.topics.keys() if not name.startswith("__cluster_metadata"))
-    if not hidden:
-        return []
-    which = "every topic" if not granted.topics else _some(hidden)
-    return [f"Describe on {which} is missing: Kafka hides them, so counts of topics and partitions are too small."]
+    return [hidden_sentence(hidden, all_of_them=not granted.topics)] if hidden else []
 
 
 def _stage(steps: Steps, probed: Sequence[Probed], stage: Stage, title: str, fine: str) -> None:

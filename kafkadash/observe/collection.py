@@ -15,7 +15,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for
-from kafkadash.kafka.port import KafkaFailure
+from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure
 from kafkadash.observe import lease as leases
 from kafkadash.observe.collectors import configs, log_dirs, metadata, quorum, reassignments, versions
 from kafkadash.observe.collectors.reading import Asking, Reading
@@ -146,10 +146,11 @@ def _schedule_next(
     interval = interval_for(run.cluster, Kind(run.kind))
     run.interval_s = interval
     run.attempted_at = datetime.fromtimestamp(started, UTC)
-    run.next_at = max(run.attempted_at + timedelta(seconds=interval), datetime.now(UTC))
     run.last_error = str(failure) if failure else ""
     run.last_failure = type(failure).__name__ if failure else ""
     run.failures = run.failures + 1 if failure else 0
+    pause = _pause(run, failure, interval)
+    run.next_at = max(run.attempted_at + timedelta(seconds=pause), datetime.now(UTC))
     if reading:
         run.succeeded_at = reading.taken_at
     run.save(
@@ -163,8 +164,22 @@ def _schedule_next(
             "succeeded_at",
         ]
     )
-    if run.kind == Kind.REASSIGNMENTS:
+    if run.kind == Kind.REASSIGNMENTS and reading:
         _follow_pace(run.cluster)
+
+
+def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> float:
+    """Seconds from this refresh to the next: longer after each refused login in a row, or accounts get locked.
+
+    Settings that were changed while this refresh was under way are tried at once.
+    """
+    if not isinstance(failure, AuthenticationFailed):
+        return interval
+    unchanged = Cluster.objects.filter(pk=run.cluster_id, connection_version=run.cluster.connection_version)
+    if not unchanged.exists():
+        return 0.0
+    most = float(settings.REFUSED_RETRY_MAX)
+    return max(interval, min(interval * 2.0 ** min(run.failures, 16), most))
 
 
 def interval_for(cluster: Cluster, kind: Kind) -> float:

@@ -27,12 +27,14 @@ from kafkadash.kafka.port import (
     KafkaFailure,
     LogDir,
     LogDirs,
+    Metadata,
     Permissions,
     Quorum,
     QuorumReplica,
     QuorumUnavailable,
     ReplicaSize,
     Security,
+    Topic,
     Unreachable,
 )
 from kafkadash.kafka.probe import Probed, Stage
@@ -97,6 +99,10 @@ class Answers:
     def log_dirs(self, brokers: Sequence[int], *, deadline: float) -> LogDirs:
         replicas = [ReplicaSize(topic, 0, 1, future=False) for topic in self.on_disk]
         return LogDirs({broker: [LogDir("/a", replicas, None, None)] for broker in brokers}, {}, 0)
+
+    def metadata(self, *, deadline: float, topics: Sequence[str]) -> Metadata:
+        hidden = [Topic(t, "", False, [], ItemError("no", 29, "TOPIC_AUTHORIZATION_FAILED")) for t in topics]
+        return Metadata("kafka-id-1", [], hidden, 0)
 
     def probe(self, addresses: Sequence[str], security: Security, *, deadline: float) -> list[Probed]:
         reached = [Probed(address, ("10.0.0.1",)) for address in addresses]
@@ -277,7 +283,7 @@ def test_an_advertised_listener_that_cannot_be_reached_is_named(cluster: Cluster
             ["Describe", "DescribeConfigs"],
             {"a": ["Describe", "DescribeConfigs"]},
             ("a", "b", "__cluster_metadata"),
-            ["Describe on “b” is missing: Kafka hides them, so counts of topics and partitions are too small."],
+            ["Describe on “b” is missing: Kafka hides what may not be described, so counts are too small."],
         ),
         (["Describe", "DescribeConfigs"], {}, ("a", "b"), ["Describe on every topic is missing"]),
     ],

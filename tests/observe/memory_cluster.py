@@ -80,6 +80,7 @@ class MemoryCluster:
     silent: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
     fail: KafkaFailure | None = None
+    hidden: set[str] = field(default_factory=set)  # topics that may not be described
     fail_calls: dict[str, KafkaFailure] = field(default_factory=dict)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     denied: set[ConfigResource] = field(default_factory=set)
@@ -149,7 +150,7 @@ class MemoryCluster:
 
     def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> Metadata:
         self._answer("metadata")
-        names = sorted(self.topics) if topics is None else topics
+        names = sorted(self.topics.keys() - self.hidden) if topics is None else topics
         live = [b for b in self._brokers() if not b.fenced]
         return Metadata(self.cluster_id, live, [self._topic(name) for name in names], self.clock())
 
@@ -244,6 +245,8 @@ class MemoryCluster:
     def _topic(self, name: str) -> Topic:
         if name not in self.topics:
             return Topic(name, "", False, [], ItemError("does not exist", 3, "UNKNOWN_TOPIC_OR_PARTITION"))
+        if name in self.hidden:
+            return Topic(name, "", False, [], ItemError("not authorized", 29, "TOPIC_AUTHORIZATION_FAILED"))
         partitions = [
             Partition(p, log.leader, log.epoch, log.replicas, log.isr, log.offline)
             for p, log in self.topics[name].items()

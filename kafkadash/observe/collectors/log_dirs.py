@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
-from kafkadash.kafka.port import LogDir
+from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
+from kafkadash.kafka.port import KafkaFailure, LogDir, LogDirs
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
@@ -23,6 +24,7 @@ def read(asking: Asking) -> Reading:
     fenced = {b.id for b in brokers if b.fenced}
     asking.step()
     answer = asking.admin.log_dirs([b.id for b in brokers if not b.fenced], deadline=asking.deadline)
+    hidden = _hidden_topics(asking, answer)
     taken_at = moment(answer.taken_at)
     weights = []
     topic_bytes: Counter[str] = Counter()
@@ -66,8 +68,24 @@ def read(asking: Asking) -> Reading:
             for broker, dirs in sorted(answer.brokers.items())
             for d in dirs
             if d.error
-        ],
+        ]
+        + ([hidden_sentence(hidden)] if hidden else []),
     )
+
+
+def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str]:
+    """Topics with replicas on the disks that the metadata keeps from us; none before the metadata was read once."""
+    known = set(TopicState.objects.filter(cluster=asking.cluster).values_list("name", flat=True))
+    if not known and not BrokerState.objects.filter(cluster=asking.cluster).exists():
+        return []
+    on_disk = {replica.topic for dirs in answer.brokers.values() for each in dirs for replica in each.replicas}
+    if not on_disk - known:
+        return []
+    asking.step()
+    try:
+        return hidden_topics(asking.admin, on_disk - known, deadline=asking.deadline)
+    except KafkaFailure:  # the sizes are good without it, and the next refresh asks again
+        return []
 
 
 def _sizes(dirs: Sequence[LogDir]) -> dict[str, dict[int, int]]:
