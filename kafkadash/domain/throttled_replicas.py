@@ -1,0 +1,60 @@
+"""Which replicas a list of throttled replicas (KIP-73) names, and rates and lists in words.
+
+A replica is throttled only where two things meet: its broker has a rate, and its topic's list names it. Leaders send
+and followers fetch under rates and lists of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafkadash.domain.throttles import DISK_RATE, EVERY_REPLICA, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
+
+WORDS: Mapping[str, str] = {
+    LEADER_RATE: "sending as leader",
+    FOLLOWER_RATE: "fetching as follower",
+    DISK_RATE: "copying between its directories",
+    LEADER_LIST: "replicas throttled as leaders",
+    FOLLOWER_LIST: "replicas throttled as followers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledReplicas:
+    """The value of a topic's list: ``everything`` for ``*``, else pairs of partition and broker.
+
+    ``unreadable`` is a part that is neither, where there is one: Kafka refuses it, so nobody should ever see it.
+    """
+
+    everything: bool = False
+    pairs: frozenset[tuple[int, int]] = frozenset()
+    unreadable: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Set, but off."""
+        return not self.everything and not self.pairs and not self.unreadable
+
+    def names(self, partition: int, broker: int) -> bool:
+        return self.everything or (partition, broker) in self.pairs
+
+
+def throttled_replicas(value: str) -> ThrottledReplicas:
+    """Reads ``*`` or ``0:101,1:102`` (kafka.server.ThrottledReplicaListValidator). Never raises."""
+    text = value.strip()
+    if text == EVERY_REPLICA:
+        return ThrottledReplicas(everything=True)
+    pairs = set()
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        partition, colon, broker = part.partition(":")
+        if not (colon and partition.isdecimal() and broker.isdecimal()):
+            return ThrottledReplicas(unreadable=part)
+        pairs.add((int(partition), int(broker)))
+    return ThrottledReplicas(pairs=frozenset(pairs))
+
+
+def rate_of(value: str) -> int | None:
+    """A rate in bytes per second, or None for text that is none."""
+    text = value.strip()
+    return int(text) if text.isdecimal() else None
