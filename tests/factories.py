@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,10 +20,13 @@ from kafkadash.observe.models import (
     ClusterState,
     Collection,
     CollectorRun,
+    ConfigSource,
     Kind,
     Outcome,
     QuorumSnapshot,
     ReassignmentSnapshot,
+    ThrottledResource,
+    ThrottleState,
     TopicState,
 )
 from kafkadash.oncall.services import judge
@@ -104,6 +108,10 @@ class BrokerFactory(DjangoModelFactory[BrokerState]):
     fenced = False
     replicas = 229
     leaders = 79
+    preferred = 80
+    config = LazyFunction(lambda: {"log.retention.hours": ["72", "static"]})
+    config_at = NOW - timedelta(seconds=6)
+    release = "4.3 or newer"
     first_seen_at = NOW - timedelta(days=9)
     changed_at = NOW - timedelta(hours=3)
 
@@ -152,7 +160,31 @@ class TopicFactory(DjangoModelFactory[TopicState]):
     replication_factor = 3
     offline_partitions = LazyAttribute(lambda topic: sum(p[1] is None for p in topic.partitions))
     under_replicated = LazyAttribute(lambda topic: sum(len(p[4]) < len(p[3]) for p in topic.partitions))
+    offline_replicas = LazyAttribute(lambda topic: sum(len(p[5]) for p in topic.partitions))
+    preferred_leaders = LazyAttribute(lambda topic: sum(p[1] == p[3][0] for p in topic.partitions))
+    min_isr = 2
+    under_min_isr = LazyAttribute(lambda topic: _in_sync(topic, lambda held: held < topic.min_isr))
+    at_min_isr = LazyAttribute(lambda topic: _in_sync(topic, lambda held: held == topic.min_isr))
+    rack_violations = 0
+    config = LazyFunction(lambda: {"min.insync.replicas": ["2", "topic"]})
+    size_bytes = 12 * GB
     changed_at = NOW - timedelta(minutes=7)
+
+
+class ThrottleFactory(DjangoModelFactory[ThrottleState]):
+    """The rate of a broker."""
+
+    class Meta:
+        model = ThrottleState
+
+    resource = ThrottledResource.BROKER
+    name = "1"
+    key = "leader.replication.throttled.rate"
+    value = "10000000"
+    source = LazyAttribute(lambda row: ConfigSource.CLUSTER_DEFAULT if row.resource == "cluster" else row.resource)
+    first_seen_at = NOW - timedelta(minutes=20)
+    changed_at = NOW - timedelta(minutes=20)
+    read_at = NOW - timedelta(seconds=6)
 
 
 class ReassignmentFactory(DjangoModelFactory[ReassignmentSnapshot]):
@@ -196,6 +228,10 @@ class ReassignmentFactory(DjangoModelFactory[ReassignmentSnapshot]):
             for broker in row.adding
         ]
     )
+
+
+def _in_sync(topic: Any, matches: Callable[[int], bool]) -> int | None:
+    return None if topic.min_isr is None else sum(matches(len(p[4])) for p in topic.partitions)
 
 
 def directory(

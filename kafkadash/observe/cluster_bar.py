@@ -25,6 +25,8 @@ class Tab:
 
 TABS = (
     Tab("overview", "Overview", "oncall:overview"),
+    Tab("brokers", "Brokers", "observe:brokers"),
+    Tab("topics", "Topics", "observe:topics"),
     Tab("reassignments", "Reassignments", "observe:reassignments"),
     Tab("quorum", "Quorum", "observe:quorum"),
 )

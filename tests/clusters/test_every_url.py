@@ -20,7 +20,7 @@ from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.services import enqueue
 from kafkadash.live.panels import PANELS
 from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
-from kafkadash.observe.models import ReassignmentSnapshot
+from kafkadash.observe.models import BrokerState, ReassignmentSnapshot, TopicState
 from kafkadash.oncall.models import Finding
 
 
@@ -104,10 +104,38 @@ def _finding(cluster: Cluster) -> str:
     return row.public_id
 
 
+def _broker(cluster: Cluster) -> str:
+    now = timezone.now()
+    row, _ = BrokerState.objects.get_or_create(
+        cluster=cluster,
+        broker_id=3,
+        defaults={"host": "kafka-3", "port": 9092, "first_seen_at": now, "changed_at": now},
+    )
+    return str(row.broker_id)
+
+
+def _topic(cluster: Cluster) -> str:
+    row, _ = TopicState.objects.get_or_create(
+        cluster=cluster,
+        topic_id="id",
+        defaults={
+            "name": "orders.v1",
+            "partitions": [[0, 1, 5, [1], [1], []]],
+            "shape": "0" * 32,
+            "partition_count": 1,
+            "replication_factor": 1,
+            "changed_at": timezone.now(),
+        },
+    )
+    return row.name
+
+
 # How to make one of each thing that a URL names.
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "slug": lambda cluster: cluster.slug,
     "public_id": _reassignment,
+    "broker_id": _broker,
+    "topic": _topic,
     "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
     "finding_id": _finding,
     "kind": lambda _: FindingKind.BROKER_DOWN.value,

@@ -15,7 +15,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.live.panels import PANELS, Panel
 from kafkadash.observe.models import Outcome
-from tests.factories import NOW, ReassignmentFactory, ended, silent, watched
+from tests.factories import NOW, ReassignmentFactory, TopicFactory, ended, silent, watched
 from tests.pages.conftest import Page
 
 GetPage = Callable[[str], Page]
@@ -34,6 +34,14 @@ PAGES = [
     "/clusters/demo/quorum/lag/?range=15m",
     "/clusters/silent/",
     "/clusters/silent/quorum/",
+    "/clusters/demo/brokers/",
+    "/clusters/demo/brokers/?q=nothing",
+    "/clusters/demo/brokers/1/",
+    "/clusters/demo/topics/",
+    "/clusters/demo/topics/?state=nonsense",
+    "/clusters/demo/topics/payments.ledger/",
+    "/clusters/silent/brokers/",
+    "/clusters/silent/topics/",
     "/clusters/silent/reassignments/",
     "/account/password/",
 ]
@@ -53,6 +61,7 @@ def world(db: None) -> Cluster:
     watched("well")
     silent(watched("silent"), NOW - timedelta(minutes=12), error="refused")
     ReassignmentFactory.create(cluster=demo, public_id="r-running")
+    TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]], [1, 2, 5, [2, 3], [2, 3], []]])
     ended(demo, Outcome.CANCELLED, NOW - timedelta(minutes=1), public_id="r-ended")
     return demo
 

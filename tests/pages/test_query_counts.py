@@ -27,6 +27,12 @@ PAGES = {
     "reassignment": "/clusters/demo/reassignments/r-demo/",
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
+    "brokers": "/clusters/demo/brokers/",
+    "brokers_filtered": "/clusters/demo/brokers/?q=kafka&state=up&sort=-disk",
+    "broker": "/clusters/demo/brokers/1/",
+    "topics": "/clusters/demo/topics/",
+    "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
+    "topic": "/clusters/demo/topics/payments.ledger/",
     "switcher": "/clusters/?current=demo",
 }
 # What an administrator sees.
@@ -63,8 +69,8 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             status_kept(demo, 1000 + 10 * round_ + n, "Gone", NOW - timedelta(hours=1))
             TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]])
             BrokerFactory.create(cluster=demo, broker_id=100 + 10 * round_ + n)
-            ReassignmentFactory.create(cluster=demo, partition=1000 + 10 * round_ + n)
-            ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=2000 + 10 * round_ + n)
+            ReassignmentFactory.create(cluster=demo, partition=100_000 + 10 * round_ + n)
+            ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
         with CaptureQueriesContext(
             connection,
         ) as queries:

@@ -11,14 +11,25 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.observe.models import ClusterState
-from tests.factories import NOW, ReassignmentFactory, watched
+from tests.factories import NOW, ReassignmentFactory, TopicFactory, watched
 
-PAGES = ["/", "/clusters/demo/", "/clusters/demo/reassignments/", "/clusters/demo/reassignments/r-1/"]
+PAGES = [
+    "/",
+    "/clusters/demo/",
+    "/clusters/demo/brokers/",
+    "/clusters/demo/brokers/1/",
+    "/clusters/demo/topics/",
+    "/clusters/demo/topics/payments.ledger/",
+    "/clusters/demo/reassignments/",
+    "/clusters/demo/reassignments/r-1/",
+]
 
 
 @pytest.fixture
 def client(viewer: User, client_of: Callable[[User], Client]) -> Client:
-    ReassignmentFactory.create(cluster=watched("demo"), public_id="r-1")
+    demo = watched("demo")
+    TopicFactory.create(cluster=demo)
+    ReassignmentFactory.create(cluster=demo, public_id="r-1")
     return client_of(viewer)
 
 

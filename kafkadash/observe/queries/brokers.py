@@ -14,6 +14,8 @@ from kafkadash.observe.models import BrokerState, BrokerWeights, CollectorRun, K
 from kafkadash.observe.standing import Freshness, freshness_of
 
 MOST_ROWS = 50
+DISK_MARKS = (80, 90)
+"""Percent of a log directory from which a broker needs a look, and from which it needs one soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,19 @@ class DirectoryRow:
     percent: float | None
     cordoned: bool | None
     error: str
+
+    @property
+    def limit_words(self) -> str:
+        """The mark it is over: "over 80 %", "over 90 %", or ''."""
+        passed = [mark for mark in DISK_MARKS if self.percent is not None and self.percent >= mark]
+        return f"over {max(passed)} %" if passed else ""
+
+    @property
+    def state(self) -> str:
+        """Of its bar; '' while it is below the marks."""
+        if self.error:
+            return "warning"
+        return {"over 80 %": "warning", "over 90 %": "critical"}.get(self.limit_words, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +81,17 @@ def brokers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
 def _broker_row(
     broker: BrokerState, weights: BrokerWeights | None, disk_interval: float, freshness: Freshness, now: datetime
 ) -> BrokerRow:
-    state, word = _broker_state(broker, freshness)
+    state, word = broker_state(broker, freshness)
     return BrokerRow(
         broker=broker,
         state=state,
         word=word,
-        directories=[_directory(d) for d in weights.dirs] if weights else [],
+        directories=[directory_row(d) for d in weights.dirs] if weights else [],
         disk_freshness=Freshness(weights.taken_at, disk_interval, now) if weights else None,
     )
 
 
-def _broker_state(broker: BrokerState, freshness: Freshness) -> tuple[str, str]:
+def broker_state(broker: BrokerState, freshness: Freshness) -> tuple[str, str]:
     """What is known of a broker. Nothing old is called up."""
     if broker.gone_at is not None:
         return ("critical" if broker.replicas else "warning"), "Gone"
@@ -87,7 +102,7 @@ def _broker_state(broker: BrokerState, freshness: Freshness) -> tuple[str, str]:
     return "ok", "Up"
 
 
-def _directory(stored: dict[str, Any]) -> DirectoryRow:
+def directory_row(stored: dict[str, Any]) -> DirectoryRow:
     total, usable = stored["total_bytes"], stored["usable_bytes"]
     used = total - usable if total is not None and usable is not None else None
     return DirectoryRow(

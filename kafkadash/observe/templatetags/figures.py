@@ -62,6 +62,13 @@ def percent_of_one(part: float | None) -> str:
 
 
 @register.filter
+def signed_percent(value: float) -> str:
+    """A distance in percent with its sign: +12.0 %, −0.4 %."""
+    rounded = round(value, 1) + 0.0
+    return f"{'−' if rounded < 0 else '+' if rounded > 0 else ''}{abs(rounded):,.1f} %"
+
+
+@register.filter
 def age(seconds: float | None) -> str | SafeString:
     """Seconds as an age: 6 s, 4 min 12 s, 1 h 32 min."""
     return UNKNOWN if seconds is None else duration(seconds)

@@ -49,15 +49,16 @@ def icon(name: str) -> SafeString:
 
 
 @register.simple_tag
-def meter(value: float, tone: str = "", state: str = "") -> SafeString:
-    """A bar filled to ``value`` percent."""
+def meter(value: float, tone: str = "", state: str = "", limit: int = 0) -> SafeString:
+    """A bar filled to ``value`` percent, with a tick at ``limit`` percent."""
     return format_html(
         '<svg class="meter" role="img" aria-label="{}"{}{}><rect class="meter-track" width="100%" height="100%"/>'
-        '<rect class="meter-fill" width="{}%" height="100%"/></svg>',
+        '<rect class="meter-fill" width="{}%" height="100%"/>{}</svg>',
         str(percent(value)).replace("%", "percent"),
         format_html(' data-tone="{}"', tone) if tone else "",
         format_html(' data-state="{}"', state) if state else "",
         percent_attribute(value),
+        format_html('<line class="meter-limit" x1="{0}%" x2="{0}%" y1="-2" y2="100%"/>', limit) if limit else "",
     )
 
 

@@ -1,0 +1,110 @@
+"""Lists that are filtered, sorted and paged on the server: what the address asks for, and the addresses of other views.
+
+Every view of a list has an address. A value that the list does not know is said in ``problems`` and left out, so that a
+mistyped address never looks like an empty cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django.core.paginator import Page, Paginator
+from django.http import QueryDict
+
+PAGE_SIZE = 100
+LONGEST_TEXT = 255
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A filter of which one value of a few may be chosen: parameter, what it is called, and value → word."""
+
+    name: str
+    noun: str
+    words: Mapping[str, str]
+
+
+class Listing:
+    """What the query string of an address asks of one list.
+
+    ``choices`` are filters with known values, ``texts`` names of filters with free text. ``sorts`` maps a column's
+    parameter to the fields it sorts by, each ascending; the first is the one used when none is asked for. Columns in
+    ``descending_first`` are sorted from the greatest when first chosen.
+    """
+
+    def __init__(
+        self,
+        query: QueryDict,
+        *,
+        choices: Sequence[Choice] = (),
+        texts: Sequence[str] = (),
+        sorts: Mapping[str, Sequence[Any]],
+        descending_first: frozenset[str] = frozenset(),
+    ) -> None:
+        self.problems: list[str] = []
+        self.values: dict[str, str] = {name: query.get(name, "").strip()[:LONGEST_TEXT] for name in texts}
+        self._sorts = sorts
+        self._descending_first = descending_first
+        for choice in choices:
+            asked = query.get(choice.name, "")
+            if asked and asked not in choice.words:
+                known = ", ".join(value for value in choice.words if value)
+                self.problems.append(f"There is no {choice.noun} “{asked[:60]}”; it is left out. There are: {known}.")
+                asked = ""
+            self.values[choice.name] = asked
+        self.sort, self.descending = self._read_sort(query.get("sort", ""))
+        self.page_number = query.get("page")
+
+    @property
+    def filtered(self) -> bool:
+        return any(self.values.values())
+
+    @cached_property
+    def default_sort(self) -> str:
+        return next(iter(self._sorts))
+
+    @property
+    def sort_parameter(self) -> str:
+        """As the address has it; '' for the order that is used anyway."""
+        text = ("-" if self.descending else "") + self.sort
+        default = ("-" if self.default_sort in self._descending_first else "") + self.default_sort
+        return "" if text == default else text
+
+    def address(self, **changes: str) -> str:
+        """The query string of this list with some parameters changed, from its first page: ``?state=fenced``."""
+        asked = {**self.values, "sort": self.sort_parameter, **changes}
+        text = urlencode({name: value for name, value in asked.items() if value})
+        return f"?{text}" if text else "?"
+
+    def sort_address(self, column: str) -> str:
+        """Sorts by this column; the other way round where it is the one already."""
+        descending = not self.descending if column == self.sort else column in self._descending_first
+        parameter = ("-" if descending else "") + column
+        default = ("-" if self.default_sort in self._descending_first else "") + self.default_sort
+        return self.address(sort="" if parameter == default else parameter)
+
+    def order(self) -> list[Any]:
+        """For ``order_by``. Unknown values come last whichever way the list is sorted."""
+        fields = list(self._sorts[self.sort])
+        first, rest = fields[0], fields[1:]
+        return [first.desc(nulls_last=True) if self.descending else first.asc(nulls_last=True), *rest]
+
+    def page_of(self, rows: Any, size: int = PAGE_SIZE) -> Page[Any]:
+        """One page of a queryset or list; a number that makes no sense gives the nearest page."""
+        return Paginator(rows, size).get_page(self.page_number)
+
+    def _read_sort(self, asked: str) -> tuple[str, bool]:
+        column = asked.removeprefix("-")
+        if asked and column not in self._sorts:
+            self.problems.append(
+                f"The list cannot be sorted by “{column[:60]}”; it is sorted by {self.default_sort}."
+                f" Columns: {', '.join(self._sorts)}."
+            )
+            asked = ""
+        if not asked:
+            return self.default_sort, self.default_sort in self._descending_first
+        return column, asked.startswith("-")

@@ -1,0 +1,215 @@
+"""One topic: its partitions, where they lie, what moves, how it is set up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+from django.http import QueryDict
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.partition_state import PartitionTrouble
+from kafkadash.domain.rack_spread import Spread, racks_known, spread
+from kafkadash.domain.throttled_replicas import throttled_replicas
+from kafkadash.domain.throttles import LISTS
+from kafkadash.domain.wording import count, duration, listed
+from kafkadash.observe.broker_replicas import leader_sizes
+from kafkadash.observe.config_rows import config_rows
+from kafkadash.observe.listing import Choice, Listing
+from kafkadash.observe.models import (
+    BrokerState,
+    CollectorRun,
+    Kind,
+    ThrottledResource,
+    ThrottleState,
+    TopicState,
+)
+from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rack_labels, running_moves
+from kafkadash.observe.rack_words import fix_words
+from kafkadash.observe.reassignment_rows import ReassignmentRow
+from kafkadash.observe.standing import Freshness, freshness_of
+
+MIN_ISR = "min.insync.replicas"
+MOST_MOVES = 25
+STATES = Choice(
+    "state",
+    "state",
+    {
+        "offline": "Offline",
+        "under-min-isr": "Under min-ISR",
+        "at-min-isr": "At min-ISR",
+        "under-replicated": "Under-replicated",
+        "racks": "Rack violation",
+        "moving": "Moving",
+        "not-preferred": "Not led as preferred",
+    },
+)
+
+
+@dataclass(frozen=True)
+class TopicPartition:
+    """A partition with its spread over the racks; ``spread`` is None where racks cannot be judged."""
+
+    line: PartitionLine
+    spread: Spread | None
+
+    @property
+    def rack_words(self) -> str:
+        return fix_words(self.spread) if self.spread is not None and self.spread.violates else ""
+
+
+_IS: Mapping[str, Callable[[TopicPartition], bool]] = {
+    "offline": lambda p: p.line.trouble is PartitionTrouble.OFFLINE,
+    "under-min-isr": lambda p: _in_sync_is(p, lambda held, needed: held < needed),
+    "at-min-isr": lambda p: _in_sync_is(p, lambda held, needed: held == needed),
+    "under-replicated": lambda p: p.line.shape.under_replicated,
+    "racks": lambda p: p.spread is not None and p.spread.violates,
+    "moving": lambda p: p.line.move is not None,
+    "not-preferred": lambda p: p.line.preferred is False,
+}
+
+
+def partition_listing(query: QueryDict) -> Listing:
+    return Listing(
+        query,
+        choices=[STATES],
+        texts=["broker"],
+        sorts={"partition": [F("partition")], "size": [F("size")], "state": [F("state")]},
+        descending_first=frozenset({"size"}),
+    )
+
+
+def topic_context(
+    cluster: Cluster, topic: TopicState, listing: Listing, runs: Mapping[str, CollectorRun], now: datetime
+) -> dict[str, Any]:
+    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    moves = running_moves(cluster, [topic.name])
+    judge, racks_sentence = _spread_judge(cluster)
+    every = [
+        TopicPartition(line, judge(line.replicas)) for line in partition_lines([topic], moves, rack_labels(cluster))
+    ]
+    kept = _chosen(every, listing)
+    sizes = None
+    if listing.sort == "size":
+        sizes = leader_sizes(cluster, topic.name, {p.line.number: p.line.leader for p in kept})
+    page = listing.page_of(_sorted(kept, listing, sizes or {}))
+    if sizes is None:
+        sizes = leader_sizes(cluster, topic.name, {p.line.number: p.line.leader for p in page.object_list})
+    configs = runs.get(Kind.CONFIGS)
+    lists = ThrottleState.objects.filter(cluster=cluster, resource=ThrottledResource.TOPIC, name=topic.name)
+    config = topic.config or {}
+    return {
+        "topic": topic,
+        "listing": listing,
+        "page": page,
+        "rows": [
+            TopicPartition(replace(p.line, size_bytes=sizes.get(p.line.number)), p.spread) for p in page.object_list
+        ],
+        "counts": {name: sum(map(matches, every)) for name, matches in _IS.items()},
+        "segments": [(name, word) for name, word in STATES.words.items()],
+        "freshness": freshness,
+        "disk_freshness": freshness_of(runs.get(Kind.LOG_DIRS), now),
+        "config_freshness": freshness_of(configs, now),
+        "title": _title(topic, every, freshness),
+        "configs": config_rows(topic.config),
+        "min_isr_source": config[MIN_ISR][1] if MIN_ISR in config else "default",
+        "racks_sentence": racks_sentence,
+        "rack_violations": None if racks_sentence else sum(p.spread is not None and p.spread.violates for p in every),
+        "moves": [ReassignmentRow(row, now) for _, row in sorted(moves.items())[:MOST_MOVES]],
+        "moves_more": len(moves) > MOST_MOVES,
+        "throttle_lists": [_list_row(row) for row in lists.filter(key__in=LISTS).order_by("key")],
+        "throttles_known": bool(configs and configs.succeeded_at),
+    }
+
+
+def _spread_judge(cluster: Cluster) -> tuple[Callable[[Sequence[int]], Spread | None], str]:
+    """Judges replicas against the racks of all registered brokers, or the sentence why they cannot be judged."""
+    racks = dict(BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", "rack"))
+    if not racks_known(racks.values()):
+        unnamed = [str(broker) for broker, rack in racks.items() if rack is None]
+        if len(unnamed) == len(racks):
+            return (lambda _: None), "no broker names its rack"
+        if unnamed:
+            which = listed(sorted(unnamed, key=int)) if len(unnamed) <= 3 else f"{len(unnamed):,} brokers"
+            verb = "names" if len(unnamed) == 1 else "name"
+            return (lambda _: None), f"{'broker ' if len(unnamed) == 1 else ''}{which} {verb} no rack"
+        return (lambda _: None), "all brokers are in one rack"
+    known = {broker: rack for broker, rack in racks.items() if rack is not None}
+    rack_count = len(set(known.values()))
+    return (lambda replicas: spread(replicas, known, rack_count)), ""
+
+
+def _chosen(every: Sequence[TopicPartition], listing: Listing) -> list[TopicPartition]:
+    kept = list(every)
+    if state := listing.values["state"]:
+        kept = [p for p in kept if _IS[state](p)]
+    broker = listing.values["broker"]
+    if broker and not broker.isdecimal():
+        listing.problems.append(f"“{broker[:60]}” is no broker id; partitions of all brokers are shown.")
+        listing.values["broker"] = ""
+    elif broker:
+        kept = [p for p in kept if int(broker) in p.line.replicas]
+    return kept
+
+
+def _sorted(kept: list[TopicPartition], listing: Listing, sizes: Mapping[int, int]) -> list[TopicPartition]:
+    """Unknown sizes come last whichever way."""
+    sign = -1 if listing.descending else 1
+    keys: Mapping[str, Callable[[TopicPartition], Any]] = {
+        "partition": lambda p: sign * p.line.number,
+        "state": lambda p: (sign * p.line.trouble.rank, p.line.number),
+        "size": lambda p: (p.line.number not in sizes, sign * sizes.get(p.line.number, 0), p.line.number),
+    }
+    return sorted(kept, key=keys[listing.sort])
+
+
+def _in_sync_is(partition: TopicPartition, compare: Callable[[int, int], bool]) -> bool:
+    """As Kafka's own tool counts; nothing is said of a topic whose min.insync.replicas is not known."""
+    needed = partition.line.topic.min_isr
+    return needed is not None and compare(len(set(partition.line.isr)), needed)
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """A list of throttled replicas in words."""
+
+    row: ThrottleState
+    words: str
+
+
+def _list_row(row: ThrottleState) -> ListRow:
+    held = throttled_replicas(row.value)
+    if held.everything:
+        words = "all replicas"
+    elif held.unreadable:
+        words = f"“{held.unreadable[:60]}” is no pair of partition and broker"
+    elif held.empty:
+        words = "none: the list is set, but empty"
+    else:
+        partitions = Counter(partition for partition, _ in held.pairs)
+        words = f"{count(len(held.pairs), 'replica')} of {count(len(partitions), 'partition')}"
+    return ListRow(row, words)
+
+
+def _title(topic: TopicState, every: Sequence[TopicPartition], freshness: Freshness) -> str:
+    partitions = count(len(every), "partition")
+    if freshness.stale and freshness.age_s is not None:
+        return f"Cannot tell how {topic.name} is: it had {partitions} {duration(freshness.age_s)} ago."
+    troubles = Counter(p.line.trouble for p in every)
+    for trouble, words in (
+        (PartitionTrouble.OFFLINE, ("is offline", "are offline")),
+        (PartitionTrouble.UNDER_MIN_ISR, ("refuses writes: under min-ISR", "refuse writes: under min-ISR")),
+        (PartitionTrouble.AT_MIN_ISR, ("is at min-ISR", "are at min-ISR")),
+        (PartitionTrouble.UNDER_REPLICATED, ("is under-replicated", "are under-replicated")),
+        (PartitionTrouble.CATCHING_UP, ("is moving", "are moving")),
+    ):
+        number = troubles[trouble]
+        if number:
+            return f"{number:,} of {partitions} of {topic.name} {words[0] if number == 1 else words[1]}."
+    if len(every) == 1:
+        return f"The only partition of {topic.name} has all its replicas in sync."
+    return f"All {partitions} of {topic.name} have all their replicas in sync."

@@ -1,0 +1,48 @@
+"""Replicas of a partition as chips, and its state as a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from kafkadash.domain.partition_state import PartitionTrouble
+from kafkadash.observe.partition_rows import PartitionLine, Replica
+from kafkadash.observe.templatetags.marks import shape
+
+register = template.Library()
+
+
+@register.simple_tag
+def replica_chips(line: PartitionLine) -> SafeString:
+    """Leader underlined, − leaves, + arrives, dashed is not in sync; the small text is the rack."""
+    return format_html(
+        '<span class="replicas">{}</span>', format_html_join("", "{}", ((_chip(chip),) for chip in line.chips))
+    )
+
+
+@register.simple_tag
+def trouble_mark(trouble: PartitionTrouble, stale: bool) -> SafeString:
+    """The class of a partition; nothing old is green."""
+    state = "unknown" if stale and trouble.state == "ok" else trouble.state
+    return format_html('<span class="status-mark" data-state="{}">{}{}</span>', state, shape(state), trouble.value)
+
+
+def _chip(chip: Replica) -> SafeString:
+    flags: Mapping[str, bool] = {
+        "data-leader": chip.leader,
+        "data-behind": not chip.in_sync and not chip.offline,
+        "data-offline": chip.offline,
+    }
+    return format_html(
+        '<span class="replica"{}{} title="{}"><span aria-hidden="true">{}</span>{}'
+        '<span class="visually-hidden">{}</span></span>',
+        format_html_join("", " {}", ((name,) for name, held in flags.items() if held)),
+        format_html(' data-change="{}"', chip.change) if chip.change else "",
+        chip.words,
+        chip.broker,
+        format_html("<small>{}</small>", chip.rack) if chip.rack else "",
+        chip.words,
+    )

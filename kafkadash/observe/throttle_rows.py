@@ -1,0 +1,79 @@
+"""Throttles that are set on a cluster, in the words of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.throttled_replicas import WORDS, ThrottledReplicas, rate_of, throttled_replicas
+from kafkadash.domain.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, RATES
+from kafkadash.observe.models import ConfigSource, ThrottledResource, ThrottleState
+from kafkadash.observe.templatetags.figures import rate
+
+
+@dataclass(frozen=True, slots=True)
+class RateInForce:
+    """A rate that holds on a broker. ``bytes_per_second`` is None when its text is no number."""
+
+    key: str
+    bytes_per_second: int | None
+    source: str
+    orphan: bool
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.key]
+
+    @property
+    def short(self) -> str:
+        return {LEADER_RATE: "sending", FOLLOWER_RATE: "fetching"}.get(self.key, "between disks")
+
+    @property
+    def source_words(self) -> str:
+        return ConfigSource(self.source).label
+
+
+class Throttles:
+    """Rates and lists of one cluster, those of ``brokers`` and ``topics`` only; two queries at most.
+
+    ``known`` says whether throttles were ever read: without that, what is not here is not known instead of not set.
+    """
+
+    def __init__(self, cluster: Cluster, *, known: bool, brokers: Iterable[int] = (), topics: Iterable[str] = ()):
+        self.known = known
+        rows = ThrottleState.objects.filter(cluster=cluster)
+        rates = rows.filter(
+            resource__in=[ThrottledResource.CLUSTER, ThrottledResource.BROKER],
+            name__in=["", *map(str, brokers)],
+            key__in=RATES,
+        )
+        self._rates = {(row.name, row.key): row for row in rates}
+        lists = rows.filter(resource=ThrottledResource.TOPIC, name__in=list(topics)) if topics else ()
+        self._lists: Mapping[tuple[str, str], ThrottledReplicas] = {
+            (row.name, row.key): throttled_replicas(row.value) for row in lists
+        }
+
+    def rate(self, broker: int, key: str, *, own: bool = False) -> RateInForce | None:
+        """What holds on this broker: its own, else, unless only ``own`` is asked for, the default of the cluster."""
+        row = self._rates.get((str(broker), key)) or (None if own else self._rates.get(("", key)))
+        return RateInForce(key, rate_of(row.value), row.source, row.orphan) if row else None
+
+    def rates(self, broker: int, *, own: bool = False) -> Sequence[RateInForce]:
+        return [found for key in RATES if (found := self.rate(broker, key, own=own)) is not None]
+
+    def leader_words(self, topic: str, partition: int, leader: int | None) -> str:
+        """How the leader's sending of this partition is throttled (KIP-240's leader throttle)."""
+        return "unknown" if leader is None else self._words(topic, partition, leader, LEADER_RATE, LEADER_LIST)
+
+    def target_words(self, topic: str, partition: int, broker: int) -> str:
+        """How fetching of this partition by a target broker is throttled."""
+        return self._words(topic, partition, broker, FOLLOWER_RATE, FOLLOWER_LIST)
+
+    def _words(self, topic: str, partition: int, broker: int, rate_key: str, list_key: str) -> str:
+        if not self.known:
+            return "unknown, not read yet"
+        held, listed = self.rate(broker, rate_key), self._lists.get((topic, list_key))
+        if held is None or listed is None or not listed.names(partition, broker):
+            return "not throttled"
+        return str(rate(held.bytes_per_second))
