@@ -33,6 +33,7 @@ from kafkadash.playground.load import wait_for_brokers
 from kafkadash.playground.prepare import prepare_runtime, says_started
 from kafkadash.playground.properties import node_properties
 from kafkadash.playground.runtime import Runtime
+from kafkadash.playground.security import Secured
 from kafkadash.playground.state import (
     NODE_NAME,
     Cluster,
@@ -83,13 +84,22 @@ class UpReport:
 class Playground:
     """One playground folder. Making the object does nothing; see the module's text.
 
+    `secured` gives the brokers of a new cluster further listeners; it is to be given again for the same folder.
     `detached` nodes outlive this process (the command line); otherwise they belong to it, and another process that
     calls `up` on the folder is told so. `say` gets one readable line for each step.
     """
 
-    def __init__(self, folder: Path, *, detached: bool = False, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        detached: bool = False,
+        say: Callable[[str], None] | None = None,
+        secured: Secured | None = None,
+    ) -> None:
         self.folder = folder.absolute()
         self.detached = detached
+        self.secured = secured
         self.layout = Layout(self.folder)
         self._say = say or (lambda _: None)
 
@@ -116,7 +126,8 @@ class Playground:
         if cluster is None:
             # What an interrupted first start may have left carries ids that nobody knows any more.
             shutil.rmtree(self.folder / "data", ignore_errors=True)
-            cluster = new_cluster(brokers, racks, controllers or 1, dirs or 1)
+            further = self.secured.listeners if self.secured else ()
+            cluster = new_cluster(brokers, racks, controllers or 1, dirs or 1, further)
         cluster = self._configure(choose_ports(cluster, set(self._live())), runtime)
         running = self._live()
         started = self._start([node for node in cluster.nodes if node.name not in running], runtime)
@@ -228,9 +239,11 @@ class Playground:
                     metadata_dir=self.layout.metadata_dir(node),
                     controller_ports=[controller.controller_port or 0 for controller in cluster.controllers],
                     brokers=len(cluster.brokers),
+                    secured=self.secured,
+                    secured_ports=node.secured_ports,
                 )
                 write_atomically(self.layout.properties(node), text)
-            format_nodes(cluster, self.layout, runtime)
+            format_nodes(cluster, self.layout, runtime, self.secured.scram_arguments() if self.secured else ())
             # Only a cluster that was formatted is remembered: ids in this file and on the disk always agree.
             write_cluster(self.folder, cluster)
         except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kafkadash.embedded.process import LOOPBACK
+from kafkadash.playground.security import Secured
 
 # Values that differ from Kafka's defaults; on controllers too, where sessions and rebalancing are decided.
 COMMON: Mapping[str, object] = {
@@ -53,9 +54,12 @@ def node_properties(
     metadata_dir: Path,
     controller_ports: list[int],
     brokers: int,
+    secured: Secured | None = None,
+    secured_ports: Mapping[str, int] | None = None,
 ) -> str:
     """The properties file of one node. A node with both ports is a combined broker and controller."""
     listeners = []
+    advertised = []
     roles = []
     values: dict[str, object] = {"node.id": node_id, **COMMON}
     if broker_port is not None:
@@ -67,9 +71,21 @@ def node_properties(
     if controller_port is not None:
         roles.append("controller")
         listeners.append(f"CONTROLLER://{LOOPBACK}:{controller_port}")
+    advertised += listeners
+    if secured is not None:
+        values |= secured.properties()
+        values["listener.security.protocol.map"] = ",".join(
+            [
+                str(COMMON["listener.security.protocol.map"]),
+                *(f"{name}:{listener.protocol}" for name, listener in secured.listeners.items()),
+            ]
+        )
+        for name, port in (secured_ports or {}).items():
+            listeners.append(f"{name}://{LOOPBACK}:{port}")
+            advertised.append(f"{name}://{secured.listeners[name].advertised_host or LOOPBACK}:{port}")
     values["process.roles"] = ",".join(roles)
     values["listeners"] = ",".join(listeners)
-    values["advertised.listeners"] = ",".join(listeners)
+    values["advertised.listeners"] = ",".join(advertised)
     values["controller.quorum.bootstrap.servers"] = ",".join(f"{LOOPBACK}:{port}" for port in controller_ports)
     values["log.dirs"] = ",".join(str(folder) for folder in log_dirs)
     values["metadata.log.dir"] = metadata_dir
@@ -79,6 +95,6 @@ def node_properties(
 
 def _escaped(value: str) -> str:
     """Java reads properties as ISO-8859-1 with backslash escapes, here UTF-16 units for everything beyond ASCII."""
-    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    units = value.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
     return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)

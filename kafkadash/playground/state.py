@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from kafkadash.embedded.process import LOOPBACK, ServerError, free_port, write_atomically
@@ -24,6 +24,7 @@ class Node:
     """Ports are loopback TCP ports, None for a role the node does not have.
 
     `directory_id` is set for controllers: the id of their metadata folder, by which a quorum knows a voter (KIP-853).
+    `secured_ports` are those of a broker's further listeners, by name (see `security.Secured`).
     """
 
     node_id: int
@@ -31,6 +32,7 @@ class Node:
     controller_port: int | None
     rack: str | None
     directory_id: str | None
+    secured_ports: dict[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -61,6 +63,10 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"{LOOPBACK}:{node.broker_port}" for node in self.brokers)
+
+    def secured_bootstrap(self, listener: str) -> str:
+        """All brokers at the listener of this name."""
+        return ",".join(f"{LOOPBACK}:{node.secured_ports[listener]}" for node in self.brokers)
 
     @property
     def controller_bootstrap(self) -> str:
@@ -97,7 +103,9 @@ class Layout:
         return [self.data(node) / f"logs-{i}" for i in range(1, cluster.dirs + 1)]
 
 
-def new_cluster(brokers: int | None, racks: Sequence[str] | None, controllers: int, dirs: int) -> Cluster:
+def new_cluster(
+    brokers: int | None, racks: Sequence[str] | None, controllers: int, dirs: int, listeners: Iterable[str] = ()
+) -> Cluster:
     """A description with ports still 0. One controller is combined with broker 1, more are nodes of their own."""
     count = brokers if brokers is not None else len(racks or DEFAULT_RACKS)
     if count < 1 or controllers < 1 or dirs < 1:
@@ -106,8 +114,9 @@ def new_cluster(brokers: int | None, racks: Sequence[str] | None, controllers: i
     if len(chosen) != count:
         raise ServerError(f"{count} brokers need {count} racks, not {len(chosen)} ({','.join(chosen)}).")
     combined = controllers == 1
+    further = dict.fromkeys(listeners, 0)
     nodes = [
-        Node(i, 0, 0 if combined and i == 1 else None, rack, new_id() if combined and i == 1 else None)
+        Node(i, 0, 0 if combined and i == 1 else None, rack, new_id() if combined and i == 1 else None, dict(further))
         for i, rack in enumerate(chosen, 1)
     ]
     if not combined:
@@ -136,6 +145,7 @@ def choose_ports(cluster: Cluster, keep: set[str]) -> Cluster:
             node,
             broker_port=choose(node.broker_port, node.name),
             controller_port=choose(node.controller_port, node.name),
+            secured_ports={name: choose(port, node.name) or 0 for name, port in node.secured_ports.items()},
         )
         for node in cluster.nodes
     )

@@ -9,6 +9,7 @@ the first snapshot of the quorum, which names all voters, belongs to controllers
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from kafkadash.embedded.process import LOOPBACK
@@ -21,8 +22,11 @@ BOOTSTRAP = "bootstrap.checkpoint"
 METADATA_TOPIC = "__cluster_metadata-0"
 
 
-def format_nodes(cluster: Cluster, layout: Layout, runtime: Runtime) -> None:
-    """Format the nodes that are not formatted yet. Raises ServerError when the storage tool refuses."""
+def format_nodes(cluster: Cluster, layout: Layout, runtime: Runtime, more: Sequence[str] = ()) -> None:
+    """Format the nodes that are not formatted yet; `more` goes to the storage tool.
+
+    Raises ServerError when it refuses.
+    """
     first = cluster.controllers[0]
     if not _formatted(layout, first):
         shutil.rmtree(layout.folder / "data", ignore_errors=True)
@@ -30,7 +34,7 @@ def format_nodes(cluster: Cluster, layout: Layout, runtime: Runtime) -> None:
             f"{node.node_id}@{LOOPBACK}:{node.controller_port}:{node.directory_id}" for node in cluster.controllers
         )
         properties = layout.properties(first)
-        runtime.format_storage(cluster.cluster_id, properties, ["--initial-controllers", voters])
+        runtime.format_storage(cluster.cluster_id, properties, ["--initial-controllers", voters, *more])
     template = layout.metadata_dir(first)
     for node in cluster.nodes:
         if not _formatted(layout, node):

@@ -30,19 +30,24 @@ class Authority:
     client: Certificate
 
 
-def new_authority(host: str = "127.0.0.1") -> Authority:
+def new_authority(host: str = "127.0.0.1", *, broker_ended: dt.timedelta | None = None) -> Authority:
+    """``broker_ended``: the broker's certificate ran out so long ago."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _signed("an authority", key.public_key(), "an authority", key, is_authority=True, host=None)
     return Authority(
         certificate.public_bytes(serialization.Encoding.PEM).decode(),
-        _issue("broker", key, host),
+        _issue("broker", key, host, ended=broker_ended),
         _issue("client", key, None),
     )
 
 
-def _issue(name: str, authority_key: ec.EllipticCurvePrivateKey, host: str | None) -> Certificate:
+def _issue(
+    name: str, authority_key: ec.EllipticCurvePrivateKey, host: str | None, *, ended: dt.timedelta | None = None
+) -> Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _signed(name, key.public_key(), "an authority", authority_key, is_authority=False, host=host)
+    certificate = _signed(
+        name, key.public_key(), "an authority", authority_key, is_authority=False, host=host, ended=ended
+    )
     return Certificate(
         certificate.public_bytes(serialization.Encoding.PEM).decode(),
         key.private_bytes(
@@ -59,8 +64,11 @@ def _signed(
     *,
     is_authority: bool,
     host: str | None,
+    ended: dt.timedelta | None = None,
 ) -> x509.Certificate:
     now = dt.datetime.now(dt.UTC)
+    if ended is not None:
+        now -= ended + dt.timedelta(hours=1)
     builder = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
