@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, expect
 from tests.agreement.tools import Tools
 from tests.e2e.moves import NOTICED_MS
 from tests.e2e.product import CHECKOUT, Product
-from tests.e2e.visitor import Visitor
+from tests.e2e.visitor import EVERY_LOOK, TWO_LOOKS, Visitor
 from tests.e2e.worlds import Told, World, limping, never_reached, told_by
 
 SCREENS = CHECKOUT / "var" / "screens"
@@ -167,7 +167,9 @@ def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_sa
             continue
         for number, address in enumerate(visited.addresses):
             at = address.format(slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker)
-            visitor.visit(at, f"{_name(route)}{number or ''}", shows=visited.says(told) if told and not number else ())
+            says = visited.says(told) if told and not number else ()
+            looks = TWO_LOOKS if number else EVERY_LOOK
+            visitor.visit(at, f"{_name(route)}{number or ''}", shows=says, looks=looks)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page, expect
 
-WIDTHS = (1440, 320)
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 HEIGHT = 900
+Look = tuple[int, Literal["light", "dark"]]
+EVERY_LOOK: Sequence[Look] = ((1440, "light"), (1440, "dark"), (320, "light"), (320, "dark"))
+# For a page that was looked at in all ways with another filter.
+TWO_LOOKS: Sequence[Look] = ((1440, "light"), (320, "dark"))
 # Chromium's own word on a page that is answered with 403 or 404, as it should be.
 EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[34]\b")
 
@@ -47,18 +48,25 @@ class Visitor:
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self._said.append(f"uncaught {error}"))
 
-    def visit(self, address: str, name: str, status: int = 200, shows: Iterable[str] = ()) -> None:
+    def visit(
+        self,
+        address: str,
+        name: str,
+        status: int = 200,
+        shows: Iterable[str] = (),
+        looks: Sequence[Look] = EVERY_LOOK,
+    ) -> None:
         """``shows``: texts that must stand in the page, read elsewhere than from the product."""
         self._said.clear()
         answer = self.page.goto(address)
         assert answer is not None
         if answer.status != status:
             self.wrong.append(f"{address}: status {answer.status}")
-        self.look(address, name)
+        self.look(address, name, looks)
         main = re.sub(r"\s+", " ", self.page.locator("main").text_content() or "")
         self.wrong += [f"{address}: does not say {text!r}" for text in shows if text not in main]
 
-    def look(self, address: str, name: str) -> None:
+    def look(self, address: str, name: str, looks: Sequence[Look] = EVERY_LOOK) -> None:
         page = self.page
         if page.locator("#live").count():
             expect(page.locator("#connection")).to_have_text("Live")
@@ -66,7 +74,7 @@ class Visitor:
         if headings != 1:
             self.wrong.append(f"{address}: {headings} h1")
         self.wrong += [f"{address}: empty cell in {cell}" for cell in page.evaluate(EMPTY_CELLS)]
-        for width, scheme in product(WIDTHS, SCHEMES):
+        for width, scheme in looks:
             page.set_viewport_size({"width": width, "height": HEIGHT})
             page.emulate_media(color_scheme=scheme)
             self._look_once(f"{address} at {width} px, {scheme}")
