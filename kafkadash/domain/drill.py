@@ -1,0 +1,276 @@
+"""What happens to partitions and to the quorum if brokers die now; nothing is asked of a cluster, nothing is changed.
+
+Rules as in KRaft (org.apache.kafka.controller.PartitionChangeBuilder): a partition whose leader dies gets the first
+replica, in the order of the assignment, that is in the ISR and alive; one whose whole ISR dies goes offline, because an
+unclean election is nothing to count on. min.insync.replicas is judged as ``kafka-topics`` does, by the size of the ISR.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from kafkadash.domain.quorum import NodeStatus, Quorum
+
+Kind = Literal["broker", "rack"]
+
+
+class Placed(NamedTuple):
+    """A partition as metadata tells it; ``min_isr`` is None where the config was not read."""
+
+    topic: str
+    number: int
+    leader: int | None
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    min_isr: int | None
+
+
+class Hit(NamedTuple):
+    """A partition that loses members of its ISR; ``left`` are those that remain, in the order of the replicas."""
+
+    partition: Placed
+    left: tuple[int, ...]
+
+    @property
+    def new_leader(self) -> int | None:
+        """Who leads it then; None if nobody does."""
+        return self.left[0] if self.left else None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A survivor: leaders now and then, and the replicas it holds (they do not change)."""
+
+    leaders_now: int
+    leaders_then: int
+    replicas: int
+
+    @property
+    def gained(self) -> int:
+        return self.leaders_then - self.leaders_now
+
+
+@dataclass(slots=True)
+class Drilled:
+    """What the death of some brokers does. The lists are disjoint but for ``moving``, whose leader changes.
+
+    ``offline``: no member of the ISR is left. ``under_min_isr``: fewer than min.insync.replicas are left, so writes
+    with acks=all fail that do not fail now. ``at_min_isr``: exactly so many are left. What is so already is counted in
+    ``…_now``; ``unknown_min_isr`` partitions are hit, but their min.insync.replicas is not known.
+    """
+
+    partitions: int = 0
+    offline_now: int = 0
+    under_now: int = 0
+    at_now: int = 0
+    min_isr_known: int = 0
+    unknown_min_isr: int = 0
+    offline: list[Hit] = field(default_factory=list)
+    under_min_isr: list[Hit] = field(default_factory=list)
+    at_min_isr: list[Hit] = field(default_factory=list)
+    moving: list[Hit] = field(default_factory=list)
+    at_then: int = 0
+    load: dict[int, Load] = field(default_factory=dict)
+
+    @property
+    def busiest(self) -> tuple[int, Load] | None:
+        """The survivor that leads most afterwards."""
+        return max(self.load.items(), key=lambda item: (item[1].leaders_then, -item[0]), default=None)
+
+
+def drill(partitions: Iterable[Placed], alive: Collection[int], dying: Collection[int]) -> Drilled:
+    """What happens if ``dying`` die now. ``alive``: brokers that serve now; nobody else can become a leader."""
+    result = Drilled()
+    dead, living = frozenset(dying), frozenset(alive) - frozenset(dying)
+    now: Counter[int] = Counter()
+    then: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    for partition in partitions:
+        result.partitions += 1
+        replicas.update(partition.replicas)
+        leader, isr, least = partition.leader, partition.isr, partition.min_isr
+        result.min_isr_known += least is not None
+        at_now = least is not None and len(isr) == least
+        result.at_now += at_now
+        if leader is None:
+            result.offline_now += 1
+            result.under_now += least is not None
+            result.at_then += at_now
+            continue
+        now[leader] += 1
+        under_now = least is not None and len(isr) < least
+        result.under_now += under_now
+        if dead.isdisjoint(isr) and leader not in dead:
+            then[leader] += 1
+            result.at_then += at_now
+            continue
+        hit = Hit(partition, tuple(r for r in partition.replicas if r in isr and r in living))
+        if not hit.left:
+            result.offline.append(hit)
+            continue
+        if leader in dead:
+            result.moving.append(hit)
+            then[hit.left[0]] += 1
+        else:
+            then[leader] += 1
+        if least is None:
+            result.unknown_min_isr += 1
+        elif len(hit.left) < least:
+            if not under_now:
+                result.under_min_isr.append(hit)
+        elif len(hit.left) == least:
+            result.at_min_isr.append(hit)
+            result.at_then += 1
+    result.load = {broker: Load(now[broker], then[broker], replicas[broker]) for broker in sorted(living)}
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One row of the N−1 report: counts of partitions that get into this state by the loss (as ``Drilled``)."""
+
+    kind: Kind
+    name: str
+    brokers: tuple[int, ...]
+    offline: int
+    under_min_isr: int
+    at_min_isr: int
+    moving: int
+    unknown_min_isr: int
+    busiest: int | None
+    busiest_now: int
+    busiest_then: int
+
+    @property
+    def severity(self) -> tuple[int, int, int, int]:
+        return self.offline, self.under_min_isr, self.at_min_isr, self.moving
+
+
+class _Counts:
+    """What one loss does, while partitions are counted."""
+
+    __slots__ = ("at", "gains", "moving", "offline", "under", "unknown")
+
+    def __init__(self) -> None:
+        self.offline = self.under = self.at = self.moving = self.unknown = 0
+        self.gains: Counter[int] = Counter()
+
+    def count(self, left: Sequence[int], least: int | None, *, led: bool, already_under: bool) -> None:
+        """One partition: ``left`` of its ISR survive, in the order of the replicas; ``led``: its leader dies."""
+        if not left:
+            self.offline += 1
+            return
+        if led:
+            self.moving += 1
+            self.gains[left[0]] += 1
+        if least is None:
+            self.unknown += 1
+        elif len(left) < least:
+            self.under += not already_under
+        elif len(left) == least:
+            self.at += 1
+
+
+def single_losses(partitions: Iterable[Placed], racks: Mapping[int, str | None]) -> list[Loss]:
+    """What the loss of every single broker and of every single rack does, the worst first: one pass.
+
+    ``racks``: every broker that serves now → its rack, None where it names none (then it dies with no rack).
+    """
+    brokers: defaultdict[int, _Counts] = defaultdict(_Counts)
+    by_rack: defaultdict[str, _Counts] = defaultdict(_Counts)
+    leaders: Counter[int] = Counter()
+    for _, _, leader, replicas, isr, least in partitions:
+        if leader is None:
+            continue
+        leaders[leader] += 1
+        living = [r for r in replicas if r in isr and r in racks]
+        under = least is not None and len(isr) < least
+        for broker in living:
+            left = [r for r in living if r != broker]
+            brokers[broker].count(left, least, led=broker == leader, already_under=under)
+        for rack in {racks[r] for r in living}:
+            if rack is not None:
+                left = [r for r in living if racks[r] != rack]
+                by_rack[rack].count(left, least, led=racks.get(leader) == rack, already_under=under)
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    for broker, rack in sorted(racks.items()):
+        if rack is not None:
+            members[rack].append(broker)
+    most_leading = sorted(racks, key=lambda b: (-leaders[b], b))
+    rows = [_loss("broker", str(b), (b,), brokers[b], leaders, most_leading) for b in racks]
+    rows += [_loss("rack", rack, tuple(own), by_rack[rack], leaders, most_leading) for rack, own in members.items()]
+    return sorted(rows, key=lambda row: (*(-n for n in row.severity), row.kind == "broker", row.brokers))
+
+
+def _loss(
+    kind: Kind,
+    name: str,
+    dying: tuple[int, ...],
+    seen: _Counts,
+    leaders: Counter[int],
+    most_leading: Sequence[int],
+) -> Loss:
+    # Of those that gain nothing, the one that leads most may still be the busiest.
+    gone = frozenset(dying)
+    candidates = [*seen.gains, *islice((b for b in most_leading if b not in gone), 1)]
+    busiest = max(candidates, key=lambda b: (leaders[b] + seen.gains[b], -b), default=None)
+    return Loss(
+        kind=kind,
+        name=name,
+        brokers=dying,
+        offline=seen.offline,
+        under_min_isr=seen.under,
+        at_min_isr=seen.at,
+        moving=seen.moving,
+        unknown_min_isr=seen.unknown,
+        busiest=busiest,
+        busiest_now=0 if busiest is None else leaders[busiest],
+        busiest_then=0 if busiest is None else leaders[busiest] + seen.gains[busiest],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumAfter:
+    """The voters after the loss. A combined node is broker and voter in one process, and dies as both.
+
+    ``apart``: voters that are no brokers; Kafka does not tell where they run, so they may or may not die too.
+    """
+
+    voters: int
+    majority: int
+    in_sync_now: int
+    in_sync_then: int
+    dying: tuple[int, ...]
+    apart: int
+
+    @property
+    def lost(self) -> bool:
+        return self.in_sync_then < self.majority
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is known that no other voter dies: that nobody runs apart from the brokers."""
+        return self.lost or not self.apart
+
+    @property
+    def survives(self) -> int:
+        """How many more voters may fail then."""
+        return max(0, self.in_sync_then - self.majority)
+
+
+def quorum_after(quorum: Quorum, brokers: Collection[int], dying: Collection[int]) -> QuorumAfter:
+    """The quorum if these brokers die. ``brokers``: ids of all registered brokers."""
+    healthy = [v.node.id for v in quorum.voters if v.status in (NodeStatus.LEADER, NodeStatus.IN_SYNC)]
+    combined = tuple(v.node.id for v in quorum.voters if v.node.id in brokers and v.node.id in dying)
+    return QuorumAfter(
+        voters=len(quorum.voters),
+        majority=quorum.majority,
+        in_sync_now=len(healthy),
+        in_sync_then=sum(voter not in combined for voter in healthy),
+        dying=combined,
+        apart=sum(v.node.id not in brokers for v in quorum.voters),
+    )
