@@ -36,9 +36,10 @@ class Hit(NamedTuple):
     left: tuple[int, ...]
 
     @property
-    def new_leader(self) -> int | None:
-        """Who leads it then; None if nobody does."""
-        return self.left[0] if self.left else None
+    def leader_then(self) -> int | None:
+        """Its leader if that lives, else the first that is left; None if nobody is."""
+        leader = self.partition.leader
+        return leader if leader in self.left else next(iter(self.left), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class Drilled:
 
     ``offline``: no member of the ISR is left. ``under_min_isr``: fewer than min.insync.replicas are left, so writes
     with acks=all fail that do not fail now. ``at_min_isr``: exactly so many are left. What is so already is counted in
-    ``…_now``; ``unknown_min_isr`` partitions are hit, but their min.insync.replicas is not known.
+    ``…_now``; ``unknown_min_isr`` partitions are hit, but their min.insync.replicas is not known. ``load`` has every
+    survivor, ``leaders_of_dead`` how many partitions each of the dead leads now.
     """
 
     partitions: int = 0
@@ -75,6 +77,7 @@ class Drilled:
     moving: list[Hit] = field(default_factory=list)
     at_then: int = 0
     load: dict[int, Load] = field(default_factory=dict)
+    leaders_of_dead: dict[int, int] = field(default_factory=dict)
 
     @property
     def busiest(self) -> tuple[int, Load] | None:
@@ -125,6 +128,7 @@ def drill(partitions: Iterable[Placed], alive: Collection[int], dying: Collectio
         elif len(hit.left) == least:
             result.at_min_isr.append(hit)
             result.at_then += 1
+    result.leaders_of_dead = {broker: now[broker] for broker in sorted(dead)}
     result.load = {broker: Load(now[broker], then[broker], replicas[broker]) for broker in sorted(living)}
     return result
 

@@ -101,7 +101,7 @@ def spikes(lines: Sequence[LagLine]) -> list[Spike]:
 def summary(seen: LagBuckets, lines: Sequence[LagLine], clock: Mapping[int, str]) -> str:
     """One line about all of it. ``clock`` gives the time of a bucket's begin (``len`` is past the last) as words."""
     if not seen.heard:
-        return "The controllers did not answer in this time."
+        return "No answer of the controllers is known of this time."
     known = [line.worst for line in lines if line.worst is not None]
     if not known:
         return "No lag is known in this time: the leader told no times of others."

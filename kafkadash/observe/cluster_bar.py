@@ -29,6 +29,7 @@ TABS = (
     Tab("topics", "Topics", "observe:topics"),
     Tab("reassignments", "Reassignments", "observe:reassignments"),
     Tab("quorum", "Quorum", "observe:quorum"),
+    Tab("drill", "Drill", "oncall:drill"),
 )
 
 

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from kafkadash.oncall.views.board import board
+from kafkadash.oncall.views.drill import drill
 from kafkadash.oncall.views.findings import acknowledge, finding, release
 from kafkadash.oncall.views.overview import overview
 from kafkadash.oncall.views.runbooks import runbook, runbooks
@@ -12,6 +13,7 @@ urlpatterns = [
     path("", board, name="board"),
     path("clusters/", switcher, name="switcher"),
     path("clusters/<slug:slug>/", overview, name="overview"),
+    path("clusters/<slug:slug>/drill/", drill, name="drill"),
     path("clusters/<slug:slug>/findings/<slug:finding_id>/", finding, name="finding"),
     path("clusters/<slug:slug>/findings/<slug:finding_id>/acknowledge/", acknowledge, name="acknowledge"),
     path("clusters/<slug:slug>/findings/<slug:finding_id>/release/", release, name="release"),

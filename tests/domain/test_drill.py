@@ -83,8 +83,8 @@ def test_every_partition_that_is_online_then_has_one_living_leader(partitions: l
     assert sum(load.leaders_then for load in result.load.values()) == online_now - len(result.offline)
     assert result.load.keys() == set(BROKERS) - dying
     for hit in result.moving:
-        assert hit.new_leader in hit.partition.isr
-        assert hit.new_leader not in dying
+        assert hit.leader_then in hit.partition.isr
+        assert hit.leader_then not in dying
         order = list(hit.partition.replicas)
         ahead = order[: order.index(hit.left[0])]
         assert not any(r in hit.partition.isr and r not in dying for r in ahead)
@@ -105,7 +105,7 @@ def test_what_is_at_min_isr_then_is_counted_as_after_the_loss(partitions: list[P
 def test_every_single_loss_is_the_drill_of_it(partitions: list[Placed], away: set[int]) -> None:
     racks = {broker: rack for broker, rack in RACKS.items() if broker not in away}
     rows = single_losses(partitions, racks)
-    expected = [("broker", (b,)) for b in racks]
+    expected: list[tuple[str, tuple[int, ...]]] = [("broker", (b,)) for b in racks]
     named = {rack for rack in racks.values() if rack is not None}
     expected += [("rack", tuple(sorted(b for b, own in racks.items() if own == rack))) for rack in named]
     assert Counter((row.kind, row.brokers) for row in rows) == Counter(expected)
@@ -133,12 +133,12 @@ def figures(row: Loss) -> tuple[int, ...]:
 def test_a_partition_with_two_replicas_in_one_rack_goes_offline_with_it() -> None:
     result = drill([Placed("clicks", 12, 2, [2, 5], [2, 5], 1)], range(1, 7), {2, 5})
     [hit] = result.offline
-    assert (hit.partition.topic, hit.partition.number, hit.new_leader) == ("clicks", 12, None)
+    assert (hit.partition.topic, hit.partition.number, hit.leader_then) == ("clicks", 12, None)
 
 
 def test_the_next_replica_in_sync_leads_even_if_another_stands_before_it() -> None:
     [hit] = drill([Placed("t", 0, 1, [1, 2, 3], [1, 3], 1)], range(1, 4), {1}).moving
-    assert hit.new_leader == 3
+    assert hit.leader_then == 3
 
 
 def test_what_refuses_writes_already_is_not_counted_as_more() -> None:

@@ -42,6 +42,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}quorum/": Visited(
         (f"{C}quorum/", f"{C}quorum/?range=24h"), lambda told: [f"epoch {told.quorum.leader_epoch}"]
     ),
+    f"{CLUSTER}drill/": Visited(
+        (f"{C}drill/", f"{C}drill/?broker=1", f"{C}drill/?broker=1&show=moving", f"{C}drill/?brokers=99,x"),
+        lambda told: [f"of {told.partitions:,} partitions"],
+    ),
     f"{CLUSTER}reassignments/": Visited(
         (f"{C}reassignments/", f"{C}reassignments/?running=all", f"{C}reassignments/?ended=all"),
         lambda told: told.moving,

@@ -25,6 +25,7 @@ PAGES = {
     "reassignments": "/clusters/demo/reassignments/",
     "reassignments_ended": "/clusters/demo/reassignments/?ended=all",
     "reassignment": "/clusters/demo/reassignments/r-demo/",
+    "drill": "/clusters/demo/drill/?brokers=1,2",
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
     "brokers": "/clusters/demo/brokers/",

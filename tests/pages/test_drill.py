@@ -1,0 +1,200 @@
+"""The drill: what dies is asked for in the address, the answer is the title, every single loss is listed below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.models import BrokerState, ClusterState, Kind, QuorumSnapshot, TopicState
+from tests.factories import NOW, BrokerFactory, TopicFactory, silent, watched
+from tests.pages.conftest import Page
+from tests.quorums import answers
+
+pytestmark = pytest.mark.django_db
+
+GetPage = Callable[[str], Page]
+ADDRESS = "/clusters/demo/drill/"
+RACKS = {1: "eu 1a", 2: "eu 1b", 3: "ü-1c"}
+
+
+@pytest.fixture
+def demo() -> Cluster:
+    cluster = watched("demo")
+    for broker, rack in RACKS.items():
+        BrokerState.objects.filter(cluster=cluster, broker_id=broker).update(rack=rack)
+    return cluster
+
+
+def topic(cluster: Cluster, name: str, *partitions: Sequence[int], min_isr: int | None = 2, **fields: Any) -> None:
+    """Each partition's replicas, all in sync, led by the first."""
+    rows = [[n, replicas[0], 5, list(replicas), list(replicas), []] for n, replicas in enumerate(partitions)]
+    TopicFactory.create(cluster=cluster, name=name, partitions=rows, min_isr=min_isr, **fields)
+
+
+class TestTheAnswer:
+    def test_a_broker_takes_partitions_offline_and_makes_others_refuse_writes(
+        self, demo: Cluster, get_page: GetPage
+    ) -> None:
+        topic(demo, "lonely", [2], [2], min_isr=1)
+        topic(demo, "pair", [2, 3], [1, 3])
+        page = get_page(f"{ADDRESS}?broker=2")
+        assert page.title == "If broker 2 dies now, 2 partitions go offline and 1 partition refuses writes."
+        assert "lonely-0" in page.words("partitions")
+        assert "pair-0" not in page.words("partitions")
+
+    def test_a_rack_is_asked_for_by_its_name(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [3, 1, 2], min_isr=1)
+        page = get_page(f"{ADDRESS}?rack=%C3%BC-1c")
+        assert page.title == "If rack ü-1c dies now, no partition goes offline and none refuses writes."
+        assert 'href="?rack=eu%201a"' in page.html
+
+    def test_several_brokers_die_together(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [1, 2], min_isr=1)
+        assert get_page(f"{ADDRESS}?brokers=1,2").title == "If brokers 1 and 2 die now, 1 partition goes offline."
+        assert get_page(f"{ADDRESS}?broker=1&broker=2").title == "If brokers 1 and 2 die now, 1 partition goes offline."
+        assert get_page(f"{ADDRESS}?brokers=1&rack=eu+1b").title == (
+            "If rack eu 1b and broker 1 die now, 1 partition goes offline."
+        )
+
+    def test_without_a_question_the_worst_single_loss_is_the_title(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "lonely", [3], min_isr=1)
+        page = get_page(ADDRESS)
+        assert page.title == "The worst single loss now is rack ü-1c: it takes 1 partition offline."
+        assert "rack ü-1c 1 1 0 0 0 1 0 → 0 runs apart" in page.words("losses")
+
+    def test_no_loss_that_hurts_is_said_too(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [1, 2, 3])
+        assert get_page(ADDRESS).title == "No single loss takes a partition offline or makes one refuse writes."
+
+    def test_leaders_go_to_the_next_replica_in_sync(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [1, 3, 2], [1, 2, 3], [3, 1, 2])
+        page = get_page(f"{ADDRESS}?broker=1&show=moving")
+        assert "2 change their leader" in page.words("partitions")
+        assert "t-0 Leader moves 1 → 3 1, 3, 2 1, 3, 2 3, 2 2" in page.words("partitions")
+        assert page.words("survivor-3") == "3 ü-1c 1 → 2 3"
+
+    def test_old_data_is_judged_and_said_to_be_old(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "lonely", [2], min_isr=1)
+        silent(demo, NOW - timedelta(minutes=12))
+        page = get_page(f"{ADDRESS}?broker=2")
+        assert page.title == "If broker 2 dies now, 1 partition goes offline, as far as was known 12 min ago."
+        assert "data-stale" in page.start_tag("drill")
+        assert "Quorum unknown" in page.words("drill")
+
+
+class TestMinIsr:
+    def test_where_it_was_not_read_nothing_is_claimed(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [1, 2], min_isr=None)
+        page = get_page(f"{ADDRESS}?broker=1")
+        assert page.title == (
+            "If broker 1 dies now, no partition goes offline, but whether 1 partition refuses writes is not known."
+        )
+        assert "Refuse writes unknown min.insync.replicas was not read" in page.words("drill")
+
+    def test_some_that_are_unknown_are_counted(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "a", [1, 2], min_isr=None)
+        topic(demo, "b", [1, 2])
+        page = get_page(f"{ADDRESS}?broker=1")
+        assert page.title == "If broker 1 dies now, 1 partition refuses writes."
+        assert "of 1 not known" in page.words("drill")
+        assert "min.insync.replicas of 1 of 2 partitions was not read" in page.words("losses")
+
+    def test_what_refuses_writes_already_is_not_more(self, demo: Cluster, get_page: GetPage) -> None:
+        TopicFactory.create(cluster=demo, name="t", min_isr=3, partitions=[[0, 1, 5, [1, 2, 3], [1, 2], [3]]])
+        page = get_page(f"{ADDRESS}?broker=2")
+        assert page.title == "If broker 2 dies now, no partition goes offline and none refuses writes."
+        assert "0 more under min-ISR; 1 already" in page.words("drill")
+
+
+class TestTheQuorum:
+    def test_voters_of_their_own_may_or_may_not_die(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [1, 2, 3])
+        words = get_page(f"{ADDRESS}?rack=eu+1a").words("drill")
+        assert "majority kept, unless controllers die too" in words
+        assert "3 of 3 voters run apart from the brokers." in words
+
+    def test_combined_nodes_die_as_voters(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [3, 2, 1])
+        until = NOW - timedelta(seconds=3)
+        answers(demo, until, timedelta(minutes=1), voters=(1, 2, 3), observers=(), leaders=((timedelta(0), 3, 7),))
+        page = get_page(f"{ADDRESS}?brokers=1,2")
+        assert page.title == "If brokers 1 and 2 die now, the quorum is lost and 1 partition refuses writes."
+        assert "Voters 1, 2 die too" in page.words("drill")
+        assert "survives 0 more" in get_page(ADDRESS).words("losses")
+
+    def test_a_single_loss_of_the_quorum_is_the_worst(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "lonely", [2], min_isr=1)
+        until = NOW - timedelta(seconds=3)
+        answers(demo, until, timedelta(minutes=1), voters=(1,), observers=(2, 3), leaders=((timedelta(0), 1, 7),))
+        assert get_page(ADDRESS).title == "The worst single loss now is rack eu 1a: it loses the quorum."
+
+    def test_an_unknown_quorum_is_unknown(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "t", [1, 2, 3])
+        QuorumSnapshot.objects.all().delete()
+        assert "Quorum unknown the controllers were not heard of lately" in get_page(f"{ADDRESS}?broker=1").words(
+            "drill"
+        )
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("asked", "sentence"),
+        [
+            ("broker=9", "demo has no broker 9; there are 1, 2 and 3."),
+            ("brokers=8,9", "demo has no brokers 8 and 9; there are 1, 2 and 3."),
+            ("brokers=one", "“one” is no broker id: give numbers with commas between them, such as 1,2."),
+            ("brokers=-1", "“-1” is no broker id"),
+            (f"brokers={'9' * 40}", "is no broker id"),
+            ("rack=mars", "No broker of demo is in a rack mars; there are eu 1a, eu 1b and ü-1c."),
+        ],
+    )
+    def test_it_is_answered_with_a_sentence(self, demo: Cluster, get_page: GetPage, asked: str, sentence: str) -> None:
+        topic(demo, "t", [1, 2, 3])
+        page = get_page(f"{ADDRESS}?{asked}")
+        assert sentence in page.text
+        assert page.has("losses")
+
+    def test_what_is_known_of_the_question_is_answered(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "lonely", [2], min_isr=1)
+        page = get_page(f"{ADDRESS}?brokers=2,9")
+        assert page.title == "If broker 2 dies now, 1 partition goes offline."
+        assert "demo has no broker 9" in page.text
+
+    def test_a_broker_that_is_fenced_already_is_named(self, demo: Cluster, get_page: GetPage) -> None:
+        BrokerFactory.create(cluster=demo, broker_id=4, fenced=True)
+        topic(demo, "t", [1, 2, 3])
+        assert "Broker 4 is fenced already: what that did has happened." in get_page(f"{ADDRESS}?broker=4").text
+
+    def test_nothing_collected_yet_is_said(self, demo: Cluster, get_page: GetPage) -> None:
+        BrokerState.objects.all().delete()
+        TopicState.objects.all().delete()
+        ClusterState.objects.all().delete()
+        demo.collector_runs.filter(kind=Kind.METADATA).update(succeeded_at=None)
+        page = get_page(f"{ADDRESS}?broker=1")
+        assert page.title == "Cannot tell what a loss does to demo: nothing was collected yet."
+        assert "See the collection" in page.text
+
+    def test_no_topic_at_all_loses_nothing(self, demo: Cluster, get_page: GetPage) -> None:
+        assert get_page(f"{ADDRESS}?broker=1").title == (
+            "If broker 1 dies now, no partition goes offline and none refuses writes."
+        )
+
+
+class TestLists:
+    def test_they_are_paged(self, demo: Cluster, get_page: GetPage) -> None:
+        topic(demo, "lonely", *[[2]] * 60, min_isr=1)
+        first = get_page(f"{ADDRESS}?broker=2")
+        assert "1–25 of 60" in first.words("partitions")
+        assert 'href="?broker=2&amp;show=offline&amp;page=2#partitions"' in first.html
+        assert "51–60 of 60" in get_page(f"{ADDRESS}?broker=2&show=offline&page=3").words("partitions")
+
+    def test_the_losses_are_few_until_all_are_wanted(self, demo: Cluster, get_page: GetPage) -> None:
+        for broker in range(10, 40):
+            BrokerFactory.create(cluster=demo, broker_id=broker, rack=None)
+        topic(demo, "t", [1, 2, 3])
+        assert "1–15 of 36" in get_page(ADDRESS).words("losses")
+        assert get_page(f"{ADDRESS}?losses=all").words("losses").count("broker ") == 33
