@@ -7,9 +7,11 @@ import zlib
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
-from kafkadash.observe.models import BrokerWeights, Kind, TopicState
+from kafkadash.observe.models import BrokerWeights, Collection, Kind, TopicState
+from kafkadash.playground.cluster import Playground
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
+from tests.waiting import wait_until
 
 
 def test_log_dirs__sizes_of_each_replica__equal_describe(
@@ -35,3 +37,61 @@ def test_log_dirs__sizes_of_each_replica__equal_describe(
 def sizes_of(row: BrokerWeights, topic: str) -> dict[int, int]:
     sizes = json.loads(zlib.decompress(row.data))
     return {int(partition): size for partition, size in sizes.get(topic, {}).items()}
+
+
+def test_log_dirs__a_directory_is_cordoned__only_that_one_says_so(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools
+) -> None:
+    make_topic([[1, 2]])
+    [first, second] = sorted(tools.cordoned(1))
+    tools.set_config(1, cordoned_log_dirs=first)
+    try:
+        wait_until(lambda: tools.cordoned(1)[first], "the directory is cordoned", 20)
+        refresh(Kind.LOG_DIRS)
+        assert directories(cluster, 1, "cordoned") == tools.cordoned(1) == {first: True, second: False}
+        assert directories(cluster, 2, "cordoned") == tools.cordoned(2)
+    finally:
+        tools.delete_config(1, "cordoned.log.dirs")
+
+
+def test_log_dirs__broker_stopped_and_started__its_directories_keep_their_age_meanwhile(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: Playground, tools: Tools
+) -> None:
+    topic = make_topic([[1, 2, 3]], mib=2)
+    refresh(Kind.METADATA)
+    refresh(Kind.LOG_DIRS)
+    before = BrokerWeights.objects.get(cluster=cluster, broker_id=3)
+    size = TopicState.objects.get(cluster=cluster, name=topic).size_bytes
+    playground.stop_broker(3)
+    try:
+        wait_until(lambda: tools.fenced(3), "Kafka itself calls the broker fenced", 30)
+        refresh(Kind.METADATA)
+        refresh(Kind.LOG_DIRS)
+        assert BrokerWeights.objects.get(cluster=cluster, broker_id=3).taken_at == before.taken_at
+        assert BrokerWeights.objects.get(cluster=cluster, broker_id=1).taken_at > before.taken_at
+        assert TopicState.objects.get(cluster=cluster, name=topic).size_bytes == size
+        assert Collection.objects.filter(cluster=cluster, kind=Kind.LOG_DIRS).latest("pk").not_answered == [3]
+        assert replica_bytes(cluster, [1, 2]) == printed_bytes(tools, [1, 2])
+    finally:
+        playground.start_broker(3)
+        wait_until(tools.in_sync, "every replica is in sync again", 60)
+    refresh(Kind.METADATA)
+    refresh(Kind.LOG_DIRS)
+    assert replica_bytes(cluster, [1, 2, 3]) == printed_bytes(tools, [1, 2, 3])
+    assert BrokerWeights.objects.get(cluster=cluster, broker_id=3).taken_at > before.taken_at
+
+
+def replica_bytes(cluster: Cluster, brokers: list[int]) -> dict[int, dict[str, object]]:
+    return {broker: directories(cluster, broker, "replica_bytes") for broker in brokers}
+
+
+def printed_bytes(tools: Tools, brokers: list[int]) -> dict[int, dict[str, object]]:
+    return {
+        broker: {path: sum(sizes.values()) for path, sizes in dirs.items()}
+        for broker, dirs in tools.all_sizes(brokers).items()
+    }
+
+
+def directories(cluster: Cluster, broker: int, field: str) -> dict[str, object]:
+    """Path → one of its figures."""
+    return {d["path"]: d[field] for d in BrokerWeights.objects.get(cluster=cluster, broker_id=broker).dirs}

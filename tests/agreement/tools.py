@@ -6,16 +6,20 @@ import base64
 import json
 import re
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from kafkadash.playground.cluster import Playground
 from tests.contract import raw
+from tests.waiting import wait_until
 
-LIST_OFFSETS, METADATA, DESCRIBE_CLUSTER = 2, 3, 60  # API keys
+LIST_OFFSETS, METADATA, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, DESCRIBE_CLUSTER = 2, 3, 32, 35, 60  # API keys
 LATEST, EARLIEST = -1, -2
 # ListOffsets' replica_id with which a broker answers for its own copy (class ListOffsetsRequest, DEBUGGING_REPLICA_ID).
 REPLICA_ITSELF = -2
+
+DEFAULT = "DEFAULT_CONFIG"  # a source of configs
 
 Ids = tuple[int, ...]
 
@@ -102,6 +106,21 @@ class Tools:
         rows = re.findall(r"^(\d+)\s+\S+\s+(\d+)\s+\d+\s+-?\d+\s+-?\d+\s+(\w+)", text, re.MULTILINE)
         return {(int(node), status): int(end) for node, end, status in rows}
 
+    def all_sizes(self, brokers: Collection[int]) -> dict[int, dict[str, dict[tuple[str, int], int]]]:
+        """Broker → directory → (topic, partition) → bytes; of ``kafka-log-dirs --describe``."""
+        text = self.run("log-dirs", "--describe", "--broker-list", ",".join(map(str, brokers)))
+        document = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+        return {
+            broker["broker"]: {
+                directory["logDir"]: {
+                    (row["partition"].rpartition("-")[0], int(row["partition"].rpartition("-")[2])): row["size"]
+                    for row in directory["partitions"]
+                }
+                for directory in broker["logDirs"]
+            }
+            for broker in document["brokers"]
+        }
+
     def sizes(self, topic: str) -> dict[int, dict[str, dict[int, int]]]:
         """Broker → directory → partition of ``topic`` → bytes; of ``kafka-log-dirs --describe``."""
         text = self.run("log-dirs", "--describe", "--topic-list", topic)
@@ -115,6 +134,44 @@ class Tools:
             }
             for broker in document["brokers"]
         }
+
+    def configs(self, owner: str | int | None) -> dict[str, tuple[str | None, str]]:
+        """Config name → value, source; of a topic (its name), a broker (its id), or None: what is set for all brokers.
+
+        Of ``kafka-configs --describe --all``. The source is that of the first synonym, which is the one in force; what
+        has none is the default. A value that is kept back, or missing, is None.
+        """
+        text = self.run("configs", "--describe", *_entity(owner), *([] if owner is None else ["--all"]))
+        rows = re.findall(r"^  (\S+?)=(.*) sensitive=(true|false) synonyms=\{(.*)\}$", text, re.MULTILINE)
+        return {
+            name: (None if sensitive == "true" or value == "null" else value, synonyms.partition(":")[0] or DEFAULT)
+            for name, value, sensitive, synonyms in rows
+        }
+
+    def dynamic_configs(self, kind: str) -> dict[str, dict[str, tuple[str, str]]]:
+        """Topic or broker ('' for the default of all brokers) → config name → value, source; what is set, of all.
+
+        ``kind`` is "topics" or "brokers"; of ``kafka-configs --describe``.
+        """
+        found: dict[str, dict[str, tuple[str, str]]] = {}
+        owner = ""
+        for line in self.run("configs", "--describe", "--entity-type", kind).splitlines():
+            if heading := re.match(r"Dynamic configs for \w+ (\S+) are:|Default configs for", line):
+                owner = heading[1] or ""
+            elif row := re.match(r"  (\S+?)=(.*) sensitive=\w+ synonyms=\{(\w+):", line):
+                found.setdefault(owner, {})[row[1]] = (row[2], row[3])
+        return found
+
+    def set_config(self, owner: str | int | None, **configs: str) -> None:
+        """Underscores in the names stand for dots. Returns when every broker that is up knows of it."""
+        values = {name.replace("_", "."): value for name, value in configs.items()}
+        added = ",".join(f"{name}=[{value}]" for name, value in values.items())
+        self.run("configs", "--alter", *_entity(owner), "--add-config", added)
+        for name, value in values.items():
+            wait_until(lambda n=name, v=value: self._told(owner, n) == {v}, f"{name} is {value}", 20)  # type: ignore[misc]
+
+    def delete_config(self, owner: str | int | None, *names: str) -> None:
+        self.run("configs", "--alter", *_entity(owner), "--delete-config", ",".join(names))
 
     def topics(self, *options: str) -> dict[str, DescribedTopic]:
         """Name → what ``kafka-topics --describe`` says."""
@@ -138,7 +195,12 @@ class Tools:
         text = self.run("topics", "--describe", f"--{problem}-partitions")
         return {(t, int(p)) for t, p in re.findall(r"^\s+Topic: (\S+)\s+Partition: (\d+)", text, re.MULTILINE)}
 
-    # Raw requests, where a tool's second per question is too slow.
+    # Raw requests, where a tool's second per question is too slow, or where no tool tells.
+
+    def cordoned(self, broker: int) -> dict[str, bool]:
+        """Directory → whether it takes no new replicas (KIP-1066), which kafka-log-dirs of 4.3 does not print."""
+        answer = raw.ask(self._address(broker), DESCRIBE_LOG_DIRS, 5, topics=None)
+        return {row.log_dir: row.is_cordoned for row in answer.results}
 
     def offset(self, broker: int, topic: str, timestamp: int) -> int:
         """Log end (LATEST) or log start (EARLIEST) of the broker's own copy of partition 0."""
@@ -163,6 +225,19 @@ class Tools:
 
     def fenced(self, broker: int) -> bool:
         return broker not in self._live_brokers(1)
+
+    def _told(self, owner: str | int | None, name: str) -> set[str | None]:
+        """The values that brokers tell of a config: the one concerned, or each."""
+        types = raw.request_types(DESCRIBE_CONFIGS, 1)
+        kind, named = (2, owner) if isinstance(owner, str) else (4, "" if owner is None else str(owner))
+        asked = types.DescribeConfigsResource(resource_type=kind, resource_name=named, configuration_keys=(name,))
+        told: set[str | None] = set()
+        for broker in [owner] if isinstance(owner, int) else self._live_brokers(1):
+            [answer] = raw.ask(
+                self._address(broker), DESCRIBE_CONFIGS, 1, resources=(asked,), include_synonyms=False
+            ).results
+            told.update([config.value for config in answer.configs] or [None])
+        return told
 
     def _partitions(self, broker: int, topic: str | None = None) -> list[Any]:
         types = raw.request_types(METADATA, 8)
@@ -191,6 +266,13 @@ class Tools:
     def _address(self, broker: int) -> str:
         node = next(node for node in self.playground.cluster.brokers if node.node_id == broker)
         return f"127.0.0.1:{node.broker_port}"
+
+
+def _entity(owner: str | int | None) -> list[str]:
+    if isinstance(owner, str):
+        return ["--entity-type", "topics", "--entity-name", owner]
+    which = ["--entity-default"] if owner is None else ["--entity-name", str(owner)]
+    return ["--entity-type", "brokers", *which]
 
 
 def _ids(text: str) -> Ids:
