@@ -27,6 +27,7 @@ TABS = (
     Tab("overview", "Overview", "oncall:overview"),
     Tab("brokers", "Brokers", "observe:brokers"),
     Tab("topics", "Topics", "observe:topics"),
+    Tab("racks", "Racks", "observe:racks"),
     Tab("reassignments", "Reassignments", "observe:reassignments"),
     Tab("quorum", "Quorum", "observe:quorum"),
     Tab("drill", "Drill", "oncall:drill"),

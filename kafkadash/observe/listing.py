@@ -6,7 +6,7 @@ mistyped address never looks like an empty cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,7 +43,7 @@ class Listing:
         choices: Sequence[Choice] = (),
         texts: Sequence[str] = (),
         sorts: Mapping[str, Sequence[Any]],
-        descending_first: frozenset[str] = frozenset(),
+        descending_first: Collection[str] = (),
     ) -> None:
         self.problems: list[str] = []
         self.values: dict[str, str] = {name: query.get(name, "").strip()[:LONGEST_TEXT] for name in texts}

@@ -2,6 +2,7 @@ from django.urls import path
 
 from kafkadash.observe.views.brokers import broker, brokers
 from kafkadash.observe.views.quorum import quorum, quorum_lag
+from kafkadash.observe.views.racks import racks
 from kafkadash.observe.views.reassignments import reassignment, reassignments
 from kafkadash.observe.views.topics import topic, topics
 
@@ -14,6 +15,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/brokers/<int:broker_id>/", broker, name="broker"),
     path("clusters/<slug:slug>/topics/", topics, name="topics"),
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
+    path("clusters/<slug:slug>/racks/", racks, name="racks"),
     path("clusters/<slug:slug>/reassignments/", reassignments, name="reassignments"),
     path("clusters/<slug:slug>/reassignments/<slug:public_id>/", reassignment, name="reassignment"),
 ]

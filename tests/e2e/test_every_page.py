@@ -15,7 +15,7 @@ from tests.agreement.tools import Tools
 from tests.e2e.moves import NOTICED_MS
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.visitor import EVERY_LOOK, TWO_LOOKS, Visitor
-from tests.e2e.worlds import Told, World, limping, never_reached, told_by
+from tests.e2e.worlds import MOVING, STOPPED, Told, World, limping, never_reached, told_by
 
 SCREENS = CHECKOUT / "var" / "screens"
 SIGN_IN = "/login/"
@@ -35,6 +35,11 @@ class Visited:
     of_seen: bool = False
 
 
+def _looked_at(told: Told) -> tuple[int, str]:
+    """The broker and the topic that are visited in this world."""
+    return (STOPPED, MOVING) if MOVING in told.topics else (1, "orders")
+
+
 CLUSTER = "clusters/<slug:slug>/"
 C = "/clusters/{slug}/"
 OF_A_CLUSTER: Mapping[str, Visited] = {
@@ -45,6 +50,25 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}drill/": Visited(
         (f"{C}drill/", f"{C}drill/?broker=1", f"{C}drill/?broker=1&show=moving", f"{C}drill/?brokers=99,x"),
         lambda told: [f"of {told.partitions:,} partitions"],
+    ),
+    f"{CLUSTER}brokers/": Visited(
+        (f"{C}brokers/", f"{C}brokers/?state=fenced", f"{C}brokers/?q=nowhere&sort=-disk"),
+        lambda told: [f"{number:,}" for number in told.replicas.values()],
+    ),
+    f"{CLUSTER}brokers/<int:broker_id>/": Visited(
+        (f"{C}brokers/{{broker}}/",), lambda told: [f"{told.replicas[_looked_at(told)[0]]:,}"], of_seen=True
+    ),
+    f"{CLUSTER}topics/": Visited(
+        (f"{C}topics/", f"{C}topics/?state=under-min-isr", f"{C}topics/?q=nowhere", f"{C}topics/?sort=-size"),
+        lambda told: list(told.topics),
+    ),
+    f"{CLUSTER}topics/<str:topic>/": Visited(
+        (f"{C}topics/{{topic}}/", f"{C}topics/{{topic}}/?state=racks"),
+        lambda told: [told.topics[_looked_at(told)[1]].topic_id],
+        of_seen=True,
+    ),
+    f"{CLUSTER}racks/": Visited(
+        (f"{C}racks/", f"{C}racks/?q=nowhere"), lambda told: [rack for _, _, rack, _ in told.brokers.values()]
     ),
     f"{CLUSTER}reassignments/": Visited(
         (f"{C}reassignments/", f"{C}reassignments/?running=all", f"{C}reassignments/?ended=all"),

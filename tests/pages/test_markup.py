@@ -36,6 +36,8 @@ PAGES = [
     "/clusters/demo/quorum/",
     "/clusters/demo/quorum/?range=24h",
     "/clusters/demo/quorum/lag/?range=15m",
+    "/clusters/demo/racks/",
+    "/clusters/silent/racks/",
     "/clusters/silent/",
     "/clusters/silent/quorum/",
     "/clusters/demo/brokers/",
@@ -65,7 +67,9 @@ def world(db: None) -> Cluster:
     watched("well")
     silent(watched("silent"), NOW - timedelta(minutes=12), error="refused")
     ReassignmentFactory.create(cluster=demo, public_id="r-running")
-    TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]], [1, 2, 5, [2, 3], [2, 3], []]])
+    TopicFactory.create(
+        cluster=demo, rack_violations=1, partitions=[[0, None, 5, [1, 2], [1], [2]], [1, 2, 5, [2, 3], [2, 3], []]]
+    )
     ended(demo, Outcome.CANCELLED, NOW - timedelta(minutes=1), public_id="r-ended")
     return demo
 

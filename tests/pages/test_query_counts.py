@@ -34,6 +34,7 @@ PAGES = {
     "topics": "/clusters/demo/topics/",
     "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
     "topic": "/clusters/demo/topics/payments.ledger/",
+    "racks": "/clusters/demo/racks/",
     "switcher": "/clusters/?current=demo",
 }
 # What an administrator sees.

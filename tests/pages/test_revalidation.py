@@ -20,6 +20,7 @@ PAGES = [
     "/clusters/demo/brokers/1/",
     "/clusters/demo/topics/",
     "/clusters/demo/topics/payments.ledger/",
+    "/clusters/demo/racks/",
     "/clusters/demo/reassignments/",
     "/clusters/demo/reassignments/r-1/",
 ]

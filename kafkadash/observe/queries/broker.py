@@ -56,7 +56,7 @@ class HostedTopic:
 
 def broker_listing(query: QueryDict) -> Listing:
     """The list of topics on a broker's page has an order and pages of its own."""
-    return Listing(query, sorts={"size": [F("size_bytes")]}, descending_first=frozenset({"size"}))
+    return Listing(query, sorts={"size": [F("size_bytes")]}, descending_first={"size"})
 
 
 def broker_context(

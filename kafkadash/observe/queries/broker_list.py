@@ -103,7 +103,7 @@ def broker_listing(query: QueryDict) -> Listing:
             "disk": [F("fullest"), F("broker_id")],
             "changed": [F("changed_at"), F("broker_id")],
         },
-        descending_first=frozenset({"replicas", "leaders", "disk", "changed"}),
+        descending_first={"replicas", "leaders", "disk", "changed"},
     )
 
 

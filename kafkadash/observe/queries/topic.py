@@ -13,15 +13,14 @@ from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.partition_state import PartitionTrouble
-from kafkadash.domain.rack_spread import Spread, racks_known, spread
+from kafkadash.domain.rack_spread import Spread
 from kafkadash.domain.throttled_replicas import throttled_replicas
 from kafkadash.domain.throttles import LISTS
-from kafkadash.domain.wording import count, duration, listed
+from kafkadash.domain.wording import count, duration
 from kafkadash.observe.broker_replicas import leader_sizes
 from kafkadash.observe.config_rows import config_rows
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import (
-    BrokerState,
     CollectorRun,
     Kind,
     ThrottledResource,
@@ -29,6 +28,7 @@ from kafkadash.observe.models import (
     TopicState,
 )
 from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rack_labels, running_moves
+from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words
 from kafkadash.observe.reassignment_rows import ReassignmentRow
 from kafkadash.observe.standing import Freshness, freshness_of
@@ -79,7 +79,7 @@ def partition_listing(query: QueryDict) -> Listing:
         choices=[STATES],
         texts=["broker"],
         sorts={"partition": [F("partition")], "size": [F("size")], "state": [F("state")]},
-        descending_first=frozenset({"size"}),
+        descending_first={"size"},
     )
 
 
@@ -88,10 +88,9 @@ def topic_context(
 ) -> dict[str, Any]:
     freshness = freshness_of(runs.get(Kind.METADATA), now)
     moves = running_moves(cluster, [topic.name])
-    judge, racks_sentence = _spread_judge(cluster)
-    every = [
-        TopicPartition(line, judge(line.replicas)) for line in partition_lines([topic], moves, rack_labels(cluster))
-    ]
+    racks = RackJudge(cluster)
+    labels = rack_labels(cluster)
+    every = [TopicPartition(line, racks.judge(line)) for line in partition_lines([topic], moves, labels)]
     kept = _chosen(every, listing)
     sizes = None
     if listing.sort == "size":
@@ -117,30 +116,13 @@ def topic_context(
         "title": _title(topic, every, freshness),
         "configs": config_rows(topic.config),
         "min_isr_source": config[MIN_ISR][1] if MIN_ISR in config else "default",
-        "racks_sentence": racks_sentence,
-        "rack_violations": None if racks_sentence else sum(p.spread is not None and p.spread.violates for p in every),
+        "racks_sentence": racks.why_not,
+        "rack_violations": sum(p.spread is not None and p.spread.violates for p in every) if racks.known else None,
         "moves": [ReassignmentRow(row, now) for _, row in sorted(moves.items())[:MOST_MOVES]],
         "moves_more": len(moves) > MOST_MOVES,
         "throttle_lists": [_list_row(row) for row in lists.filter(key__in=LISTS).order_by("key")],
         "throttles_known": bool(configs and configs.succeeded_at),
     }
-
-
-def _spread_judge(cluster: Cluster) -> tuple[Callable[[Sequence[int]], Spread | None], str]:
-    """Judges replicas against the racks of all registered brokers, or the sentence why they cannot be judged."""
-    racks = dict(BrokerState.objects.filter(cluster=cluster, gone_at=None).values_list("broker_id", "rack"))
-    if not racks_known(racks.values()):
-        unnamed = [str(broker) for broker, rack in racks.items() if rack is None]
-        if len(unnamed) == len(racks):
-            return (lambda _: None), "no broker names its rack"
-        if unnamed:
-            which = listed(sorted(unnamed, key=int)) if len(unnamed) <= 3 else f"{len(unnamed):,} brokers"
-            verb = "names" if len(unnamed) == 1 else "name"
-            return (lambda _: None), f"{'broker ' if len(unnamed) == 1 else ''}{which} {verb} no rack"
-        return (lambda _: None), "all brokers are in one rack"
-    known = {broker: rack for broker, rack in racks.items() if rack is not None}
-    rack_count = len(set(known.values()))
-    return (lambda replicas: spread(replicas, known, rack_count)), ""
 
 
 def _chosen(every: Sequence[TopicPartition], listing: Listing) -> list[TopicPartition]:

@@ -85,7 +85,7 @@ def topic_listing(query: QueryDict) -> Listing:
             "size": [F("size_bytes"), F("name")],
             "changed": [F("changed_at"), F("name")],
         },
-        descending_first=frozenset({"partitions", "rf", "size", "changed"}),
+        descending_first={"partitions", "rf", "size", "changed"},
     )
 
 
