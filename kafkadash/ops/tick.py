@@ -17,6 +17,7 @@ from kafkadash.observe.collection import ensure_runs
 from kafkadash.observe.tasks import collect
 from kafkadash.oncall.services import judge_ages
 from kafkadash.oncall.services import prune as prune_findings
+from kafkadash.ops.health import beat
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +27,7 @@ _last_prune = 0.0
 
 def tick() -> None:
     """Marks what is due and sends one message for each. What cannot be sent is unmarked and tried next second."""
+    beat()
     ensure_runs()
     _dispatch_collectors()
     dispatch_due_jobs()

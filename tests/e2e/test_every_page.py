@@ -96,7 +96,7 @@ SETTINGS = {
 }
 SIGNED_OUT = {"login/": [SIGN_IN]}
 # Parts of pages that the pages above fetch, and what answers no person.
-NO_PAGES = {"clusters/", f"{CLUSTER}quorum/lag/"}
+NO_PAGES = {"clusters/", "livez", "readyz", f"{CLUSTER}quorum/lag/"}
 
 # What forms send to; the pages above are where they lead.
 FORMS = {

@@ -1,0 +1,135 @@
+"""Is kafkadash itself well? For load balancers and container supervisors; nothing here says anything about anybody.
+
+Clusters that do not answer make kafkadash degraded, not unready: a page that says "unknown" is what people need then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import Error, connection
+
+from kafkadash.domain.wording import count, duration
+
+log = structlog.get_logger(__name__)
+
+TICK = "tick"
+BEAT_WRITTEN_EVERY_S = 3.0
+BEAT_LATE_S = 30.0
+COLLECTION_LATE_S = 60.0
+REDIS_WAIT_S = 1.5
+
+
+class State(StrEnum):
+    """``BAD`` makes the whole not ready, ``DEGRADED`` does not; ``UNKNOWN`` could not be asked."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``age_s`` is how old what was found is, in seconds; None where nothing has an age."""
+
+    state: State
+    sentence: str
+    age_s: float | None = None
+
+
+def beat(name: str = TICK) -> None:
+    """Note that this part did its round, by the database's clock; most calls write nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ops_heartbeat AS known (name, at) VALUES (%s, clock_timestamp())"
+            " ON CONFLICT (name) DO UPDATE SET at = excluded.at"
+            " WHERE known.at < excluded.at - make_interval(secs => %s)",
+            [name, BEAT_WRITTEN_EVERY_S],
+        )
+
+
+def checks() -> dict[str, Check]:
+    """Every check by name; quick also where something hangs, as each has its own time limit."""
+    found = {"database": _database()}
+    usable = found["database"].state is State.OK
+    found["redis"] = _redis()
+    unasked = Check(State.UNKNOWN, "Not known without the database.")
+    found["beat"] = _beat() if usable else unasked
+    found["collection"] = _collection() if usable else unasked
+    return found
+
+
+def ready(found: Mapping[str, Check]) -> bool:
+    return all(check.state is not State.BAD for check in found.values())
+
+
+def as_json(found: Mapping[str, Check]) -> dict[str, Any]:
+    worst = "ready" if all(check.state is State.OK for check in found.values()) else "degraded"
+    return {
+        "state": worst if ready(found) else "not ready",
+        "checks": {name: asdict(check) for name, check in found.items()},
+    }
+
+
+def _database() -> Check:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error as error:
+        log.warning("health.database", error=str(error))
+        return Check(State.BAD, "The database cannot be asked.")
+    return Check(State.OK, "The database answers.")
+
+
+def _redis() -> Check:
+    limits = {"socket_connect_timeout": REDIS_WAIT_S, "socket_timeout": REDIS_WAIT_S}
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        log.warning("health.redis", error=str(error))
+        return Check(State.BAD, "Redis does not answer: nothing new is collected until it does; nothing is lost.")
+    return Check(State.OK, "Redis answers.")
+
+
+def _beat() -> Check:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp() - at) FROM ops_heartbeat WHERE name = %s", [TICK])
+        row = cursor.fetchone()
+    if row is None:
+        return Check(State.BAD, "The tick has never run: start beat, and a worker for the queue tick.")
+    age = max(0.0, float(row[0]))
+    if age > BEAT_LATE_S:
+        sentence = f"The tick last ran {duration(age)} ago: is beat running, and a worker for the queue tick?"
+        return Check(State.BAD, sentence, round(age, 1))
+    return Check(State.OK, "The tick runs.", round(age, 1))
+
+
+def _collection() -> Check:
+    """The collector of an enabled cluster that is longest overdue, and how many clusters do not answer."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - r.next_at))"
+            "  FILTER (WHERE r.lease_until IS NULL OR r.lease_until < clock_timestamp()), 0),"
+            " COUNT(DISTINCT r.cluster_id),"
+            " COUNT(DISTINCT r.cluster_id) FILTER (WHERE r.kind = 'metadata' AND r.failures > 0)"
+            " FROM observe_collectorrun r JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled"
+        )
+        overdue, clusters, silent = cursor.fetchone()
+    late = max(0.0, float(overdue))
+    if not clusters:
+        return Check(State.OK, "No cluster is to be collected.")
+    if late > COLLECTION_LATE_S:
+        sentence = f"A collector waits for a worker since {duration(late)}: is one running for the queue collect?"
+        return Check(State.DEGRADED, sentence, round(late, 1))
+    if silent:
+        verb = "does" if silent == 1 else "do"
+        return Check(State.DEGRADED, f"{silent} of {count(clusters, 'cluster')} {verb} not answer.", round(late, 1))
+    return Check(State.OK, "Every collector is on time.", round(late, 1))

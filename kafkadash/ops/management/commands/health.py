@@ -1,0 +1,32 @@
+"""``manage.py health``: the checks of /readyz for processes that serve no pages; exit code 1 when one is bad."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from kafkadash.ops import health
+
+NAMES = ("database", "redis", "beat", "collection")
+
+
+class Command(BaseCommand):
+    help = "Says whether database, Redis, beat and collection are well."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("checks", nargs="*", metavar="CHECK", help=", ".join(NAMES))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        wanted = options["checks"] or NAMES
+        if unknown := sorted(set(wanted) - set(NAMES)):
+            raise CommandError(f"There is no check {unknown[0]}; there are {', '.join(NAMES)}.")
+        found = {name: check for name, check in health.checks().items() if name in wanted}
+        for name, check in found.items():
+            age = f" ({check.age_s:g} s)" if check.age_s is not None else ""
+            self.stdout.write(f"{name}: {check.state}: {check.sentence}{age}")
+        if not health.ready(found):
+            sys.exit(1)

@@ -1,0 +1,189 @@
+"""The Dockerfile and docker-compose.yml speak of what exists, and hold no secret."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from celery.bin.celery import celery as celery_cli
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.management import get_commands, load_command_class
+from django.urls import resolve
+
+from kafkadash.celery import app
+from kafkadash.ops.management.commands import health
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if service["image"].startswith("kafkadash:")]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+SECRETS = ("SECRET_KEY", "FIELD_KEYS", "POSTGRES_PASSWORD")
+
+every_service = pytest.mark.parametrize("name", SERVICES)
+
+
+def is_there(command: list[str]) -> None:
+    """The program exists, and takes these arguments."""
+    program, *arguments = command
+    if program == "python" and arguments[0] == "-c":
+        compile(arguments[1], "docker-compose.yml", "exec")
+    elif program == "python":
+        assert (ROOT / arguments[0]).is_file()
+        name, *options = arguments[1:]
+        parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
+        given = parser.parse_args(options)
+        if name == "health":
+            assert set(given.checks) <= set(health.NAMES)
+    elif program == "celery":
+        assert arguments[:2] == ["-A", "kafkadash.celery"]
+        subcommand = celery_cli.commands[arguments[2]]
+        subcommand.make_parser(click.Context(subcommand)).parse_args(arguments[3:])
+    else:
+        assert program in {entry.name for entry in entry_points(group="console_scripts")}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_command_exists_and_takes_its_arguments(name: str) -> None:
+    command = SERVICES[name].get("command")
+    if command is None:
+        command = re.findall(r'"([^"]*)"', re.findall(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[0])
+        assert command[0] == "uvicorn"
+        module, _, attribute = command[1].partition(":")
+        assert hasattr(__import__(module, fromlist=[attribute]), attribute)
+    is_there(command)
+
+
+def test_every_queue_has_a_worker_and_the_tick_has_its_own() -> None:
+    queues = [
+        service["command"][service["command"].index("-Q") + 1].split(",")
+        for service in SERVICES.values()
+        if "worker" in service.get("command", [])
+    ]
+    wanted = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
+    assert {queue for several in queues for queue in several} == wanted
+    assert ["tick"] in queues
+    assert app.main == "kafkadash"
+
+
+@every_service
+def test_each_service_says_whether_it_is_well(name: str) -> None:
+    if name == "migrate":
+        assert SERVICES[name]["restart"] == "no", "it ends, and the others wait for that"
+        return
+    check = SERVICES[name]["healthcheck"]
+    kind, *command = check["test"]
+    assert kind in ("CMD", "CMD-SHELL")
+    seconds = {key: int(check[key].removesuffix("s")) for key in ("interval", "timeout")}
+    assert 0 < seconds["timeout"] <= seconds["interval"]
+    if name in OURS:
+        is_there(shlex.split(command[0]) if kind == "CMD-SHELL" else command)
+        for path in re.findall(r"127\.0\.0\.1:8000(/\w+)", " ".join(command)):
+            resolve(path)
+
+
+@every_service
+def test_images_are_pinned_to_a_version(name: str) -> None:
+    assert re.fullmatch(r"[\w./-]+:\d+\.\d+\.?\d*[\w.-]*", SERVICES[name]["image"])
+
+
+def test_named_volumes_are_declared_and_used() -> None:
+    used = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert used == set(COMPOSE["volumes"])
+
+
+def test_no_secret_is_written_down() -> None:
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    for service in SERVICES.values():
+        for key, value in service.get("environment", {}).items():
+            if key in SECRETS or "PASSWORD" in key:
+                assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", str(value)), (
+                    f"{key} is required from outside, with a sentence"
+                )
+            if "://" in str(value) and "@" in str(value) and "KAFKA" not in key:
+                assert re.search(r"://\w+:\$\{POSTGRES_PASSWORD:\?[^}]+\}@", str(value))
+    assert not re.search(r"\$\{(SECRET_KEY|FIELD_KEYS|POSTGRES_PASSWORD)(:?-[^}]*)?\}", text), "none has a default"
+    assert not re.search(r"(?i)^\s*(ENV|ARG)\b.*(SECRET|PASSWORD|KEYS)", DOCKERFILE, re.MULTILINE)
+
+
+def test_the_environment_is_what_the_settings_read() -> None:
+    read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', (ROOT / "kafkadash" / "settings.py").read_text(encoding="utf-8")))
+    for name in OURS:
+        assert set(SERVICES[name]["environment"]) <= read, name
+
+
+def test_with_that_environment_the_product_starts() -> None:
+    """The same variables, filled in: settings load, and the database's address is read."""
+    given = {
+        "SECRET_KEY": "x" * 50,
+        "FIELD_KEYS": Fernet.generate_key().decode(),
+        "POSTGRES_PASSWORD": "s3cret",
+        "ALLOWED_HOSTS": "kafkadash.internal",
+    }
+
+    def filled(text: str) -> str:
+        return re.sub(
+            r"\$\{(\w+)(?::[-?]([^}]*))?\}",
+            lambda found: given.get(found[1], "" if ":?" in found[0] else found[2] or ""),
+            text,
+        )
+
+    environment = {key: filled(str(value)) for key, value in SERVICES["web"]["environment"].items()}
+    code = (
+        "from django.conf import settings as s; d = s.DATABASES['default'];"
+        "print(d['HOST'], d['NAME'], d['PASSWORD'], s.REDIS_URL, s.ALLOWED_HOSTS, s.SECURE_COOKIES)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**environment, "DJANGO_SETTINGS_MODULE": "kafkadash.settings", "KAFKADASH_VAR": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    expected = "postgres kafkadash s3cret redis://redis:6379/0 ['kafkadash.internal', '127.0.0.1'] False"
+    assert done.stdout.strip() == expected
+
+
+def test_the_image_copies_what_exists_and_does_not_run_as_root() -> None:
+    copied = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+    assert {"kafkadash", "templates", "static", "manage.py", "uv.lock"} <= set(copied)
+    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for source in copied:
+        assert (ROOT / source).exists()
+        assert source in allowed, f"{source} is kept out by .dockerignore"
+    [user] = re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)
+    assert int(user) > 0
+    for image in re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE):
+        assert re.fullmatch(r"[\w./-]+:\d+\.\d+\.\d+[\w.-]*", image)
+
+
+def test_uv_is_the_one_of_the_lock() -> None:
+    lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
+    locked = re.findall(r'name = "uv"\nversion = "([\d.]+)"', lock)
+    assert re.findall(r"uv==([\d.]+)", DOCKERFILE) == locked
+
+
+def test_kafka_has_racks_and_three_controllers() -> None:
+    brokers = {name: service["environment"] for name, service in SERVICES.items() if name.startswith("kafka-")}
+    assert {environment["KAFKA_BROKER_RACK"] for environment in brokers.values()} == {"a", "b", "c"}
+    for name, environment in brokers.items():
+        assert environment["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{name}:9092"
+        assert f"{environment['KAFKA_NODE_ID']}@{name}:9093" in environment["KAFKA_CONTROLLER_QUORUM_VOTERS"].split(",")
+        assert SERVICES[name]["profiles"] == ["kafka"]
+        assert re.fullmatch(r"[\w-]{22}", environment["CLUSTER_ID"])
