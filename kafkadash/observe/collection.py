@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import structlog
 from django.conf import settings
@@ -142,7 +142,10 @@ def _schedule_next(
     failure: Exception | None,
     started: float,
 ) -> None:
-    """When to look again: counted from the start of this refresh, so that the pace does not drift."""
+    """When to look again: counted from the start of this refresh, so that the pace does not drift.
+
+    On the database's clock, by which runs are handed out: this machine's may be wrong.
+    """
     interval = interval_for(run.cluster, Kind(run.kind))
     run.interval_s = interval
     run.attempted_at = datetime.fromtimestamp(started, UTC)
@@ -150,7 +153,7 @@ def _schedule_next(
     run.last_failure = type(failure).__name__ if failure else ""
     run.failures = run.failures + 1 if failure else 0
     pause = _pause(run, failure, interval)
-    run.next_at = max(run.attempted_at + timedelta(seconds=pause), datetime.now(UTC))
+    run.next_at = leases.from_now(max(0.0, pause - (time.time() - started)))
     if reading:
         run.succeeded_at = reading.taken_at
     run.save(
@@ -199,7 +202,7 @@ def _follow_pace(cluster: Cluster) -> None:
         if kind == Kind.REASSIGNMENTS:
             continue
         interval = interval_for(cluster, Kind(kind))
-        soon = datetime.now(UTC) + timedelta(seconds=interval)
+        soon = leases.from_now(interval)
         CollectorRun.objects.filter(cluster=cluster, kind=kind, next_at__gt=soon).update(next_at=soon)
 
 

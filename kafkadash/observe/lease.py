@@ -9,15 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import DateTimeField, Func
+from django.db.models.expressions import Combinable
 
 from kafkadash.observe.models import CollectorRun
 
 _TABLE = CollectorRun._meta.db_table
 _SHAPES = 0x4B44  # the first half of the advisory lock's key; the second is the cluster's id
 _FROM_NOW = "clock_timestamp() + make_interval(secs => %s)"
+
+
+class _ClockTimestamp(Func):
+    function = "clock_timestamp"
+    output_field = DateTimeField()
+
+
+def from_now(seconds: float) -> Combinable:
+    """A time to come on the database's clock, for a column that is compared with that clock."""
+    return _ClockTimestamp() + timedelta(seconds=seconds)
 
 
 class LeaseLost(Exception):

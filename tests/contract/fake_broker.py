@@ -86,6 +86,7 @@ class FakeKafka:
         self.denied: set[int] = set()
         self.versions: dict[int, tuple[int, int] | None] = {}  # other than kio's; None takes a key away
         self.versions_of: dict[int, dict[int, tuple[int, int] | None]] = {}  # the same for one broker
+        self.dies_on: dict[int, int] = {}  # broker → API key: killed when it is asked that, without an answer
         self.login = login
         self._tls = tls
         self._servers: dict[int, _Server] = {}
@@ -210,6 +211,9 @@ class FakeKafka:
     async def _reply(self, broker: FakeBroker, frame: bytes, session: _SaslSession) -> bytes:
         api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
         self.requests[api_key] = self.requests.get(api_key, 0) + 1
+        if self.dies_on.get(broker.id) == api_key:
+            self._loop.call_soon(self._loop.create_task, self._unlisten(broker.id))
+            raise Drop
         asked = self.asked_of.setdefault(api_key, {})
         asked[broker.id] = asked.get(broker.id, 0) + 1
         offered = offered_versions(self.model, {**self.versions, **self.versions_of.get(broker.id, {})})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -121,3 +122,18 @@ def test_refresh__slept_past_its_lease__stores_nothing(
     assert (late.seq, other.seq > 0) == (0, True)
     assert list(Collection.objects.values_list("epoch", flat=True)) == [other.epoch]
     assert list(QuorumSnapshot.objects.values_list("epoch", flat=True)) == [other.epoch]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_refresh__this_machines_clock_is_an_hour_off__the_next_one_is_due_in_time(
+    hours: int, cluster: Cluster, kafka: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = CollectorRun.objects.get(cluster=cluster, kind="metadata")
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + hours * 3600)
+    refresh(run.pk)
+    monkeypatch.undo()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT next_at - clock_timestamp() FROM observe_collectorrun WHERE id = %s", [run.pk])
+        left = cursor.fetchone()[0]
+    assert left.total_seconds() == pytest.approx(30, abs=5)

@@ -1,0 +1,163 @@
+"""Collectors against brokers over TCP that are killed, or stand still, while they are asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from pytest_django import Settings
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.kafka.connect import close_all
+from kafkadash.observe import collection
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    ClusterState,
+    Collection,
+    CollectorRun,
+    Kind,
+    ReassignmentSnapshot,
+    ThrottleState,
+    TopicState,
+)
+from tests.contract.fake_answers import API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_OFFSETS, METADATA
+from tests.contract.fake_broker import FakeKafka
+from tests.contract.fake_model import ClusterModel
+
+pytestmark = pytest.mark.django_db
+
+DEADLINE_S = 1.5
+# Questions of one refresh: to any broker and to each, one after the other.
+MOST_QUESTIONS = 4
+ASKED_OF_EACH = {
+    Kind.LOG_DIRS: DESCRIBE_LOG_DIRS,
+    Kind.CONFIGS: DESCRIBE_CONFIGS,
+    Kind.VERSIONS: API_VERSIONS,
+}
+Refresher = Callable[[Kind], Collection]
+
+
+@pytest.fixture
+def fake(settings: Settings) -> Iterator[FakeKafka]:
+    settings.KAFKA_DEADLINE = DEADLINE_S
+    with FakeKafka(ClusterModel(3, racks=("a", "b", "c"))) as kafka:
+        kafka.model.add_topic("orders", [[1, 2], [2, 3], [3, 1]], records=1000)
+        yield kafka
+
+
+@pytest.fixture
+def refresh(fake: FakeKafka, db: None) -> Iterator[Refresher]:
+    """Collects one kind; returns what was noted about it, and fails when it took longer than its deadlines."""
+    cluster = Cluster.objects.create(name="fake", slug="fake", bootstrap_servers=",".join(fake.bootstrap_servers))
+    collection.ensure_runs()
+
+    def run(kind: Kind) -> Collection:
+        run_id = CollectorRun.objects.get(cluster=cluster, kind=kind).pk
+        began = time.monotonic()
+        result = collection.refresh(run_id, only_if_due=False)
+        assert time.monotonic() - began < MOST_QUESTIONS * (DEADLINE_S + 0.5)
+        assert result is not None
+        return Collection.objects.latest("pk")
+
+    yield run
+    close_all()
+
+
+@pytest.mark.parametrize("kind", ASKED_OF_EACH)
+def test_broker_stands_still__costs_its_own_figures_alone(kind: Kind, fake: FakeKafka, refresh: Refresher) -> None:
+    refresh(Kind.METADATA)
+    whole = refresh(kind)
+    fake.freeze(2)
+    try:
+        partial = refresh(kind)
+    finally:
+        fake.thaw(2)
+    assert (partial.ok, partial.not_answered) == (True, [2])
+    assert len(partial.errors) == 1
+    assert partial.rows is not None
+    assert whole.rows is not None
+    assert 0 < partial.rows < whole.rows
+
+
+@pytest.mark.parametrize("kind", [Kind.LOG_DIRS, Kind.CONFIGS])
+def test_broker_is_killed_while_it_is_asked__costs_its_own_figures_alone(
+    kind: Kind, fake: FakeKafka, refresh: Refresher
+) -> None:
+    fake.model.set_config(2, "leader.replication.throttled.rate", "1000")
+    refresh(Kind.METADATA)
+    refresh(kind)
+    fake.dies_on[2] = ASKED_OF_EACH[kind]
+    noted = refresh(kind)
+    assert (noted.ok, noted.not_answered) == (True, [2])
+    if kind is Kind.CONFIGS:
+        assert ThrottleState.objects.get().value == "1000"
+        assert TopicState.objects.get().min_isr == 1
+    else:
+        taken = dict(BrokerWeights.objects.values_list("broker_id", "taken_at"))
+        assert taken[2] < taken[1] == taken[3]
+
+
+def test_broker_is_killed_while_it_is_asked_for_metadata__another_one_answers(
+    fake: FakeKafka, refresh: Refresher
+) -> None:
+    refresh(Kind.METADATA)
+    for broker in (1, 2):
+        fake.dies_on[broker] = METADATA
+    for _ in range(4):
+        assert refresh(Kind.METADATA).ok
+    assert ClusterState.objects.get().partitions == 3
+
+
+def test_destination_is_killed_while_it_is_asked__progress_is_unknown_and_not_zero(
+    fake: FakeKafka, refresh: Refresher
+) -> None:
+    fake.model.reassign("orders", 0, [3, 2])
+    fake.model.fetch("orders", 0, 3, 500)
+    refresh(Kind.REASSIGNMENTS)
+    assert ReassignmentSnapshot.objects.get().percent == pytest.approx(50.0)
+    fake.dies_on[3] = LIST_OFFSETS
+    noted = refresh(Kind.REASSIGNMENTS)
+    row = ReassignmentSnapshot.objects.get()
+    assert (noted.ok, noted.not_answered, row.percent, row.outcome) == (True, [3], None, "running")
+
+
+def test_every_broker_stands_still__nothing_is_stored_and_what_was_known_stays(
+    fake: FakeKafka, refresh: Refresher
+) -> None:
+    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.LOG_DIRS):
+        refresh(kind)
+    before = list(TopicState.objects.values())
+    for broker in (1, 2, 3):
+        fake.freeze(broker)
+    try:
+        for kind in (Kind.METADATA, Kind.CONFIGS, Kind.LOG_DIRS):
+            noted = refresh(kind)
+            assert (noted.ok, noted.taken_at, noted.rows) == (False, None, None)
+            assert len(noted.errors) == 1
+    finally:
+        for broker in (1, 2, 3):
+            fake.thaw(broker)
+    assert list(TopicState.objects.values()) == before
+
+
+def test_cluster_without_topics__is_collected_whole(fake: FakeKafka, refresh: Refresher) -> None:
+    fake.model.delete_topic("orders")
+    for kind in Kind:
+        noted = refresh(kind)
+        assert (noted.ok, noted.errors, noted.not_answered) == (True, [], []), kind
+    assert (ClusterState.objects.get().topics, ClusterState.objects.get().under_min_isr) == (0, 0)
+
+
+def test_longest_topic_name_and_odd_rack__are_stored_as_kafka_tells_them(fake: FakeKafka, refresh: Refresher) -> None:
+    name = "a." * 124 + "z"
+    fake.model.add_topic(name, [[1, 2]], records=5)
+    fake.model.brokers[1].rack = "Halle 7, Regal «ä» ☃"
+    fake.model.set_config(name, "leader.replication.throttled.replicas", "0:1")
+    for kind in Kind:
+        noted = refresh(kind)
+        assert (noted.ok, noted.errors) == (True, []), kind
+    assert TopicState.objects.filter(name=name, size_bytes=10_000).exists()
+    assert BrokerState.objects.get(broker_id=1).rack == "Halle 7, Regal «ä» ☃"
+    assert ThrottleState.objects.get().name == name
