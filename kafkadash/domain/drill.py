@@ -163,20 +163,22 @@ class _Counts:
         self.offline = self.under = self.at = self.moving = self.unknown = 0
         self.gains: Counter[int] = Counter()
 
-    def count(self, left: Sequence[int], least: int | None, *, led: bool, already_under: bool) -> None:
-        """One partition: ``left`` of its ISR survive, in the order of the replicas; ``led``: its leader dies."""
-        if not left:
+    def count(self, left: int, least: int | None, *, already_under: bool) -> None:
+        """One partition of which so many members of the ISR survive."""
+        if left == 0:
             self.offline += 1
-            return
-        if led:
-            self.moving += 1
-            self.gains[left[0]] += 1
-        if least is None:
+        elif least is None:
             self.unknown += 1
-        elif len(left) < least:
+        elif left < least:
             self.under += not already_under
-        elif len(left) == least:
+        elif left == least:
             self.at += 1
+
+    def move(self, new_leader: int | None) -> None:
+        """One partition whose leader dies; without another one it is offline, and moves nowhere."""
+        if new_leader is not None:
+            self.moving += 1
+            self.gains[new_leader] += 1
 
 
 def single_losses(partitions: Iterable[Placed], racks: Mapping[int, str | None]) -> list[Loss]:
@@ -192,14 +194,19 @@ def single_losses(partitions: Iterable[Placed], racks: Mapping[int, str | None])
             continue
         leaders[leader] += 1
         living = [r for r in replicas if r in isr and r in racks]
+        size = len(living)
         under = least is not None and len(isr) < least
+        of_racks = [racks[r] for r in living]
         for broker in living:
-            left = [r for r in living if r != broker]
-            brokers[broker].count(left, least, led=broker == leader, already_under=under)
-        for rack in {racks[r] for r in living}:
+            brokers[broker].count(size - 1, least, already_under=under)
+        for rack in set(of_racks):
             if rack is not None:
-                left = [r for r in living if racks[r] != rack]
-                by_rack[rack].count(left, least, led=racks.get(leader) == rack, already_under=under)
+                by_rack[rack].count(size - of_racks.count(rack), least, already_under=under)
+        if leader in living:
+            home = racks[leader]
+            brokers[leader].move(next((r for r in living if r != leader), None))
+            if home is not None:
+                by_rack[home].move(next((r for r in living if racks[r] != home), None))
     members: defaultdict[str, list[int]] = defaultdict(list)
     for broker, rack in sorted(racks.items()):
         if rack is not None:

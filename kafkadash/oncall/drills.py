@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import gc
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +25,21 @@ HITS_PER_PAGE = 25
 MOST_CELLS = 60
 MOST_SURVIVORS = 20
 MOST_ASKED = 1000
+
+
+@contextmanager
+def without_search_for_cycles() -> Iterator[None]:
+    """Hundreds of thousands of lists are made here and none refers back; looking for cycles would take as long again.
+
+    Switched off for the whole process and back on by whoever switched it off; two at once do no harm.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +84,7 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
     return Asked(everyone, listed(parts), _query(rack, dying), tuple(problems), None if dying else rack)
 
 
+@without_search_for_cycles()
 def drill_context(cluster: Cluster, now: datetime, given: QueryDict) -> dict[str, Any]:
     """Everything of the page. ``show`` and ``page`` choose which partitions are listed, ``losses`` how many losses."""
     brokers = {b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster)}
