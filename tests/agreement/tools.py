@@ -47,6 +47,18 @@ class QuorumStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class QuorumRow:
+    """A row of ``kafka-metadata-quorum describe --replication``; stamps in ms on the leader's clock, −1 unknown."""
+
+    directory_id: str
+    log_end: int
+    lag: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class DescribedPartition:
     """A row of ``kafka-topics --describe``; ``leader`` is None where the tool says none."""
 
@@ -119,6 +131,15 @@ class Tools:
                 for directory in broker["logDirs"]
             }
             for broker in document["brokers"]
+        }
+
+    def quorum_replication(self) -> dict[int, QuorumRow]:
+        """Node → its row; of ``describe --replication``."""
+        text = self.run("quorum", "describe", "--replication")
+        rows = re.findall(r"^(\d+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(-?\d+)\s+(-?\d+)\s+(\w+)", text, re.MULTILINE)
+        return {
+            int(node): QuorumRow(directory, int(end), int(lag), int(fetched), int(caught_up), role)
+            for node, directory, end, lag, fetched, caught_up, role in rows
         }
 
     def sizes(self, topic: str) -> dict[int, dict[str, dict[int, int]]]:

@@ -1,0 +1,218 @@
+"""Controllers killed and started again on a cluster of this module alone: what is stored, what the page says.
+
+Three controllers of their own, two brokers. After each test all of them run again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.quorum import NodeStatus
+from kafkadash.observe import collection
+from kafkadash.observe.models import CollectorRun, Kind, QuorumReplicaState, QuorumSnapshot
+from kafkadash.observe.standing import QuorumSeen, newest_quorums
+from kafkadash.playground.cluster import Playground
+from tests.agreement.tools import Tools
+from tests.embedded_plugin import RUN_FOLDER
+from tests.pages.conftest import Page
+from tests.waiting import wait_until
+
+CHANGE_S = 20.0
+"""A new leader is there in a few seconds; on a busy machine in more. Minutes would be wrong."""
+
+
+@pytest.fixture(scope="module")
+def own_playground(kafka_runtime: None) -> Iterator[Playground]:
+    folder = Path(os.environ[RUN_FOLDER]) / f"controllers-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
+    playground = Playground(folder)
+    playground.up(brokers=2, racks=("a", "b"), controllers=3)
+    try:
+        yield playground
+    finally:
+        playground.down()
+
+
+@pytest.fixture
+def playground(own_playground: Playground) -> Iterator[Playground]:
+    """Everything runs again at the end."""
+    yield own_playground
+    for node in own_playground.status():
+        if node.pid is None:
+            restart = own_playground.start_broker if node.broker_port else own_playground.start_controller
+            restart(node.node_id)
+
+
+@pytest.fixture
+def open_page(cluster: Cluster, viewer: User, client_of: Callable[[User], Client]) -> Callable[[], Page]:
+    client = client_of(viewer)
+    return lambda: Page(client.get(f"/clusters/{cluster.slug}/quorum/").content.decode())
+
+
+@pytest.fixture
+def look(cluster: Cluster, settings: Settings) -> Callable[[Kind], str]:
+    """Collects one kind now and returns what went wrong, or ''. A silent cluster is not waited for long."""
+    settings.KAFKA_DEADLINE = 3.0
+
+    def collect(kind: Kind) -> str:
+        run = CollectorRun.objects.get(cluster=cluster, kind=kind)
+        result = collection.refresh(run.pk, only_if_due=False)
+        assert result is not None
+        return result.error
+
+    return collect
+
+
+def seen(cluster: Cluster) -> QuorumSeen:
+    return newest_quorums([cluster.pk])[cluster.pk]
+
+
+def statuses(cluster: Cluster) -> dict[int, str]:
+    judged = seen(cluster).quorum
+    return {s.node.id: s.status.value for s in (*judged.voters, *judged.observers)}
+
+
+def all_in_sync(cluster: Cluster, look: Callable[[Kind], str], nodes: int = 5) -> bool:
+    if look(Kind.QUORUM):
+        return False
+    said = statuses(cluster)
+    return len(said) == nodes and set(said.values()) == {"Leader", "In sync"}
+
+
+def test_a_follower_killed__its_lag_and_stamps__equal_describe_replication_and_it_heals(
+    playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
+) -> None:
+    look(Kind.METADATA)
+    wait_until(lambda: all_in_sync(cluster, look), "all are in sync", 60)
+    assert open_page().title == "The quorum survives 1 more failure."
+    leader = seen(cluster).snapshot.leader_id
+    victim = next(node.node_id for node in playground.cluster.controllers if node.node_id != leader)
+    playground.kill_controller(victim)
+
+    wait_until(
+        lambda: not look(Kind.QUORUM) and statuses(cluster)[victim] == NodeStatus.LAGGING, "the killed one lags", 30
+    )
+    assert open_page().title == "The quorum survives no further failure."
+    assert f"{victim} follower Lagging" in open_page().words("nodes-real")
+
+    before = tools.quorum_replication()
+    assert look(Kind.QUORUM) == ""
+    after = tools.quorum_replication()
+    stored = {row["id"]: row for row in QuorumSnapshot.objects.filter(cluster=cluster).latest("taken_at").replicas}
+    assert before.keys() == after.keys() == stored.keys()
+    for node, row in stored.items():
+        assert before[node].log_end <= row["log_end_offset"] <= after[node].log_end
+        assert row["voter"] is (before[node].role != "Observer")
+        assert row["directory_id"] == before[node].directory_id
+    # Of one that does not fetch any more the stamps stand still: there the figures are the very same.
+    assert stored[victim]["log_end_offset"] == before[victim].log_end
+    assert stored[victim]["last_fetch_ms"] == before[victim].last_fetch_ms
+    assert stored[victim]["last_caught_up_ms"] == before[victim].last_caught_up_ms
+    judged = {s.node.id: s for s in seen(cluster).quorum.voters}[victim]
+    assert judged.lag_records is not None
+    assert before[victim].lag <= judged.lag_records <= after[victim].lag
+    assert judged.lag_ms is not None
+    least = before[leader].last_caught_up_ms - before[victim].last_caught_up_ms
+    most = after[leader].last_caught_up_ms - after[victim].last_caught_up_ms
+    assert least <= judged.lag_ms <= most
+
+    playground.start_controller(victim)
+    wait_until(lambda: all_in_sync(cluster, look), "it is in sync again", 60)
+    assert open_page().title == "The quorum survives 1 more failure."
+    kept = QuorumReplicaState.objects.get(cluster=cluster, node_id=victim)
+    assert kept.status == NodeStatus.IN_SYNC
+    assert kept.changed_at > kept.first_seen_at
+
+
+def test_the_active_controller_killed__a_leader_change_within_seconds_and_never_minutes_of_lag(
+    playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
+) -> None:
+    look(Kind.METADATA)
+    wait_until(lambda: all_in_sync(cluster, look), "all are in sync", 60)
+    first = seen(cluster).snapshot
+    # A new leader starts with an empty list of observers: the broker that is away then is not in it.
+    away = 2
+    playground.stop_broker(away)
+    playground.kill_controller(first.leader_id)
+    killed_at = time.monotonic()
+    worst_ms: list[int] = []
+
+    def another_leads() -> bool:
+        if look(Kind.QUORUM):
+            return False
+        judged = seen(cluster)
+        alive = [s for s in (*judged.quorum.voters, *judged.quorum.observers) if s.node.id != first.leader_id]
+        worst_ms.extend(s.lag_ms for s in alive if s.lag_ms is not None and s.node.id != away)
+        return judged.snapshot.leader_id != first.leader_id
+
+    wait_until(another_leads, "another controller leads", CHANGE_S)
+    assert time.monotonic() - killed_at < CHANGE_S
+    wait_until(
+        lambda: another_leads() and NodeStatus.UNKNOWN not in {statuses(cluster)[n] for n in voters_alive(playground)},
+        "the voters that live are heard of",
+        30,
+    )
+    # The followers stand still for as long as nobody leads, and are behind by no more than that.
+    assert max(worst_ms) < CHANGE_S * 1000
+
+    now = seen(cluster).snapshot
+    status = tools.quorum_status()
+    assert (now.leader_id, now.leader_epoch) == (status.leader_id, status.leader_epoch)
+    assert now.leader_epoch > first.leader_epoch
+    assert {row["id"] for row in now.replicas if not row["voter"]} == {id_ for id_, _ in status.observers}
+    shown = open_page()
+    assert f"Controller {now.leader_id} has led since" in shown.text
+    assert re.search(
+        rf"{now.leader_id} leads, epoch {now.leader_epoch} after {first.leader_id}", shown.words("leaders-real")
+    )
+    assert "or longer" not in shown.words("controllers-real")
+    assert f"{first.leader_id} → {now.leader_id}, epoch {now.leader_epoch}" in shown.words("lag-real")
+
+    look(Kind.METADATA)
+    assert away not in {id_ for id_, _ in status.observers}
+    assert QuorumReplicaState.objects.get(cluster=cluster, node_id=away).status == "Gone"
+    assert f"{away} observer Gone b not listed" in open_page().words("nodes-real")
+
+
+def test_the_majority_killed__a_state_of_its_own_while_brokers_answer__and_it_heals(
+    playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
+) -> None:
+    look(Kind.METADATA)
+    wait_until(lambda: all_in_sync(cluster, look), "all are in sync", 60)
+    known = seen(cluster).snapshot
+    victims = [node.node_id for node in playground.cluster.controllers][:2]
+    for victim in victims:
+        playground.kill_controller(victim)
+    # The one that is left may still believe for a while that it leads.
+    wait_until(lambda: look(Kind.QUORUM) and look(Kind.QUORUM), "the controllers do not answer any more", 60)
+
+    assert look(Kind.METADATA) == ""
+    shown = open_page()
+    assert shown.title == "The quorum is lost: no leader can be elected and nothing can be changed."
+    assert "Brokers look alive and serve partitions that have a leader" in shown.text
+    assert 'data-state="critical"' in shown.start_tag("controllers-real")
+    last = QuorumSnapshot.objects.filter(cluster=cluster).latest("taken_at")
+    assert f"epoch {last.leader_epoch}" in shown.text
+    assert last.leader_epoch >= known.leader_epoch
+    assert 'data-state="ok"' not in shown.part("nodes-real")
+
+    for victim in victims:
+        playground.start_controller(victim)
+    wait_until(lambda: all_in_sync(cluster, look), "the quorum is healthy again", 60)
+    status = tools.quorum_status()
+    again = seen(cluster).snapshot
+    assert (again.leader_id, again.leader_epoch) == (status.leader_id, status.leader_epoch)
+    assert open_page().title == "The quorum survives 1 more failure."
+
+
+def voters_alive(playground: Playground) -> list[int]:
+    return [n.node_id for n in playground.status() if n.controller_port and not n.broker_port and n.pid is not None]
