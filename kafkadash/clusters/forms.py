@@ -81,6 +81,7 @@ class ConnectionForm(SettingsForm):
         if cluster is not None:
             shown = [*(name for name in CONNECTION_FIELDS if name not in SECRETS), "read_only"]
             kwargs["initial"] = {name: getattr(cluster, name) for name in shown}
+            kwargs["initial"]["bootstrap_servers"] = ", ".join(cluster.addresses)
         super().__init__(*args, **kwargs)
         for name in SECRETS:
             stored = cluster is not None and bool(cluster.__dict__[name])

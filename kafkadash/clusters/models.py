@@ -79,6 +79,11 @@ class Cluster(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def addresses(self) -> list[str]:
+        """The bootstrap addresses, host:port each."""
+        return [s.strip() for s in self.bootstrap_servers.split(",") if s.strip()]
+
     def connection(self) -> Connection:
         """Addresses and secrets as the Kafka adapter takes them."""
         from kafkadash.kafka.port import Connection, Security
@@ -86,7 +91,7 @@ class Cluster(models.Model):
         return Connection(
             key=f"cluster-{self.pk}",
             version=self.connection_version,
-            bootstrap_servers=tuple(s.strip() for s in self.bootstrap_servers.split(",") if s.strip()),
+            bootstrap_servers=tuple(self.addresses),
             security=Security(
                 protocol=self.security_protocol,
                 sasl_mechanism=self.sasl_mechanism,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkadash.domain.wording import count, listed
-from kafkadash.jobs.run import Run
+from kafkadash.jobs.run import JobFailed, Run
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.port import Broker, Connection, KafkaAdmin, KafkaFailure, Permissions, Security
 from kafkadash.kafka.probe import Probed, Stage, is_ip, probe
@@ -46,7 +46,7 @@ class Steps:
 
 
 def reach_addresses(steps: Steps, connection: Connection) -> None:
-    """Name, TCP and TLS of the bootstrap addresses. Failing here ends nothing: the client says it in its own words."""
+    """Name, TCP and TLS of the bootstrap addresses. Raises JobFailed when none of them gets through."""
     addresses = list(connection.bootstrap_servers)
     steps.begin("resolve", "Host names", 0.05)
     probed = probe(addresses, connection.security, deadline=steps.run.kafka_deadline())
@@ -58,6 +58,8 @@ def reach_addresses(steps: Steps, connection: Connection) -> None:
     _stage(steps, probed, Stage.CONNECT, "TCP connection", "accepted the connection")
     if connection.security.protocol.endswith("SSL"):
         _stage(steps, probed, Stage.TLS, "TLS and certificate", "showed a certificate that is trusted")
+    if all(p.failed is not None for p in probed):
+        raise JobFailed(" ".join(dict.fromkeys(p.why for p in probed)))
 
 
 def reach_brokers(steps: Steps, security: Security, brokers: Sequence[Broker]) -> None:

@@ -84,8 +84,9 @@ def connection_test(run: Run) -> dict[str, Any]:
     fails, and the result has the steps until then. A cluster's identity is kept only from its stored settings.
     """
     typed = run.job.input.get("connection")
-    target = run.job.cluster if typed is None else _unpacked(run.job.cluster, typed)
-    if target is None:
+    cluster = run.job.cluster
+    target = cluster if typed is None else _unpacked(cluster, typed)
+    if target is None or (cluster is not None and cluster.removed_at is not None):
         raise JobFailed("The cluster to test is not registered any more.")
     try:
         with own_admin(target.connection()) as admin:

@@ -22,6 +22,7 @@ from kafkadash.kafka.port import Security
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
 _AT_ONCE = 64
+_GRACE = 0.25  # seconds: what has a time limit of its own says itself what it waited for
 
 
 class Stage(Enum):
@@ -68,7 +69,7 @@ def probe(addresses: Sequence[str], security: Security, *, deadline: float) -> l
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            thread.join(max(0.0, until + _GRACE - time.monotonic()))
     late = f"No answer came within {deadline:g} s: the name server or the network is slow."
     return [done.get(address) or Probed(address, (), Stage.RESOLVE, late) for address in addresses]
 
