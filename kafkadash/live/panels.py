@@ -22,6 +22,7 @@ from kafkadash.observe.queries.controllers import controllers_context, leaders_c
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.queries.reassignments import reassignments_context
+from kafkadash.observe.queries.throttles import throttles_context
 from kafkadash.observe.read_hints import READ_HINTS
 from kafkadash.oncall.queries import overview_context, status_context
 
@@ -71,9 +72,15 @@ PANELS: Mapping[str, Panel] = {
         Panel("leaders", frozenset({Kind.QUORUM}), "observe/_leaders.html", leaders_context),
         Panel(
             "reassignments",
-            frozenset({Kind.REASSIGNMENTS, Kind.LOG_DIRS}),
+            frozenset({Kind.REASSIGNMENTS, Kind.LOG_DIRS, Kind.CONFIGS}),
             "observe/_reassignments.html",
             reassignments_context,
+        ),
+        Panel(
+            "throttles",
+            frozenset({Kind.CONFIGS, Kind.REASSIGNMENTS}),
+            "observe/_throttles.html",
+            throttles_context,
         ),
     )
 }

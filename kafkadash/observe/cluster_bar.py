@@ -29,6 +29,7 @@ TABS = (
     Tab("topics", "Topics", "observe:topics"),
     Tab("racks", "Racks", "observe:racks"),
     Tab("reassignments", "Reassignments", "observe:reassignments"),
+    Tab("throttles", "Throttles", "observe:throttles"),
     Tab("quorum", "Quorum", "observe:quorum"),
     Tab("drill", "Drill", "oncall:drill"),
 )

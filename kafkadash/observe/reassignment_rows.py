@@ -13,6 +13,7 @@ from kafkadash.domain.progress import seconds_left
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.models import Outcome, ReassignmentSnapshot, StartedFrom
 from kafkadash.observe.templatetags.figures import percent
+from kafkadash.observe.throttle_rows import Throttles
 
 FAR = timedelta(hours=24)
 """A time of completion farther away than this is given with its day."""
@@ -26,12 +27,25 @@ OUTCOME_WORDS: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class TargetThrottle:
+    """How fetching by one target broker is throttled; ``adding``: it copies the partition, it did not hold it."""
+
+    broker: int
+    adding: bool
+    words: str
+
+
 @dataclass(frozen=True)
 class ReassignmentRow:
-    """A reassignment as a page or a push shows it at ``now``. Figures that nobody could read are None."""
+    """A reassignment as a page or a push shows it at ``now``. Figures that nobody could read are None.
+
+    ``throttles`` are those of its brokers and its topic; without them its throttles are unknown.
+    """
 
     snapshot: ReassignmentSnapshot
     now: datetime
+    throttles: Throttles | None = None
 
     @property
     def id(self) -> str:
@@ -86,6 +100,8 @@ class ReassignmentRow:
         """What it does, in words."""
         if not self.running:
             return OUTCOME_WORDS[self.snapshot.outcome]
+        if self.stuck:
+            return f"stuck: adding = removing {', '.join(map(str, self.stuck))}, cancel it"
         if not self.snapshot.adding:
             return "dropping replicas"
         if self.in_isr == len(self.snapshot.adding):
@@ -93,6 +109,38 @@ class ReassignmentRow:
         if self.percent is None:
             return "copying, progress unknown"
         return "catching up" if self.copied else "copying"
+
+    @property
+    def stuck(self) -> Sequence[int]:
+        """Brokers that are added and removed at once: it never completes (the original set was submitted over it)."""
+        if not self.running:
+            return ()
+        return [broker for broker in self.snapshot.adding if broker in self.snapshot.removing]
+
+    @property
+    def leader_throttle(self) -> str:
+        """How its leader's sending is throttled (KIP-240's leader throttle)."""
+        if self.throttles is None:
+            return "unknown"
+        return self.throttles.leader_words(self.snapshot.topic, self.snapshot.partition, self.snapshot.leader)
+
+    @property
+    def target_throttles(self) -> Sequence[TargetThrottle]:
+        """Of every target broker in order; the first is the preferred leader."""
+        return [
+            TargetThrottle(broker, broker in self.snapshot.adding, self._throttle_of(broker))
+            for broker in self.snapshot.target
+        ]
+
+    @property
+    def adding_throttles(self) -> Sequence[TargetThrottle]:
+        """Of those that copy something."""
+        return [TargetThrottle(broker, adding=True, words=self._throttle_of(broker)) for broker in self.snapshot.adding]
+
+    def _throttle_of(self, broker: int) -> str:
+        if self.throttles is None:
+            return "unknown"
+        return self.throttles.target_words(self.snapshot.topic, self.snapshot.partition, broker)
 
     @property
     def state_hint(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.throttled_replicas import WORDS, ThrottledReplicas, rate_of, throttled_replicas
 from kafkadash.domain.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, RATES
+from kafkadash.domain.wording import count
 from kafkadash.observe.models import ConfigSource, ThrottledResource, ThrottleState
 from kafkadash.observe.templatetags.figures import rate
 
@@ -77,3 +78,16 @@ class Throttles:
         if held is None or listed is None or not listed.names(partition, broker):
             return "not throttled"
         return str(rate(held.bytes_per_second))
+
+
+def list_words(value: str) -> str:
+    """A topic's list of throttled replicas, summarised."""
+    held = throttled_replicas(value)
+    if held.everything:
+        return "all replicas"
+    if held.unreadable:
+        return f"“{held.unreadable[:60]}” is no pair of partition and broker"
+    if held.empty:
+        return "none: the list is set, but empty"
+    partitions = {partition for partition, _ in held.pairs}
+    return f"{count(len(held.pairs), 'replica')} of {count(len(partitions), 'partition')}"

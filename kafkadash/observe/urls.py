@@ -4,6 +4,7 @@ from kafkadash.observe.views.brokers import broker, brokers
 from kafkadash.observe.views.quorum import quorum, quorum_lag
 from kafkadash.observe.views.racks import racks
 from kafkadash.observe.views.reassignments import reassignment, reassignments
+from kafkadash.observe.views.throttles import throttles
 from kafkadash.observe.views.topics import topic, topics
 
 app_name = "observe"
@@ -16,6 +17,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/topics/", topics, name="topics"),
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
+    path("clusters/<slug:slug>/throttles/", throttles, name="throttles"),
     path("clusters/<slug:slug>/reassignments/", reassignments, name="reassignments"),
     path("clusters/<slug:slug>/reassignments/<slug:public_id>/", reassignment, name="reassignment"),
 ]

@@ -70,6 +70,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}racks/": Visited(
         (f"{C}racks/", f"{C}racks/?q=nowhere"), lambda told: [rack for _, _, rack, _ in told.brokers.values()]
     ),
+    f"{CLUSTER}throttles/": Visited(
+        (f"{C}throttles/", f"{C}throttles/?need=orphan", f"{C}throttles/?q=nowhere"),
+        lambda told: [f"{told.throttle_bytes:,} bytes/s"] if told.throttle_bytes else [],
+    ),
     f"{CLUSTER}reassignments/": Visited(
         (f"{C}reassignments/", f"{C}reassignments/?running=all", f"{C}reassignments/?ended=all"),
         lambda told: told.moving,

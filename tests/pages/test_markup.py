@@ -27,6 +27,7 @@ PAGES = [
     "/clusters/demo/reassignments/",
     "/clusters/demo/reassignments/?ended=all",
     "/clusters/demo/reassignments/?running=all",
+    "/clusters/demo/reassignments/?running=all&q=nowhere",
     "/clusters/demo/reassignments/r-running/",
     "/clusters/demo/reassignments/r-ended/",
     "/clusters/demo/drill/",
@@ -37,6 +38,8 @@ PAGES = [
     "/clusters/demo/quorum/?range=24h",
     "/clusters/demo/quorum/lag/?range=15m",
     "/clusters/demo/racks/",
+    "/clusters/demo/throttles/",
+    "/clusters/silent/throttles/",
     "/clusters/silent/racks/",
     "/clusters/silent/",
     "/clusters/silent/quorum/",
@@ -132,6 +135,7 @@ def test_a_page_shows_exactly_what_is_pushed(get_page: GetPage, world: Cluster, 
         "reassignments": "/clusters/demo/reassignments/",
         "controllers": "/clusters/demo/quorum/",
         "leaders": "/clusters/demo/quorum/",
+        "throttles": "/clusters/demo/throttles/",
     }
     address = pages.get(name, "/clusters/demo/")
     pushed = render_to_string(PANELS[name].template, dict(PANELS[name].context(world, NOW))).strip()

@@ -15,7 +15,16 @@ from django.test.utils import CaptureQueriesContext
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Role
 from kafkadash.observe.models import Outcome
-from tests.factories import NOW, BrokerFactory, ReassignmentFactory, TopicFactory, ended, silent, watched
+from tests.factories import (
+    NOW,
+    BrokerFactory,
+    ReassignmentFactory,
+    ThrottleFactory,
+    TopicFactory,
+    ended,
+    silent,
+    watched,
+)
 from tests.quorums import answers, status_kept
 
 PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_counts.json").read_text())
@@ -35,6 +44,8 @@ PAGES = {
     "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
     "topic": "/clusters/demo/topics/payments.ledger/",
     "racks": "/clusters/demo/racks/",
+    "throttles": "/clusters/demo/throttles/",
+    "reassignments_filtered": "/clusters/demo/reassignments/?running=all&q=cart&broker=6",
     "switcher": "/clusters/?current=demo",
 }
 # What an administrator sees.
@@ -72,6 +83,7 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]])
             BrokerFactory.create(cluster=demo, broker_id=100 + 10 * round_ + n)
             ReassignmentFactory.create(cluster=demo, partition=100_000 + 10 * round_ + n)
+            ThrottleFactory.create(cluster=demo, name=str(100 + 10 * round_ + n))
             ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
         with CaptureQueriesContext(
             connection,

@@ -9,7 +9,7 @@ import pytest
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import CollectorRun, Kind, Outcome
-from tests.factories import GB, NOW, ReassignmentFactory, ended, silent, watched
+from tests.factories import GB, NOW, ReassignmentFactory, ThrottleFactory, ended, silent, watched
 from tests.pages.conftest import Page
 
 GetPage = Callable[[str], Page]
@@ -33,8 +33,8 @@ def test_one_move_is_shown_with_all_that_is_known(get_page: GetPage, demo: Clust
     moves = get_page(URL)
     assert moves.title == "1 partition is moving, 43.2 % copied."
     assert moves.words(row.public_id) == (
-        "cart.events-7 3 copies from 2 6 43.2 % 02:03:03 4.2 GB ≈ 19.3 MB/s ≈ 02:05:06 no"
-        f" 01:58:54 – 01:59:04 first seen {row.public_id} copying"
+        "cart.events-7 3 copies from 2 6 43.2 % 02:03:03 4.2 GB ≈ 19.3 MB/s ≈ 02:05:06"
+        f" not throttled leader not throttled 6 no 01:58:54 – 01:59:04 first seen {row.public_id} copying"
     )
     assert 'data-percent="43.21" data-sampled-at="2026-11-21T02:03:03.000Z"' in moves.start_tag(row.public_id)
     assert 'data-outcome="running"' in moves.start_tag(row.public_id)
@@ -178,3 +178,72 @@ def test_it_watches_its_panel(get_page: GetPage, demo: Cluster) -> None:
     assert 'hx-ws:connect="/live/?key=reassignments:demo"' in moves.html
     assert moves.has("reassignments-demo")
     assert 'data-interval="10"' in moves.part("moves-demo")
+
+
+def test_throttles_are_those_that_are_in_force_for_this_partition(get_page: GetPage, demo: Cluster) -> None:
+    """KIP-240: the leader's throttle, and one per target broker. A rate counts where a list names the replica."""
+    row = ReassignmentFactory.create(cluster=demo, topic="t", partition=7, leader=2, adding=[6, 5], target=[6, 5, 1])
+    for broker, key, value in (
+        ("2", "leader.replication.throttled.rate", "20000000"),
+        ("6", "follower.replication.throttled.rate", "1000"),
+    ):
+        ThrottleFactory.create(cluster=demo, name=broker, key=key, value=value)
+    ThrottleFactory.create(
+        cluster=demo, resource="cluster", name="", key="follower.replication.throttled.rate", value="5000000"
+    )
+    lists = {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "7:6,8:5"}
+    for key, value in lists.items():
+        ThrottleFactory.create(cluster=demo, resource="topic", name="t", key=key, value=value)
+    assert "20.0 MB/s leader 1.0 kB/s 6 not throttled 5" in get_page(URL).words(row.public_id)
+    facts = get_page(f"{URL}{row.public_id}/").words(f"facts-{row.public_id}")
+    assert "Leader throttle 20.0 MB/s for sending this partition from broker 2" in facts
+    assert "Target throttles 6 : 1.0 kB/s 5 : not throttled 1 : not throttled holds it already" in facts
+
+
+def test_throttles_that_were_not_read_are_unknown(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo)
+    CollectorRun.objects.filter(kind=Kind.CONFIGS).update(succeeded_at=None)
+    assert "unknown, not read yet leader unknown, not read yet 6" in get_page(URL).words(row.public_id)
+    assert "not throttled" not in get_page(f"{URL}{row.public_id}/").text
+
+
+def test_a_zombie_is_named(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, adding=[3], removing=[3], percent=100.0)
+    page = get_page(URL)
+    assert "stuck: adding = removing 3, cancel it" in page.words(row.public_id)
+    assert 'data-state="warning"' in page.part(row.public_id)
+    assert "1 stuck: adding = removing, cancel it" in page.text
+
+
+def test_a_gap_in_looking_is_said_in_the_list(get_page: GetPage, demo: Cluster) -> None:
+    row = ReassignmentFactory.create(cluster=demo, continuity_gap=True)
+    assert "first seen, continuity not observed" in get_page(URL).words(row.public_id)
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("?running=all&q=RDERS", ["r-1"]),
+        ("?running=all&broker=9", ["r-2"]),
+        ("?running=all&broker=6&q=clicks", []),
+        ("?ended=all&outcome=cancelled", ["r-4"]),
+        ("?ended=all", ["r-3", "r-4"]),
+    ],
+)
+def test_the_lists_are_filtered_by_address(get_page: GetPage, demo: Cluster, query: str, kept: list[str]) -> None:
+    ReassignmentFactory.create(cluster=demo, topic="orders", public_id="r-1")
+    ReassignmentFactory.create(cluster=demo, topic="clicks", public_id="r-2", replicas=[9, 2, 1], target=[9, 2])
+    ended(demo, Outcome.COMPLETED, NOW, public_id="r-3")
+    ended(demo, Outcome.CANCELLED, NOW, public_id="r-4")
+    page = get_page(URL + query)
+    assert [i for i in ("r-1", "r-2", "r-3", "r-4") if page.has(f"list-{i}")] == kept
+    if not kept:
+        assert "None is like that." in page.text
+
+
+def test_what_a_list_cannot_be_filtered_by_is_said(get_page: GetPage, demo: Cluster) -> None:
+    ReassignmentFactory.create(cluster=demo, public_id="r-1")
+    page = get_page(URL + "?running=all&broker=six&outcome=great")
+    assert "“six” is no broker id" in page.text
+    assert "There is no outcome “great”" in page.text
+    assert page.has("list-r-1")

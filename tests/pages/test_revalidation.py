@@ -21,6 +21,7 @@ PAGES = [
     "/clusters/demo/topics/",
     "/clusters/demo/topics/payments.ledger/",
     "/clusters/demo/racks/",
+    "/clusters/demo/throttles/",
     "/clusters/demo/reassignments/",
     "/clusters/demo/reassignments/r-1/",
 ]

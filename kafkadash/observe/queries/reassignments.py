@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.db.models import Count, F, FloatField, Q, QuerySet, Sum
+from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.wording import duration
+from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot
-from kafkadash.observe.reassignment_rows import InFlight, ReassignmentRow
+from kafkadash.observe.reassignment_rows import OUTCOME_WORDS, InFlight, ReassignmentRow
 from kafkadash.observe.standing import freshness_of
+from kafkadash.observe.throttle_rows import Throttles
 
 MOST_ROWS = 50
 ENDED_SHOWN_FOR = timedelta(minutes=10)
@@ -38,8 +42,9 @@ def reassignments_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
         "title": in_flight.title(cluster.name, age)
         if freshness.taken_at
         else f"Cannot tell what moves in {cluster.name}: nothing was collected yet.",
-        "running": [ReassignmentRow(s, now) for s in running_rows(cluster)[:MOST_ROWS]],
+        "running": reassignment_rows(cluster, running_rows(cluster)[:MOST_ROWS], now),
         "ended": [ReassignmentRow(s, now) for s in ended[:MOST_ROWS]],
+        "stuck": _stuck(rows),
         "ended_more": len(ended) > MOST_ROWS,
         "has_ended": bool(ended) or rows.exclude(outcome=Outcome.RUNNING).exists(),
     }
@@ -61,12 +66,61 @@ def ended_rows(cluster: Cluster) -> QuerySet[ReassignmentSnapshot]:
     )
 
 
+def reassignment_listing(query: QueryDict) -> Listing:
+    """``?running=all`` or ``?ended=all`` lists all of them; by topic, broker and outcome."""
+    return Listing(
+        query,
+        choices=[
+            Choice("running", "list", {"all": "All in flight"}),
+            Choice("ended", "list", {"all": "All that ended"}),
+            Choice("outcome", "outcome", OUTCOME_WORDS),
+        ],
+        texts=["q", "broker"],
+        sorts={"began": [F("started_before")]},
+    )
+
+
 def page_of_rows(
-    rows: QuerySet[ReassignmentSnapshot], number: str | None, now: datetime
+    cluster: Cluster, rows: QuerySet[ReassignmentSnapshot], listing: Listing, now: datetime
 ) -> tuple[Page[ReassignmentSnapshot], list[ReassignmentRow]]:
-    """One page of rows; a number that makes no sense gives the nearest page."""
-    page = Paginator(rows, PAGE_SIZE).get_page(number)
-    return page, [ReassignmentRow(s, now) for s in page]
+    """One page of those that the listing leaves."""
+    page = listing.page_of(_filtered(rows, listing), PAGE_SIZE)
+    return page, reassignment_rows(cluster, page.object_list, now)
+
+
+def reassignment_rows(
+    cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot], now: datetime
+) -> list[ReassignmentRow]:
+    """Rows with the throttles of their brokers and topics, read together."""
+    shown = list(snapshots)
+    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.CONFIGS).first()
+    throttles = Throttles(
+        cluster,
+        known=bool(run and run.succeeded_at),
+        brokers={broker for s in shown for broker in (*s.target, *s.adding, s.leader) if broker is not None},
+        topics={s.topic for s in shown},
+    )
+    return [ReassignmentRow(s, now, throttles) for s in shown]
+
+
+def _filtered(rows: QuerySet[ReassignmentSnapshot], listing: Listing) -> QuerySet[ReassignmentSnapshot]:
+    if text := listing.values["q"]:
+        rows = rows.filter(topic__icontains=text)
+    if outcome := listing.values["outcome"]:
+        rows = rows.filter(outcome=outcome)
+    broker = listing.values["broker"]
+    if broker and not broker.isdecimal():
+        listing.problems.append(f"“{broker[:60]}” is no broker id; those of all brokers are shown.")
+        listing.values["broker"] = ""
+    elif broker:
+        rows = rows.filter(Q(replicas__contains=[int(broker)]) | Q(target__contains=[int(broker)]))
+    return rows
+
+
+def _stuck(rows: QuerySet[ReassignmentSnapshot]) -> int:
+    """How many add and remove the same broker."""
+    both = rows.filter(outcome=Outcome.RUNNING).exclude(adding=[]).exclude(removing=[])
+    return sum(not set(adding).isdisjoint(removing) for adding, removing in both.values_list("adding", "removing"))
 
 
 def _in_flight(rows: QuerySet[ReassignmentSnapshot]) -> InFlight:

@@ -14,7 +14,6 @@ from django.http import QueryDict
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.partition_state import PartitionTrouble
 from kafkadash.domain.rack_spread import Spread
-from kafkadash.domain.throttled_replicas import throttled_replicas
 from kafkadash.domain.throttles import LISTS
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.broker_replicas import leader_sizes
@@ -32,6 +31,7 @@ from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words
 from kafkadash.observe.reassignment_rows import ReassignmentRow
 from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.throttle_rows import list_words
 
 MIN_ISR = "min.insync.replicas"
 MOST_MOVES = 25
@@ -120,7 +120,7 @@ def topic_context(
         "rack_violations": sum(p.spread is not None and p.spread.violates for p in every) if racks.known else None,
         "moves": [ReassignmentRow(row, now) for _, row in sorted(moves.items())[:MOST_MOVES]],
         "moves_more": len(moves) > MOST_MOVES,
-        "throttle_lists": [_list_row(row) for row in lists.filter(key__in=LISTS).order_by("key")],
+        "throttle_lists": [ListRow(row, list_words(row.value)) for row in lists.filter(key__in=LISTS).order_by("key")],
         "throttles_known": bool(configs and configs.succeeded_at),
     }
 
@@ -161,20 +161,6 @@ class ListRow:
 
     row: ThrottleState
     words: str
-
-
-def _list_row(row: ThrottleState) -> ListRow:
-    held = throttled_replicas(row.value)
-    if held.everything:
-        words = "all replicas"
-    elif held.unreadable:
-        words = f"“{held.unreadable[:60]}” is no pair of partition and broker"
-    elif held.empty:
-        words = "none: the list is set, but empty"
-    else:
-        partitions = Counter(partition for partition, _ in held.pairs)
-        words = f"{count(len(held.pairs), 'replica')} of {count(len(partitions), 'partition')}"
-    return ListRow(row, words)
 
 
 def _title(topic: TopicState, every: Sequence[TopicPartition], freshness: Freshness) -> str:

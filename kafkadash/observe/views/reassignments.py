@@ -9,8 +9,17 @@ from django.views.decorators.http import require_safe
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind, ReassignmentSnapshot
-from kafkadash.observe.queries.reassignments import ended_rows, page_of_rows, reassignments_context, running_rows
-from kafkadash.observe.reassignment_rows import ReassignmentRow
+from kafkadash.observe.not_read import not_read
+from kafkadash.observe.queries.reassignments import (
+    ended_rows,
+    page_of_rows,
+    reassignment_listing,
+    reassignment_rows,
+    reassignments_context,
+    running_rows,
+)
+from kafkadash.observe.read_hints import read_hint
+from kafkadash.observe.reassignment_rows import OUTCOME_WORDS
 from kafkadash.observe.revalidate import revalidated
 
 
@@ -22,17 +31,21 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.REASSIGNMENTS)
     lists = {"running": running_rows, "ended": ended_rows}
-    show = next((name for name in lists if request.GET.get(name) == "all"), "")
+    listing = reassignment_listing(request.GET)
+    show = next((name for name in lists if listing.values[name]), "")
     context = {
         **bar,
         "tab": "reassignments",
         "mirrors": f"moves-{slug}",
-        "live_keys": [f"reassignments:{slug}"],
+        "live_keys": [f"reassignments:{slug}"] + ([read_hint(Kind.REASSIGNMENTS, slug)] if show else []),
+        "not_read": not_read(bar["standing"].runs, (Kind.REASSIGNMENTS, Kind.CONFIGS)),
         "reassignments": reassignments_context(cluster, bar["now"]),
+        "listing": listing,
+        "outcomes": OUTCOME_WORDS,
         "show": show,
     }
     if show:
-        page, rows = page_of_rows(lists[show](cluster), request.GET.get("page"), bar["now"])
+        page, rows = page_of_rows(cluster, lists[show](cluster), listing, bar["now"])
         context |= {"page": page, "rows": rows}
     return render(request, "observe/reassignments.html", context)
 
@@ -51,7 +64,7 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
         **bar,
         "tab": "reassignments",
         "live_keys": [f"reassignments:{slug}"] if snapshot.ended_at is None else [],
-        "row": ReassignmentRow(snapshot, bar["now"]),
+        "row": reassignment_rows(cluster, [snapshot], bar["now"])[0],
         "freshness": bar["standing"].freshness_of(Kind.REASSIGNMENTS),
     }
     return render(request, "observe/reassignment.html", context)
