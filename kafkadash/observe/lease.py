@@ -99,7 +99,8 @@ class Lease:
 def one_writer_of_shapes(cluster_id: int) -> None:
     """Until this transaction ends, nobody else who calls this for the cluster writes its topics and brokers.
 
-    Several collectors write different columns of the same rows; row locks taken in different orders would deadlock.
+    Several collectors write different columns of the same rows; row locks taken in different orders would deadlock. So
+    it comes first in a transaction, before any row of the cluster is written.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SHAPES, cluster_id])

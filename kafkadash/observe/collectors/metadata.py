@@ -32,8 +32,8 @@ def read(asking: Asking) -> Reading:
     figures = _cluster_figures(described, topics)
 
     def write(_: Stamp) -> None:
-        _learn_identity(cluster, described)
         one_writer_of_shapes(cluster.pk)
+        _learn_identity(cluster, described)
         if topics.gone:
             TopicState.objects.filter(pk__in=topics.gone).delete()
         TopicState.objects.bulk_create(

@@ -36,12 +36,12 @@ def read(asking: Asking) -> Reading:
     capable = _capabilities(answer, {**others, **releases})
 
     def write(_: Stamp) -> None:
+        one_writer_of_shapes(cluster.pk)
         if len(modes) == 1:
             _learn_mode(cluster, modes.pop())
         if releases:
             store_figures(cluster, {"kafka_version": f"{oldest} or newer" if oldest else ""})
             _store_capabilities(cluster, capable, taken_at)
-        one_writer_of_shapes(cluster.pk)
         update_rows(BrokerState, changed)
 
     return Reading(
