@@ -163,7 +163,7 @@ def _old(row: Finding, kind: FindingKind, facts: Facts, now: datetime) -> bool:
     return is_stale(row.seen_at, facts.refreshed(kind.about.source).interval_s, now)
 
 
-def _urgency(row: FindingRow) -> tuple[int, int, int, datetime, str]:
+def _urgency(row: FindingRow) -> tuple[int, bool, int, int, datetime, str]:
     opened = row.row.first_seen_at if row.row else row.now
     scope = row.row.scope if row.row else ""
-    return row.state.severity, row.kind.about.state.severity, row.kind.rank, opened, scope
+    return row.state.severity, row.old, row.own_state.severity, row.kind.rank, opened, scope
