@@ -28,45 +28,51 @@ class _Way:
     scoped: bool = False
 
 
-_PARTITIONS = _Way("See the partitions", "oncall:overview", "#partitions-{slug}")
-_QUORUM = _Way("See the quorum", "oncall:overview", "#quorum-{slug}")
-_BROKERS = _Way("See the brokers", "oncall:overview", "#brokers-{slug}")
+_QUORUM = _Way("See the quorum", "observe:quorum")
+_BROKER = _Way("Open broker {broker}", "observe:broker", scoped=True)
+_BROKERS = _Way("See the brokers", "observe:brokers")
 _COLLECTION = _Way("See the collection", "oncall:overview", "#collection-{slug}")
 
-_WAYS: Mapping[FindingKind, _Way] = {
-    FindingKind.OFFLINE: _PARTITIONS,
-    FindingKind.QUORUM_LOST: _QUORUM,
-    FindingKind.QUORUM_MARGIN: _QUORUM,
-    FindingKind.UNDER_MIN_ISR: _PARTITIONS,
-    FindingKind.BROKER_DOWN: _BROKERS,
-    FindingKind.FAILED_DIRECTORY: _BROKERS,
-    FindingKind.AT_MIN_ISR: _PARTITIONS,
-    FindingKind.UNDER_REPLICATED: _PARTITIONS,
-    FindingKind.DISK_FULL: _BROKERS,
-    FindingKind.QUORUM_FLAPPING: _QUORUM,
-    FindingKind.ORPHAN_THROTTLE: _Way("See the throttles", "observe:throttles"),
-    FindingKind.ZOMBIE_REASSIGNMENT: _Way("See the reassignments", "observe:reassignments"),
-    FindingKind.RACK_VIOLATION: _Way("See the racks", "observe:racks"),
-    FindingKind.LEADER_SKEW: _BROKERS,
-    FindingKind.MIXED_VERSIONS: _BROKERS,
-    FindingKind.BROKER_AWAY: _BROKERS,
-    FindingKind.ANOTHER_CLUSTER: _COLLECTION,
-    FindingKind.UNREACHABLE: _COLLECTION,
-    FindingKind.STALE: _COLLECTION,
-    FindingKind.ZOOKEEPER: _COLLECTION,
-    FindingKind.DISABLED: _COLLECTION,
+
+def _topics(state: str) -> _Way:
+    return _Way("See the topics", "observe:topics", f"?state={state}")
+
+
+# The first whose page is there and whose scope fits is taken.
+_WAYS: Mapping[FindingKind, tuple[_Way, ...]] = {
+    FindingKind.OFFLINE: (_topics("offline"),),
+    FindingKind.QUORUM_LOST: (_QUORUM,),
+    FindingKind.QUORUM_MARGIN: (_QUORUM,),
+    FindingKind.UNDER_MIN_ISR: (_topics("under-min-isr"),),
+    FindingKind.BROKER_DOWN: (_BROKER, _BROKERS),
+    FindingKind.FAILED_DIRECTORY: (_BROKER,),
+    FindingKind.AT_MIN_ISR: (_topics("at-min-isr"),),
+    FindingKind.UNDER_REPLICATED: (_topics("under-replicated"),),
+    FindingKind.DISK_FULL: (_BROKER,),
+    FindingKind.QUORUM_FLAPPING: (_QUORUM,),
+    FindingKind.ORPHAN_THROTTLE: (_Way("See the throttles", "observe:throttles"),),
+    FindingKind.ZOMBIE_REASSIGNMENT: (_Way("See the reassignments", "observe:reassignments"),),
+    FindingKind.RACK_VIOLATION: (_Way("See the racks", "observe:racks"), _topics("racks")),
+    FindingKind.LEADER_SKEW: (_BROKERS,),
+    FindingKind.MIXED_VERSIONS: (_BROKERS,),
+    FindingKind.BROKER_AWAY: (_BROKER,),
+    FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
+    FindingKind.UNREACHABLE: (_COLLECTION,),
+    FindingKind.STALE: (_COLLECTION,),
+    FindingKind.ZOOKEEPER: (_COLLECTION,),
+    FindingKind.DISABLED: (_COLLECTION,),
 }
 
 
 def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | None:
     """None where there is no page for it."""
-    way = _WAYS[kind]
     broker = scope.partition(":")[0]
-    if way.scoped and not broker.isdigit():
-        return None
-    url = _address(way.page, cluster.slug, broker if way.scoped else "")
-    label = way.label.format(broker=broker)
-    return NextStep(label, url + way.after.format(slug=cluster.slug)) if url else None
+    for way in _WAYS[kind]:
+        if way.scoped and not broker.isdigit():
+            continue
+        if url := _address(way.page, cluster.slug, broker if way.scoped else ""):
+            return NextStep(way.label.format(broker=broker), url + way.after.format(slug=cluster.slug))
+    return None
 
 
 @cache

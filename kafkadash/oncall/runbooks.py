@@ -16,11 +16,11 @@ FOLDER = settings.BASE_DIR / "docs" / "runbooks"
 
 @dataclass(frozen=True, slots=True)
 class Runbook:
-    """``title`` is its first heading, ``lead`` the first paragraph; ``html`` is all after the heading."""
+    """``title`` is its first heading, ``lead`` the first paragraph, ``html`` all after the heading."""
 
     kind: FindingKind
     title: str
-    lead: str
+    lead: SafeString
     html: SafeString
 
 
@@ -31,8 +31,8 @@ def runbook(kind: FindingKind) -> Runbook:
     heading, _, body = text.partition("\n")
     if not heading.startswith("# "):
         raise ValueError(f"The runbook {kind.value}.md does not begin with a heading.")
-    lead = body.strip().split("\n\n", 1)[0].replace("\n", " ")
-    return Runbook(kind, heading.removeprefix("# ").strip(), lead, rendered(body))
+    lead = body.strip().split("\n\n", 1)[0]
+    return Runbook(kind, heading.removeprefix("# ").strip(), rendered(lead), rendered(body))
 
 
 def rendered(markdown: str) -> SafeString:

@@ -185,7 +185,7 @@ def _say(row: Finding, finding: Found, looks: int, *, opens: bool) -> bool:
         return False
     if row.value != finding.value:
         points = row.history + _point(finding)
-        row.history = points[:1] + points[max(1, len(points) - _MOST_POINTS) :]
+        row.history = points[:1] + points[max(1, len(points) - _MOST_POINTS + 1) :]
     for name, value in words.items():
         setattr(row, name, value)
     row.seen_at = finding.taken_at

@@ -82,7 +82,7 @@ def test_a_broken_cluster_says_sentence_number_since_and_next_step(get_page: Get
     assert board.words(f"finding-{row.public_id}") == (
         "Critical Broker 2 is down and hosts 229 replicas. The controller has it fenced: registered, but it sends"
         " no heartbeat Runbook Link 229 replicas on a broker that is down steady 7 min 01:56:04"
-        " Acknowledge See the brokers"
+        " Acknowledge Open broker 2"
     )
     assert f'href="/clusters/demo/findings/{row.public_id}/#owner"' in board.html
     assert 'href="/runbooks/broker-down/"' in board.html
