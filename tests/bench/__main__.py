@@ -17,7 +17,7 @@ from tests.bench.bars import Bar, conclude
 
 GROUPS = {
     "collect": ["collect_size"],
-    "pages": ["live_pixel", "drill_and_lag"],
+    "pages": ["board", "drill_and_lag", "live_pixel"],
 }
 
 

@@ -16,6 +16,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.live.publisher import publish_panels
 from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
+from kafkadash.oncall.services import judge
 from tests.live.chromium import chromium
 from tests.live.conftest import Server
 
@@ -273,6 +274,7 @@ def test_board__of_one_state__shows_a_cluster_that_gets_into_it(
     for kind in Kind:
         CollectorRun.objects.create(cluster=cluster, kind=kind, interval_s=30, succeeded_at=timezone.now())
     ClusterState.objects.create(cluster=cluster, brokers=3, offline_partitions=0, under_replicated=0)
+    judge(cluster.pk, timezone.now())
     publish_panels(cluster.pk, {Kind.METADATA}, 1)
 
     expect(page.locator("#status-demo")).to_have_attribute("data-state", "ok")

@@ -104,12 +104,8 @@ def test_one_that_never_opened_has_no_page(viewer: User, client_of: Callable[[Us
 class TestBoardFilters:
     @pytest.fixture
     def clusters(self, db: None) -> None:
-        for name, figures in (
-            ("dark", {"offline_partitions": 2, "rack_violations": 3}),
-            ("racks", {"rack_violations": 5}),
-            ("well", {}),
-        ):
-            judged(watched(name, **figures))
+        for name, offline, uneven in (("dark", 2, 3), ("racks", 0, 5), ("well", 0, 0)):
+            judged(watched(name, offline_partitions=offline, rack_violations=uneven))
 
     def test_of_one_kind_shows_only_that(self, clusters: None, get_page: GetPage) -> None:
         page = get_page("/?kind=rack-violation")
