@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from django.urls import reverse
 
@@ -65,11 +66,11 @@ class FindingRow:
     @property
     def url(self) -> str:
         """Its own page; '' while it is not stored."""
-        return reverse("oncall:finding", args=[self.cluster.slug, self.row.public_id]) if self.row else ""
+        return f"{_folder(self.cluster.slug)}{self.row.public_id}/" if self.row else ""
 
     @property
     def runbook_url(self) -> str:
-        return reverse("oncall:runbook", args=[self.kind.value])
+        return _runbook_address(self.kind)
 
     @property
     def since(self) -> datetime | None:
@@ -154,6 +155,17 @@ def counted(rows: Iterable[FindingRow]) -> Mapping[FindingKind, int]:
 
 def more_words(number: int) -> str:
     return count(number, "more finding")
+
+
+@cache
+def _folder(slug: str) -> str:
+    """Where the findings of a cluster lie: a board has hundreds of addresses, and finding one is slow."""
+    return reverse("oncall:finding", args=[slug, "f"]).removesuffix("f/")
+
+
+@cache
+def _runbook_address(kind: FindingKind) -> str:
+    return reverse("oncall:runbook", args=[kind.value])
 
 
 def _old(row: Finding, kind: FindingKind, facts: Facts, now: datetime) -> bool:

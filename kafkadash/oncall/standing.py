@@ -29,18 +29,12 @@ class ClusterStanding:
     cluster: Cluster
     now: datetime
     findings: tuple[FindingRow, ...]
+    state: State
     figures: ClusterState
     runs: Mapping[str, CollectorRun]
     quorum: QuorumSeen | None
     moving: int | None
     last_closed_at: datetime | None
-
-    @property
-    def state(self) -> State:
-        """The worst of the findings; a cluster that is not read is as bad as not known, whatever it was before."""
-        if self.findings and not self.cluster.enabled:
-            return State.MAINTENANCE
-        return rolled_up([row.state for row in self.findings])
 
     @property
     def title(self) -> str:
@@ -84,17 +78,15 @@ def standings(clusters: Iterable[Cluster], now: datetime) -> list[ClusterStandin
     for pk, cluster in own.items():
         judgement = judged.get(pk)
         listing = runs[pk].get(Kind.REASSIGNMENTS)
+        rows = rows_of(
+            cluster, found[pk], age_facts(cluster, runs[pk]), judgement.judged_at if judgement else None, now
+        )
         result.append(
             ClusterStanding(
                 cluster=cluster,
                 now=now,
-                findings=rows_of(
-                    cluster,
-                    found[pk],
-                    age_facts(cluster, runs[pk]),
-                    judgement.judged_at if judgement else None,
-                    now,
-                ),
+                findings=rows,
+                state=_rolled_up(cluster, rows),
                 figures=figures.get(pk) or ClusterState(cluster=cluster),
                 runs=runs[pk],
                 quorum=quorums.get(pk),
@@ -107,6 +99,11 @@ def standings(clusters: Iterable[Cluster], now: datetime) -> list[ClusterStandin
 
 def standing(cluster: Cluster, now: datetime) -> ClusterStanding:
     return standings([cluster], now)[0]
+
+
+def _rolled_up(cluster: Cluster, rows: Iterable[FindingRow]) -> State:
+    """The worst of the findings, of which those that are history count as not known."""
+    return rolled_up([row.state for row in rows]) if cluster.enabled else State.MAINTENANCE
 
 
 def _open_findings(clusters: Iterable[int]) -> dict[int, list[Finding]]:
