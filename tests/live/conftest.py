@@ -16,8 +16,9 @@ from urllib.parse import urlencode
 import pytest
 import uvicorn
 from channels.layers import channel_layers
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
+from playwright.sync_api import BrowserContext
 from pytest_django import DjangoDbBlocker, Settings
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
@@ -28,9 +29,12 @@ from kafkadash.embedded.valkey import Valkey
 from kafkadash.live import panels
 from kafkadash.live.panels import Panel
 from kafkadash.live.publisher import stop_publishing
+from tests.live.chromium import chromium
 from tests.waiting import wait_until
 
 DEADLINE_SECONDS = 10.0
+# What chromium and htmx say of a connection that is lost, and of a page that is no longer there.
+EXPECTED_FAULTS = ("WebSocket", "htmx:ws:error", "Failed to load resource")
 PLAIN = '<section id="{{ name }}-{{ slug }}" class="panel" data-state="{{ state }}">{{ text }}</section>'
 
 
@@ -162,6 +166,24 @@ def own_valkey(tmp_path: Path, settings: Settings) -> Iterator[Valkey]:
     yield valkey
     stop_publishing()
     valkey.stop()
+
+
+@pytest.fixture
+def chrome(
+    server: Server, viewer: User, client_of: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BrowserContext]:
+    """Signed in as a viewer of all clusters. Fails the test for an error or a refusal by the CSP on the console."""
+    session = client_of(viewer).cookies["sessionid"].value
+    # Playwright's loop belongs to this thread but does not run while the test asks the database.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    faults: list[str] = []
+    with chromium() as context:
+        context.add_cookies([{"name": "sessionid", "value": session, "url": f"http://127.0.0.1:{server.port}"}])
+        context.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        context.on("weberror", lambda e: faults.append(str(e.error)))
+        yield context
+        connections.close_all()  # of the test: beside a running loop Django keeps others than without one
+    assert not [fault for fault in faults if not any(word in fault for word in EXPECTED_FAULTS)]
 
 
 def set_row(cluster: Cluster, text: str, state: str = "kraft") -> None:

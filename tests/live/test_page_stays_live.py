@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from django.db import connections
-from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Locator, Page, WebSocketRoute, expect
 
@@ -17,31 +14,10 @@ from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.live.publisher import publish_panels
 from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.oncall.services import judge
-from tests.live.chromium import chromium
 from tests.live.conftest import Server
 
 pytestmark = pytest.mark.e2e
-# What chromium and htmx say of a connection that is lost, and of a page that is no longer there.
-EXPECTED_FAULTS = ("WebSocket", "htmx:ws:error", "Failed to load resource")
 REASSIGNMENTS = "/clusters/demo/reassignments/"
-
-
-@pytest.fixture
-def chrome(
-    server: Server, viewer: User, client_of: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[BrowserContext]:
-    """Signed in as a viewer of all clusters. Fails the test for an error or a refusal by the CSP on the console."""
-    session = client_of(viewer).cookies["sessionid"].value
-    # Playwright's loop belongs to this thread but does not run while the test asks the database.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-    faults: list[str] = []
-    with chromium() as context:
-        context.add_cookies([{"name": "sessionid", "value": session, "url": f"http://127.0.0.1:{server.port}"}])
-        context.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
-        context.on("weberror", lambda e: faults.append(str(e.error)))
-        yield context
-        connections.close_all()  # of the test: beside a running loop Django keeps others than without one
-    assert not [fault for fault in faults if not any(word in fault for word in EXPECTED_FAULTS)]
 
 
 @pytest.fixture
