@@ -17,7 +17,7 @@ from tests.bench.bars import Bar, conclude
 
 GROUPS = {
     "collect": ["collect_size"],
-    "pages": ["board", "drill_and_lag", "live_pixel"],
+    "pages": ["board", "drill_and_lag", "lists", "live_pixel"],
 }
 
 
