@@ -24,6 +24,7 @@ from kafkadash.clusters.services import (
     shown_values,
     tried_connection,
 )
+from kafkadash.domain.wording import listed
 from kafkadash.jobs.connection_steps import Steps, permissions, reach_addresses, reach_brokers
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.models import Job
@@ -182,8 +183,9 @@ def _quorum(admin: KafkaAdmin, run: Run, steps: Steps, problems: list[str]) -> Q
         problems.append(f"The controller quorum could not be read: {failure}")
         steps.end("warning", problems[-1])
         return None
-    voters = ", ".join(str(voter.id) for voter in quorum.voters)
-    steps.end("ok", f"Controller {quorum.leader_id} is active; the voters are {voters}.")
+    voters = listed([str(voter.id) for voter in quorum.voters])
+    several = f"the voters are {voters}" if len(quorum.voters) > 1 else f"{voters} is the only voter"
+    steps.end("ok", f"Controller {quorum.leader_id} is active; {several}.")
     return quorum
 
 

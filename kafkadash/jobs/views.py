@@ -9,6 +9,7 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -54,14 +55,17 @@ def result(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """How far a test is, on a page of its own, or only that part for a page that has it (htmx)."""
     job = _job(request, job_id)
     template = "jobs/_test.html" if _is_part(request) else "jobs/test.html"
-    return render(request, template, {"section": "settings", "cluster": job.cluster, **test_context(job)})
+    own_page = not _is_part(request) or request.GET.get("page") == "own"
+    context = {"section": "settings", "cluster": job.cluster, "own_page": own_page, **test_context(job)}
+    return render(request, template, context)
 
 
 @require_POST
 @needs(MANAGE, anywhere=True)
 def cancel(request: HttpRequest, job_id: UUID) -> HttpResponse:
     request_cancel(_job(request, job_id).pk)
-    return redirect("jobs:result", job_id)
+    own_page = "?page=own" if request.POST.get("page") == "own" else ""
+    return redirect(f"{reverse('jobs:result', args=[job_id])}{own_page}")
 
 
 def test_context(job: Job) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from kafkadash.kafka.port import Security
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
-_AT_ONCE = 64
+_AT_ONCE = 512
 _GRACE = 0.25  # seconds: what has a time limit of its own says itself what it waited for
 
 

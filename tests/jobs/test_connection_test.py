@@ -159,7 +159,7 @@ def test_it_tells_what_answered_and_keeps_who_it_was(cluster: Cluster, answers: 
         "kafka": ("ok", "It is the Kafka cluster kafka-id-1."),
         "listeners": ("ok", "3 brokers can be reached where they say they are: k2:9092, k1:9092, k3:9092."),
         "versions": ("ok", "Brokers in KRaft mode answer."),
-        "quorum": ("ok", "Controller 101 is active; the voters are 102, 101."),
+        "quorum": ("ok", "Controller 101 is active; the voters are 102 and 101."),
         "permissions": ("ok", "Describe and DescribeConfigs are granted on the cluster."),
     }
     assert {name: value for name, value in job.result.items() if name != "steps"} == {

@@ -295,7 +295,8 @@ def test_a_test_is_a_row_and_its_page_shows_each_step(adams: Client) -> None:
     job = Job.objects.get()
     assert (job.state, job.input["connection"]["bootstrap_servers"]) == (JobState.QUEUED, "b:9092")
     assert "Waiting for a worker" in waiting.words("test")
-    assert f'hx-get="/settings/tests/{job.pk}/"' in waiting.start_tag("test")
+    assert waiting.title == "Waiting for a worker"
+    assert f'hx-get="/settings/tests/{job.pk}/?page=own"' in waiting.start_tag("test")
     steps = [
         {"key": "resolve", "title": "Host names", "state": "ok", "sentence": "b is 10.0.0.1.", "items": []},
         {"key": "connect", "title": "TCP connection", "state": "running", "sentence": "", "items": []},
