@@ -1,4 +1,4 @@
-"""Collectors against brokers over TCP that are killed, or stand still, while they are asked."""
+"""Collectors against brokers over TCP that are killed or stand still while they are asked, or that refuse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from kafkadash.observe.models import (
     ThrottleState,
     TopicState,
 )
-from tests.contract.fake_answers import API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_OFFSETS, METADATA
+from tests.contract.fake_answers import (
+    API_VERSIONS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_QUORUM,
+    LIST_OFFSETS,
+    LIST_REASSIGNMENTS,
+    METADATA,
+)
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_model import ClusterModel
 
@@ -140,6 +148,31 @@ def test_every_broker_stands_still__nothing_is_stored_and_what_was_known_stays(
         for broker in (1, 2, 3):
             fake.thaw(broker)
     assert list(TopicState.objects.values()) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "permission"),
+    [
+        (Kind.LOG_DIRS, "Describe on the cluster"),
+        (Kind.CONFIGS, "DescribeConfigs on the cluster"),
+        (Kind.CONFIGS, "DescribeConfigs on the topic"),
+        (Kind.REASSIGNMENTS, "Describe on the cluster"),
+        (Kind.QUORUM, "Describe on the cluster"),
+    ],
+)
+def test_principal_lacks_a_permission__the_kind_says_which_and_the_others_are_collected(
+    kind: Kind, permission: str, fake: FakeKafka, refresh: Refresher
+) -> None:
+    for each in Kind:
+        refresh(each)
+    fake.denied = {DESCRIBE_LOG_DIRS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, DESCRIBE_QUORUM}
+    noted = refresh(kind)
+    assert (noted.ok, noted.not_answered) == (False, [])
+    assert permission in " ".join(noted.errors)
+    run = CollectorRun.objects.get(kind=kind)
+    assert (run.last_failure, run.succeeded_at is not None) == ("NotAuthorized", True)
+    assert refresh(Kind.METADATA).ok
+    assert refresh(Kind.VERSIONS).ok
 
 
 def test_cluster_without_topics__is_collected_whole(fake: FakeKafka, refresh: Refresher) -> None:

@@ -20,10 +20,11 @@ from kafkadash.kafka.port import (
     ConfigResourceType,
     ItemError,
     KafkaFailure,
+    NotAuthorized,
 )
 from kafkadash.kafka.port import ConfigSource as KafkaSource
 from kafkadash.observe.collectors.metadata import store_figures
-from kafkadash.observe.collectors.reading import Asking, Reading, moment
+from kafkadash.observe.collectors.reading import AUTHORIZATION_FAILED, Asking, Reading, moment, silent
 from kafkadash.observe.collectors.throttles import compare_throttles, source_of, what_moves
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
@@ -31,7 +32,6 @@ from kafkadash.observe.models import BrokerState, TopicState
 
 MIN_ISR = "min.insync.replicas"
 _UNKNOWN_TOPIC_OR_PARTITION = 3
-_AUTHORIZATION_FAILED = (29, 31)  # of the topic, of the cluster
 Packed = dict[str, list[str | None]]
 T = TypeVar("T")
 
@@ -59,6 +59,8 @@ def read(asking: Asking) -> Reading:
     taken_at = moment(min(brokers.taken_at, topics.taken_at))
 
     errors = {**brokers.errors, **topics.errors}
+    if errors and not brokers.resources and not topics.resources:
+        raise NotAuthorized(" ".join(_told_once(errors)))  # all of it is refused: what is silent raises by itself
     throttles = compare_throttles(
         cluster,
         {**brokers.resources, **topics.resources},
@@ -79,12 +81,12 @@ def read(asking: Asking) -> Reading:
         if throttles.orphans is not None:
             store_figures(cluster, {"orphan_throttles": throttles.orphans})
 
-    silent = {int(r.name) for r in brokers.errors if r != CLUSTER_DEFAULT}
+    unread = {int(r.name): error for r, error in brokers.errors.items() if r != CLUSTER_DEFAULT}
     return Reading(
         taken_at=taken_at,
         rows=len(brokers.resources.keys() - {CLUSTER_DEFAULT}) + len(topics.resources),
         write=write,
-        not_answered=sorted(silent | fenced),
+        not_answered=sorted(silent(unread) | fenced),
         errors=[
             *_told_once(brokers.errors),
             *_told_once(topics.errors),
@@ -123,7 +125,7 @@ def _changed_topics(
             recount[before.pk] = min_isr
     for resource, error in errors.items():
         before = known[resource.name]
-        if error.code in _AUTHORIZATION_FAILED and before.config_shape:
+        if error.code in AUTHORIZATION_FAILED and before.config_shape:
             changes[before.pk] = {"config": None, "config_shape": "", "min_isr": None}
             recount[before.pk] = None
     for pk, partitions in TopicState.objects.filter(pk__in=recount).values_list("pk", "partitions").iterator():

@@ -11,7 +11,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.port import KafkaFailure, LogDir, LogDirs
-from kafkadash.observe.collectors.reading import Asking, Reading, moment
+from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing, silent
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
 from kafkadash.observe.models import BrokerState, BrokerWeights, TopicState
@@ -24,6 +24,7 @@ def read(asking: Asking) -> Reading:
     fenced = {b.id for b in brokers if b.fenced}
     asking.step()
     answer = asking.admin.log_dirs([b.id for b in brokers if not b.fenced], deadline=asking.deadline)
+    refuse_nothing(answer.brokers, answer.errors)
     hidden = _hidden_topics(asking, answer)
     taken_at = moment(answer.taken_at)
     weights = []
@@ -60,7 +61,7 @@ def read(asking: Asking) -> Reading:
         taken_at=taken_at,
         rows=sum(len(d.replicas) for dirs in answer.brokers.values() for d in dirs),
         write=write,
-        not_answered=sorted(answer.errors.keys() | fenced),
+        not_answered=sorted(silent(answer.errors) | fenced),
         errors=[f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items())]
         + [f"broker {broker} is fenced and was not asked" for broker in sorted(fenced)]
         + [

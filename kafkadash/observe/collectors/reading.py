@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.kafka.port import KafkaAdmin
+from kafkadash.kafka.port import ItemError, KafkaAdmin, NotAuthorized, Unreachable
 from kafkadash.observe.lease import Stamp
+
+AUTHORIZATION_FAILED = (29, 31)  # of a topic, of the cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,23 @@ class Reading:
     write: Callable[[Stamp], None]
     not_answered: Sequence[int] = ()
     errors: Sequence[str] = ()
+
+
+def silent(errors: Mapping[int, ItemError]) -> set[int]:
+    """Of the brokers without figures, those from which no answer came: a refusal is an answer."""
+    return {broker for broker, error in errors.items() if error.code is None}
+
+
+def refuse_nothing(answered: Collection[object], errors: Mapping[int, ItemError]) -> None:
+    """A refresh that brought nothing from any broker is a failed one, not a fresh one without figures.
+
+    Raises NotAuthorized where a permission is missing, and Unreachable where no answer came.
+    """
+    if answered or not errors:
+        return
+    text = " ".join(dict.fromkeys(error.message for error in errors.values()))
+    refused = any(error.code in AUTHORIZATION_FAILED for error in errors.values())
+    raise NotAuthorized(text) if refused else Unreachable(text)
 
 
 def moment(seconds: float) -> datetime:

@@ -9,7 +9,7 @@ from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.versions import at_least, common_apis, common_features, is_kraft
 from kafkadash.kafka.port import ApiVersions
 from kafkadash.observe.collectors.metadata import store_figures
-from kafkadash.observe.collectors.reading import Asking, Reading, moment
+from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing, silent
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
 from kafkadash.observe.models import BrokerState, Capabilities
@@ -19,6 +19,7 @@ def read(asking: Asking) -> Reading:
     """Asks every broker. With brokers of different age the oldest one speaks for the cluster."""
     asking.step()
     answer = asking.admin.api_versions(deadline=asking.deadline)
+    refuse_nothing(answer.brokers, answer.errors)
     cluster, taken_at = asking.cluster, moment(answer.taken_at)
     releases = {broker: at_least(offered) for broker, offered in answer.brokers.items()}
     modes = {Mode.KRAFT if is_kraft(offered) else Mode.ZOOKEEPER for offered in answer.brokers.values()}
@@ -48,7 +49,7 @@ def read(asking: Asking) -> Reading:
         taken_at=taken_at,
         rows=len(answer.brokers),
         write=write,
-        not_answered=sorted(answer.errors),
+        not_answered=sorted(silent(answer.errors)),
         errors=[f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items())],
     )
 
