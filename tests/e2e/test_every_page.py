@@ -114,7 +114,7 @@ FORMS = {
 @pytest.fixture(scope="module")
 def worlds(product: Product) -> Iterator[Mapping[str, World]]:
     """All three, and until the product has seen what is wrong with the second and that the third is silent."""
-    with product.moving(mib=16, throttle=50_000), limping(product, product.folder / "limping") as second:
+    with product.moving(mib=32, throttle=20_000), limping(product, product.folder / "limping") as second:
         third = never_reached(product)
         yield {
             "demo": World("demo", "orders", 1, told_by(Tools(product.playground))),
