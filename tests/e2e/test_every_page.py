@@ -83,7 +83,9 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     ),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {
-    "": ["/", "/?state=ok", "/?state=critical"],
+    "": ["/", "/?state=ok", "/?state=critical", "/?kind=broker-down", "/?mine=1"],
+    "runbooks/": ["/runbooks/"],
+    "runbooks/<slug:kind>/": ["/runbooks/broker-down/", "/runbooks/orphan-throttle/"],
     "logout/": ["/logout/"],
     "account/inactive/": ["/account/inactive/"],
     "account/password/": ["/account/password/"],
@@ -102,8 +104,13 @@ SIGNED_OUT = {"login/": [SIGN_IN]}
 # Parts of pages that the pages above fetch, and what answers no person.
 NO_PAGES = {"clusters/", "livez", "readyz", f"{CLUSTER}quorum/lag/"}
 
+# Visited below, at one that is open.
+FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
+
 # What forms send to; the pages above are where they lead.
 FORMS = {
+    f"{FINDING}acknowledge/",
+    f"{FINDING}release/",
     "settings/clusters/<slug:slug>/enabled/",
     "settings/clusters/<slug:slug>/test/",
     "settings/test/",
@@ -181,7 +188,7 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
                 yield route
 
     known = OF_A_CLUSTER.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
-    assert set(routes(get_resolver().url_patterns)) == known
+    assert set(routes(get_resolver().url_patterns)) == known | {FINDING}
 
 
 @pytest.mark.parametrize("slug", ["demo", "limping", "never"])
@@ -228,6 +235,34 @@ def test_pages__of_no_cluster__have_nothing_wrong(
     expect(stranger.page.get_by_role("heading", level=1)).not_to_have_text("Sign in to kafkadash")
     stranger.look("403", "forged")
     assert not visitor.wrong + stranger.wrong, "\n".join(visitor.wrong + stranger.wrong)
+
+
+def test_finding__that_somebody_acknowledges__names_its_owner_on_the_board(
+    worlds: Mapping[str, World],
+    moves: Mapping[str, str],
+    new_context: Callable[..., BrowserContext],
+    alices_session: dict[str, Any],
+) -> None:
+    page = new_context(storage_state=alices_session).new_page()
+    page.goto("/?kind=broker-down")
+    of_limping = page.locator("#chosen-limping .finding-row")
+    expect(of_limping.locator("h3")).to_contain_text(f"Broker {STOPPED} is down")
+    own_id = str(of_limping.get_attribute("id"))
+    of_limping.get_by_role("link", name="Acknowledge").click()
+    address = page.url.split("#")[0]
+    visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / "limping")
+    visitor.visit(address, "finding", shows=[f"Broker {STOPPED} is down", own_id.removeprefix("finding-")])
+    assert not visitor.wrong, "\n".join(visitor.wrong)
+
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.locator("#owner")).to_contain_text("alice has it since")
+    page.goto("/")
+    expect(page.locator(f"#{own_id} .finding-owner")).to_contain_text("alice")
+    page.goto("/?mine=1")
+    expect(page.locator(f"#{own_id}")).to_be_visible()
+    page.goto(address)
+    page.get_by_role("button", name="Give it back").click()
+    expect(page.locator("#owner")).to_contain_text("Nobody has it.")
 
 
 def test_pages__of_the_settings__have_nothing_wrong(
