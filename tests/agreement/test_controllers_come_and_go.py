@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,11 +18,14 @@ from pytest_django import Settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.drill import Hit, drill
 from kafkadash.domain.quorum import NodeStatus
 from kafkadash.observe import collection
 from kafkadash.observe.models import CollectorRun, Kind, QuorumReplicaState, QuorumSnapshot
 from kafkadash.observe.standing import QuorumSeen, newest_quorums
+from kafkadash.oncall.drills import placed_partitions
 from kafkadash.playground.cluster import Playground
+from kafkadash.playground.load import Topic, load
 from tests.agreement.tools import Tools
 from tests.embedded_plugin import RUN_FOLDER
 from tests.pages.conftest import Page
@@ -212,6 +216,37 @@ def test_the_majority_killed__a_state_of_its_own_while_brokers_answer__and_it_he
     again = seen(cluster).snapshot
     assert (again.leader_id, again.leader_epoch) == (status.leader_id, status.leader_epoch)
     assert open_page().title == "The quorum survives 1 more failure."
+
+
+def test_a_broker_killed__does_what_the_drill_said(
+    playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
+) -> None:
+    pairs, singles = Topic("pairs", placement=[[1, 2], [2, 1]]), Topic("singles", placement=[[2], [1]])
+    load(playground.bootstrap, [pairs, singles])
+    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.METADATA):
+        assert look(kind) == ""
+    victim = 2
+    partitions = placed_partitions(cluster)
+    said = drill(partitions, {1, 2}, {victim})
+    assert [(hit.partition.topic, hit.partition.number) for hit in said.offline] == [("singles", 0)]
+    at_min_isr_now = tools.partitions_that_are("at-min-isr")
+    assert said.at_now == len(at_min_isr_now)
+
+    playground.kill_broker(victim)
+    wait_until(lambda: tools.fenced(victim), "the killed broker is fenced", 30)
+    then = tools.topics()
+    assert tools.partitions_that_are("unavailable") == {named(hit) for hit in said.offline}
+    for hit in said.moving:
+        assert then[hit.partition.topic].partitions[hit.partition.number].leader == hit.leader_then
+    leads = Counter(p.leader for t in then.values() for p in t.partitions.values() if p.leader is not None)
+    assert leads == {broker: load_of.leaders_then for broker, load_of in said.load.items()}
+    # The tool counts a partition without a leader by the ISR that it had.
+    at_min_isr = tools.partitions_that_are("at-min-isr")
+    assert {named(hit) for hit in said.at_min_isr} == at_min_isr - at_min_isr_now
+
+
+def named(hit: Hit) -> tuple[str, int]:
+    return hit.partition.topic, hit.partition.number
 
 
 def voters_alive(playground: Playground) -> list[int]:

@@ -100,7 +100,7 @@ class TestMinIsr:
         topic(demo, "b", [1, 2])
         page = get_page(f"{ADDRESS}?broker=1")
         assert page.title == "If broker 1 dies now, 1 partition refuses writes."
-        assert "of 1 not known" in page.words("drill")
+        assert "under min-ISR; 1 not known" in page.words("drill")
         assert "min.insync.replicas of 1 of 2 partitions was not read" in page.words("losses")
 
     def test_what_refuses_writes_already_is_not_more(self, demo: Cluster, get_page: GetPage) -> None:
