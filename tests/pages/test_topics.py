@@ -102,6 +102,24 @@ def test_filters_and_orders_are_addresses(get_page: GetPage, some: Cluster, quer
         assert shown(get_page(URL + query)) == ids
 
 
+def test_replicas_that_a_move_copies_are_expected(get_page: GetPage) -> None:
+    demo = watched("demo", under_replicated=2, under_replicated_moving=2)
+    moving = [[0, 1, 5, [1, 2, 3], [1, 2], []], [1, 1, 5, [1, 2, 3], [1, 2], []]]
+    TopicFactory.create(cluster=demo, topic_id="t", name="t", partitions=moving, min_isr=1)
+    for partition in (0, 1):
+        ReassignmentFactory.create(cluster=demo, topic="t", partition=partition, adding=[3], removing=[])
+    page = get_page(URL)
+    assert page.title == "Of 1 topic, 1 is under-replicated, waiting for moves."
+    assert page.words("topic-t").startswith("t 2 catching up 2 moving")
+    lost = [[0, 1, 5, [1, 2, 3], [1, 2], []], [1, 1, 5, [1, 2, 3], [1, 3], []]]  # the second misses another replica
+    TopicState.objects.update(partitions=lost)
+    demo.state.under_replicated_moving = 1
+    demo.state.save()
+    page = get_page(URL)
+    assert page.title == "Of 1 topic, 1 is under-replicated."
+    assert page.words("topic-t").startswith("t 1 under-replicated 2 moving")
+
+
 def test_an_unknown_size_comes_last_whichever_way(get_page: GetPage, some: Cluster) -> None:
     assert shown(get_page(URL + "?sort=size"))[-1] == "offline"
     assert shown(get_page(URL + "?sort=-size"))[-1] == "offline"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,8 @@ from django.http import QueryDict
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.listing import Choice, Listing
-from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
+from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
+from kafkadash.observe.partition_rows import partition_lines, running_moves
 from kafkadash.observe.standing import Freshness, freshness_of
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
@@ -39,10 +41,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:
-    """One topic. ``moving`` partitions are in a running reassignment."""
+    """One topic. ``moving`` partitions are in a running reassignment; ``expected`` of those that miss replicas only
+    wait for one to be copied."""
 
     topic: TopicState
     moving: int
+    expected: int
     stale: bool
 
     @property
@@ -51,6 +55,8 @@ class TopicLine:
         found = []
         for name, (word, column) in _COUNTED.items():
             number = getattr(self.topic, column)
+            if number and name == "under-replicated":
+                number -= self.expected
             if number:
                 found.append(
                     Mark("critical" if name in _CRITICAL else "warning", f"{number:,} {word[:1].lower()}{word[1:]}")
@@ -96,15 +102,19 @@ def topic_list_context(
     freshness = freshness_of(runs.get(Kind.METADATA), now)
     tally = _tally(cluster)
     page = listing.page_of(_filtered(cluster, listing))
-    moving = _moving_by_topic(cluster, [topic.name for topic in page.object_list])
+    topics = list(page.object_list)
+    moving = _moving_by_topic(cluster, [topic.name for topic in topics])
+    expected = _explained(cluster, [topic for topic in topics if topic.name in moving and topic.under_replicated])
     return {
         "listing": listing,
         "page": page,
         "tally": tally,
         "segments": _segments(tally),
         "freshness": freshness,
-        "title": _title(cluster.name, tally, freshness),
-        "rows": [TopicLine(topic, moving.get(topic.name, 0), freshness.stale) for topic in page.object_list],
+        "title": _title(cluster.name, tally, _unexplained(cluster), freshness),
+        "rows": [
+            TopicLine(topic, moving.get(topic.name, 0), expected[topic.name], freshness.stale) for topic in topics
+        ],
     }
 
 
@@ -154,7 +164,21 @@ def _moving_by_topic(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
     return {row["topic"]: row["partitions"] for row in grouped}
 
 
-def _title(name: str, tally: Mapping[str, Any], freshness: Freshness) -> str:
+def _explained(cluster: Cluster, topics: Sequence[TopicState]) -> Counter[str]:
+    """Of topics that move: how many partitions miss only replicas that are being added. Only these are unpacked."""
+    packed = TopicState.objects.filter(pk__in=[topic.pk for topic in topics]).defer("config")
+    moves = running_moves(cluster, [topic.name for topic in topics])
+    return Counter(line.topic.name for line in partition_lines(packed, moves) if line.shape.explained_by_move)
+
+
+def _unexplained(cluster: Cluster) -> int | None:
+    """Under-replicated partitions of the cluster that no move explains; None where that was not counted."""
+    counts = ClusterState.objects.filter(cluster=cluster).values_list("under_replicated", "under_replicated_moving")
+    under, moving = counts.first() or (None, None)
+    return None if under is None or moving is None else under - moving
+
+
+def _title(name: str, tally: Mapping[str, Any], unexplained: int | None, freshness: Freshness) -> str:
     if freshness.taken_at is None:
         return f"Cannot tell which topics {name} has: nothing was collected yet."
     topics = count(tally["topics"], "topic")
@@ -170,7 +194,8 @@ def _title(name: str, tally: Mapping[str, Any], freshness: Freshness) -> str:
         wrong.append(f"{tally['under_min_isr']:,} {'is' if tally['under_min_isr'] == 1 else 'are'} under min-ISR")
     if tally["under_replicated"] and not wrong:
         number = tally["under_replicated"]
-        wrong.append(f"{number:,} {'is' if number == 1 else 'are'} under-replicated")
+        why = ", waiting for moves" if unexplained == 0 else ""
+        wrong.append(f"{number:,} {'is' if number == 1 else 'are'} under-replicated{why}")
     if wrong:
         return f"Of {topics}, {listed(wrong)}."
     if tally["topics"] == 1:
