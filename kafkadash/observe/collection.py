@@ -97,6 +97,9 @@ def _collect(run: CollectorRun, lease: leases.Lease, started: float) -> Refresh:
     reading, failure = _ask(run, lease)
     error = str(failure) if failure else ""
     duration = round((time.time() - started) * 1000)
+    for portion in reading.portions if reading else ():
+        with lease.write_portion():
+            portion()
     with lease.write() as stamp:
         if reading:
             reading.write(stamp)

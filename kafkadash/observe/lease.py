@@ -79,6 +79,13 @@ class Lease:
                 raise LeaseLost
             yield Stamp(epoch=self.epoch, seq=row[0])
 
+    @contextmanager
+    def write_portion(self) -> Iterator[None]:
+        """A transaction before that of ``write``, proven in the same way; it gives the refresh no number."""
+        with transaction.atomic():
+            self.renew()
+            yield
+
     def postpone(self, seconds: float) -> None:
         """Puts the next turn off, if the lease still holds."""
         with connection.cursor() as cursor:

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from django.db.models import F
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.collection import Refresh
-from kafkadash.observe.models import BrokerState, CollectorRun, TopicState
+from kafkadash.observe.collectors import metadata
+from kafkadash.observe.models import BrokerState, ClusterState, CollectorRun, TopicState
 from tests.observe.conftest import Clock
 from tests.observe.memory_cluster import MemoryCluster
 from tests.observe.written_rows import written_rows
@@ -106,3 +108,40 @@ def test_a_broker_was_fenced__its_row_and_the_topics_it_hosts_are_written(
     assert rows["observe_topicstate"] == 1
     assert rows["observe_brokerstate"] == 1
     assert BrokerState.objects.get(broker_id=2).changed_at == quiet.changed_at
+
+
+def test_more_changed_than_a_short_transaction_can_write__is_written_in_portions_and_whole(
+    large: MemoryCluster, refresh: Refresher, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "_ROWS_AT_ONCE", 40)
+    large.delete("topic-3")
+    for topic in large.topics.values():
+        topic[0].isr = (topic[0].replicas[0], 4)
+    clock.pass_by(30)
+    with written_rows() as rows:
+        refresh("metadata")
+    assert rows["observe_topicstate"] == TOPICS
+    assert TopicState.objects.count() == TOPICS - 1
+    assert set(TopicState.objects.values_list("under_replicated", flat=True)) == {1}
+    assert ClusterState.objects.get().under_replicated == TOPICS - 1
+
+
+def test_lease_lost_between_two_portions__the_rest_is_not_written(
+    large: MemoryCluster, refresh: Refresher, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "_ROWS_AT_ONCE", 40)
+    for topic in large.topics.values():
+        topic[0].isr = (topic[0].replicas[0], 4)
+    write, calls = metadata._write_topics, []
+
+    def taken_over(gone: list[int], changed: list[TopicState]) -> None:
+        write(gone, changed)
+        calls.append(len(changed))
+        if len(calls) == 2:
+            CollectorRun.objects.filter(cluster=cluster, kind="metadata").update(epoch=F("epoch") + 1)
+
+    monkeypatch.setattr(metadata, "_write_topics", taken_over)
+    assert "Another collector took over" in refresh("metadata").error
+    assert calls == [0, 40]
+    assert TopicState.objects.filter(under_replicated=1).count() == 40
+    assert ClusterState.objects.get().under_replicated == 0

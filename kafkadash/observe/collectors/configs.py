@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from django.db.models import Sum
@@ -26,7 +27,7 @@ from kafkadash.kafka.port import ConfigSource as KafkaSource
 from kafkadash.observe.collectors.metadata import store_figures
 from kafkadash.observe.collectors.reading import AUTHORIZATION_FAILED, Asking, Reading, moment, silent
 from kafkadash.observe.collectors.throttles import compare_throttles, source_of, what_moves
-from kafkadash.observe.collectors.writing import update_rows
+from kafkadash.observe.collectors.writing import portioned, update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
 from kafkadash.observe.models import BrokerState, TopicState
 
@@ -71,9 +72,11 @@ def read(asking: Asking) -> Reading:
     topic_changes = _changed_topics(known, topics.resources, topics.errors)
     broker_changes, broker_unchanged = _changed_brokers(cluster, brokers.resources, taken_at)
 
+    portions = [partial(_write_topics, cluster, part) for part in portioned(topic_changes)]
+
     def write(_: Stamp) -> None:
         one_writer_of_shapes(cluster.pk)
-        if update_rows(TopicState, topic_changes):
+        if portions:
             store_figures(cluster, _min_isr_figures(cluster))
         update_rows(BrokerState, broker_changes)
         BrokerState.objects.filter(pk__in=broker_unchanged).update(config_at=taken_at)
@@ -86,6 +89,7 @@ def read(asking: Asking) -> Reading:
         taken_at=taken_at,
         rows=len(brokers.resources.keys() - {CLUSTER_DEFAULT}) + len(topics.resources),
         write=write,
+        portions=portions,
         not_answered=sorted(silent(unread) | fenced),
         errors=[
             *_told_once(brokers.errors),
@@ -94,6 +98,11 @@ def read(asking: Asking) -> Reading:
             *([f"whether throttles are still needed is not known: {not_listed}"] if not_listed else []),
         ],
     )
+
+
+def _write_topics(cluster: Cluster, changes: Mapping[int, Mapping[str, object]]) -> None:
+    one_writer_of_shapes(cluster.pk)
+    update_rows(TopicState, changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.port import KafkaFailure, LogDir, LogDirs
 from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing, silent
-from kafkadash.observe.collectors.writing import update_rows
+from kafkadash.observe.collectors.writing import portioned, update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
 from kafkadash.observe.models import BrokerState, BrokerWeights, TopicState
 
@@ -55,10 +56,14 @@ def read(asking: Asking) -> Reading:
             unique_fields=["cluster", "broker_id"],
             update_fields=["format", "data", "dirs", "replica_bytes", "taken_at"],
         )
-        update_rows(TopicState, sizes_changed)
+
+    def write_sizes(changes: Mapping[int, Mapping[str, object]]) -> None:
+        one_writer_of_shapes(asking.cluster.pk)
+        update_rows(TopicState, changes)
 
     return Reading(
         taken_at=taken_at,
+        portions=[partial(write_sizes, part) for part in portioned(sizes_changed)],
         rows=sum(len(d.replicas) for dirs in answer.brokers.values() for d in dirs),
         write=write,
         not_answered=sorted(silent(answer.errors) | fenced),

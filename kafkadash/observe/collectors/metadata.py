@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.port import ClusterDescription
@@ -11,6 +12,8 @@ from kafkadash.observe.collectors.reading import Asking, Reading, moment
 from kafkadash.observe.collectors.topics import TOPIC_FIELDS, Topics, compare_topics
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
 from kafkadash.observe.models import BrokerState, ClusterState, TopicState
+
+_ROWS_AT_ONCE = 400  # topics that a short transaction can write
 
 
 class AnotherCluster(Exception):
@@ -31,24 +34,42 @@ def read(asking: Asking) -> Reading:
     brokers = compare_brokers(cluster, described.brokers, metadata.brokers, topics, taken_at)
     figures = _cluster_figures(described, topics)
 
+    portions = _portions(cluster, topics) if len(topics.changed) > _ROWS_AT_ONCE else []
+
     def write(_: Stamp) -> None:
         one_writer_of_shapes(cluster.pk)
         _learn_identity(cluster, described)
-        if topics.gone:
-            TopicState.objects.filter(pk__in=topics.gone).delete()
-        TopicState.objects.bulk_create(
-            topics.changed,
-            batch_size=1000,
-            update_conflicts=True,
-            unique_fields=["cluster", "topic_id"],
-            update_fields=TOPIC_FIELDS,
-        )
+        if not portions:
+            _write_topics(topics.gone, topics.changed)
         BrokerState.objects.bulk_create(
             brokers, update_conflicts=True, unique_fields=["cluster", "broker_id"], update_fields=BROKER_FIELDS
         )
         store_figures(cluster, figures)
 
-    return Reading(taken_at=taken_at, rows=topics.health.partitions, write=write, errors=topics.errors)
+    return Reading(
+        taken_at=taken_at, rows=topics.health.partitions, write=write, errors=topics.errors, portions=portions
+    )
+
+
+def _portions(cluster: Cluster, topics: Topics) -> list[Callable[[], None]]:
+    """What is gone goes first, so that there are never two topics of one name."""
+    parts: list[tuple[list[int], list[TopicState]]] = [(topics.gone, [])]
+    starts = range(0, len(topics.changed), _ROWS_AT_ONCE)
+    parts += [([], topics.changed[start : start + _ROWS_AT_ONCE]) for start in starts]
+
+    def portion(gone: list[int], changed: list[TopicState]) -> None:
+        one_writer_of_shapes(cluster.pk)
+        _write_topics(gone, changed)
+
+    return [partial(portion, *part) for part in parts]
+
+
+def _write_topics(gone: list[int], changed: list[TopicState]) -> None:
+    if gone:
+        TopicState.objects.filter(pk__in=gone).delete()
+    TopicState.objects.bulk_create(
+        changed, update_conflicts=True, unique_fields=["cluster", "topic_id"], update_fields=TOPIC_FIELDS
+    )
 
 
 def store_figures(cluster: Cluster, figures: Mapping[str, object]) -> None:

@@ -27,13 +27,18 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An answer ready to be stored. ``write`` runs inside the fenced transaction and does nothing slow."""
+    """An answer ready to be stored. ``write`` runs inside the fenced transaction and does nothing slow.
+
+    ``portions`` are written before it, each in a fenced transaction of its own: rows that are true by themselves, and
+    too many for one short transaction (the first look at a large cluster, or a broker that hosts a bit of everything).
+    """
 
     taken_at: datetime
     rows: int
     write: Callable[[Stamp], None]
     not_answered: Sequence[int] = ()
     errors: Sequence[str] = ()
+    portions: Sequence[Callable[[], None]] = ()
 
 
 def silent(errors: Mapping[int, ItemError]) -> set[int]:

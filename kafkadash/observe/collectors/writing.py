@@ -32,6 +32,12 @@ def update_rows(model: type[models.Model], rows: Mapping[int, Mapping[str, Any]]
         return int(cursor.rowcount)
 
 
+def portioned(rows: Mapping[int, Mapping[str, Any]], at_once: int = 2000) -> list[Mapping[int, Mapping[str, Any]]]:
+    """The same updates, in parts that a short transaction can write each."""
+    keys = list(rows)
+    return [{key: rows[key] for key in keys[start : start + at_once]} for start in range(0, len(keys), at_once)]
+
+
 def _column(field: Any, values: Sequence[Any]) -> list[Any]:
     if isinstance(field, models.JSONField):
         return [None if value is None else json.dumps(value, separators=(",", ":")) for value in values]
