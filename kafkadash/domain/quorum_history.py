@@ -31,11 +31,11 @@ class Change:
     """
 
     before: Reign
-    now: Reign
+    after: Reign
 
     @property
     def at(self) -> datetime:
-        return self.now.first_seen
+        return self.after.first_seen
 
     @property
     def reigned_s(self) -> float:
@@ -44,13 +44,13 @@ class Change:
 
     @property
     def unseen(self) -> int:
-        return max(0, self.now.epoch - self.before.epoch - 1)
+        return max(0, self.after.epoch - self.before.epoch - 1)
 
 
 def changes(reigns: Sequence[Reign]) -> list[Change]:
     """Changes between reigns in the order of their epochs. What is known first is no change: nobody saw it begin."""
     ordered = sorted(reigns, key=lambda reign: (reign.epoch, reign.first_seen))
-    return [Change(before, now) for before, now in pairwise(ordered)]
+    return [Change(before, after) for before, after in pairwise(ordered)]
 
 
 def recent_changes(seen: Sequence[Change], now: datetime) -> int:

@@ -118,7 +118,7 @@ def leaders_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM).first()
     reigns = reigns_of(cluster)
     seen = changes(reigns)
-    before = {change.now: change for change in seen}
+    before = {change.after: change for change in seen}
     after = {change.before: change for change in seen}
     newest = sorted(reigns, key=lambda reign: reign.epoch, reverse=True)
     return {
@@ -144,7 +144,7 @@ class Led:
 
 
 def _led(seen: QuorumSeen, seen_changes: list[Change]) -> Led:
-    begin = next((c.at for c in reversed(seen_changes) if c.now.epoch == seen.snapshot.leader_epoch), None)
+    begin = next((c.at for c in reversed(seen_changes) if c.after.epoch == seen.snapshot.leader_epoch), None)
     return Led(begin or seen.led_since, at_least=begin is None)
 
 

@@ -164,7 +164,7 @@ def _chart(seen: LagBuckets, lines: list[LagLine], inside: list[Change]) -> dict
         "marks": [
             {
                 "x": change.at.timestamp(),
-                "label": f"{change.before.leader_id} → {change.now.leader_id}, epoch {change.now.epoch}",
+                "label": f"{change.before.leader_id} → {change.after.leader_id}, epoch {change.after.epoch}",
             }
             for change in inside
         ],
