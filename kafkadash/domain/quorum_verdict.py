@@ -70,6 +70,13 @@ def quorum_verdict(
 
 def _margin(quorum: Quorum) -> QuorumVerdict:
     voters, majority = len(quorum.voters), quorum.majority
+    leads = next((voter for voter in quorum.voters if voter.status is NodeStatus.LEADER), None)
+    if voters > 1 and leads is not None and leads.node.last_caught_up_ms is None:
+        # DescribeQuorum v0 has no times at all, not even the leader's own (KIP-836).
+        return QuorumVerdict(
+            State.UNKNOWN,
+            "Cannot tell how many failures the quorum survives: a Kafka before 3.3 tells no times of its voters.",
+        )
     unknown = sum(voter.status is NodeStatus.UNKNOWN for voter in quorum.voters)
     silent = f"{count(unknown, 'voter was', 'voters were')} not heard from since the leader changed"
     if quorum.in_sync < majority:

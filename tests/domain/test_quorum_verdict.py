@@ -61,6 +61,15 @@ def test_the_title_counts_what_may_still_fail(seen: Quorum, state: State, title:
     assert (said(seen).state, said(seen).title) == (state, title)
 
 
+def test_an_old_kafka_that_tells_no_times_is_named_as_the_reason() -> None:
+    nodes = [
+        QuorumNode(n, "", voter=True, log_end_offset=9, last_fetch_ms=None, last_caught_up_ms=None) for n in (1, 2)
+    ]
+    verdict = said(quorum(nodes, leader_id=1, epoch_seen_s=600))
+    assert verdict.state is State.UNKNOWN
+    assert "a Kafka before 3.3 tells no times" in verdict.title
+
+
 @pytest.mark.parametrize("failure", ["QuorumUnavailable", "DeadlineExceeded"])
 def test_silent_controllers_behind_brokers_that_answer_are_a_lost_quorum(failure: str) -> None:
     asked = Refreshed(NOW - timedelta(seconds=70), 10, failures=2, failure=failure, error="It timed out.")
