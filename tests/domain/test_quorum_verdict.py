@@ -129,4 +129,4 @@ def test_what_is_known_first_is_no_change_and_epochs_nobody_saw_are_counted() ->
     later = Reign(2, 43, NOW - timedelta(hours=1), NOW)
     assert changes([first]) == []
     [change] = changes([later, first])
-    assert (change.before, change.now, change.unseen) == (first, later, 2)
+    assert (change.before, change.after, change.unseen) == (first, later, 2)
