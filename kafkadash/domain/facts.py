@@ -70,7 +70,7 @@ class Facts:
     ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
     min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
-    be in sync. ``elections``: leader changes of the quorum within ``judges.FLAPPING_WINDOW``.
+    be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``.
     """
 
     enabled: bool = True

@@ -10,15 +10,12 @@ from datetime import datetime, timedelta
 from kafkadash.domain.facts import QUORUM_FAILURES, BrokerFact, DirectoryFact, Facts, Partitions
 from kafkadash.domain.finding import Finding
 from kafkadash.domain.finding_kinds import FindingKind
+from kafkadash.domain.quorum_history import FLAPPING_CHANGES
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import capital, count, listed
 
 EMPTY_BROKER_WARNS = timedelta(days=1)
 """A broker that left and holds no replica was taken out on purpose; that is worth a warning for a day."""
-
-FLAPPING_WINDOW = timedelta(minutes=10)
-MOST_ELECTIONS = 3
-"""More leader changes of the quorum than this within the window is flapping."""
 
 DISK_PERCENT = (80.0, 90.0)
 """A directory that is filled this far is a finding; past the second it says so louder."""
@@ -84,7 +81,7 @@ def _quorum_margin(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]
 
 def _quorum_flapping(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]:
     elections = facts.elections or 0
-    if facts.kraft and elections > MOST_ELECTIONS:
+    if facts.kraft and elections > FLAPPING_CHANGES:
         yield Finding(
             FindingKind.QUORUM_FLAPPING,
             f"The controllers elected a leader {elections} times in 10 min.",
@@ -93,9 +90,9 @@ def _quorum_flapping(facts: Facts, at: datetime, _: datetime) -> Iterator[Findin
             detail="every election stops changes to the cluster for a moment",
             value=elections,
             unit="elections",
-            threshold=MOST_ELECTIONS,
+            threshold=FLAPPING_CHANGES,
             measured=count(elections, "election"),
-            limit=f"in 10 min, limit {MOST_ELECTIONS}",
+            limit=f"in 10 min, limit {FLAPPING_CHANGES}",
         )
 
 

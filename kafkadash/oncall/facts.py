@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import F, Max, Min, Q, Sum
 
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
-from kafkadash.domain.judges import FLAPPING_WINDOW
+from kafkadash.domain.quorum_history import FLAPPING_WITHIN, Reign, changes, recent_changes
 from kafkadash.domain.status import NEVER, Refreshed
 from kafkadash.domain.topology import PartitionShape
 from kafkadash.observe.models import (
@@ -53,7 +53,7 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
 
 
 def facts_of(cluster: Cluster, now: datetime) -> Facts:
-    """Everything that is stored about one cluster, in at most ten queries.
+    """Everything that is stored about one cluster, in at most eleven queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -185,13 +185,25 @@ def _quorum(cluster: Cluster, now: datetime) -> dict[str, Any]:
     seen = newest_quorums([cluster.pk]).get(cluster.pk)
     if seen is None:
         return {}
-    lately = QuorumSnapshot.objects.filter(cluster=cluster, taken_at__gt=now - FLAPPING_WINDOW)
     return {
         "voters": len(seen.quorum.voters),
         "voters_in_sync": seen.quorum.in_sync,
         "voters_failing": seen.quorum.failing,
-        "elections": max(0, lately.aggregate(epochs=Count("leader_epoch", distinct=True))["epochs"] - 1),
+        "elections": recent_changes(changes(_lately(cluster, now)), now),
     }
+
+
+def _lately(cluster: Cluster, now: datetime) -> list[Reign]:
+    """Who led in the window in which changes count, and who led right before it."""
+    answers = QuorumSnapshot.objects.filter(cluster=cluster)
+    begin = now - FLAPPING_WITHIN
+    last = answers.filter(taken_at__lt=begin).order_by("-taken_at").values_list("leader_id", "leader_epoch", "taken_at")
+    before = {(leader, epoch): Reign(leader, epoch, at, at) for leader, epoch, at in last[:1]}
+    found = answers.filter(taken_at__gte=begin).values_list("leader_id", "leader_epoch")
+    for leader, epoch, first, newest in found.annotate(first=Min("taken_at"), newest=Max("taken_at")):
+        known = before.get((leader, epoch))
+        before[leader, epoch] = Reign(leader, epoch, known.first_seen if known else first, newest)
+    return list(before.values())
 
 
 def _refreshed(run: CollectorRun | None) -> Refreshed:
