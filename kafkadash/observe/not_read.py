@@ -1,39 +1,66 @@
-"""Why a part of a page is empty or old: the kinds of facts that could not be read, in words."""
+"""Why a part of a page is empty, old or incomplete: the facts that could not be read, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kafkadash.observe.models import CollectorRun, Kind
+from django.db.models import OuterRef, Subquery
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.wording import listed
+from kafkadash.observe.models import Collection, CollectorRun, Kind
 
 _NOT_AUTHORIZED = "NotAuthorized"
 
 
 @dataclass(frozen=True, slots=True)
 class NotRead:
-    """One kind of facts whose last refresh failed. ``cause`` is the sentence of the refresh itself."""
+    """Kinds of facts that one cause keeps from being read. ``cause`` is the sentence of the refresh itself."""
 
-    kind: str
+    kinds: Sequence[str]
     words: str
     cause: str
     meaning: str
 
+    @property
+    def key(self) -> str:
+        return "-".join(self.kinds)
 
-def not_read(runs: Mapping[str, CollectorRun], kinds: Sequence[Kind]) -> list[NotRead]:
-    """Those of ``kinds`` that a page needs and whose last refresh failed; ``runs`` by kind."""
-    return [_words(runs[kind]) for kind in kinds if kind in runs and runs[kind].failures]
+
+def not_read(cluster: Cluster, runs: Mapping[str, CollectorRun], kinds: Sequence[Kind]) -> list[NotRead]:
+    """Of ``kinds``, which a page needs: those whose last refresh failed, then those that are incomplete."""
+    failed = [runs[kind] for kind in kinds if kind in runs and runs[kind].failures]
+    by_cause: dict[tuple[bool, str], list[CollectorRun]] = {}
+    for run in failed:
+        by_cause.setdefault((run.last_failure == _NOT_AUTHORIZED, run.last_error), []).append(run)
+    found = [_failed(runs_, denied=denied, cause=cause) for (denied, cause), runs_ in by_cause.items()]
+    good = [kind for kind in kinds if kind in runs and not runs[kind].failures]
+    return found + [_incomplete(one) for one in _newest(cluster, good) if one.ok and one.errors]
 
 
-def _words(run: CollectorRun) -> NotRead:
-    what = Kind(run.kind).label
-    seen = run.succeeded_at is not None
-    if run.last_failure == _NOT_AUTHORIZED:
-        meaning = (
-            "What is shown of it is from before, with its age."
-            if seen
-            else "Until kafkadash may, what comes from it is empty here."
-        )
-        return NotRead(run.kind, f"Kafka does not let kafkadash read {what}.", run.last_error, meaning)
-    meaning = "What is shown of it is from before, with its age." if seen else "What comes from it is empty until then."
-    return NotRead(run.kind, f"The last refresh of {what} failed.", run.last_error, meaning)
+def _newest(cluster: Cluster, kinds: Sequence[Kind]) -> Iterable[Collection]:
+    of_kind = Collection.objects.filter(cluster=cluster, kind=OuterRef("kind")).order_by("-started_at")
+    runs = CollectorRun.objects.filter(cluster=cluster, kind__in=kinds)
+    newest = runs.annotate(newest=Subquery(of_kind.values("pk")[:1])).values("newest")
+    return Collection.objects.filter(pk__in=newest).order_by("kind")
+
+
+def _failed(runs: Sequence[CollectorRun], *, denied: bool, cause: str) -> NotRead:
+    what = listed([Kind(run.kind).label for run in runs])
+    words = f"Kafka does not let kafkadash read {what}." if denied else f"The last refresh of {what} failed."
+    meaning = "What is shown of it is from before, with its age."
+    if not any(run.succeeded_at for run in runs):
+        meaning = f"{'Until kafkadash may' if denied else 'Until then'}, what comes from it is empty here."
+    return NotRead([run.kind for run in runs], words, cause, meaning)
+
+
+def _incomplete(newest: Collection) -> NotRead:
+    label = Kind(newest.kind).label
+    first, rest = newest.errors[0], len(newest.errors) - 1
+    return NotRead(
+        [newest.kind],
+        f"{label[:1].upper()}{label[1:]} were read, but not completely.",
+        f"{first}{'' if first.endswith('.') else '.'}",
+        f"And {rest} more; the overview lists how each kind is read." if rest else "",
+    )

@@ -12,13 +12,14 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import BrokerState, BrokerWeights, Kind
+from kafkadash.observe.models import BrokerState, BrokerWeights, Collection, Kind
 from tests.factories import (
     GB,
     NOW,
     BrokerFactory,
     BrokerWeightsFactory,
     ClusterFactory,
+    CollectionFactory,
     ReassignmentFactory,
     ThrottleFactory,
     TopicFactory,
@@ -175,6 +176,28 @@ def test_a_missing_permission_is_named(get_page: GetPage, demo: Cluster) -> None
         words = get_page(address).words("not-read-configs")
         assert "Kafka does not let kafkadash read configs and throttles." in words
         assert "kafkadash lacks DescribeConfigs on CLUSTER." in words
+
+
+def test_one_cause_is_said_once(get_page: GetPage, demo: Cluster) -> None:
+    silent(demo, NOW - timedelta(minutes=12), error="No broker answers.")
+    page = get_page(URL)
+    words = page.words("not-read-metadata-log_dirs-configs")
+    assert words.startswith("The last refresh of topics and brokers, log directories and configs and throttles failed.")
+    assert "No broker answers. What is shown of it is from before" in words
+    assert page.text.count("No broker answers.") == 1
+
+
+def test_what_was_read_in_part_says_what_is_missing(get_page: GetPage, demo: Cluster) -> None:
+    Collection.objects.filter(kind=Kind.CONFIGS).update(errors=["topic t: it lacks DescribeConfigs", "another"])
+    CollectionFactory.create(
+        cluster=demo, kind=Kind.LOG_DIRS, errors=["from long ago"], started_at=NOW - timedelta(days=1)
+    )
+    page = get_page(URL)
+    assert page.words("not-read-configs") == (
+        "Configs and throttles were read, but not completely. topic t: it lacks DescribeConfigs."
+        " And 1 more; the overview lists how each kind is read."
+    )
+    assert "from long ago" not in page.text
 
 
 def test_old_data_is_not_called_up(get_page: GetPage, demo: Cluster) -> None:

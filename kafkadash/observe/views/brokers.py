@@ -31,7 +31,7 @@ def brokers(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "brokers",
         "mirrors": f"broker-list-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in _KINDS],
-        "not_read": not_read(runs, _KINDS),
+        "not_read": not_read(cluster, runs, _KINDS),
         **broker_list_context(cluster, broker_listing(request.GET), runs, bar["now"]),
     }
     return render(request, "observe/brokers.html", context)
@@ -54,7 +54,7 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
         "tab": "brokers",
         "mirrors": f"broker-facts-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
-        "not_read": not_read(runs, kinds),
+        "not_read": not_read(cluster, runs, kinds),
         **one.broker_context(cluster, row, one.broker_listing(request.GET), runs, bar["now"]),
     }
     return render(request, "observe/broker.html", context)

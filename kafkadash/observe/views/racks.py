@@ -30,7 +30,7 @@ def racks(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "racks",
         "mirrors": f"rack-map-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in _KINDS],
-        "not_read": not_read(runs, _KINDS),
+        "not_read": not_read(cluster, runs, _KINDS),
         **racks_context(cluster, rack_listing(request.GET), runs, bar["now"]),
     }
     return render(request, "observe/racks.html", context)

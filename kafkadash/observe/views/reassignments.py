@@ -38,7 +38,7 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "reassignments",
         "mirrors": f"moves-{slug}",
         "live_keys": [f"reassignments:{slug}"] + ([read_hint(Kind.REASSIGNMENTS, slug)] if show else []),
-        "not_read": not_read(bar["standing"].runs, (Kind.REASSIGNMENTS, Kind.CONFIGS)),
+        "not_read": not_read(cluster, bar["standing"].runs, (Kind.REASSIGNMENTS, Kind.CONFIGS)),
         "reassignments": reassignments_context(cluster, bar["now"]),
         "listing": listing,
         "outcomes": OUTCOME_WORDS,

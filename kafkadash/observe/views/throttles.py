@@ -28,7 +28,7 @@ def throttles(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "throttles",
         "mirrors": f"throttled-{slug}",
         "live_keys": [f"throttles:{slug}", read_hint(Kind.CONFIGS, slug), read_hint(Kind.REASSIGNMENTS, slug)],
-        "not_read": not_read(runs, (Kind.CONFIGS, Kind.REASSIGNMENTS)),
+        "not_read": not_read(cluster, runs, (Kind.CONFIGS, Kind.REASSIGNMENTS)),
         "throttles": throttles_context(cluster, now),
         **throttle_list_context(cluster, throttle_listing(request.GET), runs, now),
     }

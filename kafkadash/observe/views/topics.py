@@ -31,7 +31,7 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "topics",
         "mirrors": f"topic-list-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in (*_KINDS, Kind.REASSIGNMENTS)],
-        "not_read": not_read(runs, _KINDS),
+        "not_read": not_read(cluster, runs, _KINDS),
         **topic_list_context(cluster, topic_listing(request.GET), runs, bar["now"]),
     }
     return render(request, "observe/topics.html", context)
@@ -54,7 +54,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "tab": "topics",
         "mirrors": f"topic-partitions-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
-        "not_read": not_read(runs, kinds),
+        "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
     }
     return render(request, "observe/topic.html", context)
