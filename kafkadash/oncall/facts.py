@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import F, Max, Min, Q, Sum
+from django.db.models.functions import Least
 
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
@@ -100,20 +101,29 @@ def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, fact
     )
     refusing_first = F("under_min_isr").desc(nulls_last=True)
     worst = trouble.order_by("-offline_partitions", refusing_first, "-under_replicated", "name")
-    topics = list(worst.only("name", "partitions", "min_isr", "replication_factor")[: _MOST_TOPICS + 1])
+    topics = list(worst.only("name", "partitions", "min_isr")[: _MOST_TOPICS + 1])
     complete = len(topics) <= _MOST_TOPICS
     if moves and not complete:
         # Moves that were first seen after the last look at the metadata explain what that look found.
         names = {topic for topic, _ in moves} - {topic.name for topic in topics}
-        topics += trouble.filter(name__in=names).only("name", "partitions", "min_isr", "replication_factor")
+        topics += trouble.filter(name__in=names).only("name", "partitions", "min_isr")
     looked = _look_into(topics, moves)
-    slack = TopicState.objects.filter(cluster=cluster, replication_factor__gt=F("min_isr"))
+    sums = TopicState.objects.filter(cluster=cluster).aggregate(
+        at_min_isr=Sum(
+            # With slack, a partition at min-ISR misses a replica; others of its topic may have none to spare.
+            Least("at_min_isr", "under_replicated"),
+            filter=Q(replication_factor__gt=F("min_isr")),
+            default=0,
+        ),
+        offline_unjudged=Sum("offline_partitions", filter=Q(under_min_isr=None), default=0),
+    )
     at_min_isr = None
     if figures.at_min_isr is not None:
-        at_min_isr = slack.aggregate(number=Sum("at_min_isr", default=0))["number"]
+        at_min_isr = len(looked.at_min_isr) + looked.at_min_explained if complete else sums["at_min_isr"]
     refused = None
     if figures.under_min_isr is not None and figures.offline_partitions is not None:
-        refused = max(0, figures.under_min_isr - figures.offline_partitions)
+        # Offline ones are among those under min-ISR only where min.insync.replicas is known.
+        refused = max(0, figures.under_min_isr - max(0, figures.offline_partitions - sums["offline_unjudged"]))
     return replace(
         facts or Facts(),
         partitions=figures.partitions,
@@ -138,7 +148,7 @@ def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _Looked:
                 looked.offline.append(name)
             elif topic.min_isr is not None and len(isr) < topic.min_isr:
                 looked.under_min_isr.append(name)
-            at_min = topic.min_isr is not None and len(isr) == topic.min_isr < topic.replication_factor
+            at_min = topic.min_isr is not None and len(isr) == topic.min_isr < len(replicas)
             if shape.explained_by_move:
                 looked.explained += 1
                 looked.at_min_explained += at_min

@@ -234,6 +234,40 @@ class TestFacts:
         judged(demo)
         assert Finding.objects.get(kind="at-min-isr").measured == "1 partition"
 
+    def test_topics_without_slack_are_not_at_min_isr_while_one_of_their_partitions_moves(self, demo: Cluster) -> None:
+        """The replica that is added gives the widest partition slack, and no other."""
+        still = [[n, 1, 5, [1, 2], [1, 2], []] for n in range(1, 12)]
+        TopicFactory.create(
+            cluster=demo, name="tight", min_isr=2, partitions=[[0, 1, 5, [1, 2, 3], [1, 2], []], *still]
+        )
+        ReassignmentFactory.create(cluster=demo, topic="tight", partition=0, adding=[3], removing=[2])
+        figures(demo, at_min_isr=12, at_min_isr_moving=1, under_replicated=1, under_replicated_moving=1)
+        judged(demo)
+        assert open_kinds(demo) == set()
+
+    def test_of_many_topics_only_partitions_that_miss_a_replica_are_at_min_isr(self, demo: Cluster) -> None:
+        for number in range(52):
+            TopicFactory.create(
+                cluster=demo,
+                name=f"topic-{number}",
+                topic_id=f"topic-{number}",
+                partitions=[[0, 1, 5, [1, 2, 3], [1, 2], [3]], [1, 1, 5, [1, 2], [1, 2], []]],
+            )
+        figures(demo, at_min_isr=104, under_replicated=52)
+        judged(demo)
+        assert Finding.objects.get(kind="at-min-isr").measured == "52 partitions"
+
+    def test_offline_partitions_of_unread_configs_hide_no_partition_that_refuses_writes(self, demo: Cluster) -> None:
+        unread = {"min_isr": None, "under_min_isr": None, "at_min_isr": None}
+        TopicFactory.create(
+            cluster=demo, name="new", topic_id="new", partitions=[[0, None, 5, [1, 2, 3], [1], [2, 3]]], **unread
+        )
+        TopicFactory.create(cluster=demo, name="orders", partitions=[[0, 1, 5, [1, 2, 3], [1], [2, 3]]])
+        figures(demo, offline_partitions=1, under_min_isr=1, under_replicated=2)
+        reading(demo)
+        finding = Finding.objects.get(kind="under-min-isr")
+        assert (finding.measured, finding.detail.split(" · ")[0]) == ("1 partition", "orders-0")
+
     def test_partitions_that_refuse_writes_are_counted_apart_from_offline_ones(self, demo: Cluster) -> None:
         figures(demo, offline_partitions=2, under_min_isr=5)
         reading(demo)
