@@ -93,6 +93,37 @@ def test_status__after_a_change_of_the_leader__is_unknown_until_the_node_was_hea
     assert list(history) == [(1, 3), (2, 4), (2, 4)]
 
 
+def test_status__static_voters__are_the_same_before_and_after_their_directory_ids_are_known(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    """A new leader learns the directory ids of static voters only when they fetch from it."""
+    kafka.voters, kafka.observers = [heard(1, clock), heard(2, clock), heard(3, clock)], []
+    refresh("quorum")
+    clock.pass_by(10)
+    kafka.leader, kafka.leader_epoch = 2, 4
+    kafka.voters = [QuorumReplica(1, "", None, None, None), heard(2, clock), heard(3, clock)]
+    refresh("quorum")
+    assert statuses() == {1: "Unknown", 2: "Leader", 3: "In sync"}
+    clock.pass_by(10)
+    kafka.voters = [heard(1, clock), heard(2, clock), heard(3, clock)]
+    refresh("quorum")
+    rows = QuorumReplicaState.objects.order_by("node_id").values_list("node_id", "directory_id", "status")
+    assert list(rows) == [(1, "d1", "In sync"), (2, "d2", "Leader"), (3, "d3", "In sync")]
+
+
+def test_status__a_voter_with_a_new_directory__is_another_one(
+    kafka: MemoryCluster, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.voters, kafka.observers = [heard(1, clock), heard(2, clock)], []
+    refresh("quorum")
+    clock.pass_by(10)
+    kafka.voters = [heard(1, clock), QuorumReplica(2, "fresh", None, None, None)]
+    refresh("quorum")
+    rows = QuorumReplicaState.objects.filter(node_id=2).values_list("directory_id", "status")
+    assert dict(rows)["d2"] == "Gone"
+    assert set(dict(rows)) == {"d2", "fresh"}
+
+
 @pytest.mark.parametrize("offset_ms", [-HOUR_MS, HOUR_MS])
 def test_status__clocks_an_hour_apart__is_judged_on_the_leaders_alone(
     offset_ms: int, kafka: MemoryCluster, refresh: Refresher, clock: Clock

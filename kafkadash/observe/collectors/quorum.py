@@ -19,6 +19,8 @@ from kafkadash.observe.models import QuorumReplicaState, QuorumSnapshot
 GONE = "Gone"
 """Status of a node that the answer no longer lists: the leader forgets observers that stay away for five minutes."""
 
+_CHANGING = ("directory_id", "voter", "status", "changed_at")
+
 
 def read(asking: Asking) -> Reading:
     asking.step()
@@ -40,7 +42,7 @@ def read(asking: Asking) -> Reading:
         QuorumReplicaState.objects.bulk_create(new)
         update_rows(
             QuorumReplicaState,
-            {row.pk: {"voter": row.voter, "status": row.status, "changed_at": row.changed_at} for row in changed},
+            {row.pk: {name: getattr(row, name) for name in _CHANGING} for row in changed},
         )
 
     return Reading(taken_at=snapshot.taken_at, rows=len(replicas), write=write)
@@ -60,10 +62,12 @@ def _compare(
 ) -> tuple[list[QuorumReplicaState], list[QuorumReplicaState]]:
     """Rows of nodes that are new, and of those whose status changed or that are not listed any more."""
     known = {(row.node_id, row.directory_id): row for row in QuorumReplicaState.objects.filter(cluster=cluster)}
+    listed = list(standings)
+    keys = {(standing.node.id, standing.node.directory_id) for standing in listed}
     new, changed = [], []
-    for standing in standings:
+    for standing in listed:
         node, status = standing.node, str(standing.status)
-        row = known.pop((node.id, node.directory_id), None)
+        row = known.pop((node.id, node.directory_id), None) or _told_otherwise(known, keys, node)
         if row is None:
             new.append(
                 QuorumReplicaState(
@@ -76,15 +80,29 @@ def _compare(
                     changed_at=taken_at,
                 )
             )
-        elif (row.voter, row.status) != (node.voter, status):
+        elif (row.voter, row.status, row.directory_id) != (node.voter, status, node.directory_id):
             row.changed_at = row.changed_at if row.status == status else taken_at
-            row.voter, row.status = node.voter, status
+            row.voter, row.status, row.directory_id = node.voter, status, node.directory_id
             changed.append(row)
     for row in known.values():
         if row.status != GONE:
             row.status, row.changed_at = GONE, taken_at
             changed.append(row)
     return new, changed
+
+
+def _told_otherwise(
+    known: dict[tuple[int, str], QuorumReplicaState], listed: set[tuple[int, str]], node: QuorumNode
+) -> QuorumReplicaState | None:
+    """Takes the row of the same node whose directory id was not told then, or is not told now.
+
+    A new leader learns the directory ids of static voters from their fetches only
+    (org.apache.kafka.raft.LeaderState): without this, each change of the leader would leave voters behind as gone.
+    """
+    for key in known:
+        if key[0] == node.id and key not in listed and not (key[1] and node.directory_id):
+            return known.pop(key)
+    return None
 
 
 def _pack(replicas: Sequence[QuorumReplica], *, voter: bool) -> list[dict[str, object]]:

@@ -118,7 +118,8 @@ def racks_context(
     judge = RackJudge(cluster)
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
     violating = TopicState.objects.filter(cluster=cluster, rack_violations__gt=0) if judge.known else None
-    totals = violating.aggregate(number=Sum("rack_violations"), all=Sum("partition_count")) if violating is not None else {}
+    sums = {"number": Sum("rack_violations"), "all": Sum("partition_count")}
+    totals = violating.aggregate(**sums) if violating is not None else {}
     number = totals.get("number") or 0
     counted = violating is not None and (totals.get("all") or 0) <= MOST_COUNTED
     page, rows = None, []
