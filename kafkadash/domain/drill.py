@@ -249,6 +249,7 @@ class QuorumAfter:
     """The voters after the loss. A combined node is broker and voter in one process, and dies as both.
 
     ``apart``: voters that are no brokers; Kafka does not tell where they run, so they may or may not die too.
+    ``unheard_then``: voters that live on but were not heard from since the leader changed; they may be in sync.
     """
 
     voters: int
@@ -257,15 +258,21 @@ class QuorumAfter:
     in_sync_then: int
     dying: tuple[int, ...]
     apart: int
+    unheard_then: int = 0
 
     @property
     def lost(self) -> bool:
-        return self.in_sync_then < self.majority
+        return self.in_sync_then + self.unheard_then < self.majority
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the majority is kept hangs on voters that were not heard from since the leader changed."""
+        return not self.lost and self.in_sync_then < self.majority
 
     @property
     def certain(self) -> bool:
-        """Whether it is known that no other voter dies: that nobody runs apart from the brokers."""
-        return self.lost or not self.apart
+        """Whether what is said is known: no other voter dies, as nobody runs apart from the brokers."""
+        return self.lost or not (self.apart or self.doubtful)
 
     @property
     def survives(self) -> int:
@@ -276,6 +283,7 @@ class QuorumAfter:
 def quorum_after(quorum: Quorum, brokers: Collection[int], dying: Collection[int]) -> QuorumAfter:
     """The quorum if these brokers die. ``brokers``: ids of all registered brokers."""
     healthy = [v.node.id for v in quorum.voters if v.status in (NodeStatus.LEADER, NodeStatus.IN_SYNC)]
+    unheard = [v.node.id for v in quorum.voters if v.status is NodeStatus.UNKNOWN]
     combined = tuple(v.node.id for v in quorum.voters if v.node.id in brokers and v.node.id in dying)
     return QuorumAfter(
         voters=len(quorum.voters),
@@ -284,4 +292,5 @@ def quorum_after(quorum: Quorum, brokers: Collection[int], dying: Collection[int
         in_sync_then=sum(voter not in combined for voter in healthy),
         dying=combined,
         apart=sum(v.node.id not in brokers for v in quorum.voters),
+        unheard_then=sum(voter not in combined for voter in unheard),
     )

@@ -103,7 +103,7 @@ def drill_context(cluster: Cluster, now: datetime, given: QueryDict) -> dict[str
         "total": len(partitions),
         "known": bool(brokers) and freshness.taken_at is not None,
         "racks": sorted({rack for rack in racks.values() if rack is not None})[:MOST_CELLS],
-        "given_brokers": given.get("brokers", given.get("broker", ""))[:MOST_ASKED],
+        "given_brokers": given.get("brokers", given.get("broker", "")),
         "losses": shown_losses.get_page(given.get("page") if given.get("losses") == "all" else 1),
         "all_losses": given.get("losses") == "all",
         "min_isr_unknown": sum(p.min_isr is None for p in partitions),
@@ -207,14 +207,17 @@ def rack_map(
 def _ids(given: QueryDict) -> tuple[list[int], list[str]]:
     text = ",".join([*given.getlist("broker"), *given.getlist("brokers")])
     ids, odd = [], []
-    for part in text[:MOST_ASKED].replace(" ", ",").split(","):
+    parts = [part for part in text.replace(" ", ",").split(",") if part]
+    for part in parts[:MOST_ASKED]:
         if part.isascii() and part.isdigit() and len(part) < 10:
             ids.append(int(part))
-        elif part:
-            odd.append(part)
+        else:
+            odd.append(part[:60])
     problems = (
-        [f"“{', '.join(odd)}” is no broker id: give numbers with commas between them, such as 1,2."] if odd else []
+        [f"“{', '.join(odd[:5])}” is no broker id: give numbers with commas between them, such as 1,2."] if odd else []
     )
+    if len(parts) > MOST_ASKED:
+        problems.append(f"Only the first {MOST_ASKED:,} of {len(parts):,} brokers are looked at.")
     return ids, problems
 
 
@@ -258,7 +261,7 @@ def _quorum_now(cluster: Cluster, now: datetime) -> Quorum | None:
 def _state(result: Drilled, quorum: QuorumAfter | None) -> State:
     if result.offline or result.under_min_isr or (quorum and quorum.lost):
         return State.CRITICAL
-    if result.unknown_min_isr or quorum is None:
+    if result.unknown_min_isr or quorum is None or quorum.doubtful:
         return State.UNKNOWN
     return State.WARNING if result.at_min_isr else State.OK
 

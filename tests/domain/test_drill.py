@@ -173,6 +173,17 @@ def test_combined_nodes_die_as_voters_too(
     assert (after.in_sync_then, after.lost, after.certain) == (then, lost, certain)
 
 
+@pytest.mark.parametrize(("dying", "lost", "doubtful"), [({4}, False, True), ({2}, False, True), ({1, 2}, True, False)])
+def test_a_voter_not_heard_from_since_the_leader_changed_may_be_in_sync(
+    dying: set[int], lost: bool, doubtful: bool
+) -> None:
+    """2 and 3 have not fetched from the new leader 1 yet: whether 3 makes a majority with it is not known."""
+    unheard = [QuorumNode(id_, "", True, None, None, None) for id_ in (2, 3)]
+    seen = quorum([voter(1), *unheard], leader_id=1, epoch_seen_s=2)
+    after = quorum_after(seen, brokers=range(1, 5), dying=dying)
+    assert (after.lost, after.doubtful, after.certain) == (lost, doubtful, lost)
+
+
 def test_a_voter_that_lags_does_not_count_before_nor_after() -> None:
     seen = quorum([voter(1), voter(2, 9000), voter(3)], leader_id=1, epoch_seen_s=600)
     after = quorum_after(seen, brokers=range(1, 4), dying={3})

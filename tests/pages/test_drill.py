@@ -140,6 +140,16 @@ class TestTheQuorum:
         )
 
 
+class TestManyBrokers:
+    def test_no_id_of_a_long_list_is_cut(self, demo: Cluster, get_page: GetPage) -> None:
+        ids = ",".join(["2"] * 600 + ["1234"])
+        assert "demo has no broker 1234" in get_page(f"{ADDRESS}?brokers={ids}").text
+
+    def test_more_than_are_looked_at_is_said(self, demo: Cluster, get_page: GetPage) -> None:
+        text = get_page(f"{ADDRESS}?brokers={'2,' * 1200}").text
+        assert "Only the first 1,000 of 1,200 brokers are looked at." in text
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("asked", "sentence"),
