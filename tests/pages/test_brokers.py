@@ -12,7 +12,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import BrokerState, BrokerWeights, Collection, Kind
+from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, Collection, Kind
 from tests.factories import (
     GB,
     NOW,
@@ -207,6 +207,11 @@ def test_old_data_is_not_called_up(get_page: GetPage, demo: Cluster) -> None:
     assert "data-stale" in page.start_tag("broker-list-demo")
     assert "Was up" in page.words("broker-1")
     assert get_page(URL + "1/").title == "Cannot tell how broker 1 is: it was up 12 min ago."
+    BrokerState.objects.filter(broker_id=2).update(fenced=True)
+    BrokerState.objects.filter(broker_id=3).update(gone_at=NOW - timedelta(hours=1))
+    assert "Was fenced" in get_page(URL).words("broker-2")
+    assert get_page(URL + "2/").title == "Cannot tell how broker 2 is: it was fenced 12 min ago."
+    assert get_page(URL + "3/").title == "Cannot tell how broker 3 is: it was gone 12 min ago."
 
 
 def test_before_the_first_refresh_it_says_so(get_page: GetPage) -> None:
@@ -231,6 +236,17 @@ def test_a_secret_stays_one_and_an_empty_value_is_not_missing(get_page: GetPage,
     assert "ssl.keystore.password kept secret by Kafka static" in page.words("broker-configs-demo")
     assert page.order_of("config-listeners.extra", "config-ssl.keystore.password")[0] == "config-listeners.extra"
     assert "listeners.extra empty broker" in page.words("broker-configs-demo")
+
+
+def test_brokers_that_hold_replicas_and_were_never_seen_are_not_forgotten(get_page: GetPage, demo: Cluster) -> None:
+    BrokerFactory.create(cluster=demo, broker_id=7, gone_at=NOW - timedelta(hours=1))
+    ClusterState.objects.update(brokers_gone=1)
+    assert get_page(URL).title == "Broker 7 is gone and still assigned replicas; 3 brokers are up."
+    ClusterState.objects.update(brokers_gone=2)
+    assert get_page(URL).title == (
+        "Broker 7 is gone and still assigned replicas and 1 broker that was never seen up is assigned replicas;"
+        " 3 brokers are up."
+    )
 
 
 @pytest.mark.parametrize(

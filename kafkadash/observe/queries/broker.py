@@ -167,6 +167,9 @@ def _moves(cluster: Cluster, broker: int, now: datetime) -> dict[str, Any]:
 
 
 def _title(broker: BrokerState, freshness: Freshness, now: datetime) -> str:
+    if freshness.stale and freshness.age_s is not None:
+        was = "gone" if broker.gone_at is not None else "fenced" if broker.fenced else "up"
+        return f"Cannot tell how broker {broker.broker_id} is: it was {was} {duration(freshness.age_s)} ago."
     name = f"Broker {broker.broker_id}"
     assigned = count(broker.replicas, "replica")
     if broker.gone_at is not None:
@@ -177,6 +180,4 @@ def _title(broker: BrokerState, freshness: Freshness, now: datetime) -> str:
     if broker.fenced:
         rest = f"{assigned} {'is' if broker.replicas == 1 else 'are'} out of service"
         return f"{name} is fenced: {rest if broker.replicas else 'it hosts no replica'}."
-    if freshness.stale and freshness.age_s is not None:
-        return f"Cannot tell how broker {broker.broker_id} is: it was up {duration(freshness.age_s)} ago."
     return f"{name} is up and leads {count(broker.leaders, 'partition')}."

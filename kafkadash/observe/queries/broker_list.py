@@ -125,7 +125,7 @@ def broker_list_context(
         "no_rack": NO_RACK,
         "freshness": freshness,
         "throttles_freshness": freshness_of(runs.get(Kind.CONFIGS), now),
-        "title": _title(cluster.name, tally, freshness),
+        "title": _title(cluster.name, tally, (figures.brokers_gone or 0) - tally.gone_hosting, freshness),
         "rows": _lines(cluster, list(page.object_list), tally, figures, runs, now),
         "led_as_preferred": _share(figures.preferred_leaders, figures.partitions),
     }
@@ -217,7 +217,8 @@ def _share(part: int | None, whole: int | None) -> float | None:
     return 100.0 * part / whole if part is not None and whole else None
 
 
-def _title(name: str, tally: Tally, freshness: Freshness) -> str:
+def _title(name: str, tally: Tally, never_seen: int, freshness: Freshness) -> str:
+    """``never_seen``: brokers that hold replicas and were away whenever anybody looked; they have no row."""
     if freshness.taken_at is None:
         return f"Cannot tell how the brokers of {name} are: nothing was collected yet."
     if freshness.stale and freshness.age_s is not None:
@@ -226,6 +227,9 @@ def _title(name: str, tally: Tally, freshness: Freshness) -> str:
     away = []
     if tally.gone_hosting:
         away.append(_named(tally.gone_hosting, tally.gone_hosting_ids, "gone and still assigned replicas"))
+    if never_seen > 0:
+        which = count(never_seen, "broker that was", "brokers that were")
+        away.append(f"{which} never seen up {'is' if never_seen == 1 else 'are'} assigned replicas")
     if tally.fenced:
         away.append(_named(tally.fenced, tally.fenced_ids, "fenced"))
     if away:

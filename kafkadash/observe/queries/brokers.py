@@ -92,14 +92,13 @@ def _broker_row(
 
 
 def broker_state(broker: BrokerState, freshness: Freshness) -> tuple[str, str]:
-    """What is known of a broker. Nothing old is called up."""
-    if broker.gone_at is not None:
-        return ("critical" if broker.replicas else "warning"), "Gone"
-    if broker.fenced:
-        return ("critical" if broker.replicas else "warning"), "Fenced"
+    """What is known of a broker. Nothing old is said to be so now."""
+    word = "gone" if broker.gone_at is not None else "fenced" if broker.fenced else "up"
     if freshness.stale:
-        return "unknown", "Was up"
-    return "ok", "Up"
+        return "unknown", f"Was {word}"
+    if word == "up":
+        return "ok", "Up"
+    return ("critical" if broker.replicas else "warning"), word.capitalize()
 
 
 def directory_row(stored: dict[str, Any]) -> DirectoryRow:
