@@ -76,7 +76,7 @@ class TestPartitions:
         overview = get_page("/clusters/demo/")
         assert overview.order_of("partition-T-2", "partition-T-1") == ["partition-T-2", "partition-T-1"]
         assert overview.words("partition-T-2") == "payments.ledger-2 Offline none 2 2 none 01:56:04"
-        assert overview.words("partition-T-1") == "payments.ledger-1 Under-replicated 1 1, 2, 3 1, 3 2 01:56:04"
+        assert overview.words("partition-T-1") == "payments.ledger-1 At min-ISR 1 1, 2, 3 1, 3 2 01:56:04"
         assert not overview.has("partition-T-0")
         assert not overview.has("partition-T-3")
 

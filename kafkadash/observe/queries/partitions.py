@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.partition_state import PartitionTrouble, trouble_of
 from kafkadash.domain.topology import PartitionShape
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
 from kafkadash.observe.standing import freshness_of
@@ -24,6 +25,7 @@ class PartitionRow:
     topic: TopicState
     partition: int
     shape: PartitionShape
+    trouble: PartitionTrouble
 
     @property
     def name(self) -> str:
@@ -35,12 +37,14 @@ class PartitionRow:
 
 
 def partitions_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
-    """Partitions that need a look: without a leader first, then those under-replicated without a move that explains it.
+    """Partitions that need a look: worst class first. Those that only wait for the replicas a move adds are left out.
 
     At most ``MOST_TROUBLED``; ``more`` says that there are others.
     """
-    topics = TopicState.objects.filter(cluster=cluster).filter(Q(offline_partitions__gt=0) | Q(under_replicated__gt=0))
-    worst = list(topics.order_by("-offline_partitions", "-under_replicated", "name")[: MOST_TROUBLED + 1])
+    troubled = Q(offline_partitions__gt=0) | Q(under_min_isr__gt=0) | Q(under_replicated__gt=0)
+    topics = TopicState.objects.filter(cluster=cluster).filter(troubled)
+    order = ("-offline_partitions", F("under_min_isr").desc(nulls_last=True), "-under_replicated", "name")
+    worst = list(topics.order_by(*order)[: MOST_TROUBLED + 1])
     moving = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING)
     adding = {
         (topic, partition): frozenset(brokers)
@@ -49,7 +53,7 @@ def partitions_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
         )
     }
     rows = [row for topic in worst for row in _troubled(topic, adding)]
-    rows.sort(key=lambda row: (not row.shape.offline, row.topic.name, row.partition))
+    rows.sort(key=lambda row: (row.trouble.rank, row.topic.name, row.partition))
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
     freshness = freshness_of(run, now)
     return {
@@ -65,5 +69,6 @@ def partitions_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
 def _troubled(topic: TopicState, adding: Mapping[tuple[str, int], frozenset[int]]) -> Iterator[PartitionRow]:
     for number, leader, _, replicas, isr, _ in topic.partitions:
         shape = PartitionShape(leader, tuple(replicas), tuple(isr), adding.get((topic.name, number), frozenset()))
-        if shape.offline or (shape.under_replicated and not shape.explained_by_move):
-            yield PartitionRow(topic, number, shape)
+        trouble = trouble_of(shape, topic.min_isr)
+        if trouble.state != "ok":
+            yield PartitionRow(topic, number, shape, trouble)
