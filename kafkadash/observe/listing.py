@@ -31,9 +31,9 @@ class Choice:
 class Listing:
     """What the query string of an address asks of one list.
 
-    ``choices`` are filters with known values, ``texts`` names of filters with free text. ``sorts`` maps a column's
-    parameter to the fields it sorts by, each ascending; the first is the one used when none is asked for. Columns in
-    ``descending_first`` are sorted from the greatest when first chosen.
+    ``choices`` are filters with known values, ``texts`` names of filters with free text, ``exact`` of those whose
+    spaces count. ``sorts`` maps a column's parameter to the fields it sorts by, each ascending; the first is the one
+    used when none is asked for. Columns in ``descending_first`` are sorted from the greatest when first chosen.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class Listing:
         *,
         choices: Sequence[Choice] = (),
         texts: Sequence[str] = (),
+        exact: Sequence[str] = (),
         sorts: Mapping[str, Sequence[Any]],
         descending_first: Collection[str] = (),
     ) -> None:
         self.problems: list[str] = []
         self.values: dict[str, str] = {name: query.get(name, "").strip()[:LONGEST_TEXT] for name in texts}
+        self.values |= {name: query.get(name, "")[:LONGEST_TEXT] for name in exact}
         self._sorts = sorts
         self._descending_first = descending_first
         for choice in choices:

@@ -61,11 +61,12 @@ def test_what_is_fenced_or_gone_is_the_answer_and_stands_first(get_page: GetPage
 @pytest.mark.parametrize(
     ("query", "ids"),
     [
-        ("?state=up", [1, 3]),
+        ("?state=up", [1, 3, 8]),
         ("?state=fenced", [2]),
         ("?state=gone", [7]),
         ("?rack=eu-1b", [1]),
         ("?rack=(none)", [7]),
+        ("?rack=+hall++2", [8]),
         ("?q=kafka-3", [3]),
         ("?q=3", [3]),
         ("?q=EU-1A", [3]),
@@ -75,8 +76,10 @@ def test_what_is_fenced_or_gone_is_the_answer_and_stands_first(get_page: GetPage
 def test_filters_are_addresses(get_page: GetPage, demo: Cluster, query: str, ids: list[int]) -> None:
     BrokerState.objects.filter(broker_id=2).update(fenced=True)
     BrokerFactory.create(cluster=demo, broker_id=7, gone_at=NOW, rack=None)
+    BrokerFactory.create(cluster=demo, broker_id=8, rack=" hall  2")
     page = get_page(URL + query)
-    assert [n for n in (1, 2, 3, 7) if page.has(f"broker-{n}")] == ids
+    assert 'value=" hall  2"' in page.html
+    assert [n for n in (1, 2, 3, 7, 8) if page.has(f"broker-{n}")] == ids
     if not ids:
         assert "No broker is like that." in page.text
 

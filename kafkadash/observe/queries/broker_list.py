@@ -93,7 +93,8 @@ def broker_listing(query: QueryDict) -> Listing:
     return Listing(
         query,
         choices=[STATES],
-        texts=["q", "rack"],
+        texts=["q"],
+        exact=["rack"],
         sorts={
             "state": [AWAY_FIRST, F("broker_id")],
             "id": [F("broker_id")],
