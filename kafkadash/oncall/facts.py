@@ -120,15 +120,11 @@ def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, fact
     at_min_isr = None
     if figures.at_min_isr is not None:
         at_min_isr = len(looked.at_min_isr) + looked.at_min_explained if complete else sums["at_min_isr"]
-    refused = None
-    if figures.under_min_isr is not None and figures.offline_partitions is not None:
-        # Offline ones are among those under min-ISR only where min.insync.replicas is known.
-        refused = max(0, figures.under_min_isr - max(0, figures.offline_partitions - sums["offline_unjudged"]))
     return replace(
         facts or Facts(),
         partitions=figures.partitions,
         offline=_class(figures.offline_partitions, looked.offline),
-        under_min_isr=_class(refused, looked.under_min_isr),
+        under_min_isr=_class(_refusing(figures, sums["offline_unjudged"]), looked.under_min_isr),
         at_min_isr=_class(at_min_isr, looked.at_min_isr),
         at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
         under_replicated=_class(
@@ -136,6 +132,22 @@ def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, fact
         ),
         under_replicated_moving=max(figures.under_replicated_moving or 0, looked.explained),
     )
+
+
+def refusing(cluster: Cluster, figures: ClusterState) -> int | None:
+    """Partitions with a leader that refuse writes with acks=all. Asks nothing while no partition is offline."""
+    unjudged = 0
+    if figures.under_min_isr is not None and figures.offline_partitions:
+        topics = TopicState.objects.filter(cluster=cluster, under_min_isr=None)
+        unjudged = topics.aggregate(number=Sum("offline_partitions", default=0))["number"]
+    return _refusing(figures, unjudged)
+
+
+def _refusing(figures: ClusterState, offline_unjudged: int) -> int | None:
+    """Offline ones are among those under min-ISR only where min.insync.replicas of their topic is known."""
+    if figures.under_min_isr is None or figures.offline_partitions is None:
+        return None
+    return max(0, figures.under_min_isr - max(0, figures.offline_partitions - offline_unjudged))
 
 
 def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _Looked:

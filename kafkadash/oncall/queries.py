@@ -17,7 +17,7 @@ from kafkadash.domain.headline import board_headline
 from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, listed
 from kafkadash.observe.models import Outcome, ReassignmentSnapshot
-from kafkadash.oncall.facts import partition_facts
+from kafkadash.oncall.facts import partition_facts, refusing
 from kafkadash.oncall.finding_rows import FindingRow, counted, more_words
 from kafkadash.oncall.models import Finding
 from kafkadash.oncall.standing import ClusterStanding, standing
@@ -202,6 +202,7 @@ def overview_context(cluster: Cluster, now: datetime, known: ClusterStanding | N
         "findings": seen.findings,
         "explained": None if under is None else explained,
         "unexplained": None if under is None else max(0, under - explained),
+        "refused": refusing(cluster, seen.figures),
     }
 
 

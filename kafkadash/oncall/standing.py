@@ -41,14 +41,6 @@ class ClusterStanding:
         return headline(self.cluster.name, self.state, [row.point for row in self.findings])
 
     @property
-    def refused(self) -> int | None:
-        """Partitions with a leader that refuse writes with acks=all."""
-        figures = self.figures
-        if figures.under_min_isr is None or figures.offline_partitions is None:
-            return None
-        return max(0, figures.under_min_isr - figures.offline_partitions)
-
-    @property
     def quorum_stale(self) -> bool:
         return self.freshness_of(Kind.QUORUM).stale
 

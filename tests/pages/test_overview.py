@@ -44,6 +44,13 @@ def test_figures_keep_moves_apart_from_faults(get_page: GetPage) -> None:
     assert "Racks none no broker names its rack" in words
 
 
+def test_offline_partitions_of_unread_configs_are_not_taken_off_those_that_refuse_writes(get_page: GetPage) -> None:
+    demo = watched("demo", offline_partitions=3, under_min_isr=4)
+    unread = {"min_isr": None, "under_min_isr": None, "at_min_isr": None}
+    TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1], [1], [1]], [1, None, 5, [1], [1], [1]]], **unread)
+    assert "Under min-ISR 3 refuse acks=all" in get_page("/clusters/demo/").words("figures-demo")
+
+
 def test_what_was_never_read_is_unknown_and_not_zero(get_page: GetPage) -> None:
     cluster = watched("new")
     cluster.state.delete()
