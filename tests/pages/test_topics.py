@@ -102,6 +102,14 @@ def test_filters_and_orders_are_addresses(get_page: GetPage, some: Cluster, quer
         assert shown(get_page(URL + query)) == ids
 
 
+def test_what_was_built_at_min_isr_is_found_and_is_no_warning(get_page: GetPage, demo: Cluster) -> None:
+    TopicFactory.create(cluster=demo, topic_id="tight", name="tight", min_isr=3)
+    TopicFactory.create(cluster=demo, topic_id="loose", name="loose", partitions=[[0, 1, 5, WELL, [1, 2], []]])
+    page = get_page(URL + "?state=at-min-isr")
+    assert page.words("topic-tight").startswith("tight in sync 1")
+    assert page.words("topic-loose").startswith("loose 1 at min-ISR 1 under-replicated")
+
+
 def test_replicas_that_a_move_copies_are_expected(get_page: GetPage) -> None:
     demo = watched("demo", under_replicated=2, under_replicated_moving=2)
     moving = [[0, 1, 5, [1, 2, 3], [1, 2], []], [1, 1, 5, [1, 2, 3], [1, 2], []]]

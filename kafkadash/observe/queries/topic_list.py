@@ -57,11 +57,19 @@ class TopicLine:
             number = getattr(self.topic, column)
             if number and name == "under-replicated":
                 number -= self.expected
+            if number and name == "at-min-isr":
+                number = min(number, self._fewer_than_assigned)
             if number:
                 found.append(
                     Mark("critical" if name in _CRITICAL else "warning", f"{number:,} {word[:1].lower()}{word[1:]}")
                 )
         return found
+
+    @property
+    def _fewer_than_assigned(self) -> int:
+        """At most so many are at min-ISR because a replica is missing; the filter counts those built so as well."""
+        slack = self.topic.min_isr is not None and self.topic.replication_factor > self.topic.min_isr
+        return self.topic.under_replicated - self.expected if slack else 0
 
     @property
     def preferred_percent(self) -> float | None:
