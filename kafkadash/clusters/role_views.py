@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import ALLOWS, MANAGE, VIEW, VIEW_AUDIT, cluster_for, needs
+from kafkadash.clusters.access import ACKNOWLEDGE, ALLOWS, MANAGE, VIEW, VIEW_AUDIT, cluster_for, needs
 from kafkadash.clusters.contact import contact
 from kafkadash.clusters.forms import RoleForm
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
@@ -25,6 +25,7 @@ from kafkadash.domain.wording import count
 MOST_NAMES = 200
 _MAY = {
     VIEW: "see clusters, their figures and moves",
+    ACKNOWLEDGE: "take findings",
     MANAGE: "change settings and roles",
     VIEW_AUDIT: "read the audit",
 }
