@@ -173,10 +173,12 @@ class ReassignmentRow:
         """Why there is no time of completion."""
         if not self.running or self.eta is not None:
             return ""
+        if not self.snapshot.adding:
+            return "no copy"
         if self.copied:
-            return "" if self.in_isr == len(self.snapshot.adding) else "not in ISR yet"
+            return "finishing" if self.in_isr == len(self.snapshot.adding) else "not in ISR yet"
         if self.snapshot.rate_bytes is None:
-            return ""
+            return "not known"
         return "unknown" if self.seconds_left is None else "no progress"
 
     @property

@@ -1,0 +1,131 @@
+"""No cell is empty, whatever is not known: each says something, on a wide screen too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Outcome, TopicState
+from kafkadash.oncall.models import Finding
+from tests.factories import (
+    NOW,
+    BrokerFactory,
+    ClusterFactory,
+    QuorumFactory,
+    ReassignmentFactory,
+    ThrottleFactory,
+    TopicFactory,
+    directory,
+    ended,
+    judged,
+    node,
+    silent,
+    watched,
+)
+from tests.pages.conftest import Page, text_of
+from tests.pages.test_query_counts import PAGES, SETTINGS
+
+CELL = re.compile(r"<(td|th|dd|dt)\b[^>]*>(.*?)</\1>", re.DOTALL)
+SAYS_WITHOUT_TEXT = re.compile(r"aria-label=|role=\"img\"|<(input|select|textarea|button)\b")
+NOT_KNOWN = dict.fromkeys(
+    (
+        "percent",
+        "sampled_at",
+        "size_bytes",
+        "size_taken_at",
+        "rate_bytes",
+        "leader",
+        "leader_epoch",
+        "leader_log_end",
+        "leader_log_start",
+        "started_after",
+    )
+)
+
+
+def empty_cells(page: Page) -> list[str]:
+    return [
+        cell[0][:160]
+        for cell in CELL.finditer(page.html[page.html.index("<main") :] if "<main" in page.html else page.html)
+        if not text_of(cell[2]) and not SAYS_WITHOUT_TEXT.search(cell[2])
+    ]
+
+
+def _moves(demo: Cluster) -> None:
+    ReassignmentFactory.create(cluster=demo, public_id="r-demo", replicas_progress=[], **NOT_KNOWN)
+    ReassignmentFactory.create(cluster=demo, rate_bytes=None)
+    ReassignmentFactory.create(cluster=demo, percent=100.0)
+    ReassignmentFactory.create(cluster=demo, adding=[], replicas_progress=[], **NOT_KNOWN)
+    ReassignmentFactory.create(cluster=demo, adding=[6], removing=[6], replicas=[6, 2], target=[2])
+    for outcome in Outcome:
+        if outcome != Outcome.RUNNING:
+            ended(demo, outcome, NOW - timedelta(minutes=1), **NOT_KNOWN)
+            ended(demo, outcome, NOW - timedelta(minutes=2))
+
+
+@pytest.fixture(params=["known", "unknown", "silent", "never", "zookeeper"])
+def demo(request: pytest.FixtureRequest, db: None) -> Cluster:
+    if request.param == "never":
+        never = ClusterFactory.create(name="demo")
+        TopicFactory.create(cluster=never)
+        BrokerFactory.create(cluster=never, broker_id=1)
+        ReassignmentFactory.create(cluster=never, public_id="r-demo")
+        return never
+    demo = watched("demo", offline_partitions=1, under_replicated=1, rack_violations=1)
+    TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]], rack_violations=1)
+    BrokerFactory.create(cluster=demo, broker_id=7, fenced=True)
+    BrokerFactory.create(cluster=demo, broker_id=8, gone_at=NOW - timedelta(hours=1))
+    for key in ("leader.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second"):
+        ThrottleFactory.create(cluster=demo, key=key)
+        ThrottleFactory.create(cluster=demo, resource="cluster", name="", key=key, value="")
+    ThrottleFactory.create(
+        cluster=demo, resource="topic", name="t", key="leader.replication.throttled.replicas", value=""
+    )
+    _moves(demo)
+    if request.param == "unknown":
+        _forget(demo)
+    if request.param == "silent":
+        silent(demo, NOW - timedelta(hours=1), error="refused")
+    if request.param == "zookeeper":
+        Cluster.objects.filter(pk=demo.pk).update(mode=Mode.ZOOKEEPER)
+    return demo
+
+
+def _forget(demo: Cluster) -> None:
+    """All that may be missing is."""
+    for model in (ClusterState, TopicState, BrokerState):
+        rows = model.objects.filter(cluster=demo)
+        rows.update(**{f.name: None for f in model._meta.concrete_fields if f.null and f.name != "gone_at"})
+    dirs = [directory(total=None, usable=None), directory("/b", error="broken")]
+    BrokerWeights.objects.filter(cluster=demo).update(dirs=dirs)
+    nodes = [node(n, caught_up_ago=None, log_end=None) for n in (101, 102)]
+    QuorumFactory.create(cluster=demo, replicas=nodes, leader_id=101, high_watermark=None, taken_at=NOW)
+    CollectorRun.objects.filter(cluster=demo, kind__in=["configs", "log_dirs"]).update(succeeded_at=None)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_cell_says_something(name: str, demo: Cluster, get_page: Callable[[str], Page]) -> None:
+    assert empty_cells(get_page(PAGES[name])) == []
+
+
+def test_each_cell_of_the_settings_says_something(
+    demo: Cluster, admin: User, client_of: Callable[[User], Client]
+) -> None:
+    client = client_of(admin)
+    for address in (*SETTINGS.values(), "/settings/register/", "/settings/clusters/demo/remove/"):
+        assert empty_cells(Page(client.get(address).content.decode())) == [], address
+
+
+def test_each_cell_of_findings_and_runbooks_says_something(demo: Cluster, get_page: Callable[[str], Page]) -> None:
+    judged(demo)
+    rows = Finding.objects.filter(opened_at__isnull=False)
+    findings = [f"/clusters/demo/findings/{row.public_id}/" for row in rows]
+    runbooks = [f"/runbooks/{row.kind}/" for row in rows]
+    for address in ("/?kind=broker-down", "/clusters/demo/drill/", "/runbooks/", *findings, *runbooks):
+        assert empty_cells(get_page(address)) == [], address
