@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -86,15 +87,14 @@ def connection_test(run: Run) -> dict[str, Any]:
     """
     typed = run.job.input.get("connection")
     cluster = run.job.cluster
-    target = cluster if typed is None else _unpacked(cluster, typed)
-    if target is None or (cluster is not None and cluster.removed_at is not None):
-        raise JobFailed("The cluster to test is not registered any more.")
     try:
+        target = cluster if typed is None else _unpacked(cluster, typed)
+        if target is None or (cluster is not None and cluster.removed_at is not None):
+            raise JobFailed("The cluster to test is not registered any more.")
         with own_admin(target.connection()) as admin:
             return _test(run, target, admin, keep=typed is None)
     finally:
-        if typed is not None:
-            _forget_secrets(run.job)
+        _forget_secrets(run.job.pk)
 
 
 def mode_of(versions: ApiVersions) -> Mode:
@@ -230,14 +230,17 @@ def _unpacked(cluster: Cluster | None, packed: Mapping[str, Any]) -> Cluster:
     return tried
 
 
-def _forget_secrets(job: Job) -> None:
+def _forget_secrets(job_id: UUID) -> None:
+    job = Job.objects.filter(pk=job_id).first()
+    if job is None or "connection" not in job.input:
+        return
     plain = {
         name: value
         for name, value in job.input["connection"].items()
         if not isinstance(Cluster._meta.get_field(name), EncryptedTextField)
     }
-    Job.objects.filter(pk=job.pk).update(input={"connection": plain})
+    Job.objects.filter(pk=job_id).update(input={"connection": plain})
 
 
 def make_known() -> None:
-    register(Kind(KIND, connection_test, deadline_s=DEADLINE_S, attempts=1))
+    register(Kind(KIND, connection_test, deadline_s=DEADLINE_S, attempts=1, forget=_forget_secrets))

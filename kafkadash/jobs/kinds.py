@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 if TYPE_CHECKING:
     from kafkadash.jobs.run import Run
@@ -22,13 +23,15 @@ class Kind:
     """``handler`` returns the result as JSON can carry it.
 
     ``deadline_s`` is for one attempt. After ``attempts`` workers that died on it the job fails; more than one only for
-    handlers that may safely run twice.
+    handlers that may safely run twice. ``forget`` is called with the id of a job that ended without its handler, to
+    take out of its row what was meant for the handler alone.
     """
 
     name: str
     handler: Callable[[Run], dict[str, Any]]
     deadline_s: float
     attempts: int = 1
+    forget: Callable[[UUID], None] | None = None
 
 
 _kinds: dict[str, Kind] = {}

@@ -146,7 +146,7 @@ def request_cancel(job_id: UUID) -> JobState | None:
             "UPDATE jobs_job SET cancel_requested = TRUE,"
             " finished_at = CASE WHEN state = %s THEN clock_timestamp() ELSE finished_at END,"
             " state = CASE WHEN state = %s THEN %s ELSE state END"
-            " WHERE id = %s AND state IN (%s, %s) RETURNING state",
+            " WHERE id = %s AND state IN (%s, %s) RETURNING state, kind",
             [
                 JobState.QUEUED.value,
                 JobState.QUEUED.value,
@@ -158,6 +158,8 @@ def request_cancel(job_id: UUID) -> JobState | None:
         )
         row = cursor.fetchone()
     if row:
+        if row[0] == JobState.CANCELLED:
+            _forget_input(row[1], job_id)
         return JobState(row[0])
     job = Job.objects.filter(pk=job_id).first()
     return JobState(job.state) if job else None
@@ -197,8 +199,20 @@ def settle_expired_jobs() -> None:
             changed = swap.update(state=JobState.QUEUED, lease_until=None, dispatched_until=None)
         else:
             changed = swap.update(state=JobState.FAILED, error=LOST_WORKER, finished_at=Now(), lease_until=None)
+        if changed and (job.cancel_requested or not again):
+            _forget_input(job.kind, job.pk)
         if changed:
             log.warning("job.worker_lost", job=str(job.pk), kind=job.kind, again=again)
+
+
+def _forget_input(kind: str, job_id: UUID) -> None:
+    """Of a job that ended without its handler."""
+    try:
+        forget = kind_of(kind).forget
+    except UnknownKind:
+        return
+    if forget is not None:
+        forget(job_id)
 
 
 def forget_old_jobs() -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Mode
@@ -16,7 +18,7 @@ from kafkadash.jobs import connection_steps, connection_test
 from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
-from kafkadash.jobs.services import enqueue
+from kafkadash.jobs.services import claim, enqueue, request_cancel, settle_expired_jobs
 from kafkadash.kafka.port import (
     ApiVersions,
     AuthenticationFailed,
@@ -339,6 +341,22 @@ def test_what_was_typed_is_tried_with_the_stored_secrets_and_nothing_is_learned(
     assert event.after is not None
     assert event.after["bootstrap_servers"] == "b:9093"
     assert "s3cret-x" not in str(event.after)
+
+
+@pytest.mark.parametrize("end", ["cancelled while it waits", "its worker is gone", "cancelled, and its worker is gone"])
+def test_no_secret_is_kept_of_a_test_that_ended_without_running_to_its_end(admin: User, end: str) -> None:
+    cluster = register_cluster(admin, "secure", "a:9093", **SASL)
+    job = start_test(admin, cluster, {"bootstrap_servers": "b:9093"})
+    if end != "cancelled while it waits":
+        assert claim(job.pk) is not None
+        Job.objects.filter(pk=job.pk).update(lease_until=Now() - timedelta(seconds=1))
+    if end != "its worker is gone":
+        request_cancel(job.pk)
+    settle_expired_jobs()
+    job.refresh_from_db()
+    assert job.state == (JobState.FAILED if end == "its worker is gone" else JobState.CANCELLED)
+    assert job.input["connection"]["bootstrap_servers"] == "b:9093"
+    assert "sasl_password" not in job.input["connection"]
 
 
 def test_a_cluster_that_is_not_registered_yet_can_be_tried(admin: User, answers: Answers) -> None:
