@@ -149,6 +149,8 @@ COLLECT_INTERVALS_MOVING: dict[str, float] = {
 KAFKA_DEADLINE = env.float("KAFKA_DEADLINE", default=8)
 # Refused credentials are tried again after longer and longer pauses, this many seconds at most.
 REFUSED_RETRY_MAX = env.float("REFUSED_RETRY_MAX", default=600)
+# After so many refusals in a row they are not tried any more until a person changes something.
+REFUSED_TRIES = env.int("REFUSED_TRIES", default=12)
 # A collector that has not renewed its lease for this long is considered gone, in seconds.
 LEASE_TTL = env.float("LEASE_TTL", default=30)
 # How long what was observed is kept, in hours.

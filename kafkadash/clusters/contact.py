@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from django.conf import settings
+
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
@@ -21,6 +23,7 @@ class Run(Protocol):
     attempted_at: datetime | None
     succeeded_at: datetime | None
     failures: int
+    refusals: int
     last_error: str
     last_failure: str
 
@@ -91,6 +94,11 @@ def _patience(run: Run) -> str:
     """Refused credentials are not tried at full pace: many servers lock an account that fails often."""
     if run.last_failure != "AuthenticationFailed":
         return ""
+    if run.refusals >= settings.REFUSED_TRIES:
+        return (
+            f" After {run.refusals} refusals it is not tried any more: correct the settings, or disable and enable the "
+            "cluster when the other side was mended."
+        )
     then = run.next_at.astimezone(UTC)
     return f" It is tried less and less often, next at {then:%H:%M:%S} UTC, and at once with new settings."
 

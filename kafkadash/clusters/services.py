@@ -110,7 +110,7 @@ def update_connection(
             current.connection_version = F("connection_version") + 1
             current.save(update_fields=[*changed, "connection_version"])
             # Collectors that wait because the old settings were refused try the new ones at once.
-            current.collector_runs.filter(next_at__gt=Now()).update(next_at=Now())
+            _try_at_once(current)
             record(
                 actor,
                 "cluster.connection_changed",
@@ -147,9 +147,16 @@ def set_enabled(actor: User | str, cluster: Cluster, enabled: bool, *, request: 
     with transaction.atomic():
         changed = Cluster.objects.filter(pk=cluster.pk, enabled=not enabled).update(enabled=enabled)
         if changed:
+            if enabled:
+                _try_at_once(cluster)
             verb = "cluster.enabled" if enabled else "cluster.disabled"
             record(actor, verb, cluster, cluster=cluster.slug, request=request)
     return bool(changed)
+
+
+def _try_at_once(cluster: Cluster) -> None:
+    """Collectors that wait, or gave up, because the credentials were refused, begin again."""
+    cluster.collector_runs.filter(next_at__gt=Now()).update(next_at=Now(), refusals=0)
 
 
 def check_identity(cluster: Cluster, kafka_id: str) -> None:

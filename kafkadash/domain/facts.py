@@ -93,6 +93,8 @@ class Facts:
     under_replicated: Partitions = NOT_KNOWN
     under_replicated_moving: int = 0
     rack_violations: int | None = None
+    brokers_without_rack: int | None = None
+    brokers_registered: int | None = None
     brokers_gone: int | None = None
     brokers: tuple[BrokerFact, ...] = ()
     voters: int | None = None

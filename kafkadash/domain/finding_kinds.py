@@ -37,11 +37,14 @@ class FindingKind(StrEnum):
     @property
     def rank(self) -> int:
         """0 is the most urgent."""
-        return list(FindingKind).index(self)
+        return _RANKS[self]
 
     @property
     def about(self) -> About:
         return ABOUT[self]
+
+
+_RANKS = {kind: rank for rank, kind in enumerate(FindingKind)}
 
 
 class Source(StrEnum):

@@ -22,12 +22,15 @@ class State(StrEnum):
     @property
     def severity(self) -> int:
         """0 is the worst."""
-        return list(State).index(self)
+        return _SEVERITIES[self]
 
     @property
     def word(self) -> str:
         """As a label says it; a cluster in maintenance is one that kafkadash was told not to watch."""
         return {State.OK: "OK", State.MAINTENANCE: "not watched"}.get(self, self.value)
+
+
+_SEVERITIES = {state: severity for severity, state in enumerate(State)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ COLLECTORS: Mapping[Kind, Callable[[Asking], Reading]] = {
     Kind.VERSIONS: versions.read,
 }
 _MOST_ERRORS_KEPT = 20
+NEVER_AGAIN_S = 10 * 365 * 86_400.0  # until somebody changes the connection, or switches collection off and on
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,10 @@ def _schedule_next(
     run.last_error = str(failure) if failure else ""
     run.last_failure = type(failure).__name__ if failure else ""
     run.failures = run.failures + 1 if failure else 0
+    if reading:
+        run.refusals = 0
+    elif isinstance(failure, AuthenticationFailed):
+        run.refusals += 1
     pause = _pause(run, failure, interval)
     run.next_at = leases.from_now(max(0.0, pause - (time.time() - started)))
     if reading:
@@ -167,6 +172,7 @@ def _schedule_next(
             "last_error",
             "last_failure",
             "failures",
+            "refusals",
             "succeeded_at",
         ]
     )
@@ -175,7 +181,7 @@ def _schedule_next(
 
 
 def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> float:
-    """Seconds from this refresh to the next: longer after each refused login in a row, or accounts get locked.
+    """Seconds from this refresh to the next: longer after each refused login, in the end for good.
 
     Settings that were changed while this refresh was under way are tried at once.
     """
@@ -184,8 +190,10 @@ def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> flo
     unchanged = Cluster.objects.filter(pk=run.cluster_id, connection_version=run.cluster.connection_version)
     if not unchanged.exists():
         return 0.0
+    if run.refusals >= settings.REFUSED_TRIES:
+        return NEVER_AGAIN_S
     most = float(settings.REFUSED_RETRY_MAX)
-    return max(interval, min(interval * 2.0 ** min(run.failures, 16), most))
+    return max(interval, min(interval * 2.0 ** min(run.refusals, 16), most))
 
 
 def interval_for(cluster: Cluster, kind: Kind) -> float:

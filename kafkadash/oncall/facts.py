@@ -69,6 +69,8 @@ def facts_of(cluster: Cluster, now: datetime) -> Facts:
     return replace(
         partition_facts(cluster, figures, moves, facts),
         rack_violations=figures.rack_violations,
+        brokers_without_rack=figures.brokers_without_rack,
+        brokers_registered=figures.brokers,
         brokers_gone=figures.brokers_gone,
         brokers=tuple(_brokers(cluster)),
         zombies=tuple(

@@ -58,6 +58,6 @@ def percent(tools: Tools, topic: str, start: int, end: int) -> float:
 
 def figure(page: str, label: str) -> str:
     """What stands below a label in the row of figures."""
-    found = re.search(rf"<dt>{label}</dt><dd>([^<]*)</dd>", page)
+    found = re.search(rf"<dt>(?:<a [^>]*>)?{label}(?:</a>)?</dt><dd>([^<]*)</dd>", page)
     assert found, f"the page has no figure {label}"
     return found[1]

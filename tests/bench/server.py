@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -37,6 +38,7 @@ def empty_database() -> Iterator[Path]:
         from django.core.management import call_command
 
         django.setup()
+        logging.disable(logging.INFO)  # a line for every request would bury the figures
         call_command("migrate", verbosity=0)
         yield folder
         from django.db import connections

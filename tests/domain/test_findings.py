@@ -122,6 +122,15 @@ class TestPartitions:
         assert only(replace(WELL, rack_violations=4))[2] == "4 partitions are not spread evenly over the racks."
         assert kinds(replace(WELL, rack_violations=None)) == []
 
+    @pytest.mark.parametrize(
+        ("without_rack", "blind"), [(0, False), (3, False), (1, True), (None, True)], ids=["one", "none", "some", "?"]
+    )
+    def test_brokers_that_lost_their_rack_hide_the_spread_and_one_rack_or_none_has_none(
+        self, without_rack: int | None, blind: bool
+    ) -> None:
+        facts = replace(WELL, rack_violations=None, brokers_without_rack=without_rack, brokers_registered=3)
+        assert (FindingKind.RACK_VIOLATION in evaluate(facts, NOW).blind) == blind
+
 
 class TestBrokers:
     def test_one_that_hosts_replicas_and_is_fenced_is_critical(self) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db.models.functions import Now
+from pytest_django import Settings
 
+from kafkadash.clusters.contact import contact
 from kafkadash.clusters.models import Cluster
-from kafkadash.clusters.services import update_connection
+from kafkadash.clusters.services import set_enabled, update_connection
 from kafkadash.kafka.port import AuthenticationFailed, Unreachable
 from kafkadash.observe.collection import Refresh
 from kafkadash.observe.models import Collection, CollectorRun
+from kafkadash.observe.queries.collection import collection_context
 from tests.observe.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.django_db
@@ -38,6 +41,34 @@ def test_refused_credentials_are_tried_after_longer_and_longer_pauses(
         pauses.append(round(pause("reassignments").total_seconds()))
     assert pauses == [20, 40, 80, 160, 320, 600, 600, 600]
     assert CollectorRun.objects.get(kind="reassignments").interval_s == 10, "the pause makes nothing fresh that is old"
+
+
+def test_credentials_that_are_always_refused_are_given_up_until_a_person_acts(
+    kafka: MemoryCluster, cluster: Cluster, refresh: Refresher, settings: Settings
+) -> None:
+    settings.REFUSED_TRIES = 3
+    kafka.fail = REFUSED
+    for _ in range(3):
+        refresh("metadata")
+    assert pause("metadata") > timedelta(days=365)
+    [row] = [row for row in collection_context(cluster, datetime.now(UTC))["rows"] if row.kind == "metadata"]
+    assert row.gave_up
+    assert "After 3 refusals it is not tried any more" in contact(cluster, [row.run], datetime.now(UTC)).sentence
+
+    set_enabled("test", cluster, False)
+    set_enabled("test", cluster, True)
+    assert pause("metadata") < timedelta(seconds=5)
+    refresh("metadata")
+    assert round(pause("metadata").total_seconds()) == 60, "it counts from the beginning"
+
+
+def test_refusals_are_counted_apart_from_other_failures(kafka: MemoryCluster, refresh: Refresher) -> None:
+    kafka.fail = Unreachable("No broker accepted a connection.")
+    for _ in range(20):
+        refresh("metadata")
+    kafka.fail = REFUSED
+    refresh("metadata")
+    assert round(pause("metadata").total_seconds()) == 60
 
 
 def test_an_answer_brings_back_the_usual_pace(kafka: MemoryCluster, refresh: Refresher) -> None:

@@ -37,6 +37,9 @@ class CollectorRun(models.Model):
     attempted_at = models.DateTimeField(null=True, blank=True)
     succeeded_at = models.DateTimeField(null=True, blank=True, help_text="when the newest stored data was taken")
     failures = models.PositiveIntegerField(default=0, help_text="failed refreshes since the last good one")
+    refusals = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="refreshes that ended with refused credentials since the last good one"
+    )
     last_error = models.TextField(blank=True)
     last_failure = models.CharField(
         max_length=32, blank=True, help_text="class of the last failure (kafka.port), empty after a good refresh"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster, Mode
@@ -30,6 +31,12 @@ class CollectionRow:
     freshness: Freshness
     run: CollectorRun | None
     newest: Collection | None
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the credentials were refused so often that nobody tries any more."""
+        run = self.run
+        return run is not None and bool(run.failures) and run.refusals >= settings.REFUSED_TRIES
 
     @property
     def grain(self) -> str:
