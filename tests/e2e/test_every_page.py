@@ -20,6 +20,7 @@ from tests.e2e.worlds import MOVING, STOPPED, Told, World, limping, never_reache
 SCREENS = CHECKOUT / "var" / "screens"
 SIGN_IN = "/login/"
 MISSING = "/clusters/no-such-cluster/"
+DEMO_THROTTLE = 20_000  # bytes per second: the move outlasts all visits
 Says = Callable[[Told], Sequence[str]]
 
 
@@ -121,10 +122,10 @@ FORMS = {
 @pytest.fixture(scope="module")
 def worlds(product: Product) -> Iterator[Mapping[str, World]]:
     """All three, and until the product has seen what is wrong with the second and that the third is silent."""
-    with product.moving(mib=32, throttle=20_000), limping(product, product.folder / "limping") as second:
+    with product.moving(mib=32, throttle=DEMO_THROTTLE), limping(product, product.folder / "limping") as second:
         third = never_reached(product)
         yield {
-            "demo": World("demo", "orders", 1, told_by(Tools(product.playground))),
+            "demo": World("demo", "orders", 1, told_by(Tools(product.playground), DEMO_THROTTLE)),
             "limping": second,
             "never": third,
         }
@@ -141,6 +142,8 @@ def moves(worlds: Mapping[str, World], browser: Browser, product: Product, alice
         row = page.locator(f"#moves-{slug} tr[data-outcome=running]").first
         expect(row).to_be_visible(timeout=NOTICED_MS)
         found[slug] = str(row.get_attribute("id"))
+    page.goto("/clusters/demo/throttles/")
+    expect(page.locator("main")).to_contain_text(f"{DEMO_THROTTLE:,} bytes/s", timeout=4 * NOTICED_MS)
     page.goto("/")
     expect(page.locator("#status-limping[data-state=critical]")).to_be_visible(timeout=4 * NOTICED_MS)
     expect(page.locator("#status-never[data-state=unknown]")).to_be_visible(timeout=NOTICED_MS)
@@ -221,7 +224,9 @@ def test_pages__of_no_cluster__have_nothing_wrong(
     visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / "all")
     for route, addresses in SIGNED_IN.items():
         for number, address in enumerate(addresses):
-            visitor.visit(address, f"{_name(route)}{number or ''}")
+            says = _board_says(worlds["limping"]) if not route and not number else ()
+            looks = TWO_LOOKS if number else EVERY_LOOK
+            visitor.visit(address, f"{_name(route)}{number or ''}", shows=says, looks=looks)
     visitor.visit(MISSING, "missing", status=404)
 
     stranger = Visitor(new_context().new_page(), SCREENS / "all")
@@ -276,6 +281,11 @@ def test_pages__of_the_settings__have_nothing_wrong(
         for number, address in enumerate(addresses):
             visitor.visit(address.format(test=tested), f"{_name(route)}{number or ''}")
     assert not visitor.wrong, "\n".join(visitor.wrong)
+
+
+def _board_says(world: World) -> Sequence[str]:
+    assert world.told
+    return [f"{len(world.told.brokers)} brokers", f"Broker {world.broker} is down"]
 
 
 def _name(route: str) -> str:
