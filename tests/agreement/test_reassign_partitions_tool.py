@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Kind, Outcome, ReassignmentSnapshot
+from kafkadash.playground.cluster import Playground
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import EARLIEST, LATEST, ListedMove, Tools
 from tests.waiting import wait_until
@@ -71,6 +72,48 @@ def test_reassignments__topic_deleted_while_it_moves__end_as_topic_deleted(
     refresh(Kind.REASSIGNMENTS)
     row = ReassignmentSnapshot.objects.get(cluster=cluster, topic=topic)
     assert row.outcome == Outcome.TOPIC_DELETED
+
+
+def test_reassignments__destination_and_active_controller_stopped_and_started__equal_the_listing_all_along(
+    cluster: Cluster,
+    refresh: Refresher,
+    make_topic: TopicMaker,
+    mover: Mover,
+    playground: Playground,
+    tools: Tools,
+) -> None:
+    topic = make_topic([[1, 2]], mib=8)
+    mover.start(topic, [3, 2], throttle=SLOW)
+    refresh(Kind.REASSIGNMENTS)
+    row = ReassignmentSnapshot.objects.get(cluster=cluster, topic=topic)
+    playground.stop_broker(3)
+    try:
+        wait_until(lambda: tools.fenced(3), "Kafka itself calls the broker fenced", 30)
+        refresh(Kind.REASSIGNMENTS)
+        assert stored_moves(cluster) == tools.moves()
+        row.refresh_from_db()
+        assert (row.outcome, row.percent) == (Outcome.RUNNING, None), "nobody can tell how far it is"
+
+        leader = tools.quorum_status().leader_id
+        playground.kill_controller(leader)
+        try:
+            wait_until(lambda: tools.quorum_status().leader_id != leader, "another controller leads", 30)
+            refresh(Kind.REASSIGNMENTS)
+            assert stored_moves(cluster) == tools.moves()
+        finally:
+            playground.start_controller(leader)
+    finally:
+        playground.start_broker(3)
+        wait_until(lambda: not tools.fenced(3), "the broker serves again", 60)
+    refresh(Kind.REASSIGNMENTS)
+    assert stored_moves(cluster) == tools.moves()
+    mover.let_go(topic)
+    wait_until(lambda: tools.replicas(topic) == (3, 2), "the move is over", 60)
+    refresh(Kind.REASSIGNMENTS)
+    assert stored_moves(cluster) == tools.moves()
+    row.refresh_from_db()
+    assert (row.outcome, row.percent) == (Outcome.COMPLETED, 100.0), "the same row, to its end"
+    wait_until(tools.in_sync, "every replica is in sync again", 60)
 
 
 def test_percent__while_it_copies__lies_between_raw_reads_just_before_and_after(

@@ -101,6 +101,7 @@ SETTINGS = {
     "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
     "settings/tests/<uuid:job_id>/": ["{test}"],
 }
+NAMES_ITS_ID = {"settings/clusters/<slug:slug>/", "settings/tests/<uuid:job_id>/"}
 SIGNED_OUT = {"login/": [SIGN_IN]}
 # Parts of pages that the pages above fetch, and what answers no person.
 NO_PAGES = {"clusters/", "livez", "readyz", f"{CLUSTER}quorum/lag/"}
@@ -276,10 +277,13 @@ def test_pages__of_the_settings__have_nothing_wrong(
     admins_session: dict[str, Any],
     tested: str,
 ) -> None:
+    told = worlds["demo"].told
+    assert told
     visitor = Visitor(new_context(storage_state=admins_session).new_page(), SCREENS / "settings")
     for route, addresses in SETTINGS.items():
         for number, address in enumerate(addresses):
-            visitor.visit(address.format(test=tested), f"{_name(route)}{number or ''}")
+            says = [told.cluster_id] if number == 0 and route in NAMES_ITS_ID else ()
+            visitor.visit(address.format(test=tested), f"{_name(route)}{number or ''}", shows=says)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
 

@@ -77,6 +77,17 @@ def test_keys__help_pause_status_and_rows(alice: BrowserContext, product: Produc
         expect(page).to_have_url(re.compile(r":\d+/$"))
 
 
+def test_keys__slash__goes_to_the_filter_and_types_nothing(alice: BrowserContext) -> None:
+    page = opened(alice.new_page(), "/clusters/demo/topics/")
+    page.keyboard.press("/")
+    field = page.locator("main [data-key-filter]")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("")
+    page.keyboard.type("ord/p")
+    expect(field).to_have_value("ord/p")
+    expect(page.locator("#connection")).to_have_text("Live")
+
+
 def test_keys__pressed_in_the_frame_in_which_the_help_closes__are_heard(alice: BrowserContext) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     page.keyboard.press("?")
