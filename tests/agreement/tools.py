@@ -90,7 +90,7 @@ class Tools:
     def brokers(self) -> dict[int, tuple[str, int, str, bool]]:
         """Id → host, port, rack, fenced; of ``kafka-cluster list-endpoints --include-fenced-brokers``."""
         text = self.run("cluster", "list-endpoints", "--include-fenced-brokers")
-        rows = re.findall(r"^(\d+)\s+(\S+)\s+(\d+)\s+(\S+)\s+(fenced|unfenced)\s", text, re.MULTILINE)
+        rows = re.findall(r"^(\d+)\s+(\S+)\s+(\d+)\s+(\S.*?)\s+(fenced|unfenced)\s", text, re.MULTILINE)
         return {int(node): (host, int(port), rack, state == "fenced") for node, host, port, rack, state in rows}
 
     def moves(self) -> list[ListedMove]:
