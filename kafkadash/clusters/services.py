@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Least, Now
 from django.http import HttpRequest
 from django.utils.text import slugify
 
@@ -156,7 +156,7 @@ def set_enabled(actor: User | str, cluster: Cluster, enabled: bool, *, request: 
 
 def _try_at_once(cluster: Cluster) -> None:
     """Collectors that wait, or gave up, because the credentials were refused, begin again."""
-    cluster.collector_runs.filter(next_at__gt=Now()).update(next_at=Now(), refusals=0)
+    cluster.collector_runs.update(next_at=Least(F("next_at"), Now()), refusals=0)
 
 
 def check_identity(cluster: Cluster, kafka_id: str) -> None:

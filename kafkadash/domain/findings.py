@@ -90,7 +90,10 @@ def _can_judge(kind: FindingKind, facts: Facts, now: datetime) -> bool:
             return facts.brokers_gone is not None
         case FindingKind.RACK_VIOLATION:
             # A single rack, or none at all, has nothing to violate. Some brokers without one hide how the others lie.
-            return facts.rack_violations is not None or facts.brokers_without_rack in (0, facts.brokers_registered)
+            without = facts.brokers_without_rack
+            return facts.rack_violations is not None or (
+                without is not None and without in (0, facts.brokers_registered)
+            )
         case _:
             return True
 

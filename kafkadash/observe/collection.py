@@ -189,6 +189,7 @@ def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> flo
         return interval
     unchanged = Cluster.objects.filter(pk=run.cluster_id, connection_version=run.cluster.connection_version)
     if not unchanged.exists():
+        run.refusals = 0  # those were refusals of the old settings
         return 0.0
     if run.refusals >= settings.REFUSED_TRIES:
         return NEVER_AGAIN_S

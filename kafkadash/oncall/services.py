@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.db import connection, transaction
 from django.http import HttpRequest
@@ -26,6 +27,8 @@ from kafkadash.events import changed
 from kafkadash.observe.models import CollectorRun
 from kafkadash.oncall.facts import age_facts, facts_of
 from kafkadash.oncall.models import Finding, Judgement
+
+log = structlog.get_logger(__name__)
 
 _LOCK = 0x6F6E_6361
 """First half of the advisory lock of a cluster's judgement ("onca"); the second is the cluster's id."""
@@ -101,7 +104,16 @@ def judge_ages(now: datetime) -> list[str]:
         )
         if known != open_now[cluster.pk] or forgotten:
             due.append(cluster)
-    return [cluster.slug for cluster in due if judge(cluster.pk, now)]
+    return [cluster.slug for cluster in due if _judged_by_itself(cluster, now)]
+
+
+def _judged_by_itself(cluster: Cluster, now: datetime) -> bool:
+    """As ``judge``; a cluster that cannot be judged does not keep the others from it."""
+    try:
+        return judge(cluster.pk, now)
+    except Exception:
+        log.exception("findings.judgement_failed", cluster=cluster.slug)
+        return False
 
 
 def acknowledge(finding: Finding, user: User, request: HttpRequest, now: datetime) -> None:

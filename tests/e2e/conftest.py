@@ -117,11 +117,20 @@ def sign_in(product: Product) -> SignIn:
 @pytest.fixture(scope="module")
 def alices_session(browser: Browser, product: Product) -> dict[str, Any]:
     """Cookies of one sign-in as alice, for the tests in which signing in is not the point."""
+    return _session_of("alice", browser, product)
+
+
+@pytest.fixture(scope="module")
+def admins_session(browser: Browser, product: Product) -> dict[str, Any]:
+    return _session_of("admin", browser, product)
+
+
+def _session_of(name: str, browser: Browser, product: Product) -> dict[str, Any]:
     context = browser.new_context(base_url=product.url)
     page = context.new_page()
     page.goto("/login/")
-    page.get_by_label("Name").fill("alice")
-    page.get_by_label("Password").fill(product.password("alice"))
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(product.password(name))
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("link", name="Demo", exact=True)).to_be_visible()
     state: dict[str, Any] = dict(context.storage_state())

@@ -153,20 +153,6 @@ def moves(worlds: Mapping[str, World], browser: Browser, product: Product, alice
 
 
 @pytest.fixture(scope="module")
-def admins_session(browser: Browser, product: Product) -> dict[str, Any]:
-    context = browser.new_context(base_url=product.url)
-    page = context.new_page()
-    page.goto("/login/")
-    page.get_by_label("Name").fill("admin")
-    page.get_by_label("Password").fill(product.password("admin"))
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("link", name="Settings", exact=True)).to_be_visible()
-    state: dict[str, Any] = dict(context.storage_state())
-    context.close()
-    return state
-
-
-@pytest.fixture(scope="module")
 def tested(browser: Browser, product: Product, admins_session: Any) -> str:
     """The page of a connection test of the demo's cluster, started and watched in the browser until it says so."""
     context = browser.new_context(base_url=product.url, storage_state=admins_session)

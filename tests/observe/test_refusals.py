@@ -107,6 +107,7 @@ def test_settings_changed_while_the_old_ones_are_being_refused(
     kafka.before_answer = somebody_saves
     refresh("metadata")
     assert pause("metadata") < timedelta(seconds=5)
+    assert CollectorRun.objects.get(kind="metadata").refusals == 0, "the new settings have all their tries"
 
 
 def test_topics_that_are_on_the_disks_and_hidden_in_the_metadata_are_told(

@@ -45,7 +45,6 @@ class Topics:
     count: int = 0
     health: Health = field(default_factory=Health)
     rack_violations: int | None = None
-    without_min_isr: int = 0
     replicas: Counter[int] = field(default_factory=Counter)
     leaders: Counter[int] = field(default_factory=Counter)
     preferred: Counter[int] = field(default_factory=Counter)
@@ -92,7 +91,6 @@ def compare_topics(cluster: Cluster, topics: Sequence[Topic], brokers: Sequence[
         parts.append(counts)
         violations = racks.violations(topic, moves)
         result.rack_violations = _plus(result.rack_violations, violations)
-        result.without_min_isr += min_isr is None
         _count_brokers(result, shapes)
         packed, shape = pack(topic)
         derived = (shape, counts.under_min_isr, counts.at_min_isr, violations)
