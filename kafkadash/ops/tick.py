@@ -31,8 +31,8 @@ def tick() -> None:
     ensure_runs()
     _dispatch_collectors()
     dispatch_due_jobs()
+    _judge_ages()  # before what only tidies up: nothing that fails there may keep a silent cluster green
     purge_removed()
-    _judge_ages()
     _prune_now_and_then()
 
 
