@@ -9,7 +9,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.throttled_replicas import WORDS, ThrottledReplicas, rate_of, throttled_replicas
 from kafkadash.domain.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, RATES
 from kafkadash.domain.wording import count
-from kafkadash.observe.models import ConfigSource, ThrottledResource, ThrottleState
+from kafkadash.observe.models import BrokerState, ConfigSource, ThrottledResource, ThrottleState
 from kafkadash.observe.templatetags.figures import rate
 
 
@@ -60,8 +60,16 @@ class Throttles:
         row = self._rates.get((str(broker), key)) or (None if own else self._rates.get(("", key)))
         return RateInForce(key, rate_of(row.value), row.source, row.orphan) if row else None
 
-    def rates(self, broker: int, *, own: bool = False) -> Sequence[RateInForce]:
-        return [found for key in RATES if (found := self.rate(broker, key, own=own)) is not None]
+    def rates(self, broker: BrokerState) -> Sequence[RateInForce] | None:
+        """Those in force at a broker; None where that is not known.
+
+        One that is away, or was never asked, may have rates that nobody has read: none found is not none set.
+        """
+        away = broker.gone_at is not None or bool(broker.fenced)
+        found = [held for key in RATES if (held := self.rate(broker.broker_id, key, own=away)) is not None]
+        if not self.known or (not found and (away or broker.config_at is None)):
+            return None
+        return found
 
     def leader_words(self, topic: str, partition: int, leader: int | None) -> str:
         """How the leader's sending of this partition is throttled (KIP-240's leader throttle)."""

@@ -340,3 +340,12 @@ def test_one_that_was_never_seen_is_not_found(
 def test_the_pages_fetch_themselves_again_when_facts_were_read(get_page: GetPage, demo: Cluster) -> None:
     assert "key=metadata-read:demo&amp;key=log-dirs-read:demo&amp;key=configs-read:demo" in get_page(URL).html
     assert "key=reassignments-read:demo" in get_page(URL + "1/").html
+
+
+def test_a_broker_that_is_away_is_not_called_unthrottled(get_page: Callable[[str], Page]) -> None:
+    demo = watched("demo")
+    BrokerFactory.create(cluster=demo, broker_id=7, fenced=True, config_at=None)
+    assert "not read yet" in get_page("/clusters/demo/brokers/").words("broker-7")
+    page = get_page("/clusters/demo/brokers/7/")
+    assert "its throttles were not read" in page.text
+    assert "no rate is set" not in page.text

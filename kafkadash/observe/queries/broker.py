@@ -69,7 +69,7 @@ def broker_context(
     configs = runs.get(Kind.CONFIGS)
     throttles = Throttles(cluster, known=bool(configs and configs.succeeded_at), brokers=[broker.broker_id])
     config_interval = configs.interval_s if configs else 30.0
-    up = broker.gone_at is None and not broker.fenced
+    rates = throttles.rates(broker)
     page, topics = _hosted(cluster, broker.broker_id, weights, listing)
     return {
         "broker": broker,
@@ -80,8 +80,8 @@ def broker_context(
         "freshness": freshness,
         "directories": [directory_row(d) for d in weights.dirs] if weights else None,
         "disk_freshness": Freshness(weights.taken_at if weights else None, disk_interval, now),
-        "throttles_known": throttles.known,
-        "rates": throttles.rates(broker.broker_id, own=not up),
+        "throttles_known": rates is not None,
+        "rates": rates,
         "throttles_freshness": freshness_of(configs, now),
         "configs": config_rows(broker.config),
         "config_freshness": Freshness(broker.config_at, config_interval, now),

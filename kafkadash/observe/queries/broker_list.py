@@ -175,7 +175,7 @@ def _lines(
                 leader_skew=_skew(broker.leaders, tally.mean_leaders, figures) if up else None,
                 directories=[directory_row(d) for d in held.dirs] if held else [],
                 disk_freshness=Freshness(held.taken_at, disk_interval, now) if held else None,
-                rates=throttles.rates(broker.broker_id, own=not up) if throttles.known else None,
+                rates=throttles.rates(broker),
             )
         )
     return lines
