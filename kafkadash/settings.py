@@ -44,6 +44,8 @@ INSTALLED_APPS = [
     "kafkadash.clusters",
     "kafkadash.jobs",
     "kafkadash.observe",
+    "kafkadash.changes",
+    "kafkadash.reassign",
     "kafkadash.oncall",
     "kafkadash.live",
     "kafkadash.ops",

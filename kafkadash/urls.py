@@ -10,6 +10,8 @@ from kafkadash.clusters.access import public, signed_in
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.oncall.urls")),
     path("", include("kafkadash.observe.urls")),
+    path("", include("kafkadash.changes.urls")),
+    path("", include("kafkadash.reassign.urls")),
     path("", include("kafkadash.clusters.urls")),
     path("", include("kafkadash.jobs.urls")),
     path("", include("kafkadash.ops.urls")),

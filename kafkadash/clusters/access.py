@@ -23,16 +23,23 @@ VIEW = "cluster.view"
 MANAGE = "cluster.manage"
 VIEW_AUDIT = "audit.view"
 ACKNOWLEDGE = "finding.acknowledge"
+PROPOSE = "change.propose"  # draft, edit, submit, withdraw, refresh
+APPROVE = "change.approve"
+DECLINE = "change.decline"
+COMMENT = "change.comment"
 
 # The whole policy. A role that is given on all clusters holds on every cluster, also on those added later.
 ALLOWS: Mapping[Role, frozenset[str]] = {
     Role.VIEWER: frozenset({VIEW}),
-    Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE}),
-    Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE}),
+    Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE, PROPOSE, COMMENT}),
+    Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE, APPROVE, DECLINE, COMMENT}),
     Role.AUDITOR: frozenset({VIEW, VIEW_AUDIT}),
-    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT}),
+    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT, COMMENT}),
 }
 ACTIONS = frozenset[str]().union(*ALLOWS.values())
+
+# Refused on a cluster that is registered read-only, whoever asks. What only ends or explains a request is not.
+LEADS_TO_CHANGES = frozenset({PROPOSE, APPROVE})
 
 View = Callable[..., HttpResponseBase]
 
@@ -105,6 +112,8 @@ def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
         raise Http404(f"There is no cluster {slug!r} that you may view.")
     if action != VIEW and not allowed(request.user, action, cluster):
         raise PermissionDenied(f"On {cluster.name}, this needs the role {roles_text(action)}.")
+    if cluster.read_only and action in LEADS_TO_CHANGES:
+        raise PermissionDenied(read_only_text(cluster))
     held[slug, action] = cluster
     return cluster
 
@@ -171,6 +180,14 @@ def _roles_that_allow(action: str) -> list[Role]:
     if action not in ACTIONS:
         raise ValueError(f"No role allows {action!r}; the actions are {', '.join(sorted(ACTIONS))}.")
     return [role for role, actions in ALLOWS.items() if action in actions]
+
+
+def read_only_text(cluster: Cluster) -> str:
+    """Why nothing is changed on a cluster that is registered read-only."""
+    return (
+        f"{cluster.name} is read-only in kafkadash: changes are neither proposed nor approved on it. "
+        "An administrator can allow them under Settings."
+    )
 
 
 def roles_text(action: str) -> str:

@@ -1,0 +1,68 @@
+"""The kinds of changes: what the apps above make known about what they propose, check and show.
+
+``changes`` keeps requests, approvals and the talk about them, and knows no kind by itself. An app registers its kinds
+in ``AppConfig.ready``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest
+
+from kafkadash.domain.checks import Checked
+from kafkadash.domain.risk import RiskFacts
+
+if TYPE_CHECKING:
+    from kafkadash.accounts.models import User
+    from kafkadash.changes.models import ChangeRequest
+
+
+class UnknownKind(Exception):
+    """No app made this kind known; ``str()`` names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeKind:
+    """One kind. No function here asks Kafka: they read stored rows.
+
+    ``edit_url``: where a draft is edited (permalink of its step). ``checks``: content and health, judged at the time
+    given. ``risk``: what the risk floor is reckoned from. ``digest``: of what is in the request now; raises nothing for
+    a request with an artifact. ``review_template`` is included by the review page between the verdict and the checks,
+    with what ``review_context`` returns. ``facts``: short figures for the list and the summary bar, as (figure, unit or
+    words) pairs. ``replan``: queue a new plan for a stale request; ``changes.services.refreshed`` ends it.
+    ``starts``: whether an approved request of this kind can be run by this version.
+    """
+
+    name: str
+    label: str
+    edit_url: Callable[[ChangeRequest], str]
+    checks: Callable[[ChangeRequest, datetime], Checked]
+    risk: Callable[[ChangeRequest], RiskFacts]
+    digest: Callable[[ChangeRequest], str]
+    review_template: str
+    review_context: Callable[[ChangeRequest, HttpRequest, datetime], Mapping[str, Any]]
+    facts: Callable[[ChangeRequest], Sequence[tuple[str, str]]]
+    replan: Callable[[ChangeRequest, User], None]
+    starts: bool = False
+
+
+_kinds: dict[str, ChangeKind] = {}
+
+
+def register(kind: ChangeKind) -> None:
+    """Raises ValueError when another kind already has the name."""
+    known = _kinds.setdefault(kind.name, kind)
+    if known != kind:
+        raise ValueError(f"Two kinds of changes are called {kind.name!r}.")
+
+
+def kind_of(name: str) -> ChangeKind:
+    """Raises UnknownKind."""
+    try:
+        return _kinds[name]
+    except KeyError:
+        raise UnknownKind(f"There is no kind of change called {name!r}.") from None

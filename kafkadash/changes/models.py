@@ -1,0 +1,166 @@
+"""Change requests: what somebody wants done to a cluster, who approved exactly that, and what was said about it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.workflow import State
+from kafkadash.jobs.models import Job
+
+
+class RequestState(models.TextChoices):
+    """``domain.workflow.State`` with the words that pages show."""
+
+    DRAFT = State.DRAFT.value, "Draft"
+    PROPOSED = State.PROPOSED.value, "Proposed"
+    APPROVED = State.APPROVED.value, "Approved"
+    QUEUED = State.QUEUED.value, "Queued"
+    STALE = State.STALE.value, "Stale"
+    EXECUTING = State.EXECUTING.value, "Executing"
+    PAUSED = State.PAUSED.value, "Paused"
+    CANCELLING = State.CANCELLING.value, "Cancelling"
+    VERIFYING = State.VERIFYING.value, "Verifying"
+    DONE = State.DONE.value, "Done"
+    CANCELLED = State.CANCELLED.value, "Cancelled"
+    FAILED = State.FAILED.value, "Failed"
+    DECLINED = State.DECLINED.value, "Declined"
+    EXPIRED = State.EXPIRED.value, "Expired"
+
+
+class PlanArtifact(models.Model):
+    """The canonical JSON of a plan (``domain.plan``), named by its sha256; a database trigger refuses to change one.
+
+    ``data`` is zlib of the bytes that were hashed; ``rows`` is their number.
+    """
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    data = models.BinaryField()
+    rows = models.PositiveIntegerField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"plan {self.sha256[:12]}"
+
+
+class ChangeRequest(models.Model):
+    """One change of one cluster. ``state`` is written by ``changes.transitions`` alone.
+
+    ``version`` counts edits of the content: an editor names the version he saw. ``round`` counts submissions and
+    refreshes: an approval holds for its round and digest only. ``hands`` are the ids of the users who wrote, edited or
+    refreshed what is now proposed; they may not approve it. ``digest`` is empty until there is a plan.
+    ``checks``: list of ``domain.checks`` results as JSON, with ``checked_at`` the time of the facts behind them.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="changes")
+    kind = models.CharField(max_length=32, help_text="a name of changes.kinds")
+    state = models.CharField(max_length=16, choices=RequestState, default=RequestState.DRAFT)
+    state_since = models.DateTimeField(db_default=Now())
+    title = models.CharField(max_length=200, blank=True, help_text='what it does, for example "Drain broker 3"')
+    why = models.TextField(blank=True)
+    input = models.JSONField(default=dict, help_text="what the author asked for; its shape is the kind's")
+    options = models.JSONField(default=dict, help_text="how it may be run; what is approved of it is in the digest")
+    artifact = models.ForeignKey(PlanArtifact, on_delete=models.PROTECT, null=True, blank=True)
+    digest = models.CharField(max_length=64, blank=True)
+    job = models.ForeignKey(
+        Job, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="the last planning"
+    )
+    topology_at = models.DateTimeField(null=True, blank=True, help_text="age of the topology the plan was made from")
+    version = models.PositiveIntegerField(default=1)
+    round = models.PositiveIntegerField(default=0)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="changes_written"
+    )
+    author_name = models.CharField(max_length=150)
+    edited_by_name = models.CharField(max_length=150, blank=True)
+    edited_at = models.DateTimeField(null=True, blank=True)
+    hands = ArrayField(models.BigIntegerField(), default=list, blank=True)
+    risk = models.PositiveSmallIntegerField(null=True, blank=True, help_text="points, 0 to 100")
+    risk_reasons = models.JSONField(default=list, blank=True, help_text="list of [points, sentence]")
+    approvals_needed = models.PositiveSmallIntegerField(null=True, blank=True)
+    checks = models.JSONField(default=list, blank=True)
+    checked_at = models.DateTimeField(null=True, blank=True)
+    stale_reasons = models.JSONField(default=list, blank=True, help_text="sentences, one per row or check that failed")
+    submitted_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    not_before = models.DateTimeField(null=True, blank=True, help_text="start of the window; empty: at once")
+    not_after = models.DateTimeField(null=True, blank=True, help_text="end of the window; empty: open")
+    origin = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="successors")
+    origin_word = models.CharField(max_length=16, blank=True, help_text='"copy" or "rollback"')
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=["cluster", "state"], name="change_of_cluster"),
+            models.Index(fields=["state", "expires_at"], name="change_expiry"),
+        )
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.title}".strip()
+
+
+class Verdict(models.TextChoices):
+    APPROVED = "approved", "approved"
+    DECLINED = "declined", "declined"
+
+
+class Review(models.Model):
+    """What one person decided about one digest; a row is never changed but for ``void_at`` and ``void_why``."""
+
+    request = models.ForeignKey(ChangeRequest, on_delete=models.CASCADE, related_name="reviews")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="reviews")
+    user_name = models.CharField(max_length=150)
+    verdict = models.CharField(max_length=16, choices=Verdict)
+    round = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
+    note = models.TextField(blank=True)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    void_at = models.DateTimeField(null=True, blank=True)
+    void_why = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ("at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=["request", "user", "round"], name="one_review_per_person_and_round"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_name} {self.verdict} #{self.request_id}"
+
+
+class Comment(models.Model):
+    """Something said about a request; text only."""
+
+    request = models.ForeignKey(ChangeRequest, on_delete=models.CASCADE, related_name="comments")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="comments")
+    user_name = models.CharField(max_length=150)
+    text = models.TextField()
+    at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering = ("at", "id")
+
+    def __str__(self) -> str:
+        return f"{self.user_name} on #{self.request_id}"
+
+
+class Policy(models.Model):
+    """What a cluster asks of its change requests. A cluster without a row has the defaults written here."""
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="policy")
+    approvals_low = models.PositiveSmallIntegerField(default=1)
+    approvals_medium = models.PositiveSmallIntegerField(default=1)
+    approvals_high = models.PositiveSmallIntegerField(default=2)
+    valid_hours = models.PositiveSmallIntegerField(default=24, help_text="of a proposal and of an approval")
+    self_approval = models.BooleanField(default=False)
+    break_glass = models.BooleanField(default=True, help_text="an administrator may queue without approvals")
+
+    class Meta:
+        verbose_name_plural = "policies"
+
+    def __str__(self) -> str:
+        return f"policy of cluster {self.cluster_id}"

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ReassignConfig(AppConfig):
+    name = "kafkadash.reassign"
+    label = "reassign"

@@ -1,0 +1,67 @@
+"""What belongs to reassignments alone: the file somebody brought, and what their plan does to the cluster."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from kafkadash.changes.models import ChangeRequest, PlanArtifact
+
+
+class Upload(models.Model):
+    """Kafka's JSON as it was pasted or uploaded for a draft; the last one counts. ``data`` is zlib of the bytes."""
+
+    request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="upload")
+    name = models.CharField(max_length=255, blank=True, help_text="of the file; empty where it was pasted")
+    size = models.PositiveIntegerField(help_text="bytes as received")
+    sha256 = models.CharField(max_length=64)
+    data = models.BinaryField()
+    at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return self.name or "pasted"
+
+
+class PlanReport(models.Model):
+    """What the request's plan does (``domain.impact.Impact`` without its topics and exceptions, as JSON).
+
+    ``rules``: the checker's verdicts, each [rule, passed, figure, problems]. ``format`` 1.
+    """
+
+    request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="report")
+    artifact = models.ForeignKey(PlanArtifact, on_delete=models.PROTECT, related_name="+")
+    format = models.PositiveSmallIntegerField(default=1)
+    impact = models.JSONField()
+    rules = models.JSONField(default=list)
+    took_s = models.FloatField(help_text="seconds that planning took")
+    made_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"report of #{self.request_id}"
+
+
+class PlanTopic(models.Model):
+    """One topic of a plan: what its fold on the page says, and its rows packed, so that a page reads what it shows.
+
+    ``rows``, format 1: zlib of a JSON list of [partition, [current], [target], bytes copied or null, leader or null,
+    [reasons to be listed first]], sorted by partition. ``ordinal``: largest first.
+    """
+
+    report = models.ForeignKey(PlanReport, on_delete=models.CASCADE, related_name="topics")
+    ordinal = models.PositiveIntegerField()
+    topic = models.CharField(max_length=249)
+    topic_id = models.CharField(max_length=36)
+    format = models.PositiveSmallIntegerField(default=1)
+    summary = models.JSONField(help_text="domain.impact.TopicImpact")
+    exceptions = models.PositiveIntegerField(default=0, help_text="rows with a reason to be listed first")
+    rows = models.BinaryField()
+
+    class Meta:
+        ordering = ("ordinal",)
+        constraints = (
+            models.UniqueConstraint(fields=["report", "topic"], name="one_row_per_topic_of_a_plan"),
+            models.UniqueConstraint(fields=["report", "ordinal"], name="one_topic_per_place"),
+        )
+
+    def __str__(self) -> str:
+        return self.topic
