@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, Literal
 
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.postgres.expressions import ArraySubquery
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
@@ -46,7 +47,8 @@ View = Callable[..., HttpResponseBase]
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What a view declared. ``cluster_kwarg`` is the URL's argument with the slug; empty: the whole installation.
+    """What a view declared. ``cluster_kwarg`` is the URL's argument with the slug, or that names something of one
+    cluster (the number of a change); empty: the whole installation.
 
     ``anywhere``: to be allowed on one cluster is enough, and the view shows only those clusters.
     """
@@ -80,6 +82,21 @@ def allowed_anywhere(user: User | AnonymousUser, action: str) -> bool:
         return False
     grants = _current(ClusterRole.objects.filter(user=OuterRef("pk"), role__in=roles))
     return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
+
+
+def actions_allowed(user: User | AnonymousUser, cluster: Cluster) -> frozenset[str]:
+    """Everything that this user may do on this cluster, for a page that offers several things; one query.
+
+    What a read-only cluster refuses is in it: pages say why it is refused.
+    """
+    if not user.is_authenticated:
+        return frozenset()
+    grants = _current(ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster)))
+    held = User.objects.filter(pk=user.pk, is_active=True).values_list(
+        "is_superuser", ArraySubquery(grants.filter(user=OuterRef("pk")).values("role"))
+    )
+    superuser, roles = held.first() or (False, [])
+    return ACTIONS if superuser else frozenset[str]().union(*(ALLOWS[Role(role)] for role in roles))
 
 
 def visible_clusters(user: User | AnonymousUser) -> QuerySet[Cluster]:
@@ -139,7 +156,7 @@ def needs(action: str, *, cluster: str = "slug", anywhere: bool = False) -> Call
                 raise PermissionDenied(f"This needs the role {roles_text(action)} on all clusters.")
             return view(request, *args, **kwargs)
 
-        return _declare(guarded, Permission("needs", action, cluster, anywhere))
+        return declare(guarded, Permission("needs", action, cluster, anywhere))
 
     return decorate
 
@@ -151,7 +168,7 @@ def signed_in(view: View) -> View:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return view(request, *args, **kwargs)
 
-    return _declare(guarded, Permission("signed_in"))
+    return declare(guarded, Permission("signed_in"))
 
 
 def public(view: View) -> View:
@@ -162,7 +179,7 @@ def public(view: View) -> View:
         return view(request, *args, **kwargs)
 
     opened.login_required = False  # type: ignore[attr-defined]  # read by LoginRequiredMiddleware
-    return _declare(opened, Permission("public"))
+    return declare(opened, Permission("public"))
 
 
 def declared(view: object) -> Permission | None:
@@ -171,7 +188,8 @@ def declared(view: object) -> Permission | None:
     return permission if isinstance(permission, Permission) else None
 
 
-def _declare(view: View, permission: Permission) -> View:
+def declare(view: View, permission: Permission) -> View:
+    """For a decorator that enforces by itself what it declares, as ``needs`` does."""
     view.permission = permission  # type: ignore[attr-defined]
     return view
 

@@ -1,18 +1,21 @@
 """What can be watched: panels that are pushed as HTML, and hints that tell a page to fetch itself again.
 
 A key names one of them: ``reassignments:demo`` is the panel ``reassignments`` of the cluster with the slug ``demo``,
-``metadata-read:demo`` the hint that its metadata was read again, ``board`` is a hint without a cluster. Pages list
-their keys in the address of their socket; ``watched`` says what they mean, and ``live.rights`` asks
-``clusters.access.allowed`` whether this person may see it.
+``metadata-read:demo`` the hint that its metadata was read again, ``change:42`` the hint that something about change
+request #42 is new; ``board`` and ``changes`` are hints without a cluster. Pages list their keys in the address of their
+socket; ``watched`` says what they mean, and ``live.rights`` asks ``clusters.access.allowed`` whether this person may
+see it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kafkadash.changes.live import CHANGE, CHANGES
 from kafkadash.clusters.access import VIEW
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Kind
@@ -27,6 +30,7 @@ from kafkadash.observe.read_hints import READ_HINTS
 from kafkadash.oncall.queries import overview_context, status_context
 
 BOARD = "board"
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 # A socket watches at most this many keys. A page with more is refused one, and fetches itself again instead.
 MAX_KEYS = 200
 
@@ -85,16 +89,20 @@ PANELS: Mapping[str, Panel] = {
     )
 }
 # These hints concern no single cluster: everybody who is signed in may have them, they carry no data.
-HINTS = frozenset({BOARD})
+HINTS = frozenset({BOARD, CHANGES})
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a key means: a panel of one cluster or a hint (then ``panel`` is None), ``slug`` empty without a cluster."""
+    """What a key means: a panel of one cluster or a hint (then ``panel`` is None), ``slug`` empty without a cluster.
+
+    ``change`` is the number of a change request; who may view its cluster may watch it.
+    """
 
     key: str
     panel: Panel | None
     slug: str
+    change: int | None = None
 
     @property
     def action(self) -> str:
@@ -107,6 +115,8 @@ def watched(key: str) -> Watched | None:
     if key in HINTS:
         return Watched(key, None, "")
     name, _, slug = key.partition(":")
+    if name == CHANGE:
+        return Watched(key, None, "", int(slug)) if _NUMBER.fullmatch(slug) else None
     panel = PANELS.get(name)
     return Watched(key, panel, slug) if slug and (panel is not None or name in READ_HINTS) else None
 

@@ -11,7 +11,8 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import allowed
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.access import VIEW, allowed
 from kafkadash.clusters.models import Cluster
 from kafkadash.live.panels import Watched, watched
 
@@ -52,8 +53,12 @@ def _user_of(session_key: str | None) -> User | None:
 
 def _may_watch(user: User, known: list[Watched]) -> bool:
     of_clusters = [what for what in known if what.slug]
-    clusters = {c.slug: c for c in Cluster.objects.filter(slug__in={what.slug for what in of_clusters})}
-    asked = {(what.action, what.slug) for what in of_clusters}
+    numbers = {what.change for what in known if what.change is not None}
+    slugs_of_changes = dict(ChangeRequest.objects.filter(pk__in=numbers).values_list("pk", "cluster__slug"))
+    if len(slugs_of_changes) < len(numbers):
+        return False
+    asked = {(what.action, what.slug) for what in of_clusters} | {(VIEW, slug) for slug in slugs_of_changes.values()}
+    clusters = {c.slug: c for c in Cluster.objects.filter(slug__in={slug for _, slug in asked})}
     if any(slug not in clusters for _, slug in asked):
         return False
     # A role on all clusters holds on each, so most people are settled with one question.

@@ -1,0 +1,91 @@
+"""A change request and the right to do something with it, together: by its number, for views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.access import (
+    ACTIONS,
+    LEADS_TO_CHANGES,
+    VIEW,
+    Permission,
+    View,
+    allowed,
+    declare,
+    read_only_text,
+    roles_text,
+    visible_clusters,
+)
+
+# Shows a refusal where the person was, with what he had typed: request, change, sentence.
+Refusal = Callable[[HttpRequest, ChangeRequest, str], HttpResponseBase]
+
+
+def request_for(request: HttpRequest, number: int, action: str = VIEW) -> ChangeRequest:
+    """The change request #``number`` with its cluster and policy, and the right to do ``action`` on that cluster.
+
+    Raises Http404 when there is none or this user may not view its cluster, and PermissionDenied with a sentence when
+    he may view it but not do this. Asked again for the same request and action it costs no query.
+    """
+    held: dict[tuple[int, str], ChangeRequest] = request.__dict__.setdefault("_changes_allowed", {})
+    if (number, action) in held:
+        return held[number, action]
+    change = seen_change(request, number)
+    if action != VIEW:
+        refused = why_not(request, change, action)
+        if refused:
+            raise PermissionDenied(refused)
+    held[number, action] = change
+    return change
+
+
+def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
+    """Raises Http404."""
+    change = (
+        ChangeRequest.objects.filter(pk=number, cluster__in=visible_clusters(request.user).order_by())
+        .select_related("cluster", "cluster__policy", "author")
+        .first()
+    )
+    if change is None:
+        raise Http404(f"There is no change #{number} on a cluster that you may view.")
+    return change
+
+
+def why_not(request: HttpRequest, change: ChangeRequest, action: str) -> str:
+    """Why this user may not do this on the change's cluster, '' where he may. For whoever may view it."""
+    if not allowed(request.user, action, change.cluster):
+        return f"On {change.cluster.name}, this needs the role {roles_text(action)}."
+    if change.cluster.read_only and action in LEADS_TO_CHANGES:
+        return read_only_text(change.cluster)
+    return ""
+
+
+def needs_on_change(action: str, *, refused: Refusal | None = None) -> Callable[[View], View]:
+    """Declare and enforce: the view needs this action on the cluster of the change whose ``number`` is in its URL.
+
+    With ``refused``, whoever may view the change but not do this gets what that returns, instead of an error page.
+    Inside, ``request_for`` with the same action costs no further query.
+    """
+    if action not in ACTIONS:
+        raise ValueError(f"No role allows {action!r}.")
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, number: int, **kwargs: Any) -> HttpResponseBase:
+            try:
+                request_for(request, number, action)
+            except PermissionDenied as denied:
+                if refused is None:
+                    raise
+                return refused(request, seen_change(request, number), str(denied))
+            return view(request, *args, number=number, **kwargs)
+
+        return declare(guarded, Permission("needs", action, "number"))
+
+    return decorate
