@@ -1,0 +1,417 @@
+"""Kafka's own JSON of a reassignment, read with the line of every entry, and written.
+
+Format: ``{"version":1,"partitions":[{"topic","partition","replicas"[,"log_dirs"]}]}``, as
+org.apache.kafka.tools.reassign.ReassignPartitionsCommand (parsePartitionReassignmentData, parseExecuteAssignmentArgs)
+reads it: a missing version is 1, unknown fields are ignored, and no lists are empty or name anything twice. Unlike
+Kafka's tool, which stops at the first fault, every problem is listed. Entries are decoded one by one, so that lines are
+known without a second parser and half of a broken file is still judged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kafkadash.domain.plan import Row
+from kafkadash.domain.problem import Problem
+from kafkadash.domain.wording import count
+
+ANY_DIRECTORY = "any"
+LARGEST_ID = 2**31 - 1
+STEP_CHARS = 500_000
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_FIELDS = frozenset({"topic", "partition", "replicas", "log_dirs"})
+_GENERATED = ("Current partition replica assignment", "Proposed partition reassignment configuration")
+_WORDS = {
+    "Expecting ',' delimiter": "a comma or a closing bracket is missing here",
+    "Expecting ':' delimiter": "a colon is missing here",
+    "Expecting value": "a value is missing here",
+    "Expecting property name enclosed in double quotes": "a field name in double quotes is missing here",
+    "Unterminated string starting at": "a text begins here that nothing ends",
+    "Invalid control character at": "a text holds a control character here, such as a line break",
+    "Illegal trailing comma before end of object": "a comma stands here with nothing after it",
+    "Illegal trailing comma before end of array": "a comma stands here with nothing after it",
+}
+
+Progress = Callable[[float], None]
+"""Is told the share that is done, from 0 to 1."""
+
+
+class JsonRow(NamedTuple):
+    """One entry of the file: ``replicas`` are those asked for, in order; ``log_dirs`` one for each, or empty."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    log_dirs: tuple[str, ...]
+    line: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What the file asks for, in its order. With ``problems`` nothing of it may be planned; ``notices`` only inform."""
+
+    rows: list[JsonRow]
+    problems: list[Problem]
+    notices: list[Problem] = field(default_factory=list)
+
+
+class _Twice(dict[str, Any]):
+    """An object of the file; ``twice`` are names that it has more than once."""
+
+    twice: tuple[str, ...] = ()
+
+
+class _NotJson(Exception):
+    """At ``position``, in the words of ``str()``."""
+
+    def __init__(self, position: int, words: str) -> None:
+        super().__init__(words)
+        self.position = position
+
+
+def read_reassignment(content: bytes | str, progress: Progress | None = None) -> Parsed:
+    """Reads a file of Kafka's format; never raises for what stands in it."""
+    problems: list[Problem] = []
+    text = _decoded(content, problems)
+    if text is None:
+        return Parsed([], problems)
+    notices: list[Problem] = []
+    if text.startswith("\ufeff"):
+        text = text[1:]
+        notices.append(Problem("byte order mark", "The file begins with a byte order mark; it is ignored."))
+    reader = _Reader(text, problems, notices, progress or (lambda _: None))
+    try:
+        reader.read()
+    except _NotJson as error:
+        line, column = reader.place(error.position)
+        problems.append(Problem("not JSON", f"This is not JSON: {error}.", line, column))
+    problems.sort(key=lambda p: (p.line or 0, p.column or 0))
+    return Parsed(reader.rows, problems, notices)
+
+
+def write_reassignment(rows: Iterable[tuple[str, int, Sequence[int], Sequence[str]]]) -> bytes:
+    """Kafka's JSON, one partition a line, of (topic, partition, replicas, log dirs or nothing)."""
+    lines = []
+    for topic, partition, replicas, log_dirs in rows:
+        entry: dict[str, Any] = {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        if log_dirs:
+            entry["log_dirs"] = list(log_dirs)
+        lines.append(json.dumps(entry, separators=(",", ":")))
+    return ('{"version":1,"partitions":[\n' + ",\n".join(lines) + "\n]}\n").encode()
+
+
+def plan_json(rows: Iterable[Row]) -> bytes:
+    """Kafka's JSON of a plan; of ``plan.way_back`` the rollback."""
+    return write_reassignment((row.topic, row.partition, row.target, row.log_dirs) for row in rows)
+
+
+def _decoded(content: bytes | str, problems: list[Problem]) -> str | None:
+    if isinstance(content, str):
+        return content
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        problems.append(Problem("not UTF-8", "The file is UTF-16; Kafka reads UTF-8. Save it as UTF-8.", 1))
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        start = content.rfind(b"\n", 0, error.start) + 1
+        column = len(content[start : error.start].decode(errors="replace")) + 1
+        byte = content[error.start]
+        sentence = f"The file is not UTF-8: byte 0x{byte:02x} here is part of no character. Save it as UTF-8."
+        problems.append(Problem("not UTF-8", sentence, line, column))
+        return None
+
+
+class _Reader:
+    """Walks over the outer object and its partitions; what is inside an entry is left to ``json``, which is fast."""
+
+    def __init__(self, text: str, problems: list[Problem], notices: list[Problem], progress: Progress) -> None:
+        self.rows: list[JsonRow] = []
+        self._text = text
+        self._problems, self._notices, self._progress = problems, notices, progress
+        self._decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+        self._newline = "\n" if "\n" in text else "\r"
+        self._counted, self._lines = 0, 1
+        self._reported = 0
+        self._unknown: dict[str, tuple[int, int]] = {}
+        self._topics: dict[str, str] = {}
+        self._seen: dict[tuple[str, int], int] = {}
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column, counted from 1."""
+        line = self._text.count(self._newline, 0, position) + 1
+        return line, position - self._text.rfind(self._newline, 0, position)
+
+    def read(self) -> None:
+        text = self._text
+        start = self._skip(0)
+        if start == len(text):
+            self._problems.append(Problem("empty", "The file is empty."))
+            return
+        if text.startswith(_GENERATED, start):
+            sentence = (
+                "This is all that kafka-reassign-partitions --generate printed; "
+                f"leave only the JSON below “{_GENERATED[1]}”."
+            )
+            self._problems.append(Problem("other shape", sentence, self._line(start)))
+            return
+        if text[start] != "{":
+            found, _ = self._value(start)
+            sentence = f'The file holds {_kind(found)}, not an object with "version" and "partitions".'
+            self._problems.append(Problem("other shape", sentence, self._line(start)))
+            return
+        end = self._outer(start)
+        rest = self._skip(end)
+        if rest < len(text):
+            raise _NotJson(rest, "something follows after the end of the object")
+        self._finish()
+
+    def _outer(self, start: int) -> int:
+        """The outer object; returns the position behind it."""
+        named: dict[str, int] = {}
+        position = self._skip(start + 1)
+        if self._at(position) == "}":
+            self._shape(named, start)
+            return position + 1
+        while True:
+            if self._at(position) != '"':
+                raise _NotJson(position, _WORDS["Expecting property name enclosed in double quotes"])
+            name, colon = self._value(position)
+            line = self._line(position)
+            if name in named:
+                sentence = f"{_shown(name)} stands here again; it is on line {named[name]:,} already."
+                self._problems.append(Problem("duplicate field", sentence, line))
+            named.setdefault(name, line)
+            colon = self._skip(colon)
+            if self._at(colon) != ":":
+                raise _NotJson(colon, _WORDS["Expecting ':' delimiter"])
+            position = self._skip(self._field(name, self._skip(colon + 1)))
+            match self._at(position):
+                case "}":
+                    self._shape(named, start)
+                    return position + 1
+                case ",":
+                    position = self._skip(position + 1)
+                case _:
+                    raise _NotJson(position, _WORDS["Expecting ',' delimiter"])
+
+    def _field(self, name: str, position: int) -> int:
+        """The value of a field of the outer object; returns the position behind it."""
+        if name == "partitions" and self._at(position) == "[":
+            return self._partitions(position)
+        line = self._line(position)
+        value, end = self._value(position)
+        if name == "partitions":
+            sentence = f'"partitions" is {_kind(value)}; it has to be a list of objects.'
+            self._problems.append(Problem("other shape", sentence, line))
+        elif name == "version" and (isinstance(value, bool) or value != 1 or not isinstance(value, int)):
+            sentence = f'"version" is {_shown(value)}; Kafka knows version 1 only.'
+            self._problems.append(Problem("wrong version", sentence, line))
+        elif name not in ("version", "topics"):
+            self._note_unknown(name, line)
+        return end
+
+    def _partitions(self, start: int) -> int:
+        position = self._skip(start + 1)
+        if self._at(position) == "]":
+            self._problems.append(
+                Problem("empty", '"partitions" is an empty list: nothing is asked for.', self._line(start))
+            )
+            return position + 1
+        while True:
+            line = self._line(position)
+            entry, end = self._value(position)
+            self._entry(entry, line)
+            self._report(end)
+            position = self._skip(end)
+            match self._at(position):
+                case "]":
+                    return position + 1
+                case ",":
+                    position = self._skip(position + 1)
+                case _:
+                    raise _NotJson(position, _WORDS["Expecting ',' delimiter"])
+
+    def _entry(self, entry: object, line: int) -> None:
+        if not isinstance(entry, _Twice):
+            sentence = f'An entry of "partitions" is {_kind(entry)}; it has to be an object.'
+            self._problems.append(Problem("other shape", sentence, line))
+            return
+        for name in entry.keys() - _FIELDS:
+            self._note_unknown(name, line)
+        faults = list(_entry_faults(entry))
+        if faults:
+            self._problems.extend(Problem(code, sentence, line) for code, sentence in faults)
+            return
+        topic = self._topics.setdefault(entry["topic"], entry["topic"])
+        row = JsonRow(topic, entry["partition"], tuple(entry["replicas"]), tuple(entry.get("log_dirs", ())), line)
+        before = self._seen.get((topic, row.partition))
+        if before is not None:
+            sentence = f"{row.name} stands here again; it is on line {before:,} already."
+            self._problems.append(Problem("duplicate partition", sentence, line))
+            return
+        self._seen[topic, row.partition] = line
+        self.rows.append(row)
+
+    def _shape(self, named: dict[str, int], start: int) -> None:
+        line, _ = self.place(start)
+        if "partitions" not in named:
+            if "topics" in named:
+                sentence = (
+                    "This is a list of topics to move, the input of kafka-reassign-partitions --generate; "
+                    'what is read here is its result, with "partitions".'
+                )
+            else:
+                sentence = 'The object has no "partitions".'
+            self._problems.append(Problem("other shape", sentence, line))
+            return
+        if "topics" in named:
+            self._note_unknown("topics", named["topics"])
+        if "version" not in named:
+            sentence = 'There is no "version"; the file is read as version 1, as Kafka’s tool does.'
+            self._notices.append(Problem("no version", sentence, line))
+
+    def _note_unknown(self, name: str, line: int) -> None:
+        first, times = self._unknown.get(name, (line, 0))
+        self._unknown[name] = (first, times + 1)
+
+    def _finish(self) -> None:
+        for name, (line, times) in sorted(self._unknown.items(), key=lambda item: (item[1], item[0])):
+            more = f" (the first of {count(times, 'time')})" if times > 1 else ""
+            sentence = f"{_shown(name)} is no field of Kafka’s format and is ignored, as Kafka’s tool does{more}."
+            self._notices.append(Problem("unknown field", sentence, line))
+        self._progress(1.0)
+
+    def _report(self, position: int) -> None:
+        if position - self._reported >= STEP_CHARS:
+            self._reported = position
+            self._progress(position / len(self._text))
+
+    def _line(self, position: int) -> int:
+        """Of a position that is not before the last one asked for: every line break is counted once."""
+        self._lines += self._text.count(self._newline, self._counted, position)
+        self._counted = max(position, self._counted)
+        return self._lines
+
+    def _skip(self, position: int) -> int:
+        match = _BLANKS.match(self._text, position)
+        return match.end() if match else position
+
+    def _at(self, position: int) -> str:
+        return self._text[position : position + 1]
+
+    def _value(self, position: int) -> tuple[Any, int]:
+        try:
+            return self._decoder.raw_decode(self._text, position)
+        except json.JSONDecodeError as error:
+            words = _WORDS.get(error.msg, error.msg[:1].lower() + error.msg[1:])
+            if error.pos >= len(self._text) and error.msg != "Unterminated string starting at":
+                words = "it ends in the middle"
+            raise _NotJson(error.pos, words) from error
+        except RecursionError as error:
+            raise _NotJson(position, "lists or objects are nested too deeply here") from error
+        except ValueError as error:
+            raise _NotJson(position, str(error).removesuffix(".")) from error
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> _Twice:
+    result = _Twice(pairs)
+    if len(result) != len(pairs):
+        times = Counter(name for name, _ in pairs)
+        result.twice = tuple(name for name, number in times.items() if number > 1)
+    return result
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _entry_faults(entry: _Twice) -> Iterator[tuple[str, str]]:
+    """(code, sentence) of all that is wrong with one entry."""
+    for name in entry.twice:
+        yield "duplicate field", f"The entry has {_shown(name)} more than once."
+    topic, partition = entry.get("topic"), entry.get("partition")
+    if "topic" not in entry:
+        yield "missing field", 'The entry has no "topic".'
+    elif not isinstance(topic, str):
+        yield "other shape", f'"topic" is {_shown(topic)}; it has to be a name in quotes.'
+    elif not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        yield "bad topic", f'"topic" is {_shown(topic)}, which no topic can be called.'
+    if "partition" not in entry:
+        yield "missing field", 'The entry has no "partition".'
+    elif not _is_id(partition):
+        yield "bad number", f'"partition" is {_shown(partition)}; it has to be a whole number from 0 on.'
+    name = f"{topic}-{partition}" if isinstance(topic, str) and _is_id(partition) else "The entry"
+    yield from _list_faults(entry, name if len(name) < 300 else "The entry")
+
+
+def _list_faults(entry: _Twice, name: str) -> Iterator[tuple[str, str]]:
+    replicas = entry.get("replicas")
+    if "replicas" not in entry:
+        yield "missing field", f'{name} has no "replicas".'
+        return
+    if not isinstance(replicas, list):
+        yield "other shape", f'{name}: "replicas" is {_kind(replicas)}; it has to be a list of broker ids.'
+        return
+    if not replicas:
+        yield "no replicas", f"{name} has an empty list of replicas."
+    bad = [broker for broker in replicas if not _is_id(broker)]
+    if bad:
+        more = f" ({len(bad) - 1:,} more like it)" if len(bad) > 1 else ""
+        yield "bad number", f"{name}: {_shown(bad[0])} is no broker id; ids are whole numbers from 0 on{more}."
+    elif len(set(replicas)) != len(replicas):
+        for broker, times in sorted(Counter(replicas).items()):
+            if times > 1:
+                yield "duplicate replica", f"{name} names broker {broker} {_times(times)} in its replicas."
+    if "log_dirs" not in entry:
+        return
+    log_dirs = entry["log_dirs"]
+    if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
+        yield "other shape", f'{name}: "log_dirs" has to be a list of paths or "any", one for each replica.'
+    elif len(log_dirs) != len(replicas):
+        dirs = count(len(log_dirs), "log directory", "log directories")
+        yield "log dirs", f"{name} has {count(len(replicas), 'replica')} and {dirs}; it needs one for each replica."
+    elif any(path != ANY_DIRECTORY and not path.startswith("/") for path in log_dirs):
+        yield "log dirs", f'{name}: a log directory has to be an absolute path or "any".'
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_ID
+
+
+def _times(number: int) -> str:
+    return "twice" if number == 2 else f"{number} times"
+
+
+def _shown(value: object) -> str:
+    """A value of the file in a sentence, cut short."""
+    text = json.dumps(value) if not isinstance(value, int) or isinstance(value, bool) else str(value)[:60]
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case None:
+            return "null"
+        case _:
+            return "a number"

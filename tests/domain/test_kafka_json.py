@@ -1,0 +1,256 @@
+"""Kafka's JSON of a reassignment: what is read, and the sentence and the line of everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkadash.domain.kafka_json import JsonRow, Parsed, plan_json, read_reassignment, write_reassignment
+from kafkadash.domain.plan import Row, way_back
+
+
+def entry(body: str) -> Parsed:
+    """Of a file whose line 3 is this entry."""
+    return read_reassignment(f'{{"version": 1,\n "partitions": [\n{body}\n]}}')
+
+
+def said(parsed: Parsed) -> list[str]:
+    return [str(problem) for problem in parsed.problems]
+
+
+def test_read__every_entry_with_its_line__in_the_order_of_the_file() -> None:
+    parsed = read_reassignment(
+        b'{"version":1,"partitions":[\n'
+        b'{"topic":"orders","partition":1,"replicas":[2,3]},\n'
+        b'{"topic":"orders","partition":0,"replicas":[1],"log_dirs":["/d0"]}]}'
+    )
+    assert parsed == Parsed([JsonRow("orders", 1, (2, 3), (), 2), JsonRow("orders", 0, (1,), ("/d0",), 3)], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "sentences"),
+    [
+        ("", ["The file is empty."]),
+        (" \n", ["The file is empty."]),
+        ("hello", ["Line 1, column 1: This is not JSON: a value is missing here."]),
+        ('{"version":1,\n "partitions" [', ["Line 2, column 15: This is not JSON: a colon is missing here."]),
+        ("{'version':1}", ["Line 1, column 2: This is not JSON: a field name in double quotes is missing here."]),
+        ('{"version":1,\n"partitions":[', ["Line 2, column 15: This is not JSON: it ends in the middle."]),
+        (
+            '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1 2]}]}',
+            ["Line 1, column 69: This is not JSON: a comma or a closing bracket is missing here."],
+        ),
+        (
+            '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[NaN]}]}',
+            ["Line 1, column 28: This is not JSON: NaN is no number of JSON."],
+        ),
+        (
+            '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}\n}',
+            ["Line 2, column 1: This is not JSON: something follows after the end of the object."],
+        ),
+        (
+            b'{"version":1,\n"partitions":[{"topic":"\xe4"}]}',
+            ["Line 2, column 25: The file is not UTF-8: byte 0xe4 here is part of no character. Save it as UTF-8."],
+        ),
+        ("{}".encode("utf-16"), ["Line 1: The file is UTF-16; Kafka reads UTF-8. Save it as UTF-8."]),
+        ("[]", ['Line 1: The file holds a list, not an object with "version" and "partitions".']),
+        ('{"version":1}', ['Line 1: The object has no "partitions".']),
+        (
+            '{"version":1,"topics":[{"topic":"a"}]}',
+            [
+                (
+                    "Line 1: This is a list of topics to move, the input of kafka-reassign-partitions --generate; "
+                    'what is read here is its result, with "partitions".'
+                )
+            ],
+        ),
+        (
+            "Current partition replica assignment\n{}\n",
+            [
+                (
+                    "Line 1: This is all that kafka-reassign-partitions --generate printed; "
+                    "leave only the JSON below “Proposed partition reassignment configuration”."
+                )
+            ],
+        ),
+        ('{"version":1,\n"partitions":[]}', ['Line 2: "partitions" is an empty list: nothing is asked for.']),
+        ('{"version":1,"partitions":{}}', ['Line 1: "partitions" is an object; it has to be a list of objects.']),
+        (
+            '{"version":2,\n"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}',
+            ['Line 1: "version" is 2; Kafka knows version 1 only.'],
+        ),
+        (
+            '{"version":true,\n"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}',
+            ['Line 1: "version" is true; Kafka knows version 1 only.'],
+        ),
+        (
+            '{"partitions":' + "[" * 200_000,
+            ["Line 1, column 16: This is not JSON: lists or objects are nested too deeply here."],
+        ),
+    ],
+)
+def test_read__a_file_that_is_no_reassignment__says_where_and_why(content: bytes | str, sentences: list[str]) -> None:
+    assert said(read_reassignment(content)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("body", "sentences"),
+    [
+        ("7", ['An entry of "partitions" is a number; it has to be an object.']),
+        ("{}", ['The entry has no "topic".', 'The entry has no "partition".', 'The entry has no "replicas".']),
+        ('{"topic":"a","partition":0,"replicas":[]}', ["a-0 has an empty list of replicas."]),
+        ('{"topic":"a","partition":0,"replicas":[1,2,1]}', ["a-0 names broker 1 twice in its replicas."]),
+        ('{"topic":"a","partition":0,"replicas":[3,3,3]}', ["a-0 names broker 3 3 times in its replicas."]),
+        (
+            '{"topic":"a","partition":-1,"replicas":[1]}',
+            ['"partition" is -1; it has to be a whole number from 0 on.'],
+        ),
+        (
+            '{"topic":"a","partition":true,"replicas":[1]}',
+            ['"partition" is true; it has to be a whole number from 0 on.'],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[-2]}',
+            ["a-0: -2 is no broker id; ids are whole numbers from 0 on."],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[1.0, "2", true]}',
+            ["a-0: 1.0 is no broker id; ids are whole numbers from 0 on (2 more like it)."],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[99999999999]}',
+            ["a-0: 99999999999 is no broker id; ids are whole numbers from 0 on."],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":1}',
+            ['a-0: "replicas" is a number; it has to be a list of broker ids.'],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[1,2],"log_dirs":["any"]}',
+            ["a-0 has 2 replicas and 1 log directory; it needs one for each replica."],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[1],"log_dirs":["d0"]}',
+            ['a-0: a log directory has to be an absolute path or "any".'],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[1],"log_dirs":"any"}',
+            ['a-0: "log_dirs" has to be a list of paths or "any", one for each replica.'],
+        ),
+        ('{"topic":7,"partition":0,"replicas":[1]}', ['"topic" is 7; it has to be a name in quotes.']),
+        (
+            '{"topic":"<b>x</b>","partition":0,"replicas":[1]}',
+            ['"topic" is "<b>x</b>", which no topic can be called.'],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[1],"replicas":[2]}',
+            ['The entry has "replicas" more than once.'],
+        ),
+    ],
+)
+def test_read__an_entry_that_is_wrong__says_what_and_names_its_line(body: str, sentences: list[str]) -> None:
+    assert said(entry(body)) == [f"Line 3: {sentence}" for sentence in sentences]
+
+
+def test_read__a_partition_that_stands_there_twice__names_both_lines() -> None:
+    one = '{"topic":"a","partition":4,"replicas":[1]}'
+    assert said(entry(f"{one},\n{one}")) == ["Line 4: a-4 stands here again; it is on line 3 already."]
+
+
+def test_read__several_faults__all_are_listed_and_so_is_the_place_where_it_breaks_off() -> None:
+    bad = '{"topic":"a","partition":0,"replicas":[]}'
+    assert [p.line for p in entry(f"{bad},\n{bad},\n{{").problems] == [3, 4, 6]
+
+
+def test_read__what_kafkas_tool_tolerates__is_only_noticed() -> None:
+    parsed = read_reassignment(
+        '\ufeff{"made_by":"x","partitions":[\n'
+        '{"topic":"a","partition":0,"replicas":[1],"note":1},\n'
+        '{"topic":"a","partition":1,"replicas":[1],"note":2}]}'
+    )
+    assert not parsed.problems
+    assert [str(notice) for notice in parsed.notices] == [
+        "The file begins with a byte order mark; it is ignored.",
+        'Line 1: There is no "version"; the file is read as version 1, as Kafka’s tool does.',
+        'Line 1: "made_by" is no field of Kafka’s format and is ignored, as Kafka’s tool does.',
+        'Line 2: "note" is no field of Kafka’s format and is ignored, as Kafka’s tool does (the first of 2 times).',
+    ]
+
+
+BLANKS = st.text(" \t\n", max_size=4)
+ROWS = st.lists(
+    st.tuples(
+        st.text("abc._-", min_size=3, max_size=5),
+        st.integers(0, 2**31 - 1),
+        st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4, unique=True),
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda row: row[:2],
+)
+
+
+@given(ROWS, st.data(), st.sampled_from([None, 1, 4]), st.sampled_from(["\n", "\r\n"]))
+def test_read__however_it_is_laid_out__lines_are_those_on_which_entries_begin(
+    rows: list[tuple[str, int, list[int]]], data: st.DataObject, indent: int | None, newline: str
+) -> None:
+    text, lines = '{"version":1,"partitions":[', []
+    for number, (topic, partition, replicas) in enumerate(rows):
+        text += (", " if number else "") + data.draw(BLANKS).replace("\n", newline)
+        lines.append(text.count("\n") + 1)
+        body = json.dumps({"partition": partition, "topic": topic, "replicas": replicas}, indent=indent)
+        text += body.replace("\n", newline) + data.draw(BLANKS).replace("\n", newline)
+    parsed = read_reassignment((text + "]}").encode())
+    assert not parsed.problems
+    assert parsed.rows == [
+        JsonRow(topic, partition, tuple(replicas), (), line)
+        for (topic, partition, replicas), line in zip(rows, lines, strict=True)
+    ]
+
+
+@given(ROWS)
+def test_write__read_again__is_the_same(rows: list[tuple[str, int, list[int]]]) -> None:
+    parsed = read_reassignment(write_reassignment((*row, ["any"] * len(row[2])) for row in rows))
+    assert [(row.topic, row.partition, list(row.replicas)) for row in parsed.rows] == rows
+    assert all(row.log_dirs == ("any",) * len(row.replicas) for row in parsed.rows)
+    assert not parsed.problems
+    assert not parsed.notices
+
+
+def test_write__a_plan_and_its_rollback() -> None:
+    plan = (Row("a", "id", 0, (1, 2), (3, 2), ("/d", "any")),)
+    assert json.loads(plan_json(plan)) == {
+        "version": 1,
+        "partitions": [{"topic": "a", "partition": 0, "replicas": [3, 2], "log_dirs": ["/d", "any"]}],
+    }
+    assert json.loads(plan_json(way_back(plan)))["partitions"] == [{"topic": "a", "partition": 0, "replicas": [1, 2]}]
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60))
+def test_read__whatever_it_is__is_answered_and_never_raises(content: str | bytes) -> None:
+    assert read_reassignment(content).problems
+
+
+def test_read__fifty_thousand_rows__takes_little_time_and_tells_how_far_it_is() -> None:
+    told: list[float] = []
+    content = json.dumps(
+        {
+            "version": 1,
+            "partitions": [
+                {"topic": f"topic-{n % 500}", "partition": n // 500, "replicas": [n % 7, 7, 8]} for n in range(50_000)
+            ],
+        },
+        indent=1,
+    )
+    began = time.process_time()
+    parsed = read_reassignment(content, told.append)
+    assert time.process_time() - began < 3
+    assert len(parsed.rows) == 50_000
+    assert parsed.rows[-1].line == content.count("\n") - 9
+    assert told == sorted(told)
+    assert len(told) > 3
+    assert told[-1] == 1.0
