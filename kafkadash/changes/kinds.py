@@ -34,7 +34,11 @@ class ChangeKind:
     a request with an artifact. ``review_template`` is included by the review page between the verdict and the checks,
     with what ``review_context`` returns. ``facts``: short figures for the list and the summary bar, as (figure, unit or
     words) pairs. ``replan``: queue a new plan for a stale request; ``changes.services.refreshed`` ends it.
-    ``starts``: whether an approved request of this kind can be run by this version.
+    ``starts``: whether an approved request of this kind can be run by this version. ``related``: names for
+    ``select_related`` of what ``facts`` reads, so that a list asks for all rows together.
+
+    ``review_context`` may hold ``sections``: (anchor, label, figure) for each panel of the template, for the index of
+    the page.
     """
 
     name: str
@@ -48,6 +52,7 @@ class ChangeKind:
     facts: Callable[[ChangeRequest], Sequence[tuple[str, str]]]
     replan: Callable[[ChangeRequest, User], None]
     starts: bool = False
+    related: tuple[str, ...] = ()
 
 
 _kinds: dict[str, ChangeKind] = {}
@@ -58,6 +63,11 @@ def register(kind: ChangeKind) -> None:
     known = _kinds.setdefault(kind.name, kind)
     if known != kind:
         raise ValueError(f"Two kinds of changes are called {kind.name!r}.")
+
+
+def kinds() -> tuple[ChangeKind, ...]:
+    """All that are registered, by name."""
+    return tuple(_kinds[name] for name in sorted(_kinds))
 
 
 def kind_of(name: str) -> ChangeKind:
