@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -24,9 +24,10 @@ class Spread:
         return self.moves > 0
 
 
-def racks_known(racks: Collection[str | None]) -> bool:
+def racks_known(racks: Iterable[str | None]) -> bool:
     """Spread is judged only where every broker names its rack and there are at least two racks."""
-    return None not in racks and len(set(racks)) > 1
+    named = set(racks)
+    return None not in named and len(named) > 1
 
 
 def spread(replicas: Sequence[int], rack_of: Mapping[int, str], rack_count: int) -> Spread:

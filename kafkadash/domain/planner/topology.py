@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafkadash.domain.rack_spread import racks_known
+
 
 @dataclass(frozen=True, slots=True)
 class Directory:
@@ -40,6 +42,19 @@ class Broker:
     def used_bytes(self) -> int | None:
         used = [directory.used_bytes for directory in self.dirs]
         return sum(u for u in used if u is not None) if used and None not in used else None
+
+    def room(self, limit: float) -> int | None:
+        """Bytes it may still be given before a directory that takes replicas is above ``limit`` (0 to 1) of its total.
+
+        None where a directory tells neither. Kafka chooses the directory, so this is what all of them have together.
+        """
+        room = 0
+        for directory in self.dirs:
+            if not directory.cordoned:
+                if directory.total_bytes is None or directory.used_bytes is None:
+                    return None
+                room += max(0, int(limit * directory.total_bytes) - directory.used_bytes)
+        return room if self.dirs else None
 
     @property
     def cordoned(self) -> bool:
@@ -83,3 +98,9 @@ class Topology:
     brokers: Mapping[int, Broker] = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
     kafka_id: str = ""
+
+    @property
+    def racks(self) -> dict[int, str]:
+        """Registered broker → rack; empty where racks are not judged: one names none, or there is one rack only."""
+        named = {broker.id: broker.rack for broker in self.brokers.values() if broker.alive}
+        return {id_: rack for id_, rack in named.items() if rack is not None} if racks_known(named.values()) else {}
