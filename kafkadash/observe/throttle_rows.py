@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.throttled_replicas import WORDS, ThrottledReplicas, rate_of, throttled_replicas
@@ -35,14 +36,40 @@ class RateInForce:
         return ConfigSource(self.source).label
 
 
+class BrokersRead:
+    """Which brokers are there and were asked: of any other, no rate found is not none set. One query, when needed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def __contains__(self, broker: int) -> bool:
+        return broker in self._ids
+
+    @cached_property
+    def _ids(self) -> frozenset[int]:
+        there = BrokerState.objects.filter(cluster=self._cluster, gone_at=None, config_at__isnull=False)
+        return frozenset(there.exclude(fenced=True).values_list("broker_id", flat=True))
+
+
 class Throttles:
-    """Rates and lists of one cluster, those of ``brokers`` and ``topics`` only; two queries at most.
+    """Rates and lists of one cluster, those of ``brokers`` and ``topics`` only.
+
+    Two queries, and a third once a listed replica sits on a broker of which no rate is known.
 
     ``known`` says whether throttles were ever read: without that, what is not here is not known instead of not set.
     """
 
-    def __init__(self, cluster: Cluster, *, known: bool, brokers: Iterable[int] = (), topics: Iterable[str] = ()):
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        known: bool,
+        brokers: Iterable[int] = (),
+        topics: Iterable[str] = (),
+        read: BrokersRead | None = None,
+    ):
         self.known = known
+        self._read = read or BrokersRead(cluster)
         rows = ThrottleState.objects.filter(cluster=cluster)
         rates = rows.filter(
             resource__in=[ThrottledResource.CLUSTER, ThrottledResource.BROKER],
@@ -83,7 +110,11 @@ class Throttles:
         if not self.known:
             return "unknown, not read yet"
         held, listed = self.rate(broker, rate_key), self._lists.get((topic, list_key))
-        if held is None or listed is None or not listed.names(partition, broker):
+        if listed is None or not listed.names(partition, broker):
+            return "not throttled"
+        if self.rate(broker, rate_key, own=True) is None and broker not in self._read:
+            return "unknown, the broker was not read"
+        if held is None:
             return "not throttled"
         return str(rate(held.bytes_per_second))
 

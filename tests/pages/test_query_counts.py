@@ -73,6 +73,8 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
 ) -> None:
     demo = watched("demo", under_replicated=1)
     ReassignmentFactory.create(cluster=demo, public_id="r-demo")
+    listed = "follower.replication.throttled.replicas"
+    ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     client = client_of(viewer)
     counts = []
     for round_ in range(2):

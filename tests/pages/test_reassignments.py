@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import CollectorRun, Kind, Outcome
-from tests.factories import GB, NOW, ReassignmentFactory, ThrottleFactory, ended, silent, watched
+from tests.factories import GB, NOW, BrokerFactory, ReassignmentFactory, ThrottleFactory, ended, silent, watched
 from tests.pages.conftest import Page
 
 GetPage = Callable[[str], Page]
@@ -198,6 +199,21 @@ def test_throttles_are_those_that_are_in_force_for_this_partition(get_page: GetP
     facts = get_page(f"{URL}{row.public_id}/").words(f"facts-{row.public_id}")
     assert "Leader throttle 20.0 MB/s for sending this partition from broker 2" in facts
     assert "Target throttles 6 : 1.0 kB/s 5 : not throttled 1 : not throttled holds it already" in facts
+
+
+@pytest.mark.parametrize("away", [{"fenced": True}, {"gone_at": NOW}, {"config_at": None}, None])
+def test_throttle_of_a_listed_replica_is_unknown_while_its_broker_was_not_read(
+    get_page: GetPage, demo: Cluster, away: dict[str, Any] | None
+) -> None:
+    """A rate may be set at a broker that nobody could ask; one without any row of its own was never even seen."""
+    if away is not None:
+        BrokerFactory.create(cluster=demo, broker_id=6, **away)
+    row = ReassignmentFactory.create(cluster=demo, partition=7, adding=[6], target=[6, 2, 1])
+    key = "follower.replication.throttled.replicas"
+    ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=key, value="7:6,7:2")
+    facts = get_page(f"{URL}{row.public_id}/").text
+    assert "6 : unknown, the broker was not read" in facts
+    assert "2 : not throttled" in facts, "it was read, and has no rate"
 
 
 def test_throttles_that_were_not_read_are_unknown(get_page: GetPage, demo: Cluster) -> None:

@@ -16,14 +16,14 @@ from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.reassignment_rows import OUTCOME_WORDS, InFlight, ReassignmentRow
 from kafkadash.observe.standing import freshness_of
-from kafkadash.observe.throttle_rows import Throttles
+from kafkadash.observe.throttle_rows import BrokersRead, Throttles
 
 MOST_ROWS = 50
 ENDED_SHOWN_FOR = timedelta(minutes=10)
 PAGE_SIZE = 100
 
 
-def reassignments_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+def reassignments_context(cluster: Cluster, now: datetime, read: BrokersRead | None = None) -> dict[str, Any]:
     """What is in flight (those that began first, at most ``MOST_ROWS``) and what ended in the last ten minutes."""
     rows = ReassignmentSnapshot.objects.filter(cluster=cluster)
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.REASSIGNMENTS).first()
@@ -42,7 +42,7 @@ def reassignments_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
         "title": in_flight.title(cluster.name, age)
         if freshness.taken_at
         else f"Cannot tell what moves in {cluster.name}: nothing was collected yet.",
-        "running": reassignment_rows(cluster, running_rows(cluster)[:MOST_ROWS], now),
+        "running": reassignment_rows(cluster, running_rows(cluster)[:MOST_ROWS], now, read),
         "ended": [ReassignmentRow(s, now) for s in ended[:MOST_ROWS]],
         "stuck": _stuck(rows),
         "ended_more": len(ended) > MOST_ROWS,
@@ -81,15 +81,19 @@ def reassignment_listing(query: QueryDict) -> Listing:
 
 
 def page_of_rows(
-    cluster: Cluster, rows: QuerySet[ReassignmentSnapshot], listing: Listing, now: datetime
+    cluster: Cluster,
+    rows: QuerySet[ReassignmentSnapshot],
+    listing: Listing,
+    now: datetime,
+    read: BrokersRead | None = None,
 ) -> tuple[Page[ReassignmentSnapshot], list[ReassignmentRow]]:
     """One page of those that the listing leaves."""
     page = listing.page_of(_filtered(rows, listing), PAGE_SIZE)
-    return page, reassignment_rows(cluster, page.object_list, now)
+    return page, reassignment_rows(cluster, page.object_list, now, read)
 
 
 def reassignment_rows(
-    cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot], now: datetime
+    cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot], now: datetime, read: BrokersRead | None = None
 ) -> list[ReassignmentRow]:
     """Rows with the throttles of their brokers and topics, read together."""
     shown = list(snapshots)
@@ -99,6 +103,7 @@ def reassignment_rows(
         known=bool(run and run.succeeded_at),
         brokers={broker for s in shown for broker in (*s.target, *s.adding, s.leader) if broker is not None},
         topics={s.topic for s in shown},
+        read=read,
     )
     return [ReassignmentRow(s, now, throttles) for s in shown]
 

@@ -21,6 +21,7 @@ from kafkadash.observe.queries.reassignments import (
 from kafkadash.observe.read_hints import read_hint
 from kafkadash.observe.reassignment_rows import OUTCOME_WORDS
 from kafkadash.observe.revalidate import revalidated
+from kafkadash.observe.throttle_rows import BrokersRead
 
 
 @require_safe
@@ -33,19 +34,20 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
     lists = {"running": running_rows, "ended": ended_rows}
     listing = reassignment_listing(request.GET)
     show = next((name for name in lists if listing.values[name]), "")
+    read = BrokersRead(cluster)
     context = {
         **bar,
         "tab": "reassignments",
         "mirrors": f"moves-{slug}",
         "live_keys": [f"reassignments:{slug}"] + ([read_hint(Kind.REASSIGNMENTS, slug)] if show else []),
         "not_read": not_read(cluster, bar["standing"].runs, (Kind.REASSIGNMENTS, Kind.CONFIGS)),
-        "reassignments": reassignments_context(cluster, bar["now"]),
+        "reassignments": reassignments_context(cluster, bar["now"], read),
         "listing": listing,
         "outcomes": OUTCOME_WORDS,
         "show": show,
     }
     if show:
-        page, rows = page_of_rows(cluster, lists[show](cluster), listing, bar["now"])
+        page, rows = page_of_rows(cluster, lists[show](cluster), listing, bar["now"], read)
         context |= {"page": page, "rows": rows}
     return render(request, "observe/reassignments.html", context)
 
