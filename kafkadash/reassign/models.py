@@ -25,7 +25,9 @@ class Upload(models.Model):
 class PlanReport(models.Model):
     """What the request's plan does (``domain.impact.Impact`` without its topics and exceptions, as JSON).
 
-    ``rules``: the checker's verdicts, each [rule, passed, figure, problems]. ``format`` 1.
+    ``rules``: the checker's verdicts, each [rule, passed, figure, problems]. ``exceptions`` counts the rows that have a
+    reason to be listed first; ``first_exceptions`` are the first of them, each [topic, and a row as ``PlanTopic`` packs
+    it]. ``format`` 1.
     """
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="report")
@@ -33,6 +35,8 @@ class PlanReport(models.Model):
     format = models.PositiveSmallIntegerField(default=1)
     impact = models.JSONField()
     rules = models.JSONField(default=list)
+    exceptions = models.PositiveIntegerField(default=0)
+    first_exceptions = models.JSONField(default=list)
     took_s = models.FloatField(help_text="seconds that planning took")
     made_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -44,7 +48,8 @@ class PlanTopic(models.Model):
     """One topic of a plan: what its fold on the page says, and its rows packed, so that a page reads what it shows.
 
     ``rows``, format 1: zlib of a JSON list of [partition, [current], [target], bytes copied or null, leader or null,
-    [reasons to be listed first]], sorted by partition. ``ordinal``: largest first.
+    [reasons to be listed first]], sorted by partition. ``first``: the few that stand in the fold, those with reasons
+    before the others. ``ordinal``: largest first.
     """
 
     report = models.ForeignKey(PlanReport, on_delete=models.CASCADE, related_name="topics")
@@ -54,6 +59,7 @@ class PlanTopic(models.Model):
     format = models.PositiveSmallIntegerField(default=1)
     summary = models.JSONField(help_text="domain.impact.TopicImpact")
     exceptions = models.PositiveIntegerField(default=0, help_text="rows with a reason to be listed first")
+    first = models.JSONField(default=list)
     rows = models.BinaryField()
 
     class Meta:

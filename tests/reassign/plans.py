@@ -1,0 +1,214 @@
+"""Plans as a planner leaves them, and what they do to a cluster counted in the plainest way, for tests of pages."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafkadash.changes.models import ChangeRequest, PlanArtifact, RequestState
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.impact import BrokerImpact, Impact, RowException, TopicImpact
+from kafkadash.domain.plan import Options, Row, canonical, digest, sha256
+from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
+from kafkadash.reassign.models import PlanReport
+from kafkadash.reassign.plan_store import store_report
+from tests.factories import GB, NOW
+
+OPTIONS = Options(throttle=60_000_000, throttle_min=20_000_000, throttle_max=80_000_000, per_cluster=10)
+DISK = 2000 * GB
+
+
+def world(
+    topics: Mapping[str, Sequence[Sequence[int]]],
+    *,
+    brokers: int = 6,
+    racks: Sequence[str | None] = ("eu-1a", "eu-1b", "eu-1c"),
+    size: int | None = 3 * GB,
+    used: int | None = 600 * GB,
+    inbound: float | None = 10_000.0,
+) -> Topology:
+    """Brokers 1 to ``brokers`` in the racks in turn; every partition has ``size``, and its first replica leads it."""
+    return Topology(
+        brokers={
+            n: Broker(n, racks[(n - 1) % len(racks)], dirs=(Directory("/data", DISK, used),))
+            for n in range(1, brokers + 1)
+        },
+        topics={
+            name: Topic(
+                name,
+                tuple(
+                    Partition(n, tuple(replicas), tuple(replicas), replicas[0], size, inbound)
+                    for n, replicas in enumerate(placed)
+                ),
+                id=f"id-of-{name}",
+                internal=name.startswith("__"),
+                min_isr=2,
+            )
+            for name, placed in topics.items()
+        },
+        kafka_id="4L6g3nShT-eMCtK--X86K4",
+    )
+
+
+def drained(topology: Topology, gone: int, instead: int) -> tuple[Row, ...]:
+    """Every replica of one broker goes to another; where that one has one already, to the next free broker."""
+    rows = []
+    for topic in topology.topics.values():
+        for partition in topic.partitions:
+            if gone not in partition.replicas:
+                continue
+            free = [instead, *topology.brokers]
+            chosen = next(b for b in free if b not in partition.replicas and b != gone)
+            target = tuple(chosen if broker == gone else broker for broker in partition.replicas)
+            rows.append(Row(topic.name, topic.id, partition.partition, partition.replicas, target))
+    return tuple(rows)
+
+
+def counted(
+    topology: Topology, rows: Sequence[Row], reasons: Mapping[tuple[str, int], tuple[str, ...]] | None = None
+) -> Impact:
+    """The impact of a plan, counted replica by replica."""
+    partitions = {(t.name, p.partition): p for t in topology.topics.values() for p in t.partitions}
+    after = {name: p.replicas for name, p in partitions.items()} | {(r.topic, r.partition): r.target for r in rows}
+    copied = {
+        (r.topic, r.partition): None
+        if partitions[r.topic, r.partition].size_bytes is None and r.adding
+        else (partitions[r.topic, r.partition].size_bytes or 0) * len(r.adding)
+        for r in rows
+    }
+    known = [size for size in copied.values() if size is not None]
+    unsized = sum(size is None for size in copied.values())
+    brokers = tuple(_broker(topology, broker, rows, after) for broker in topology.brokers)
+    topics = tuple(_topic(topology.topics[name], [r for r in rows if r.topic == name], copied) for name in _names(rows))
+    busiest = max(
+        ((b, way, b.bytes_in if way == "in" else b.bytes_out) for b in brokers for way in ("in", "out")),
+        key=lambda found: found[2],
+    )
+    touched = {b for r in rows for b in (*r.adding, *r.removing)}
+    internal = [name for name in _names(rows) if topology.topics[name].internal]
+    return Impact(
+        partitions_moved=len(rows),
+        partitions_total=len(partitions),
+        topics_moved=len(topics),
+        topics_total=len(topology.topics),
+        internal_topics=tuple(internal),
+        internal_partitions=sum(r.topic in internal for r in rows),
+        brokers_touched=len(touched),
+        brokers_total=len(topology.brokers),
+        emptied=tuple(b.id for b in brokers if b.replicas_before and not b.replicas_after),
+        copied_bytes=None if unsized else sum(known),
+        unsized=unsized,
+        total_bytes=None
+        if any(p.size_bytes is None for p in partitions.values())
+        else sum((p.size_bytes or 0) * len(p.replicas) for p in partitions.values()),
+        leaders_moved=sum(t.leaders_moved for t in topics),
+        only_reordered=sum(r.only_reorders for r in rows),
+        rf_up=sum(len(r.target) > len(r.current) for r in rows),
+        rf_down=sum(len(r.target) < len(r.current) for r in rows),
+        under_min_isr=0,
+        at_min_isr=0,
+        violations_before=2,
+        violations_after=2,
+        racks_lost=0,
+        largest_bytes=max(known, default=None),
+        binding_broker=None if unsized else busiest[0].id,
+        binding_direction="" if unsized else busiest[1],
+        binding_bytes=None if unsized else busiest[2],
+        inbound_bytes_per_s=sum(partitions[r.topic, r.partition].bytes_in_per_s or 0.0 for r in rows),
+        brokers=brokers,
+        topics=topics,
+        exceptions=tuple(RowException(topic, n, why) for (topic, n), why in (reasons or {}).items()),
+        watch=(),
+    )
+
+
+def planned(
+    cluster: Cluster,
+    topology: Topology,
+    rows: Sequence[Row],
+    *,
+    impact: Impact | None = None,
+    reasons: Mapping[tuple[str, int], tuple[str, ...]] | None = None,
+    options: Options = OPTIONS,
+    more_options: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> ChangeRequest:
+    """A proposed change with its plan and report."""
+    data = canonical(rows)
+    artifact, _ = PlanArtifact.objects.get_or_create(
+        sha256=sha256(data), defaults={"data": zlib.compress(data), "rows": len(rows)}
+    )
+    change = ChangeRequest.objects.create(
+        cluster=cluster,
+        kind="reassignment",
+        state=RequestState.PROPOSED,
+        title="Drain broker 3",
+        why="Its disk is failing.",
+        artifact=artifact,
+        digest=digest(topology.kafka_id, artifact.sha256, options),
+        options={**_options(options), "disk_limit_percent": 80, **(more_options or {})},
+        topology_at=NOW,
+        author_name="alice",
+        **fields,
+    )
+    store_report(change, artifact, rows, impact or counted(topology, rows, reasons), [], 0.3, topology)
+    return change
+
+
+def report_of(change: ChangeRequest) -> PlanReport:
+    return PlanReport.objects.get(request=change)
+
+
+def _options(options: Options) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in options.__dataclass_fields__}
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    return sorted({row.topic for row in rows})
+
+
+def _broker(
+    topology: Topology, broker: int, rows: Sequence[Row], after: Mapping[tuple[str, int], Sequence[int]]
+) -> BrokerImpact:
+    partitions = {(t.name, p.partition): p for t in topology.topics.values() for p in t.partitions}
+    arriving = sum(partitions[r.topic, r.partition].size_bytes or 0 for r in rows if broker in r.adding)
+    leaving = sum(partitions[r.topic, r.partition].size_bytes or 0 for r in rows if broker in r.removing)
+    sent = sum(
+        (partitions[r.topic, r.partition].size_bytes or 0) * len(r.adding)
+        for r in rows
+        if partitions[r.topic, r.partition].leader == broker
+    )
+    own = topology.brokers[broker]
+    used, unsized = own.used_bytes, any(p.size_bytes is None for p in partitions.values())
+    return BrokerImpact(
+        id=broker,
+        rack=own.rack,
+        replicas_before=sum(broker in p.replicas for p in partitions.values()),
+        replicas_after=sum(broker in replicas for replicas in after.values()),
+        leaders_before=sum(p.leader == broker for p in partitions.values()),
+        leaders_after=sum(replicas[0] == broker for replicas in after.values()),
+        bytes_before=used,
+        bytes_after=None if used is None or unsized else used + arriving - leaving,
+        peak_bytes=None if used is None or unsized else used + arriving,
+        disk_bytes=own.disk_bytes,
+        bytes_in=arriving,
+        bytes_out=sent,
+    )
+
+
+def _topic(topic: Topic, rows: Sequence[Row], copied: Mapping[tuple[str, int], int | None]) -> TopicImpact:
+    sizes = [copied[row.topic, row.partition] for row in rows]
+    leaders = {p.partition: p.leader for p in topic.partitions}
+    return TopicImpact(
+        topic=topic.name,
+        internal=topic.internal,
+        moved=len(rows),
+        partitions=len(topic.partitions),
+        copied_bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        leaving=tuple(sorted({b for row in rows for b in row.removing})),
+        arriving=tuple(sorted({b for row in rows for b in row.adding})),
+        leaders_moved=sum(row.target[0] != leaders[row.partition] for row in rows),
+        exceptions=0,
+        replication_factor=max(len(p.replicas) for p in topic.partitions),
+    )
