@@ -6,12 +6,19 @@ is not known; ``unsized`` says how many rows that concerns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerImpact:
-    """A broker before and after. ``peak_bytes``: in use at worst while it runs, old and new copies together."""
+    """A broker before and after; bytes of replicas are reckoned by the size of their leader's.
+
+    ``peak_bytes``: in use on its disks at worst while it runs, old and new copies together; ``disk_bytes``: all of it.
+    ``bytes_in`` and ``bytes_out``: copied to it and from it (from the leader), as far as sizes are known. ``alive``:
+    registered, not away and not fenced.
+    """
 
     id: int
     rack: str | None
@@ -25,6 +32,7 @@ class BrokerImpact:
     disk_bytes: int | None
     bytes_in: int
     bytes_out: int
+    alive: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +50,18 @@ class TopicImpact:
     exceptions: int
     replication_factor: int
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> TopicImpact:
+        return cls(**{**stored, "leaving": tuple(stored["leaving"]), "arriving": tuple(stored["arriving"])})
+
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One thing worth a look before approval: ``state`` is ok, warning or critical; ``lead`` is said in bold."""
+    """One thing worth a look before approval: ``state`` is ok, warning, critical or unknown; ``lead`` is said in bold.
+
+    ``code`` tells what it is about: one_broker_racks, internal_topics, few_replicas, replication, min_isr, disk,
+    spread, sizes.
+    """
 
     code: str
     state: str
@@ -55,19 +71,27 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class RowException:
-    """A row that is shown first, and why: "largest move", "changes rack a → b", "internal topic", …."""
+    """A row that is shown first, and why: "largest move", "changes rack a → b", "internal topic", ….
+
+    ``bytes``: of the copies it makes, None where not known.
+    """
 
     topic: str
     partition: int
     why: tuple[str, ...]
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
     """Of a whole plan. Counts are partitions unless named otherwise; bytes are bytes.
 
-    ``binding`` is the broker and direction ("in" or "out") that bounds the duration, with its bytes.
-    ``durations`` are not stored: ``seconds(impact, rate)`` gives them.
+    ``binding`` is the broker and direction ("in" or "out") that bounds the duration, with its bytes; durations are not
+    stored: ``seconds`` gives them. ``copied_bytes`` is None where a size is not known, ``known_bytes`` what is known of
+    it. ``under_min_isr`` and ``at_min_isr``: moved partitions that are so now (those with all replicas in sync are
+    not). ``violations``: of the spread over racks in the whole cluster, None where racks are not judged;
+    ``racks_lost``: partitions that are in fewer racks afterwards. ``inbound_bytes_per_s``: what producers write to all
+    moved partitions of one broker and direction, at most: a throttle below it cannot be enough if all move at once.
     """
 
     partitions_moved: int
@@ -100,3 +124,43 @@ class Impact:
     topics: tuple[TopicImpact, ...]
     exceptions: tuple[RowException, ...]
     watch: tuple[Watch, ...]
+    known_bytes: int = 0
+    disk_limit: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it; what is None is null."""
+        return asdict(self)
+
+    def summary_json(self) -> dict[str, Any]:
+        """Without topics and exceptions, which are stored apart."""
+        return asdict(replace(self, topics=(), exceptions=()))
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Impact:
+        """Of either of them."""
+        fields = dict(stored)
+        fields["internal_topics"] = tuple(stored["internal_topics"])
+        fields["emptied"] = tuple(stored["emptied"])
+        fields["brokers"] = tuple(BrokerImpact(**broker) for broker in stored["brokers"])
+        fields["topics"] = tuple(TopicImpact.from_json(topic) for topic in stored["topics"])
+        fields["exceptions"] = tuple(
+            RowException(one["topic"], one["partition"], tuple(one["why"]), one["bytes"])
+            for one in stored["exceptions"]
+        )
+        fields["watch"] = tuple(Watch(**watch) for watch in stored["watch"])
+        return cls(**fields)
+
+
+def seconds(impact: Impact, rate_bytes_per_s: float) -> float | None:
+    """How long it takes at least under this throttle, in bytes per second per broker and direction.
+
+    The most that one broker receives or sends, or the largest single move; None where a size is not known.
+    """
+    if impact.binding_bytes is None or impact.largest_bytes is None:
+        return None
+    return max(impact.binding_bytes, impact.largest_bytes) / rate_bytes_per_s
+
+
+def rates_around(rate_bytes_per_s: int) -> tuple[int, int, int]:
+    """Half of it, itself and half as much again, for the time at three throttles."""
+    return max(1, rate_bytes_per_s // 2), rate_bytes_per_s, rate_bytes_per_s * 3 // 2

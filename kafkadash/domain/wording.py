@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+_SIZES = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (1000, "kB"))
+_NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
 
 def duration(seconds: float) -> str:
@@ -34,9 +36,28 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def count_in_words(number: int, noun: str, plural: str = "") -> str:
+    """The same at the beginning of a sentence: "One partition", "Two topics", "12 topics"."""
+    words = _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+    return f"{words} {noun if number == 1 else plural or noun + 's'}"
+
+
+def size(number: float) -> str:
+    """Bytes in decimal units with one decimal: "4.5 GB", "12 B"."""
+    for factor, unit in _SIZES:
+        if number >= factor:
+            return f"{number / factor:,.1f} {unit}"
+    return f"{int(number)} B"
+
+
 def listed(items: Sequence[str]) -> str:
     """Items as a sentence has them: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+
+def listed_shortly(items: Sequence[str], most: int = 3) -> str:
+    """The first ones and how many more: "a, b, c and 4 more"."""
+    return listed(items) if len(items) <= most + 1 else listed([*items[:most], f"{len(items) - most:,} more"])
 
 
 def _pair(whole: int, large: int, large_unit: str, small: int, small_unit: str) -> str:

@@ -12,12 +12,12 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from kafkadash.domain import wording
 from kafkadash.domain.wording import duration
 
 register = template.Library()
 
 UNKNOWN = format_html('<span class="muted">{}</span>', "unknown")
-_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 _SAME_DAY = timedelta(hours=20)
 
 
@@ -30,7 +30,7 @@ def figure(number: int | None) -> str | SafeString:
 @register.filter
 def size(number: float | None) -> str | SafeString:
     """Bytes in decimal units with one decimal: 4.5 GB."""
-    return UNKNOWN if number is None else size_text(number)
+    return UNKNOWN if number is None else wording.size(number)
 
 
 @register.filter
@@ -114,13 +114,6 @@ def ids(brokers: list[int] | None) -> str:
 
 def percent_figure(value: float) -> str:
     return f"{_floor(value, 10):.1f}"
-
-
-def size_text(number: float) -> str:
-    for factor, unit in _UNITS:
-        if number >= factor:
-            return f"{number / factor:,.1f} {unit}"
-    return f"{int(number)} B"
 
 
 def _floor(value: float, steps: int) -> float:
