@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
+from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACTIONS, ALLOWS, Permission, declared
 from kafkadash.clusters.models import Cluster, Role
@@ -138,6 +139,7 @@ ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "topic": _topic,
     "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
     "finding_id": _finding,
+    "event_id": lambda cluster: str(record("jobs", "cluster.identified", cluster, cluster=cluster.slug).pk),
     "kind": lambda _: FindingKind.BROKER_DOWN.value,
 }
 

@@ -1,0 +1,114 @@
+"""What was done, in words: one catalogue of the actions that the parts of kafkadash record.
+
+An action that is not in it is shown as it was recorded; so is a value that no rule here knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ACTIONS: Mapping[str, Mapping[str, str]] = {
+    "Change requests": {
+        "change.drafted": "began a draft",
+        "change.created": "began a draft",
+        "change.edited": "edited a draft",
+        "change.planned": "had a plan made",
+        "change.submitted": "proposed a change",
+        "change.proposed": "proposed a change",
+        "change.approved": "approved a change",
+        "change.declined": "declined a change",
+        "change.withdrawn": "withdrew a change",
+        "change.commented": "commented on a change",
+        "change.refreshed": "refreshed a change",
+        "change.refresh_started": "began to refresh a change",
+        "change.copied": "copied a change",
+        "change.deleted": "deleted a draft",
+        "change.stale": "found a change out of date",
+        "change.expired": "let a change expire",
+        "change.queued": "queued a change",
+        "policy.changed": "changed the policy of a cluster",
+    },
+    "Clusters": {
+        "cluster.registered": "registered a cluster",
+        "cluster.connection_changed": "changed a connection",
+        "cluster.connection_tested": "tested a connection",
+        "cluster.identified": "learned which Kafka it is",
+        "cluster.read_only_changed": "changed whether a cluster is read-only",
+        "cluster.enabled": "switched a cluster on",
+        "cluster.disabled": "switched a cluster off",
+        "cluster.removed": "removed a cluster",
+    },
+    "Findings": {"finding.acknowledged": "took a finding", "finding.released": "gave a finding back"},
+    "People": {
+        "role.given": "gave a role",
+        "role.removed": "took a role away",
+        "user.created": "created an account",
+        "user.closed": "closed an account",
+        "user.opened": "opened an account again",
+        "user.password_set": "set a password",
+    },
+    "Audit": {"audit.exported": "exported the audit"},
+}
+WORDS: Mapping[str, str] = {action: words for group in ACTIONS.values() for action, words in group.items()}
+
+LONGEST_IN_LIST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One field of an event. ``before`` and ``after`` are words; None where that side was not recorded."""
+
+    field: str
+    before: str | None
+    after: str | None
+
+
+def action_words(action: str) -> str:
+    return WORDS.get(action, action)
+
+
+def changed(before: object, after: object) -> list[Changed]:
+    """The fields that differ between two recorded values, in the order in which they were recorded."""
+    old, new = _fields(before), _fields(after)
+    names = list(dict.fromkeys([*old, *new]))
+    return [
+        Changed(
+            field_words(name),
+            value_words(old[name]) if name in old else None,
+            value_words(new[name]) if name in new else None,
+        )
+        for name in names
+        if name not in old or name not in new or old[name] != new[name]
+    ]
+
+
+def field_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def value_words(value: object) -> str:
+    """A recorded value as a person reads it."""
+    if value in (None, "", [], {}):
+        return "nothing"
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case list() if all(isinstance(item, str | int | float) for item in value):
+            return ", ".join(map(str, value))
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def short(text: str) -> str:
+    return text if len(text) <= LONGEST_IN_LIST else f"{text[: LONGEST_IN_LIST - 1]}…"
+
+
+def _fields(recorded: object) -> Mapping[str, Any]:
+    if recorded is None:
+        return {}
+    return recorded if isinstance(recorded, dict) else {"value": recorded}
