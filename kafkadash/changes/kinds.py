@@ -34,7 +34,8 @@ class ChangeKind:
     a request with an artifact. ``review_template`` is included by the review page between the verdict and the checks,
     with what ``review_context`` returns. ``facts``: short figures for the list and the summary bar, as (figure, unit or
     words) pairs. ``replan``: queue a new plan for a stale request; ``changes.services.refreshed`` ends it.
-    ``starts``: whether an approved request of this kind can be run by this version. ``related``: names for
+    ``starts``: whether an approved request of this kind can be run by this version. ``copied``:
+    takes over what the kind keeps beside a request, from the original to its copy. ``related``: names for
     ``select_related`` of what ``facts`` reads, so that a list asks for all rows together.
 
     ``review_context`` may hold ``sections``: (anchor, label, figure) for each panel of the template, for the index of
@@ -52,6 +53,7 @@ class ChangeKind:
     facts: Callable[[ChangeRequest], Sequence[tuple[str, str]]]
     replan: Callable[[ChangeRequest, User], None]
     starts: bool = False
+    copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
 
 

@@ -84,6 +84,9 @@ class ChangeRequest(models.Model):
     checks = models.JSONField(default=list, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
     stale_reasons = models.JSONField(default=list, blank=True, help_text="sentences, one per row or check that failed")
+    broke_glass_name = models.CharField(
+        max_length=150, blank=True, help_text="administrator who queued it without its approvals"
+    )
     submitted_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True, help_text="start of the window; empty: at once")
@@ -109,7 +112,10 @@ class Verdict(models.TextChoices):
 
 
 class Review(models.Model):
-    """What one person decided about one digest; a row is never changed but for ``void_at`` and ``void_why``."""
+    """What one person decided about one digest; a row is never changed but for ``void_at`` and ``void_why``.
+
+    Who approved may still decline in the same round, which makes his approval void.
+    """
 
     request = models.ForeignKey(ChangeRequest, on_delete=models.CASCADE, related_name="reviews")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="reviews")
@@ -125,7 +131,11 @@ class Review(models.Model):
     class Meta:
         ordering = ("at", "id")
         constraints = (
-            models.UniqueConstraint(fields=["request", "user", "round"], name="one_review_per_person_and_round"),
+            models.UniqueConstraint(
+                fields=["request", "user", "round"],
+                condition=models.Q(void_at=None),
+                name="one_review_per_person_and_round",
+            ),
         )
 
     def __str__(self) -> str:

@@ -1,8 +1,18 @@
-"""The states of a change request."""
+"""The life of a change request: its states, what leads from one to the next, and who may do it.
+
+``step`` is the one transition function. It is pure: it takes a request as a value, what is done, by whom and when, and
+returns the request afterwards, or raises NotPossible with a sentence. Whatever is stored goes through it first.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+
+from kafkadash.domain.risk import Level
+from kafkadash.domain.wording import count
 
 
 class State(StrEnum):
@@ -22,3 +32,363 @@ class State(StrEnum):
     FAILED = "failed"
     DECLINED = "declined"
     EXPIRED = "expired"
+
+
+class Trigger(StrEnum):
+    """What moves a request; the value is the participle that the audit has it under (``change.approved``)."""
+
+    SUBMIT = "submitted"
+    EDIT = "reopened"
+    WITHDRAW = "withdrawn"
+    APPROVE = "approved"
+    DECLINE = "declined"
+    EXPIRE = "expired"
+    CONTENT_FAILED = "turned_stale"
+    REFRESH = "refreshed"
+    BREAK_GLASS = "broke_glass"
+    START = "started"
+    SCHEDULE = "scheduled"
+    TURN = "turn_came"
+    PAUSE = "paused"
+    RESUME = "resumed"
+    CANCEL = "cancelled"
+    ROWS_ENDED = "rows_ended"
+    CLEAN = "cancel_ended"
+    GIVE_UP = "failed"
+    VERIFIED = "verified"
+
+
+class Who(StrEnum):
+    """In what capacity somebody acts. ``ITSELF`` is kafkadash: the tick, the checks, the executor."""
+
+    OPERATOR = "operator"
+    APPROVER = "approver"
+    ADMIN = "admin"
+    ITSELF = "kafkadash"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One row of the state table."""
+
+    source: State
+    trigger: Trigger
+    target: State
+    who: frozenset[Who]
+
+
+def _edges(trigger: Trigger, target: State, *who: Who, of: tuple[State, ...]) -> tuple[Edge, ...]:
+    return tuple(Edge(source, trigger, target, frozenset(who)) for source in of)
+
+
+WAITING = (State.PROPOSED, State.APPROVED, State.QUEUED, State.STALE)
+"""Neither a draft nor running nor over: what is checked again after each refresh, and may expire."""
+
+OVER = (State.DONE, State.CANCELLED, State.FAILED, State.DECLINED, State.EXPIRED)
+"""Final: nothing leads out of these."""
+
+TABLE: tuple[Edge, ...] = (
+    *_edges(Trigger.SUBMIT, State.PROPOSED, Who.OPERATOR, of=(State.DRAFT,)),
+    *_edges(Trigger.EDIT, State.DRAFT, Who.OPERATOR, of=(State.PROPOSED, State.STALE)),
+    *_edges(Trigger.WITHDRAW, State.DRAFT, Who.OPERATOR, of=WAITING),
+    *_edges(Trigger.APPROVE, State.APPROVED, Who.APPROVER, of=(State.PROPOSED,)),
+    *_edges(Trigger.DECLINE, State.DECLINED, Who.APPROVER, of=(State.PROPOSED,)),
+    *_edges(Trigger.EXPIRE, State.EXPIRED, Who.ITSELF, of=WAITING),
+    *_edges(Trigger.CONTENT_FAILED, State.STALE, Who.ITSELF, of=(State.PROPOSED, State.APPROVED, State.QUEUED)),
+    *_edges(Trigger.REFRESH, State.PROPOSED, Who.OPERATOR, of=(State.STALE,)),
+    *_edges(Trigger.BREAK_GLASS, State.QUEUED, Who.ADMIN, of=(State.PROPOSED,)),
+    *_edges(Trigger.START, State.QUEUED, Who.OPERATOR, of=(State.APPROVED,)),
+    *_edges(Trigger.SCHEDULE, State.QUEUED, Who.ITSELF, of=(State.APPROVED,)),
+    *_edges(Trigger.TURN, State.EXECUTING, Who.ITSELF, of=(State.QUEUED,)),
+    *_edges(Trigger.PAUSE, State.PAUSED, Who.OPERATOR, of=(State.EXECUTING,)),
+    *_edges(Trigger.RESUME, State.EXECUTING, Who.OPERATOR, of=(State.PAUSED,)),
+    *_edges(Trigger.CANCEL, State.CANCELLING, Who.OPERATOR, Who.APPROVER, of=(State.EXECUTING, State.PAUSED)),
+    *_edges(Trigger.ROWS_ENDED, State.VERIFYING, Who.ITSELF, of=(State.EXECUTING,)),
+    *_edges(Trigger.GIVE_UP, State.FAILED, Who.ITSELF, of=(State.EXECUTING,)),
+    *_edges(Trigger.CLEAN, State.CANCELLED, Who.ITSELF, of=(State.CANCELLING,)),
+    *_edges(Trigger.VERIFIED, State.DONE, Who.ITSELF, of=(State.VERIFYING,)),
+)
+
+_EDGE: Mapping[tuple[State, Trigger], Edge] = {(edge.source, edge.trigger): edge for edge in TABLE}
+
+
+class NotPossible(Exception):
+    """This cannot be done with the request as it is; ``str()`` is a sentence that says why and what helps."""
+
+
+class Outdated(NotPossible):
+    """It was possible with what the person saw; it is not what there is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A cluster's policy. Approvals by risk level; ``valid_hours`` of a proposal, and again of an approval."""
+
+    approvals_low: int = 1
+    approvals_medium: int = 1
+    approvals_high: int = 2
+    valid_hours: int = 24
+    self_approval: bool = False
+    break_glass: bool = True
+
+    def needed(self, level: Level) -> int:
+        by_level = {
+            Level.LOW: self.approvals_low,
+            Level.MEDIUM: self.approvals_medium,
+            Level.HIGH: self.approvals_high,
+        }
+        return by_level[level]
+
+    def valid_until(self, now: datetime) -> datetime:
+        return now + timedelta(hours=self.valid_hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One person's approval of one digest in one round; ``user`` is None for an account that was deleted since."""
+
+    user: int | None
+    digest: str
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the workflow needs to know of a request.
+
+    ``hands`` wrote, edited or refreshed the content. ``approvals`` are those that are not void. ``level`` is of the
+    risk floor; ``needed`` is how many approvals the policy asked for when it was submitted or refreshed, None before.
+    ``starts``: this version can run its kind. ``broke_glass``: queued by an administrator without the approvals.
+    """
+
+    number: int
+    state: State = State.DRAFT
+    digest: str = ""
+    round: int = 0
+    hands: frozenset[int] = frozenset()
+    approvals: tuple[Approval, ...] = ()
+    level: Level = Level.HIGH
+    needed: int | None = None
+    expires_at: datetime | None = None
+    not_before: datetime | None = None
+    not_after: datetime | None = None
+    starts: bool = False
+    broke_glass: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"#{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is done. ``user`` is None where kafkadash acts by itself; ``capacities`` are what the actor may act as.
+
+    ``digest``: what the approver saw, or what a refresh made. ``level``: of the plan that a refresh made.
+    """
+
+    trigger: Trigger
+    user: int | None = None
+    capacities: frozenset[Who] = field(default_factory=frozenset)
+    digest: str = ""
+    reason: str = ""
+    level: Level = Level.HIGH
+
+
+def step(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
+    """The request after this deed. Raises NotPossible, or Outdated where somebody else was first."""
+    edge = _EDGE.get((request.state, deed.trigger))
+    if edge is None:
+        raise _not_from_here(request, deed.trigger)
+    if not edge.who & deed.capacities:
+        roles = " or ".join(sorted(who.value for who in edge.who))
+        raise NotPossible(f"This is for the role {roles}.")
+    if deed.trigger in _EFFECTS:
+        return _EFFECTS[deed.trigger](request, deed, rules, now)
+    return replace(request, state=edge.target)
+
+
+def standing(request: Request, rules: Rules) -> int:
+    """How many approvals count: of this digest and this round, by people who exist and had no hand in it."""
+    people = {
+        approval.user
+        for approval in request.approvals
+        if approval.digest == request.digest
+        and approval.round == request.round
+        and approval.user is not None
+        and (rules.self_approval or approval.user not in request.hands)
+    }
+    return len(people)
+
+
+def needed(request: Request, rules: Rules) -> int:
+    """The stricter of what was asked when it was submitted and what is asked today."""
+    return max(request.needed or 0, rules.needed(request.level))
+
+
+def due(request: Request, now: datetime) -> bool:
+    """Whether its time is over: its window, or, until it is queued, what was left of its validity."""
+    if request.state not in WAITING:
+        return False
+    if request.not_after is not None and request.not_after <= now:
+        return True
+    return request.state is not State.QUEUED and request.expires_at is not None and request.expires_at <= now
+
+
+def why_not_approve(request: Request, user: int, rules: Rules) -> str:
+    """Why this person's approval would not count, in a sentence; '' when it would. Roles are asked elsewhere."""
+    if user in request.hands and not rules.self_approval:
+        return f"You wrote, edited or refreshed {request.name}, so somebody else has to approve it."
+    if any(a.user == user and a.digest == request.digest and a.round == request.round for a in request.approvals):
+        return f"You have approved {request.name} already; it takes somebody else's approval as well."
+    return ""
+
+
+def _submit(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
+    if not request.digest:
+        raise NotPossible(f"{request.name} has no plan yet. Make the plan first, then submit it.")
+    if request.not_after is not None and request.not_after <= now:
+        raise NotPossible(f"The window of {request.name} is over. Choose another one, then submit it.")
+    until = rules.valid_until(now)
+    if request.not_before is not None and request.not_before >= until:
+        raise NotPossible(
+            f"The window begins more than {count(rules.valid_hours, 'hour')} from now, and an approval is valid no "
+            "longer than that on this cluster. Submit it closer to the window, or have the policy changed."
+        )
+    return _proposed(request, deed, rules, now, digest=request.digest, level=request.level)
+
+
+def _refresh(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
+    if not deed.digest:
+        raise NotPossible(f"{request.name} has no new plan.")
+    _refuse_over(request, now)
+    return _proposed(request, deed, rules, now, digest=deed.digest, level=deed.level)
+
+
+def _proposed(request: Request, deed: Deed, rules: Rules, now: datetime, *, digest: str, level: Level) -> Request:
+    """A new round begins: what was approved before is void, whatever it was."""
+    return replace(
+        request,
+        state=State.PROPOSED,
+        digest=digest,
+        level=level,
+        round=request.round + 1,
+        approvals=(),
+        needed=rules.needed(level),
+        hands=request.hands | ({deed.user} if deed.user is not None else set()),
+        expires_at=rules.valid_until(now),
+        broke_glass=False,
+    )
+
+
+def _draft(request: Request, _deed: Deed, _rules: Rules, _now: datetime) -> Request:
+    return replace(request, state=State.DRAFT, approvals=(), needed=None, expires_at=None, broke_glass=False)
+
+
+def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
+    if deed.digest != request.digest:
+        raise Outdated(f"{request.name} changed while you read it: its content is another one now.")
+    _refuse_over(request, now)
+    if deed.user is None:
+        raise NotPossible("An approval is a person's.")
+    if why := why_not_approve(request, deed.user, rules):
+        raise NotPossible(why)
+    approval = Approval(deed.user, request.digest, request.round)
+    approved = replace(request, approvals=(*request.approvals, approval), needed=needed(request, rules))
+    if standing(approved, rules) < needed(approved, rules):
+        return approved
+    return replace(approved, state=State.APPROVED, expires_at=rules.valid_until(now))
+
+
+def _decline(request: Request, deed: Deed, _rules: Rules, _now: datetime) -> Request:
+    if deed.digest != request.digest:
+        raise Outdated(f"{request.name} changed while you read it: its content is another one now.")
+    if not deed.reason.strip():
+        raise NotPossible("Say why you decline it, so that the author knows what to change.")
+    return replace(request, state=State.DECLINED)
+
+
+def _expire(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Request:
+    if not due(request, now):
+        raise NotPossible(f"The time of {request.name} is not over.")
+    return replace(request, state=State.EXPIRED)
+
+
+def _break_glass(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
+    if not rules.break_glass:
+        raise NotPossible("The policy of this cluster lets nobody start a change without its approvals.")
+    if not deed.reason.strip():
+        raise NotPossible("Say why this cannot wait for its approvals; it is written into the audit.")
+    if deed.digest != request.digest:
+        raise Outdated(f"{request.name} changed while you read it: its content is another one now.")
+    _refuse_unable(request)
+    _refuse_over(request, now)
+    return replace(request, state=State.QUEUED, broke_glass=True)
+
+
+def _queue(request: Request, deed: Deed, _rules: Rules, now: datetime) -> Request:
+    _refuse_unable(request)
+    _refuse_over(request, now)
+    _refuse_unapproved(request)
+    if deed.trigger is Trigger.SCHEDULE and (request.not_before is None or now < request.not_before):
+        raise NotPossible(f"The window of {request.name} has not begun.")
+    return replace(request, state=State.QUEUED)
+
+
+def _turn(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Request:
+    _refuse_over(request, now)
+    if not request.broke_glass:
+        _refuse_unapproved(request)
+    if request.not_before is not None and now < request.not_before:
+        raise NotPossible(f"The window of {request.name} has not begun.")
+    return replace(request, state=State.EXECUTING)
+
+
+def _refuse_over(request: Request, now: datetime) -> None:
+    if due(request, now):
+        raise Outdated(f"The time of {request.name} is over. Copy it to propose it again.")
+
+
+def _refuse_unable(request: Request) -> None:
+    if not request.starts:
+        raise NotPossible(f"This version of kafkadash cannot run {request.name} yet.")
+
+
+def _refuse_unapproved(request: Request) -> None:
+    """What the policy allowed at the last approval holds: those approvals were counted then, by its rules then."""
+    have = {a.user for a in request.approvals if a.digest == request.digest and a.round == request.round}
+    if request.needed is None or len(have) < request.needed:
+        raise NotPossible(f"{request.name} does not have the approvals it needs.")
+
+
+def _not_from_here(request: Request, trigger: Trigger) -> NotPossible:
+    if request.state in OVER:
+        return Outdated(f"{request.name} is {request.state.value}, and that is final. Copy it to propose it again.")
+    if trigger is Trigger.EDIT and request.state in (State.APPROVED, State.QUEUED):
+        return Outdated(
+            f"{request.name} is {request.state.value}. Withdraw it to edit it; its approvals are void then."
+        )
+    if trigger is Trigger.REFRESH:
+        return NotPossible(f"{request.name} is {request.state.value}, not stale: there is nothing to refresh.")
+    return Outdated(f"{request.name} is {request.state.value} now, so it cannot be {_said(trigger)}.")
+
+
+def _said(trigger: Trigger) -> str:
+    return {Trigger.BREAK_GLASS: "started without approvals", Trigger.EDIT: "edited"}.get(
+        trigger, trigger.value.replace("_", " ")
+    )
+
+
+_EFFECTS = {
+    Trigger.SUBMIT: _submit,
+    Trigger.EDIT: _draft,
+    Trigger.WITHDRAW: _draft,
+    Trigger.APPROVE: _approve,
+    Trigger.DECLINE: _decline,
+    Trigger.EXPIRE: _expire,
+    Trigger.REFRESH: _refresh,
+    Trigger.BREAK_GLASS: _break_glass,
+    Trigger.START: _queue,
+    Trigger.SCHEDULE: _queue,
+    Trigger.TURN: _turn,
+}

@@ -1,0 +1,110 @@
+"""What is asked before anything is done with a change request: the row as it is now, the right, the facts, the text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
+from kafkadash.changes.transitions import changed_text
+from kafkadash.clusters.access import (
+    APPROVE,
+    COMMENT,
+    DECLINE,
+    LEADS_TO_CHANGES,
+    MANAGE,
+    PROPOSE,
+    allowed,
+    read_only_text,
+    roles_text,
+)
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.status import is_stale
+from kafkadash.domain.wording import duration
+from kafkadash.domain.workflow import State
+from kafkadash.jobs.models import JobState
+from kafkadash.observe.models import CollectorRun, Kind
+
+_DOING = {
+    PROPOSE: "To propose changes",
+    APPROVE: "To approve changes",
+    DECLINE: "To decline changes",
+    COMMENT: "To comment on changes",
+    MANAGE: "To start a change without its approvals",
+}
+_CONTENT = {Kind.METADATA: "topics and brokers", Kind.REASSIGNMENTS: "running reassignments"}
+
+
+def refuse(user: User, action: str, cluster: Cluster, *, read_only_too: bool = False) -> None:
+    """Unless this person may do this on this cluster now: the database is asked. Raises Refused."""
+    if cluster.removed_at is not None:
+        raise Refused("Its cluster was removed from kafkadash.")
+    if not allowed(user, action, cluster):
+        raise Refused(
+            f"{_DOING[action]} on {cluster.name} you need the role {roles_text(action)}, which you do not have now."
+        )
+    if cluster.read_only and action in LEADS_TO_CHANGES | {MANAGE} and not read_only_too:
+        raise Refused(read_only_text(cluster))
+
+
+def refuse_other_version(row: ChangeRequest, version: int, user: User) -> None:
+    """Unless it is a draft of the version that this person saw. Raises Changed, EditedMeanwhile."""
+    if row.state != State.DRAFT:
+        raise Changed(f"#{row.pk} is no draft any more. {changed_text(row.pk)}")
+    if row.version == version:
+        return
+    at = f" on {row.edited_at.astimezone(UTC):%-d %b at %H:%M:%S} UTC" if row.edited_at else ""
+    who = row.edited_by_name or row.author_name
+    if who == user.get_username():
+        raise EditedMeanwhile(
+            f"You saved #{row.pk} in another window{at}. What you entered here is not stored: open it again."
+        )
+    raise EditedMeanwhile(
+        f"{who} edited #{row.pk}{at}, while you had it open. What you entered is not stored, so that {who}'s edit is "
+        "not lost: open it again and enter yours on top of it."
+    )
+
+
+def refuse_old_facts(cluster: Cluster, now: datetime) -> None:
+    """Unless what content is compared with was read lately: no older than twice its interval. One query."""
+    runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster, kind__in=_CONTENT)}
+    for kind, words in _CONTENT.items():
+        run = runs.get(kind)
+        if run is None or run.succeeded_at is None:
+            raise Refused(
+                f"The {words} of {cluster.name} have not been read yet, so nobody can tell whether this fits."
+            )
+        if is_stale(run.succeeded_at, run.interval_s, now):
+            age = duration((now - run.succeeded_at).total_seconds())
+            raise Refused(
+                f"What is known about {words} of {cluster.name} is {age} old, so nobody can tell whether this still "
+                "fits. Wait for the next refresh."
+            )
+
+
+def locked(change: ChangeRequest) -> ChangeRequest:
+    """The row as it is now, with its cluster, held until the transaction ends. Raises Changed when it is gone."""
+    row = (
+        ChangeRequest.objects.select_for_update(of=("self",))
+        .select_related("cluster", "job")
+        .filter(pk=change.pk)
+        .first()
+    )
+    return _there(row, change)
+
+
+def fresh(change: ChangeRequest) -> ChangeRequest:
+    """The row as it is now, with its cluster. Raises Changed when it is gone."""
+    return _there(ChangeRequest.objects.select_related("cluster", "job").filter(pk=change.pk).first(), change)
+
+
+def planning(change: ChangeRequest) -> bool:
+    """Whether a plan is being made for it."""
+    return change.job is not None and change.job.state in (JobState.QUEUED, JobState.RUNNING)
+
+
+def _there(row: ChangeRequest | None, change: ChangeRequest) -> ChangeRequest:
+    if row is None:
+        raise Changed(changed_text(change.pk))
+    return row

@@ -1,0 +1,36 @@
+"""Which change requests wait for a person."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import ChangeRequest, Policy, Review
+from kafkadash.clusters.access import APPROVE, PROPOSE, clusters_allowing
+from kafkadash.domain.workflow import State
+
+
+def waiting_for(user: User | AnonymousUser) -> QuerySet[ChangeRequest]:
+    """What this person can bring forward now, as one query.
+
+    Proposed requests that he may approve: by role, on a cluster that is not read-only, with no hand in them unless the
+    policy allows it, and not decided by him in this round. And stale ones he has a hand in, to refresh or to withdraw.
+    """
+    if not user.is_authenticated:
+        return ChangeRequest.objects.none()
+    decided = Review.objects.filter(request=OuterRef("pk"), user=user.pk, round=OuterRef("round"), void_at=None)
+    own = Q(hands__contains=[user.pk])
+    may_approve_own = Exists(Policy.objects.filter(cluster=OuterRef("cluster"), self_approval=True))
+    to_approve = (
+        Q(state=State.PROPOSED, cluster__in=clusters_allowing(user, APPROVE).order_by(), cluster__read_only=False)
+        & (~own | may_approve_own)
+        & ~Exists(decided)
+    )
+    to_refresh = own & Q(state=State.STALE, cluster__in=clusters_allowing(user, PROPOSE).order_by())
+    return ChangeRequest.objects.filter(to_approve | to_refresh)
+
+
+def waiting_count(user: User | AnonymousUser) -> int:
+    """For the navigation; one query."""
+    return waiting_for(user).count() if user.is_authenticated else 0

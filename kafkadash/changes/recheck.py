@@ -1,0 +1,115 @@
+"""Checking open change requests again: what is shown of them, and whether they still fit the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from kafkadash.changes.kinds import UnknownKind, kind_of
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.policy import policy_of, rules_of
+from kafkadash.changes.refusals import Refused
+from kafkadash.changes.transitions import move, swap
+from kafkadash.domain.checks import About, Check, Checked
+from kafkadash.domain.workflow import WAITING, Deed, State, Trigger, Who
+from kafkadash.observe.models import Kind
+
+log = structlog.get_logger(__name__)
+
+KINDS = frozenset({Kind.METADATA, Kind.REASSIGNMENTS, Kind.LOG_DIRS})
+"""Refreshes after which it is worth it. Quorum and configs are in what is read for the checks, and wait for these."""
+ITSELF = "kafkadash"
+MOST_REASONS = 200
+
+_CHECKED = (State.DRAFT, *WAITING)
+_MAY_TURN_STALE = (State.PROPOSED, State.APPROVED, State.QUEUED)
+
+
+def recheck(cluster_id: int, now: datetime) -> int:
+    """Checks the open requests of a cluster and the drafts that have a plan; returns how many were written.
+
+    Where the content of a request failed it turns STALE, with a sentence per row. What is unknown makes nothing stale,
+    and health never does. A stale request whose content fits again stays stale until somebody refreshes it: nobody has
+    looked at what happened in between, and its approvals were given for what was before. One query when none is open.
+    """
+    open_now = ChangeRequest.objects.filter(
+        cluster=cluster_id, cluster__removed_at=None, state__in=_CHECKED, artifact__isnull=False
+    )
+    return sum(_one(change, now) for change in open_now.select_related("cluster", "artifact").order_by("pk"))
+
+
+def recheck_later(number: int) -> None:
+    """Once the present transaction is committed, check this one; its plan is new."""
+    transaction.on_commit(partial(_by_number, number), robust=True)
+
+
+def stored_checks(checked: Checked) -> list[dict[str, Any]]:
+    """As ``ChangeRequest.checks`` has them."""
+    return [check.as_json() for check in checked.checks]
+
+
+def reasons(failed: Sequence[Check]) -> list[str]:
+    """One sentence per row that does not fit, the first of them and how many more there are."""
+    said = [sentence for check in failed for sentence in (check.problems or (f"Not true any more: {check.title}.",))]
+    total = sum(max(check.problem_count, len(check.problems), 1) for check in failed)
+    shown = said[:MOST_REASONS]
+    return [*shown, f"And {total - len(shown):,} more."] if total > len(shown) else shown
+
+
+def _by_number(number: int) -> None:
+    change = ChangeRequest.objects.select_related("cluster", "artifact").filter(pk=number).first()
+    if change is not None and change.artifact_id and change.state in _CHECKED:
+        _one(change, datetime.now(UTC))
+
+
+def _one(change: ChangeRequest, now: datetime) -> bool:
+    """One that cannot be checked keeps no other from it; one that changed meanwhile is left to the next refresh."""
+    try:
+        checked = kind_of(change.kind).checks(change, now)
+        return _store(change, checked, now)
+    except (Refused, UnknownKind) as skipped:
+        log.info("change.not_rechecked", change=change.pk, why=str(skipped))
+    except Exception:
+        log.exception("change.recheck_failed", change=change.pk)
+    return False
+
+
+def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
+    if _older(checked, change):
+        return False
+    written: dict[str, Any] = {}
+    checks = stored_checks(checked)
+    if checks != change.checks:
+        written["checks"] = checks
+    if checked.facts_at != change.checked_at:
+        written["checked_at"] = checked.facts_at
+    failed = checked.failed(About.CONTENT)
+    if failed and change.state in _MAY_TURN_STALE:
+        _turn_stale(change, failed, written, now)
+    elif written:
+        with transaction.atomic():
+            swap(change, written)
+    return bool(written)
+
+
+def _turn_stale(change: ChangeRequest, failed: Sequence[Check], written: Mapping[str, Any], now: datetime) -> None:
+    said = reasons(failed)
+    move(
+        change,
+        Deed(Trigger.CONTENT_FAILED, capacities=frozenset({Who.ITSELF}), reason=said[0]),
+        rules_of(policy_of(change.cluster)),
+        now,
+        actor=ITSELF,
+        fields={**written, "stale_reasons": said},
+        also={"reasons": len(said)},
+    )
+
+
+def _older(checked: Checked, change: ChangeRequest) -> bool:
+    """Another refresh, which read later, was quicker to store what it found."""
+    return checked.facts_at is not None and change.checked_at is not None and checked.facts_at < change.checked_at

@@ -1,0 +1,407 @@
+"""What people do with change requests. Each change and its audit event are one transaction; nothing asks Kafka.
+
+The right to do it is asked from the database inside that transaction, with the row locked, so that a role taken away
+or a cluster made read-only meanwhile counts. All raise Refused with a sentence, or its kinds Changed (somebody else was
+first) and EditedMeanwhile (of a draft). They return the row as it is afterwards; the one given stays as it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.http import HttpRequest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.guards import fresh, locked, planning, refuse, refuse_old_facts, refuse_other_version
+from kafkadash.changes.kinds import kind_of
+from kafkadash.changes.live import tell
+from kafkadash.changes.models import ChangeRequest, Comment, Review, Verdict
+from kafkadash.changes.plans import refreshed, store_plan
+from kafkadash.changes.policy import policy_of, rules_of
+from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
+from kafkadash.changes.submission import judge, refuse_unready
+from kafkadash.changes.transitions import audit, changed_text, move, pure, swap
+from kafkadash.changes.written import short, text_of, title_of, window_of
+from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.workflow import Deed, State, Trigger, Who, needed, standing
+
+__all__ = [
+    "Changed",
+    "EditedMeanwhile",
+    "Refused",
+    "approve",
+    "break_glass",
+    "comment",
+    "copy",
+    "create_draft",
+    "decline",
+    "delete",
+    "edit",
+    "edit_draft",
+    "refreshed",
+    "start_refresh",
+    "store_plan",
+    "submit",
+    "withdraw",
+]
+
+_WITHOUT_PLAN: Mapping[str, Any] = {
+    "artifact": None,
+    "digest": "",
+    "topology_at": None,
+    "risk": None,
+    "risk_reasons": [],
+    "checks": [],
+    "checked_at": None,
+}
+
+
+def create_draft(
+    cluster: Cluster,
+    kind: str,
+    user: User,
+    *,
+    title: str,
+    input: Mapping[str, Any],  # noqa: A002  the column's name
+    options: Mapping[str, Any],
+    request: HttpRequest | None = None,
+) -> ChangeRequest:
+    """A new draft, written at the first step of its form. Raises UnknownKind as well.
+
+    ``options`` may hold ``not_before`` and ``not_after``, instants as in ``domain.plan.Options``: the window.
+    """
+    kind_of(kind)
+    with transaction.atomic():
+        current = Cluster.objects.filter(pk=cluster.pk).first()
+        if current is None:
+            raise Refused(f"{cluster.name} was removed from kafkadash.")
+        refuse(user, PROPOSE, current)
+        change = ChangeRequest(
+            cluster=current,
+            kind=kind,
+            title=title_of(title),
+            input=dict(input),
+            options=dict(options),
+            author=user,
+            author_name=user.get_username(),
+            hands=[user.pk],
+            **window_of(options),
+        )
+        change.save(force_insert=True)
+        after = {"kind": kind, "title": change.title, "input": short(input), "options": short(options)}
+        audit(change, user, "created", after=after, request=request)
+        tell(change.pk)
+    change.refresh_from_db()
+    return change
+
+
+def edit_draft(
+    change: ChangeRequest,
+    user: User,
+    version: int,
+    *,
+    title: str | None = None,
+    input: Mapping[str, Any] | None = None,  # noqa: A002  the column's name
+    options: Mapping[str, Any] | None = None,
+    why: str | None = None,
+    drop_plan: bool | None = None,
+    request: HttpRequest | None = None,
+) -> ChangeRequest:
+    """Stores what is given; ``version`` is the one that the editor saw. What is the same already is no edit.
+
+    The plan stays when only title, why or options differ (``drop_plan`` says otherwise), with a new digest.
+    """
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, PROPOSE, row.cluster)
+        refuse_other_version(row, version, user)
+        asked: dict[str, Any] = {}
+        if title is not None:
+            asked["title"] = title_of(title)
+        if why is not None:
+            asked["why"] = text_of(why, "The reason")
+        if input is not None:
+            asked["input"] = dict(input)
+        if options is not None:
+            asked |= {"options": dict(options), **window_of(options)}
+        before = {name: getattr(row, name) for name in asked}
+        differ = [name for name in asked if before[name] != asked[name]]
+        if not differ and not drop_plan:
+            return row
+        drop = "input" in differ if drop_plan is None else drop_plan
+        swap(
+            row,
+            {
+                **{name: asked[name] for name in differ},
+                **(_WITHOUT_PLAN if drop else {"digest": _digest_with(row, asked)}),
+                "version": row.version + 1,
+                "hands": sorted({*row.hands, user.pk}),
+                "edited_by_name": user.get_username(),
+                "edited_at": Now(),
+            },
+        )
+        audit(
+            row,
+            user,
+            "edited",
+            before={name: short(before[name]) for name in differ},
+            after={name: short(asked[name]) for name in differ},
+            request=request,
+        )
+    return fresh(change)
+
+
+def submit(
+    change: ChangeRequest,
+    user: User,
+    *,
+    why: str,
+    version: int,
+    digest: str = "",
+    request: HttpRequest | None = None,
+) -> ChangeRequest:
+    """DRAFT → PROPOSED: says why, has a plan, and its content was found as planned in facts that are not stale.
+
+    ``version`` is the one that the author saw, and so is ``digest`` where it is given. What is judged is read before
+    the transaction, which stores it only if the request is the same by then.
+    """
+    reason = text_of(why, "The reason")
+    if not reason:
+        raise Refused("Say why this is to be done: whoever approves it has to know.")
+    row = fresh(change)
+    refuse_other_version(row, version, user)
+    refuse(user, PROPOSE, row.cluster)
+    refuse_unready(row, digest)
+    now = datetime.now(UTC)
+    found = judge(row, now)
+    with transaction.atomic():
+        held = locked(row)
+        refuse(user, PROPOSE, held.cluster)
+        if (held.state, held.version, held.digest) != (row.state, row.version, row.digest):
+            raise Changed(changed_text(row.pk))
+        held.risk = found.floor.points
+        move(
+            held,
+            Deed(Trigger.SUBMIT, user.pk, frozenset({Who.OPERATOR}), reason=reason),
+            rules_of(policy_of(held.cluster)),
+            now,
+            actor=user,
+            fields={**found.columns, "why": reason, "submitted_at": now},
+            also={"risk": found.floor.points, "level": found.floor.level.value},
+            request=request,
+        )
+    return fresh(change)
+
+
+def approve(
+    change: ChangeRequest, user: User, digest: str, note: str = "", request: HttpRequest | None = None
+) -> ChangeRequest:
+    """This person approves exactly the content named ``digest``; the last approval needed makes it APPROVED.
+
+    Two people at once: the second waits for the first one's row, and then counts both.
+    """
+    said = text_of(note, "The note")
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, APPROVE, row.cluster)
+        now = datetime.now(UTC)
+        refuse_old_facts(row.cluster, now)
+        rules = rules_of(policy_of(row.cluster))
+        deed = Deed(Trigger.APPROVE, user.pk, frozenset({Who.APPROVER}), digest=digest, reason=said)
+        before = pure(row)
+        after = move(
+            row,
+            deed,
+            rules,
+            now,
+            actor=user,
+            also={"approver": user.get_username(), "needed": needed(before, rules), "had": standing(before, rules)},
+            request=request,
+        )
+        _review(row, user, Verdict.APPROVED, after.digest, said)
+    return fresh(change)
+
+
+def decline(
+    change: ChangeRequest, user: User, digest: str, reason: str, request: HttpRequest | None = None
+) -> ChangeRequest:
+    """PROPOSED → DECLINED, for good; the reason is what the author reads. Also whoever approved before may."""
+    said = text_of(reason, "The reason")
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, DECLINE, row.cluster)
+        deed = Deed(Trigger.DECLINE, user.pk, frozenset({Who.APPROVER}), digest=digest, reason=said)
+        rules = rules_of(policy_of(row.cluster))
+        move(
+            row,
+            deed,
+            rules,
+            datetime.now(UTC),
+            actor=user,
+            also={"approver": user.get_username()},
+            request=request,
+        )
+        Review.objects.filter(request=row, user=user, round=row.round, void_at=None).update(
+            void_at=Now(), void_why=f"{user.get_username()} declined it later"[:200]
+        )
+        _review(row, user, Verdict.DECLINED, row.digest, said)
+    return fresh(change)
+
+
+def withdraw(change: ChangeRequest, user: User, reason: str = "", request: HttpRequest | None = None) -> ChangeRequest:
+    """PROPOSED, APPROVED, QUEUED or STALE → DRAFT; approvals are void. Also on a cluster that became read-only."""
+    return _to_draft(change, user, Trigger.WITHDRAW, reason, request, read_only_too=True)
+
+
+def edit(change: ChangeRequest, user: User, reason: str = "", request: HttpRequest | None = None) -> ChangeRequest:
+    """PROPOSED or STALE → DRAFT, to be edited; approvals are void."""
+    return _to_draft(change, user, Trigger.EDIT, reason, request)
+
+
+def comment(change: ChangeRequest, user: User, text: str, request: HttpRequest | None = None) -> Comment:
+    said = text_of(text, "The comment")
+    if not said:
+        raise Refused("There is nothing in it yet: write what you want to say.")
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, COMMENT, row.cluster)
+        stored = Comment.objects.create(request=row, user=user, user_name=user.get_username(), text=said)
+        audit(row, user, "commented", after={"comment": stored.pk}, request=request)
+        tell(row.pk)
+    stored.refresh_from_db()
+    return stored
+
+
+def copy(change: ChangeRequest, user: User, request: HttpRequest | None = None) -> ChangeRequest:
+    """A new draft that asks for the same, without its plan. Who wrote the original has a hand in the copy too."""
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, PROPOSE, row.cluster)
+        draft = ChangeRequest(
+            cluster=row.cluster,
+            kind=row.kind,
+            title=row.title,
+            why=row.why,
+            input=row.input,
+            options=row.options,
+            not_before=row.not_before,
+            not_after=row.not_after,
+            author=user,
+            author_name=user.get_username(),
+            hands=sorted({*row.hands, user.pk}),
+            origin=row,
+            origin_word="copy",
+        )
+        draft.save(force_insert=True)
+        copied = kind_of(row.kind).copied
+        if copied is not None:
+            copied(row, draft)
+        audit(draft, user, "created", after={"kind": row.kind, "title": row.title, "copy_of": row.pk}, request=request)
+        audit(row, user, "copied", after={"copy": draft.pk}, request=request)
+        tell(row.pk, draft.pk)
+    draft.refresh_from_db()
+    return draft
+
+
+def delete(change: ChangeRequest, user: User, reason: str = "", request: HttpRequest | None = None) -> None:
+    """Forgets a draft that was never proposed; what was proposed once is kept."""
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, PROPOSE, row.cluster, read_only_too=True)
+        if row.state != State.DRAFT:
+            raise Changed(f"Only a draft can be deleted. {changed_text(row.pk)}")
+        if row.round:
+            raise Refused(f"#{row.pk} was proposed once, so what was said about it is kept. Leave it as a draft.")
+        before = {"kind": row.kind, "title": row.title, "why": row.why, "input": short(row.input)}
+        audit(row, user, "deleted", reason=reason, before=before, request=request)
+        tell(row.pk)
+        row.delete()
+
+
+def start_refresh(change: ChangeRequest, user: User, request: HttpRequest | None = None) -> ChangeRequest:
+    """Has a new plan made for a STALE request; ``plans.refreshed`` ends it. Who asks for it may not approve it."""
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, PROPOSE, row.cluster)
+        if row.state != State.STALE:
+            raise Changed(f"#{row.pk} is {row.state}, not stale: there is nothing to refresh.")
+        if planning(row):
+            raise Refused("A new plan is being made already; it is shown here as soon as it is done.")
+        kind_of(row.kind).replan(row, user)
+        audit(row, user, "refresh_started", before={"state": row.state}, request=request)
+        tell(row.pk)
+    return fresh(change)
+
+
+def break_glass(
+    change: ChangeRequest, user: User, digest: str, reason: str, request: HttpRequest | None = None
+) -> ChangeRequest:
+    """PROPOSED → QUEUED without the approvals, by an administrator, if the policy allows it and the kind can be run."""
+    said = text_of(reason, "The reason")
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, MANAGE, row.cluster)
+        rules = rules_of(policy_of(row.cluster))
+        before = pure(row)
+        move(
+            row,
+            Deed(Trigger.BREAK_GLASS, user.pk, frozenset({Who.ADMIN}), digest=digest, reason=said),
+            rules,
+            datetime.now(UTC),
+            actor=user,
+            also={"approvals": standing(before, rules), "needed": needed(before, rules)},
+            request=request,
+        )
+    return fresh(change)
+
+
+def _to_draft(
+    change: ChangeRequest,
+    user: User,
+    trigger: Trigger,
+    reason: str,
+    request: HttpRequest | None,
+    *,
+    read_only_too: bool = False,
+) -> ChangeRequest:
+    said = text_of(reason, "The reason")
+    with transaction.atomic():
+        row = locked(change)
+        refuse(user, PROPOSE, row.cluster, read_only_too=read_only_too)
+        move(
+            row,
+            Deed(trigger, user.pk, frozenset({Who.OPERATOR}), reason=said),
+            rules_of(policy_of(row.cluster)),
+            datetime.now(UTC),
+            actor=user,
+            fields={"stale_reasons": []},
+            request=request,
+        )
+    return fresh(change)
+
+
+def _review(row: ChangeRequest, user: User, verdict: Verdict, digest: str, note: str) -> None:
+    Review.objects.create(
+        request=row,
+        user=user,
+        user_name=user.get_username(),
+        verdict=verdict,
+        round=row.round,
+        digest=digest,
+        note=note,
+    )
+
+
+def _digest_with(row: ChangeRequest, asked: Mapping[str, Any]) -> str:
+    """Of the draft with these columns; '' without a plan."""
+    if not row.artifact_id:
+        return ""
+    after = fresh(row)
+    for name, value in asked.items():
+        setattr(after, name, value)
+    return kind_of(row.kind).digest(after)

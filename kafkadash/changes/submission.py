@@ -1,0 +1,67 @@
+"""What a draft is asked before it is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kafkadash.changes.guards import planning, refuse_old_facts
+from kafkadash.changes.kinds import kind_of
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.recheck import reasons, stored_checks
+from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.domain.checks import About, Result
+from kafkadash.domain.risk import Floor, floor
+from kafkadash.domain.wording import count, listed
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was judged of the draft, and the columns that hold it."""
+
+    floor: Floor
+    columns: Mapping[str, Any]
+
+
+def refuse_unready(row: ChangeRequest, digest: str) -> None:
+    """Unless it has a plan, the one that the author saw, and no other is being made. Raises Refused, Changed."""
+    if planning(row):
+        raise Refused(f"The plan of #{row.pk} is still being made. Submit it when the plan is there.")
+    if not row.artifact_id or not row.digest:
+        raise Refused(f"#{row.pk} has no plan yet. Make the plan first, then submit it.")
+    if row.artifact is not None and row.artifact.rows == 0:
+        raise Refused(f"The plan of #{row.pk} is empty: there is nothing to do, so there is nothing to approve.")
+    if digest and digest != row.digest:
+        raise Changed(f"#{row.pk} was planned anew while you had it open. Look at the plan again, then submit it.")
+
+
+def judge(row: ChangeRequest, now: datetime) -> Found:
+    """Its checks and its risk, from stored rows no older than twice their interval. Raises Refused.
+
+    Every check of the content has to have passed; one that nobody could make counts as one that failed. Health does
+    not matter yet: it is asked again when the change is about to run.
+    """
+    refuse_old_facts(row.cluster, now)
+    kind = kind_of(row.kind)
+    checked = kind.checks(row, now)
+    failed = checked.failed(About.CONTENT)
+    if failed:
+        said = reasons(failed)
+        more = f" ({count(len(said) - 1, 'other')} like it)" if len(said) > 1 else ""
+        raise Refused(f"The plan no longer fits the cluster: {said[0]}{more} Make the plan again.")
+    unknown = [check.title for check in checked.of(About.CONTENT) if check.result is Result.UNKNOWN]
+    if unknown:
+        raise Refused(f"This could not be checked, so nobody can tell whether the plan fits: {listed(unknown)}.")
+    judged = floor(kind.risk(row))
+    return Found(
+        judged,
+        {
+            "risk": judged.points,
+            "risk_reasons": [[reason.points, reason.text] for reason in judged.reasons],
+            "checks": stored_checks(checked),
+            "checked_at": checked.facts_at,
+            "stale_reasons": [],
+        },
+    )

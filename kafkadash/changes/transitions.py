@@ -1,0 +1,195 @@
+"""Where the state of a change request is written: one compare-and-swap and one audit event, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.http import HttpRequest
+
+from kafkadash.accounts.audit import record
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.kinds import UnknownKind, kind_of
+from kafkadash.changes.live import tell
+from kafkadash.changes.models import ChangeRequest, Review, Verdict
+from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.domain.risk import level_of
+from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, State, Trigger, step
+
+OBJECT = "changerequest"
+"""What audit events call a change request; the id is its number."""
+
+# The newest event of a request in words after a name: "bob declined it".
+_DID = {
+    "change.edited": "edited it",
+    "change.planned": "made its plan anew",
+    "change.submitted": "submitted it",
+    "change.reopened": "took it back to a draft",
+    "change.withdrawn": "withdrew it",
+    "change.approved": "approved it",
+    "change.declined": "declined it",
+    "change.expired": "let it expire, as its time was over",
+    "change.turned_stale": "found that its plan no longer fits the cluster",
+    "change.refreshed": "made a new plan for it",
+    "change.scheduled": "queued it, as its window began",
+    "change.broke_glass": "queued it without its approvals",
+    "change.deleted": "deleted it",
+}
+
+
+def move(
+    change: ChangeRequest,
+    deed: Deed,
+    rules: Rules,
+    now: datetime,
+    *,
+    actor: User | str,
+    fields: Mapping[str, Any] | None = None,
+    also: Mapping[str, Any] | None = None,
+    action: str = "",
+    request: HttpRequest | None = None,
+) -> Request:
+    """What ``deed`` makes of the request as ``change`` has it, stored if it is still that; returns it.
+
+    ``fields``: columns to write along. ``also``: what the audit event says besides state, digest and round; ``action``
+    its verb, where that is not the trigger's. Approvals that the deed makes void are marked so. ``change`` itself is as
+    it was read. Raises Refused, and Changed when the row is another one by now.
+    """
+    before = pure(change)
+    try:
+        after = step(before, deed, rules, now)
+    except Outdated as outdated:
+        raise Changed(f"{outdated} {_latest(change.pk)}".strip()) from outdated
+    except NotPossible as refused:
+        raise Refused(str(refused)) from refused
+    written = {**(fields or {}), **_columns(before, after)}
+    if isinstance(actor, User) and after.broke_glass and not before.broke_glass:
+        written["broke_glass_name"] = actor.get_username()
+    with transaction.atomic():
+        swap(change, written)
+        if before.approvals and not after.approvals:
+            _void(change, _void_why(deed, actor))
+        audit(
+            change,
+            actor,
+            action or deed.trigger.value,
+            reason=deed.reason,
+            before=_shown(before),
+            after={**_shown(after), **(also or {})},
+            request=request,
+        )
+    return after
+
+
+def swap(change: ChangeRequest, written: Mapping[str, Any]) -> None:
+    """Writes these columns if state, digest, round and version are as ``change`` has them. Raises Changed."""
+    same = ChangeRequest.objects.filter(
+        pk=change.pk, state=change.state, digest=change.digest, round=change.round, version=change.version
+    )
+    if not same.update(**written):
+        raise Changed(changed_text(change.pk))
+    tell(change.pk)
+
+
+def audit(
+    change: ChangeRequest,
+    actor: User | str,
+    verb: str,
+    *,
+    reason: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    request: HttpRequest | None = None,
+) -> AuditEvent:
+    """One event about this request, inside the caller's transaction."""
+    return record(
+        actor,
+        f"change.{verb}",
+        (OBJECT, str(change.pk)),
+        cluster=change.cluster.slug,
+        reason=reason.strip(),
+        before=before,
+        after=after,
+        request=request,
+    )
+
+
+def pure(change: ChangeRequest) -> Request:
+    """The request as the domain sees it. One query, for the approvals in force."""
+    approvals = Review.objects.filter(request=change, verdict=Verdict.APPROVED, void_at=None, round=change.round)
+    return Request(
+        number=change.pk,
+        state=State(change.state),
+        digest=change.digest,
+        round=change.round,
+        hands=frozenset(change.hands),
+        approvals=tuple(Approval(*row) for row in approvals.values_list("user_id", "digest", "round")),
+        level=level_of(change.risk),
+        needed=change.approvals_needed,
+        expires_at=change.expires_at,
+        not_before=change.not_before,
+        not_after=change.not_after,
+        starts=_starts(change.kind),
+        broke_glass=bool(change.broke_glass_name),
+    )
+
+
+def changed_text(number: int) -> str:
+    """What became of the request since somebody read it."""
+    if not ChangeRequest.objects.filter(pk=number).exists():
+        return f"#{number} was deleted while you read it. {_latest(number)}".strip()
+    return f"#{number} changed while you read it. {_latest(number)} Look at it again.".replace("  ", " ")
+
+
+def _latest(number: int) -> str:
+    """The newest thing that was done with it: "bob declined it on 21 Nov at 14:02:11 UTC."; '' if that is not known."""
+    event = (
+        AuditEvent.objects.filter(object_type=OBJECT, object_id=str(number), action__in=_DID)
+        .order_by("-at", "-id")
+        .first()
+    )
+    if event is None:
+        return ""
+    return f"{event.actor_name} {_DID[event.action]} on {event.at.astimezone(UTC):%-d %b at %H:%M:%S} UTC."
+
+
+def _columns(before: Request, after: Request) -> dict[str, Any]:
+    """Of what the domain decided, what is stored in the request's own row."""
+    columns: dict[str, Any] = {
+        "state": after.state.value,
+        "digest": after.digest,
+        "round": after.round,
+        "hands": sorted(after.hands),
+        "approvals_needed": after.needed,
+        "expires_at": after.expires_at,
+    }
+    if after.state is not before.state:
+        columns["state_since"] = Now()
+    if before.broke_glass and not after.broke_glass:
+        columns["broke_glass_name"] = ""
+    return columns
+
+
+def _shown(request: Request) -> dict[str, Any]:
+    return {"state": request.state.value, "digest": request.digest, "round": request.round}
+
+
+def _void(change: ChangeRequest, why: str) -> None:
+    Review.objects.filter(request=change, verdict=Verdict.APPROVED, void_at=None).update(void_at=Now(), void_why=why)
+
+
+def _void_why(deed: Deed, actor: User | str) -> str:
+    name = actor.get_username() if isinstance(actor, User) else actor
+    did = {Trigger.REFRESH: "made a new plan", Trigger.EDIT: "took it back to edit it", Trigger.WITHDRAW: "withdrew it"}
+    return f"{name} {did.get(deed.trigger, 'changed it')}"[:200]
+
+
+def _starts(kind: str) -> bool:
+    """A kind that this version does not know cannot be run by it."""
+    try:
+        return kind_of(kind).starts
+    except UnknownKind:
+        return False

@@ -1,0 +1,56 @@
+"""What people write into a change request, as it is stored, or a sentence about what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kafkadash.changes.refusals import Refused
+
+LONGEST_TITLE = 200
+LONGEST_TEXT = 10_000
+"""Characters of a comment, a reason, a note or the why."""
+_LONGEST_SHOWN = 2_000
+
+
+def text_of(written: str, what: str) -> str:
+    """Without blanks around it. Raises Refused when it is too long; ``what`` begins the sentence ("The reason")."""
+    written = written.replace("\x00", "").strip()
+    if len(written) > LONGEST_TEXT:
+        raise Refused(f"{what} has {len(written):,} characters; {LONGEST_TEXT:,} is the most.")
+    return written
+
+
+def title_of(title: str) -> str:
+    """On one line. Raises Refused when it is too long."""
+    title = " ".join(title.replace("\x00", "").split())
+    if len(title) > LONGEST_TITLE:
+        raise Refused(f"The title has {len(title)} characters; {LONGEST_TITLE} is the most.")
+    return title
+
+
+def window_of(options: Mapping[str, Any]) -> dict[str, datetime | None]:
+    """The columns of the window that ``options`` name, as ``domain.plan.Options`` does. Raises Refused."""
+    window = {name: _instant(options.get(name)) for name in ("not_before", "not_after")}
+    begin, end = window["not_before"], window["not_after"]
+    if begin is not None and end is not None and begin >= end:
+        raise Refused("The window ends before it begins.")
+    return window
+
+
+def _instant(written: object) -> datetime | None:
+    if not written:
+        return None
+    try:
+        instant = datetime.fromisoformat(str(written))
+    except ValueError as error:
+        raise Refused(f"{written!r} is no time. Write it as 2026-11-24T22:00:00Z.") from error
+    return instant.replace(tzinfo=instant.tzinfo or UTC)
+
+
+def short(value: Any) -> Any:
+    """For the audit: what is too long to be read there is named by its length."""
+    written = json.dumps(value, default=str)
+    return value if len(written) <= _LONGEST_SHOWN else f"{len(written):,} characters"

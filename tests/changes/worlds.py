@@ -1,0 +1,114 @@
+"""Change requests as the services make them, of a kind whose checks and risk a test decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from unittest import mock
+
+from django.db import transaction
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import kinds, services
+from kafkadash.changes.kinds import ChangeKind
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain import plan
+from kafkadash.domain.checks import About, Check, Checked, Result
+from kafkadash.domain.plan import Row
+from kafkadash.domain.risk import RiskFacts
+from kafkadash.observe.models import Kind
+from tests.factories import CollectorRunFactory
+
+HARMLESS = RiskFacts(bytes_share=0.01, partitions_share=0.02)
+DANGEROUS = RiskFacts(bytes_share=0.5, partitions_share=0.5, rf_decreases=30)
+AS_PLANNED = Check("as-planned", About.CONTENT, Result.PASSED, "Every partition is as it was planned", "2 of 2")
+ALIVE = Check("alive", About.HEALTH, Result.PASSED, "All target brokers are alive", "3 of 3")
+MOVED = replace(
+    AS_PLANNED,
+    result=Result.FAILED,
+    figure="1 of 2",
+    problems=("orders-0 is on 1, 2, 4 now; planned was 1, 2, 3.",),
+    problem_count=1,
+)
+NOT_KNOWN = replace(AS_PLANNED, result=Result.UNKNOWN, figure="")
+ROWS = (Row("orders", "id-1", 0, (1, 2, 3), (1, 2, 4)), Row("orders", "id-1", 1, (2, 3, 1), (2, 4, 1)))
+OTHER_ROWS = (Row("orders", "id-1", 0, (1, 2, 4), (1, 2, 5)),)
+
+
+@dataclass
+class World:
+    """What the kind "test" answers; ``replanned`` are the numbers it was asked to plan again."""
+
+    checks: tuple[Check, ...] = (AS_PLANNED, ALIVE)
+    facts_at: datetime | None = None
+    risk: RiskFacts = HARMLESS
+    replanned: list[int] = field(default_factory=list)
+    asked: int = 0
+
+    def checked(self, change: ChangeRequest, now: datetime) -> Checked:
+        self.asked += 1
+        return Checked(self.checks, self.facts_at or now)
+
+
+def digest(change: ChangeRequest) -> str:
+    bounds = change.options.get("bounds", [])
+    return plan.digest(change.cluster.kafka_id, change.artifact_id or "", {"bounds": bounds})
+
+
+@contextmanager
+def kind_registered(world: World, *, starts: bool = False) -> Iterator[None]:
+    kind = ChangeKind(
+        name="test",
+        label="Test",
+        edit_url=lambda change: f"/changes/{change.pk}/",
+        checks=world.checked,
+        risk=lambda _change: world.risk,
+        digest=digest,
+        review_template="",
+        review_context=lambda _change, _request, _now: {},
+        facts=lambda _change: (),
+        replan=lambda change, _user: world.replanned.append(change.pk),
+        starts=starts,
+    )
+    with mock.patch.dict(kinds._kinds, {"test": kind}):
+        yield
+
+
+def read_lately(cluster: Cluster, **fields: Any) -> None:
+    """Its content was read just now, or as ``fields`` say."""
+    for kind in (Kind.METADATA, Kind.REASSIGNMENTS):
+        CollectorRunFactory.create(cluster=cluster, kind=kind, **{"succeeded_at": datetime.now(UTC), **fields})
+
+
+def draft(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
+    return services.create_draft(cluster, "test", user, title="Drain broker 3", input={"brokers": [3]}, options=options)
+
+
+def planned(change: ChangeRequest, rows: tuple[Row, ...] = ROWS) -> ChangeRequest:
+    artifact = plan.canonical(rows)
+    with transaction.atomic():
+        return services.store_plan(change.pk, change.version, artifact, len(rows), datetime.now(UTC))
+
+
+def proposed(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
+    change = planned(draft(cluster, user, **options))
+    return services.submit(change, user, why="Its disk fails.", version=change.version)
+
+
+def refreshed(change: ChangeRequest, user: User, rows: tuple[Row, ...] = OTHER_ROWS) -> ChangeRequest:
+    return services.refreshed(
+        change,
+        user,
+        version=change.version,
+        artifact=plan.canonical(rows),
+        rows=len(rows),
+        topology_at=datetime.now(UTC),
+    )
+
+
+def now_of(change: ChangeRequest) -> ChangeRequest:
+    return ChangeRequest.objects.get(pk=change.pk)
