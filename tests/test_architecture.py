@@ -39,7 +39,8 @@ def test_every_app_is_in_the_layers() -> None:
 
 
 def test_the_domain_loads_no_framework() -> None:
-    modules = [f"kafkadash.domain.{path.stem}" for path in (ROOT / "domain").rglob("*.py") if path.stem != "__init__"]
+    paths = [path.relative_to(ROOT.parent) for path in (ROOT / "domain").rglob("*.py") if path.stem != "__init__"]
+    modules = [".".join(path.with_suffix("").parts) for path in paths]
     assert modules
     code = f"import sys, {', '.join(modules)}; print(*sorted(name.split('.')[0] for name in sys.modules))"
     done = subprocess.run(
@@ -48,7 +49,9 @@ def test_the_domain_loads_no_framework() -> None:
     assert not set(done.stdout.split()) & set(FOREIGN_TO_THE_DOMAIN)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "domain").rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "domain").rglob("*.py")), ids=lambda path: f"{path.parent.stem}.{path.stem}"
+)
 def test_the_domain_reads_no_clock_and_draws_no_lots(path: Path) -> None:
     """Time is a parameter there, and chance has no place."""
     imported = set()

@@ -137,15 +137,15 @@ class Impact:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Impact:
-        """Of either of them."""
+        """Of either of them, or of a stored one without the two lists."""
         fields = dict(stored)
         fields["internal_topics"] = tuple(stored["internal_topics"])
         fields["emptied"] = tuple(stored["emptied"])
         fields["brokers"] = tuple(BrokerImpact(**broker) for broker in stored["brokers"])
-        fields["topics"] = tuple(TopicImpact.from_json(topic) for topic in stored["topics"])
+        fields["topics"] = tuple(TopicImpact.from_json(topic) for topic in stored.get("topics", ()))
         fields["exceptions"] = tuple(
             RowException(one["topic"], one["partition"], tuple(one["why"]), one["bytes"])
-            for one in stored["exceptions"]
+            for one in stored.get("exceptions", ())
         )
         fields["watch"] = tuple(Watch(**watch) for watch in stored["watch"])
         return cls(**fields)

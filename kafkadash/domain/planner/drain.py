@@ -150,7 +150,7 @@ class _Drain:
 
     def _lost_racks(self) -> Iterator[Problem]:
         """Racks that lose their last broker, where that leaves partitions in fewer racks than they are in."""
-        if self._blind or self._request.accept_fewer_racks:
+        if self._blind or self._request.accept_fewer_racks or any(self._mixed_racks()):
             return
         left = {self._rack_of[broker] for broker in self._targets if broker in self._rack_of}
         lost = sorted({self._rack_of[b] for b in self._leaving if b in self._rack_of} - left)

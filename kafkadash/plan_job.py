@@ -1,0 +1,179 @@
+"""Makes one plan: ``python -m kafkadash.plan_job FOLDER``, a process that knows the domain and nothing else.
+
+It reads from FOLDER
+
+- ``request.json``: ``{"format":1,"mode":"drain"|"explicit"}`` with, all optional: ``brokers`` (drain: ids), ``targets``
+  (drain: ids that may be given replicas, null for all that can), ``ignore_racks``, ``accept_fewer_racks`` (drain),
+  ``change_rf`` (explicit), ``disk_limit`` (0 to 1, null for none), ``elect_leaders`` (true unless given),
+  ``memory_bytes`` (limit of the address space of this process, null for none),
+- ``topology.json``: the interchange format (``domain.planner.topology_json``),
+- ``upload.json``: for the mode explicit, Kafka's JSON as it was brought, byte for byte.
+
+While it works it prints a line of JSON for each step: ``{"stage":"reading the file","fraction":0.31}``, the fraction of
+the whole, which never falls. Then it writes into FOLDER
+
+- ``plan.json``: the canonical artifact (``domain.plan.canonical``), only where there is a plan,
+- ``result.json``: ``{"format":1,"rows":n,"sha256":"…"|null,"problems":[…],"problem_count":n,"notices":[…],
+  "notice_count":n,"impact":{…}|null,"rules":[[rule,passed|null,figure,[problems]],…],"seconds":s}``; problems and
+  notices as ``domain.problem.Problem.as_json``, at most 1,000 of each; impact as ``domain.impact.Impact.as_json``.
+
+Exit codes: 0 with a plan, 2 with problems (also when it ran out of memory, which is one), anything else is a fault of
+this program, with a traceback on the standard error. A signal ends it at once; what it was writing is not there then.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kafkadash.domain import checker
+from kafkadash.domain.impact_of import impact_of
+from kafkadash.domain.kafka_json import read_reassignment
+from kafkadash.domain.plan import canonical, sha256
+from kafkadash.domain.planner.drain import DrainRequest, drain
+from kafkadash.domain.planner.explicit import explicit
+from kafkadash.domain.planner.planned import Planned, answer
+from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.planner.topology_json import BadTopology, read_topology
+from kafkadash.domain.problem import Problem
+
+FORMAT = 1
+PLANNED, PROBLEMS = 0, 2
+MOST_LISTED = 1000
+
+
+class _Progress:
+    """Says how far it is; ``within`` scales a step's own share into the whole."""
+
+    def __init__(self) -> None:
+        self._said = 0.0
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        self._said = max(self._said, round(fraction, 3))
+        sys.stdout.write(json.dumps({"stage": stage, "fraction": self._said}) + "\n")
+        sys.stdout.flush()
+
+
+def run(folder: Path, say: _Progress) -> int:
+    """Raises what only a fault of this program or of its caller can raise; MemoryError where the limit is too low."""
+    began = time.monotonic()
+    request = json.loads((folder / "request.json").read_bytes())
+    if request["format"] != FORMAT:
+        raise ValueError(f"request.json has format {request['format']}; this version reads format {FORMAT}")
+    limit = request.get("memory_bytes")
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    say("reading the topology", 0.0)
+    try:
+        topology = read_topology((folder / "topology.json").read_bytes())
+    except BadTopology as error:
+        return _finish(folder, answer((), [Problem("bad topology", str(error))], ()), None, began, say)
+    planned = _planned(folder, request, topology, say)
+    return _finish(folder, planned, (topology, request), began, say)
+
+
+def _planned(folder: Path, request: Mapping[str, Any], topology: Topology, say: _Progress) -> Planned:
+    limit = request.get("disk_limit")
+    if request["mode"] == "drain":
+        targets = request.get("targets")
+        say("placing replicas", 0.3)
+        asked = DrainRequest(
+            tuple(request.get("brokers", ())),
+            None if targets is None else frozenset(targets),
+            limit,
+            ignore_racks=bool(request.get("ignore_racks")),
+            accept_fewer_racks=bool(request.get("accept_fewer_racks")),
+        )
+        return drain(topology, asked)
+    if request["mode"] == "explicit":
+        stage = "reading the file"
+        say(stage, 0.2)
+        content = (folder / "upload.json").read_bytes()
+        parsed = read_reassignment(content, lambda fraction: say(stage, 0.2 + 0.3 * fraction))
+        say("comparing with the cluster", 0.5)
+        return explicit(parsed, topology, change_rf=bool(request.get("change_rf")), disk_limit=limit)
+    raise ValueError(f"there is no mode {request['mode']!r}")
+
+
+def _finish(
+    folder: Path,
+    planned: Planned,
+    known: tuple[Topology, Mapping[str, Any]] | None,
+    began: float,
+    say: _Progress,
+) -> int:
+    result: dict[str, Any] = {
+        "format": FORMAT,
+        "rows": len(planned.rows),
+        "sha256": None,
+        "problems": _listed(planned.problems),
+        "problem_count": len(planned.problems),
+        "notices": _listed(planned.notices),
+        "notice_count": len(planned.notices),
+        "impact": None,
+        "rules": [],
+    }
+    if known is not None and not planned.problems:
+        topology, request = known
+        say("reckoning what it does", 0.6)
+        limit, elect = request.get("disk_limit"), bool(request.get("elect_leaders", True))
+        impact = impact_of(planned.rows, topology, disk_limit=limit, elect_leaders=elect)
+        say("checking the plan", 0.75)
+        rules = checker.check(planned.rows, topology, checker.Asked.of_request(request), impact)
+        say("writing the plan", 0.9)
+        artifact = canonical(planned.rows)
+        _write(folder / "plan.json", artifact)
+        result |= {
+            "sha256": sha256(artifact),
+            "impact": impact.as_json(),
+            "rules": [rule.as_json() for rule in rules],
+        }
+    result["seconds"] = round(time.monotonic() - began, 3)
+    _write(folder / "result.json", json.dumps(result, separators=(",", ":")).encode())
+    say("done", 1.0)
+    return PROBLEMS if planned.problems else PLANNED
+
+
+def _listed(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    return [problem.as_json() for problem in problems[:MOST_LISTED]]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m kafkadash.plan_job FOLDER\n")
+        return 64
+    # Hundreds of thousands of small objects are made and none refers back: looking for cycles would double the time.
+    gc.disable()
+    folder, say = Path(arguments[0]), _Progress()
+    try:
+        return run(folder, say)
+    except MemoryError:
+        pass
+    except BrokenPipeError:
+        # Whoever asked for the plan is gone; the interpreter must not stumble over the same pipe when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    sentence = (
+        f"Planning this needs more than {soft / 1e9:.1f} GB of memory, the limit for one plan. "
+        "Split it into smaller changes, or raise the limit."
+    )
+    return _finish(folder, answer((), [Problem("memory", sentence)], ()), None, time.monotonic(), say)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
