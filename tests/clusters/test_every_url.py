@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from kafkadash.live.panels import PANELS
 from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
 from kafkadash.observe.models import BrokerState, ReassignmentSnapshot, TopicState
 from kafkadash.oncall.models import Finding
+from kafkadash.reassign.models import Verification
+from kafkadash.reassign.verify_job import KIND as VERIFY
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,12 @@ def _topic(cluster: Cluster) -> str:
     return row.name
 
 
+def _verification(cluster: Cluster) -> str:
+    job = enqueue(VERIFY, cluster=cluster)
+    Verification.objects.create(job=job, size=2, data=zlib.compress(b"{}"))
+    return str(job.pk)
+
+
 # How to make one of each thing that a URL names.
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "slug": lambda cluster: cluster.slug,
@@ -140,6 +149,7 @@ ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
     "finding_id": _finding,
     "event_id": lambda cluster: str(record("jobs", "cluster.identified", cluster, cluster=cluster.slug).pk),
+    "verify_id": _verification,
     "kind": lambda _: FindingKind.BROKER_DOWN.value,
 }
 

@@ -1,0 +1,188 @@
+"""Verify: compare any file of Kafka's format with its cluster. The page writes a row; a worker asks Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.problem import Problem
+from kafkadash.domain.verify import ORDER, State, answer
+from kafkadash.domain.wording import count
+from kafkadash.jobs.models import Job, JobState
+from kafkadash.jobs.services import request_cancel
+from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.listing import Choice, Listing
+from kafkadash.observe.models import Kind
+from kafkadash.reassign.models import Verification
+from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text
+from kafkadash.reassign.verify_job import KIND, start_verification, stored
+
+PAGE_SIZE = 100
+LONGEST_PASTE = 2_000_000
+"""Characters; Django takes 2.5 MB in a form's fields, files come apart from them."""
+WAITING_LONG_S = 10.0
+STATE_WORDS = {
+    State.FAILED: ("critical", "failed"),
+    State.MISSING: ("critical", "does not exist"),
+    State.UNKNOWN: ("unknown", "not read"),
+    State.IN_PROGRESS: ("warning", "in progress"),
+    State.COMPLETED: ("ok", "completed"),
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(VIEW)
+def verify(request: HttpRequest, slug: str) -> HttpResponse:
+    """A file or pasted text becomes a job; its result has an address of its own."""
+    cluster = cluster_for(request, slug, VIEW)
+    wrong = ""
+    if request.method == "POST":
+        try:
+            brought = _brought(request)
+        except (TooLarge, _Nothing) as error:
+            wrong = str(error)
+        else:
+            assert isinstance(request.user, User)  # ``needs`` let nobody else in
+            job = start_verification(cluster, request.user, name=brought.name, size=brought.size, data=brought.data)
+            return redirect("reassign:verification", slug, job.pk)
+    context = {
+        **cluster_bar(request, cluster, Kind.REASSIGNMENTS),
+        "tab": "reassignments",
+        "wrong": wrong,
+        "longest_paste": LONGEST_PASTE,
+    }
+    return render(request, "reassign/verify.html", context, status=400 if wrong else 200)
+
+
+@require_safe
+@needs(VIEW)
+def verification(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
+    """What came of it, or how far it is; only that part for a page that waits (htmx)."""
+    cluster = cluster_for(request, slug, VIEW)
+    row = _verification(cluster, verify_id)
+    part = request.headers.get("HX-Request") == "true"
+    context = _context(row, request)
+    if part and context["open"]:
+        return render(request, "reassign/_verify_progress.html", {"cluster": cluster, **context})
+    if part:
+        answered = HttpResponse()
+        answered["HX-Refresh"] = "true"  # it has ended: the page has another title and a table now
+        return answered
+    return render(
+        request,
+        "reassign/verification.html",
+        {**cluster_bar(request, cluster, Kind.REASSIGNMENTS), "tab": "reassignments", **context},
+    )
+
+
+@require_POST
+@needs(VIEW)
+def verify_again(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
+    """The same file, as the cluster is now."""
+    cluster = cluster_for(request, slug, VIEW)
+    row = _verification(cluster, verify_id)
+    assert isinstance(request.user, User)
+    job = start_verification(cluster, request.user, name=row.name, size=row.size, data=bytes(row.data))
+    return redirect("reassign:verification", slug, job.pk)
+
+
+@require_POST
+@needs(VIEW)
+def verify_stop(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
+    row = _verification(cluster_for(request, slug, VIEW), verify_id)
+    request_cancel(row.job.pk)
+    return redirect("reassign:verification", slug, verify_id)
+
+
+class _Nothing(Exception):
+    """``str()`` is a sentence."""
+
+
+def _brought(request: HttpRequest) -> Brought:
+    """Raises TooLarge and _Nothing."""
+    file, text = request.FILES.get("file"), request.POST.get("json", "")
+    if file is not None and text.strip():
+        raise _Nothing(
+            "There is a file and something pasted: take one of them away, so that it is clear which is meant."
+        )
+    if file is not None:
+        return from_file(file)
+    if not text.strip():
+        raise _Nothing("Nothing was brought: choose a file, or paste Kafka’s JSON.")
+    return from_text(text)
+
+
+def _verification(cluster: Cluster, verify_id: UUID) -> Verification:
+    rows = Verification.objects.select_related("job", "job__requested_by").defer("data")
+    row = rows.filter(job=verify_id, job__kind=KIND, job__cluster=cluster).first()
+    if row is None:
+        raise Http404(f"{cluster.name} has no such verification, or it was so long ago that it is forgotten.")
+    return row
+
+
+def _context(row: Verification, request: HttpRequest) -> dict[str, Any]:
+    job = row.job
+    is_open = job.state in (JobState.QUEUED, JobState.RUNNING)
+    result = job.result or {}
+    waited = (timezone.now() - job.created_at).total_seconds()
+    context: dict[str, Any] = {
+        "row": row,
+        "job": job,
+        "open": is_open,
+        "no_worker": job.state == JobState.QUEUED and waited > WAITING_LONG_S,
+        "problems": [Problem.from_json(problem) for problem in result.get("problems", ())],
+        "problem_count": result.get("problem_count", 0),
+        "notices": result.get("notices", ()),
+        "title": _title(row, job, result),
+        "by": job.requested_by.get_username() if job.requested_by else "",
+    }
+    if row.taken_at is not None:
+        context |= _result(row, request)
+    return context
+
+
+def _title(row: Verification, job: Job, result: dict[str, Any]) -> str:
+    if row.taken_at is not None:
+        return answer({State(state): number for state, number in row.counts.items()})
+    if result.get("problem_count"):
+        return f"The file cannot be verified: {count(result['problem_count'], 'problem')}."
+    if job.state == JobState.FAILED:
+        return "Nothing was verified."
+    if job.state == JobState.CANCELLED:
+        return "Stopped before anything was verified."
+    return "Verifying." if job.state == JobState.RUNNING else "Waiting for a worker."
+
+
+def _result(row: Verification, request: HttpRequest) -> dict[str, Any]:
+    """One page of the verdicts. They are stored by state, so one state is a run of them."""
+    counts = {state: row.counts.get(state.value, 0) for state in ORDER}
+    listing = Listing(
+        request.GET,
+        choices=[Choice("state", "state", {state.value: words for state, (_, words) in STATE_WORDS.items()})],
+        sorts={"state": ["state"]},
+    )
+    chosen = State(listing.values["state"]) if listing.values["state"] else None
+    before = sum(number for state, number in counts.items() if chosen and ORDER[state] < ORDER[chosen])
+    number = counts[chosen] if chosen else sum(counts.values())
+    page = Paginator(range(number), PAGE_SIZE).get_page(listing.page_number)
+    start = before + page.start_index() - 1 if number else 0
+    shown = stored(row, start, start + len(page.object_list))
+    worst = next((state for state in ORDER if counts[state]), State.COMPLETED)
+    return {
+        "listing": listing,
+        "segments": [(state.value, STATE_WORDS[state][1], counts[state]) for state in ORDER if counts[state]],
+        "total": sum(counts.values()),
+        "page": page,
+        "verdicts": [(verdict, *STATE_WORDS[verdict.state]) for verdict in shown],
+        "state": STATE_WORDS[worst][0],
+        "moving": counts[State.IN_PROGRESS],
+    }

@@ -1,0 +1,190 @@
+"""The verify page: bring a file, watch, and read the answer at an address of its own."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, Role
+from kafkadash.domain.problem import Problem
+from kafkadash.jobs.models import Job, JobState
+from kafkadash.jobs.services import enqueue
+from kafkadash.reassign import uploads
+from kafkadash.reassign.models import Verification, VerificationPart
+from kafkadash.reassign.verify_job import KIND
+from tests.factories import NOW, watched
+from tests.pages.conftest import Page
+from tests.pages.test_query_counts import PINNED
+
+URL = "/clusters/demo/verify/"
+JSON = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[3,4]}]}'
+
+
+@pytest.fixture
+def demo() -> Cluster:
+    return watched("demo")
+
+
+@pytest.fixture
+def client(viewer: User, client_of: Callable[[User], Client], demo: Cluster) -> Client:
+    return client_of(viewer)
+
+
+def finished(cluster: Cluster, completed: int, failed: int, missing: int = 0, **fields: Any) -> Job:
+    """A verification as its job leaves it."""
+    job = enqueue(KIND, cluster=cluster)
+    no_active = "There is no active reassignment of partition foo-0."
+    rows: list[list[Any]] = [["foo", n, [3, 4], "failed", [no_active], ""] for n in range(failed)]
+    rows += [["gone", n, [3, 4], "missing", [no_active], "It does not exist."] for n in range(missing)]
+    done = range(1000, 1000 + completed)
+    rows += [["foo", n, [3, 4], "completed", [f"partition foo-{n} is completed."], ""] for n in done]
+    counts = {"failed": failed, "missing": missing, "completed": completed}
+    row = Verification.objects.create(
+        job=job,
+        name="<b>move</b>.json",
+        size=1_234,
+        data=zlib.compress(JSON.encode()),
+        counts={state: number for state, number in counts.items() if number},
+        taken_at=NOW - timedelta(seconds=9),
+    )
+    VerificationPart.objects.create(verification=row, number=0, data=zlib.compress(json.dumps(rows).encode()))
+    Job.objects.filter(pk=job.pk).update(state=JobState.DONE, result={"partitions": len(rows)}, **fields)
+    return job
+
+
+def test_the_page_says_that_nothing_is_changed_and_is_linked_from_the_reassignments(client: Client) -> None:
+    page = Page(client.get(URL).content.decode())
+    assert page.title == "Did a reassignment file arrive in demo?"
+    assert "unlike the tool, this removes no throttles" in page.text
+    assert f'href="{URL}"' in client.get("/clusters/demo/reassignments/").content.decode()
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_what_is_brought_waits_for_a_worker_at_its_own_address(client: Client, viewer: User, *, as_file: bool) -> None:
+    brought = {"file": SimpleUploadedFile("../moves/plan.json", JSON.encode())} if as_file else {"json": JSON}
+    response = client.post(URL, brought)
+    job = Job.objects.get(kind=KIND)
+    assert (response.status_code, response["Location"]) == (302, f"{URL}{job.pk}/")
+    assert (job.state, job.requested_by, job.input) == (JobState.QUEUED, viewer, {})
+    row = job.verification
+    assert (row.name, zlib.decompress(row.data).decode()) == ("plan.json" if as_file else "", JSON)
+    page = Page(client.get(response["Location"]).content.decode())
+    assert page.title == "Waiting for a worker."
+    assert "Stop" in page.text
+
+
+@pytest.mark.parametrize(
+    ("brought", "sentence"),
+    [
+        ({}, "Nothing was brought: choose a file, or paste Kafka’s JSON."),
+        ({"json": "  \n"}, "Nothing was brought: choose a file, or paste Kafka’s JSON."),
+        ({"json": JSON, "file": SimpleUploadedFile("a.json", b"{}")}, "There is a file and something pasted"),
+        ({"file": SimpleUploadedFile("a.json", b"x" * 2_000)}, "0.0 MB, and 50 MB are taken at most."),
+    ],
+)
+def test_what_cannot_be_taken_gets_a_sentence(
+    client: Client, brought: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "file" in brought and "json" not in brought:
+        monkeypatch.setattr(uploads, "LARGEST_BYTES", 1_000)
+        sentence = "are taken at most."
+    response = client.post(URL, brought)
+    assert response.status_code == 400
+    assert sentence in Page(response.content.decode()).text
+    assert not Job.objects.exists()
+
+
+def test_the_title_is_the_answer_and_the_worst_come_first(client: Client, demo: Cluster) -> None:
+    job = finished(demo, completed=3, failed=1, missing=1)
+    page = Page(client.get(f"{URL}{job.pk}/").content.decode())
+    assert page.title == "3 of 5 partitions are done, 1 failed, 1 does not exist."
+    assert "the cluster was asked at 02:02:55" in page.text
+    assert "nothing was changed; unlike --verify , throttles stay as they are" in page.text
+    assert "foo-0 failed 3, 4 There is no active reassignment of partition foo-0." in page.words("verdicts")
+    assert page.text.index("foo-0") < page.text.index("gone-0") < page.text.index("foo-1000")
+    assert "&lt;b&gt;move&lt;/b&gt;.json" in page.html
+    assert 'href="/clusters/demo/topics/gone/"' not in page.html
+
+
+def test_a_state_is_a_filter_with_an_address_and_pages(client: Client, demo: Cluster) -> None:
+    job = finished(demo, completed=250, failed=2)
+    address = f"{URL}{job.pk}/"
+    page = Page(client.get(address, {"state": "completed", "page": "3"}).content.decode())
+    assert "201–250 of 250" in page.text
+    assert "foo-1249 completed" in page.text
+    assert "foo-0 failed" not in page.text
+    assert "foo-1 failed" in Page(client.get(address, {"state": "failed"}).content.decode()).text
+    assert "None is in this state." in Page(client.get(address, {"state": "in_progress"}).content.decode()).text
+    odd = Page(client.get(address, {"state": "odd", "page": "x"}).content.decode()).text
+    assert "There is no state “odd”; it is left out." in odd
+    assert "1–100 of 252" in odd
+
+
+def test_problems_of_the_file_are_listed_with_their_lines(client: Client, demo: Cluster) -> None:
+    job = enqueue(KIND, cluster=demo)
+    Verification.objects.create(job=job, size=3, data=b"")
+    wrong = Problem("not JSON", "This is not JSON: <i>a comma</i> is missing here.", 3, 7)
+    Job.objects.filter(pk=job.pk).update(
+        state=JobState.DONE, result={"problems": [wrong.as_json()], "problem_count": 412}
+    )
+    page = Page(client.get(f"{URL}{job.pk}/").content.decode())
+    assert page.title == "The file cannot be verified: 412 problems."
+    assert "Line 3, column 7: This is not JSON: <i>a comma</i> is missing here." in page.text
+    assert "the first 1 of 412" in page.text
+
+
+def test_a_failure_is_shown_with_its_sentence_and_can_be_tried_again(client: Client, demo: Cluster) -> None:
+    job = enqueue(KIND, cluster=demo)
+    Verification.objects.create(job=job, name="a.json", size=3, data=zlib.compress(JSON.encode()))
+    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, error="k:1 refused the connection.")
+    page = Page(client.get(f"{URL}{job.pk}/").content.decode())
+    assert page.title == "Nothing was verified."
+    assert "k:1 refused the connection." in page.text
+    response = client.post(f"{URL}{job.pk}/again/")
+    again = Job.objects.get(kind=KIND, state=JobState.QUEUED)
+    assert response["Location"] == f"{URL}{again.pk}/"
+    assert (again.verification.name, zlib.decompress(again.verification.data).decode()) == ("a.json", JSON)
+
+
+def test_a_page_that_waits_asks_for_its_part_and_loads_anew_when_it_has_ended(client: Client, demo: Cluster) -> None:
+    client.post(URL, {"json": JSON})
+    job = Job.objects.get(kind=KIND)
+    part = client.get(f"{URL}{job.pk}/", headers={"HX-Request": "true"})
+    assert "HX-Refresh" not in part
+    assert b'id="verify-progress"' in part.content
+    client.post(f"{URL}{job.pk}/stop/")
+    ended = client.get(f"{URL}{job.pk}/", headers={"HX-Request": "true"})
+    assert ended["HX-Refresh"] == "true"
+    assert Page(client.get(f"{URL}{job.pk}/").content.decode()).title == "Stopped before anything was verified."
+
+
+def test_it_is_found_under_its_own_cluster_only(
+    client: Client, demo: Cluster, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    other = watched("other")
+    job = finished(demo, completed=1, failed=0)
+    assert client.get(f"/clusters/other/verify/{job.pk}/").status_code == 404
+    assert client.get(f"{URL}{job.pk}/").status_code == 200
+    stranger = client_of(make_user("olaf", Role.VIEWER, other))
+    for response in (stranger.get(f"{URL}{job.pk}/"), stranger.post(f"{URL}{job.pk}/again/"), stranger.post(URL)):
+        assert response.status_code == 404
+
+
+def test_its_queries_are_as_pinned_and_do_not_grow_with_rows(client: Client, demo: Cluster) -> None:
+    counts = []
+    for number in (1, 900):
+        job = finished(demo, completed=number, failed=number)
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(f"{URL}{job.pk}/").status_code == 200
+        counts.append(len(queries))
+    assert counts == [PINNED["verification"]] * 2
