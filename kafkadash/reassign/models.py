@@ -28,7 +28,7 @@ class PlanReport(models.Model):
 
     ``rules``: the checker's verdicts, each [rule, passed, figure, problems]. ``exceptions`` counts the rows that have a
     reason to be listed first; ``first_exceptions`` are the first of them, each [topic, and a row as ``PlanTopic`` packs
-    it]. ``format`` 1.
+    it]. ``way_back``: ``domain.way_back.WayBack``. ``format`` 1.
     """
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="report")
@@ -38,6 +38,7 @@ class PlanReport(models.Model):
     rules = models.JSONField(default=list)
     exceptions = models.PositiveIntegerField(default=0)
     first_exceptions = models.JSONField(default=list)
+    way_back = models.JSONField(default=dict)
     took_s = models.FloatField(help_text="seconds that planning took")
     made_at = models.DateTimeField(db_default=Now(), editable=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -13,6 +13,7 @@ from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.domain.impact import Impact, TopicImpact
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.way_back import way_back_of
 from kafkadash.reassign.models import PlanReport, PlanTopic
 
 REPORT_FORMAT = 1
@@ -81,17 +82,19 @@ def store_report(
     ``topology``, the one the plan was made from.
     """
     PlanReport.objects.filter(request=change).delete()
+    rows = list(rows)
     by_topic = _rows_by_topic(rows, impact, topology)
-    listed = {(row.topic, row.partition): row for rows in by_topic.values() for row in rows if row.why}
+    listed = {(row.topic, row.partition): row for own in by_topic.values() for row in own if row.why}
     first = [listed[e.topic, e.partition] for e in impact.exceptions if (e.topic, e.partition) in listed]
     report = PlanReport.objects.create(
         request=change,
         artifact=artifact,
         format=REPORT_FORMAT,
-        impact=_without_lists(impact),
+        impact=impact.summary_json(),
         rules=[list(rule) for rule in rules],
         took_s=took_s,
         exceptions=len(listed),
+        way_back=asdict(way_back_of(rows, topology)),
         first_exceptions=[[row.topic, *row.packed] for row in first[:FIRST_EXCEPTIONS]],
     )
     topics = [
@@ -168,9 +171,3 @@ def _plan_topic(
 def _largest_first(topics: Iterable[TopicImpact]) -> list[TopicImpact]:
     """Unknown sizes before all others: nobody can say that they are small."""
     return sorted(topics, key=lambda t: (t.copied_bytes is not None, -(t.copied_bytes or 0), t.topic))
-
-
-def _without_lists(impact: Impact) -> Mapping[str, Any]:
-    stored = asdict(impact)
-    del stored["topics"], stored["exceptions"]
-    return stored

@@ -41,7 +41,7 @@ def world(
                     Partition(n, tuple(replicas), tuple(replicas), replicas[0], size, inbound)
                     for n, replicas in enumerate(placed)
                 ),
-                id=f"id-of-{name}",
+                id=f"id-of-{name}"[:36],
                 internal=name.startswith("__"),
                 min_isr=2,
             )

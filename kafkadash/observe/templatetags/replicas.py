@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from kafkadash.domain.partition_state import PartitionTrouble
-from kafkadash.observe.partition_rows import PartitionLine, Replica
 from kafkadash.observe.templatetags.marks import shape
 
 register = template.Library()
 
 
+class Chip(Protocol):
+    """A replica: ``change`` is "in" or "out" where it arrives or leaves; ``words`` says all of it."""
+
+    @property
+    def broker(self) -> int: ...
+    @property
+    def rack(self) -> str: ...
+    @property
+    def leader(self) -> bool: ...
+    @property
+    def in_sync(self) -> bool: ...
+    @property
+    def offline(self) -> bool: ...
+    @property
+    def change(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+
+
+class HasChips(Protocol):
+    @property
+    def chips(self) -> Sequence[Chip]: ...
+
+
 @register.simple_tag
-def replica_chips(line: PartitionLine) -> SafeString:
+def replica_chips(line: HasChips) -> SafeString:
     """Leader underlined, − leaves, + arrives, dashed is not in sync; the small text is the rack."""
     return format_html(
         '<span class="replicas">{}</span>', format_html_join("", "{}", ((_chip(chip),) for chip in line.chips))
@@ -30,7 +54,7 @@ def trouble_mark(trouble: PartitionTrouble, stale: bool) -> SafeString:
     return format_html('<span class="status-mark" data-state="{}">{}{}</span>', state, shape(state), trouble.value)
 
 
-def _chip(chip: Replica) -> SafeString:
+def _chip(chip: Chip) -> SafeString:
     flags: Mapping[str, bool] = {
         "data-leader": chip.leader,
         "data-behind": not chip.in_sync and not chip.offline,

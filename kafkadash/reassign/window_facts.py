@@ -1,0 +1,143 @@
+"""When a plan may run and how fast: its options in the words of the page, and the window as a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from kafkadash.domain.impact import Impact, seconds
+from kafkadash.domain.plan import Options
+from kafkadash.domain.wording import duration
+
+_DAY = timedelta(hours=20)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBar:
+    """A window with a run in it. Positions are percent of the window; ``run_end`` is None where it is not known.
+
+    ``spare_s`` is what is left of the window after the run, negative where it does not fit.
+    """
+
+    opens: datetime
+    closes: datetime
+    run_start: datetime
+    run_end: datetime | None
+
+    @property
+    def x(self) -> str:
+        return f"{self._at(self.run_start):.1f}%"
+
+    @property
+    def width(self) -> str:
+        end = self.closes if self.run_end is None else min(self.run_end, self.closes)
+        return f"{self._at(end) - self._at(self.run_start):.1f}%"
+
+    @property
+    def end_at(self) -> str:
+        return "" if self.run_end is None else f"{self._at(self.run_end):.1f}%"
+
+    @property
+    def end_has_room(self) -> bool:
+        """Its time can stand over the bar without touching those of the window."""
+        return self.run_end is not None and 20 <= self._at(self.run_end) <= 80
+
+    @property
+    def fits(self) -> bool | None:
+        return None if self.run_end is None else self.run_end <= self.closes
+
+    @property
+    def spare_words(self) -> str:
+        if self.run_end is None:
+            return "how long it runs is unknown"
+        spare = (self.closes - self.run_end).total_seconds()
+        return f"{duration(spare)} to spare" if spare >= 0 else f"{duration(-spare)} too long"
+
+    @property
+    def opens_words(self) -> str:
+        return clock(self.opens, self.closes)
+
+    @property
+    def closes_words(self) -> str:
+        return clock(self.closes, self.opens)
+
+    @property
+    def end_words(self) -> str:
+        return "" if self.run_end is None else clock(self.run_end, self.closes)
+
+    @property
+    def words(self) -> str:
+        """The picture for those who do not see it."""
+        run = f"a run from {clock(self.run_start, self.closes)} would end at {self.end_words}, {self.spare_words}"
+        if self.run_end is None:
+            run = "how long the run takes is unknown"
+        return f"Window {self.opens_words} to {self.closes_words}; {run}"
+
+    def _at(self, then: datetime) -> float:
+        share = (then - self.opens) / (self.closes - self.opens)
+        return 100 * min(1.0, max(0.0, share))
+
+
+@dataclass(frozen=True)
+class WindowFacts:
+    """``bar`` only where the window has two ends and is not over; ``over`` says that it is."""
+
+    options: Options
+    opens: datetime | None
+    closes: datetime | None
+    bar: WindowBar | None
+    over: bool
+    inbound: float | None
+    copies: bool
+
+    @property
+    def opens_words(self) -> str:
+        return "" if self.opens is None else day_and_time(self.opens)
+
+    @property
+    def closes_words(self) -> str:
+        return "" if self.closes is None else day_and_time(self.closes)
+
+    @property
+    def slower_than_inbound(self) -> bool:
+        """At its lowest rate copies would never catch up if all moved at once."""
+        return self.inbound is not None and self.options.throttle_min <= self.inbound
+
+
+def options_of(stored: Mapping[str, Any]) -> Options:
+    """Of ``ChangeRequest.options``, whatever else is kept there. Raises TypeError where throttles are missing."""
+    names = {field.name for field in fields(Options)}
+    return Options(**{name: value for name, value in stored.items() if name in names})
+
+
+def window_facts(options: Options, impact: Impact, now: datetime) -> WindowFacts:
+    opens, closes = _instant(options.not_before), _instant(options.not_after)
+    bar = None
+    over = closes is not None and closes <= now
+    if opens is not None and closes is not None and opens < closes and not over:
+        start = max(now, opens)
+        took = seconds(impact, options.throttle)
+        bar = WindowBar(opens, closes, start, None if took is None else start + timedelta(seconds=took))
+    copies = impact.copied_bytes != 0
+    return WindowFacts(options, opens, closes, bar, over, impact.inbound_bytes_per_s, copies)
+
+
+def clock(then: datetime, other: datetime) -> str:
+    """A time of day, with the day where that of ``other`` is far: "22:00", "20 Nov 04:00"."""
+    return f"{then.astimezone(UTC):%H:%M}" if abs(then - other) < _DAY else day_and_time(then)
+
+
+def day_and_time(then: datetime) -> str:
+    return f"{then.astimezone(UTC):%-d %b %H:%M}"
+
+
+def throttle_text(rate: int) -> str:
+    """Bytes per second in MB/s, exactly: "60 MB/s", "2.5 MB/s", "0.01 MB/s"."""
+    return f"{(Decimal(rate) / 1_000_000).normalize():,f} MB/s"
+
+
+def _instant(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
