@@ -26,6 +26,7 @@ from kafkadash.observe.models import BrokerState, ReassignmentSnapshot, TopicSta
 from kafkadash.oncall.models import Finding
 from kafkadash.reassign.models import Verification
 from kafkadash.reassign.verify_job import KIND as VERIFY
+from tests.reassign.plans import drained, planned, world
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,12 @@ def _verification(cluster: Cluster) -> str:
     return str(job.pk)
 
 
+def _change(cluster: Cluster) -> str:
+    """With a plan that moves the topic of ``_topic``."""
+    topology = world({_topic(cluster): [[1, 2, 3]]})
+    return str(planned(cluster, topology, drained(topology, 3, instead=6)).pk)
+
+
 # How to make one of each thing that a URL names.
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "slug": lambda cluster: cluster.slug,
@@ -148,6 +155,7 @@ ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "topic": _topic,
     "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
     "finding_id": _finding,
+    "number": _change,
     "event_id": lambda cluster: str(record("jobs", "cluster.identified", cluster, cluster=cluster.slug).pk),
     "verify_id": _verification,
     "kind": lambda _: FindingKind.BROKER_DOWN.value,

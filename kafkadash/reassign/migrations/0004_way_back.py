@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("reassign", "0002_first_rows"),
+        ("reassign", "0003_verification"),
     ]
 
     operations = [

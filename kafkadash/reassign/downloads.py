@@ -1,0 +1,59 @@
+"""The plan as a file that Kafka's own tools read, and the way back from it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import condition, require_safe
+
+from kafkadash.changes.access import needs_on_change, request_for
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.access import VIEW
+from kafkadash.domain.kafka_json import plan_json
+from kafkadash.domain.plan import Row, read, way_back
+
+Rows = Callable[[Sequence[Row]], Iterable[Row]]
+
+
+def _named(suffix: str) -> Callable[..., str | None]:
+    """ETag: the plan is named by its content, and so is what is made of it."""
+
+    def etag(request: HttpRequest, number: int) -> str | None:
+        change = request_for(request, number)
+        return f'"{change.artifact_id}-{suffix}"' if change.artifact_id else None
+
+    return etag
+
+
+@require_safe
+@needs_on_change(VIEW)
+@condition(etag_func=_named("plan"))
+def kafka_json(request: HttpRequest, number: int) -> HttpResponse:
+    """What is proposed, for ``kafka-reassign-partitions --reassignment-json-file``."""
+    change = request_for(request, number)
+    return _file(change, f"change-{number}.json", lambda rows: rows)
+
+
+@require_safe
+@needs_on_change(VIEW)
+@condition(etag_func=_named("way-back"))
+def rollback_json(request: HttpRequest, number: int) -> HttpResponse:
+    """The original replicas in their order."""
+    change = request_for(request, number)
+    return _file(change, f"change-{number}-rollback.json", way_back)
+
+
+def _file(change: ChangeRequest, name: str, rows: Rows) -> HttpResponse:
+    """With the digest of what was approved in a header, so that a file can be told from one of another version.
+
+    Sent whole: under ASGI Django reads a synchronous stream to its end before it sends the first byte.
+    """
+    if change.artifact is None:
+        raise Http404(f"Change #{change.pk} has no plan yet.")
+    body = plan_json(rows(read(zlib.decompress(change.artifact.data))))
+    response = HttpResponse(body, content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["X-Change-Digest"] = f"sha256:{change.digest}"
+    return response

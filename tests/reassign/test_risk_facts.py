@@ -1,0 +1,65 @@
+"""What the risk floor learns from a plan; what is not known is never harmless."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.impact_of import impact_of
+from kafkadash.domain.plan import Row
+from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.risk import RiskFacts
+from kafkadash.reassign.risk_facts import UNKNOWN, facts_of, risk_facts
+from tests.factories import ClusterFactory
+from tests.reassign.plans import drained, planned, world
+
+TOPICS = {"orders": [[1, 2, 3], [2, 3, 4], [4, 5, 6], [1, 5, 6]], "__consumer_offsets": [[3, 1]]}
+
+
+def facts(topology: Topology, *rows: Row) -> RiskFacts:
+    return facts_of(impact_of(rows, topology))
+
+
+def test_shares_are_of_all_bytes_and_of_all_partitions() -> None:
+    found = facts(world(TOPICS), *drained(world(TOPICS), 3, instead=6))
+    assert found.bytes_share == pytest.approx(3 / 14)  # three copies of fourteen replicas of one size
+    assert found.partitions_share == pytest.approx(3 / 5)
+    assert found.internal_topics == 1
+
+
+def test_a_rack_is_left_with_one_broker_only_if_it_had_more() -> None:
+    assert facts(world(TOPICS), *drained(world(TOPICS), 3, instead=6)).racks_on_one_broker == ("eu-1c",)
+    alone = world({"orders": [[1, 2, 3]]}, brokers=4)
+    assert facts(alone, Row("orders", "id", 0, (1, 2, 3), (4, 2, 3))).racks_on_one_broker == ()
+
+
+def test_fewer_racks_and_fewer_replicas_count() -> None:
+    found = facts(world(TOPICS), Row("orders", "id", 0, (1, 2, 3), (1, 2)))
+    assert found.rf_decreases == 1
+    assert facts(world(TOPICS), Row("orders", "id", 0, (1, 2, 3), (1, 2, 4))).spread_worse == 1
+
+
+def test_unknown_sizes_and_half_named_racks_stay_unknown() -> None:
+    assert facts(world(TOPICS, size=None), *drained(world(TOPICS), 3, instead=6)).bytes_share is None
+    mixed = world(TOPICS, racks=("eu-1a", "eu-1b", None))
+    assert facts(mixed, *drained(mixed, 3, instead=6)).spread_worse is None
+
+
+def test_where_no_broker_names_a_rack_nothing_can_be_spread_worse() -> None:
+    bare = world(TOPICS, racks=(None,))
+    assert facts(bare, *drained(bare, 3, instead=6)).spread_worse == 0
+
+
+def test_a_new_order_moves_no_bytes_even_of_unknown_size() -> None:
+    assert facts(world(TOPICS, size=None), Row("orders", "id", 0, (1, 2, 3), (2, 1, 3))).bytes_share == 0
+
+
+@pytest.mark.django_db
+def test_they_are_read_from_the_stored_report_and_nothing_is_known_without_one() -> None:
+    cluster: Cluster = ClusterFactory.create()
+    topology = world(TOPICS)
+    rows = drained(topology, 3, instead=6)
+    change = planned(cluster, topology, rows, impact=impact_of(rows, topology))
+    assert risk_facts(change) == facts(topology, *rows)
+    change.report.delete()
+    assert risk_facts(change) == UNKNOWN
