@@ -19,7 +19,10 @@ def change_key(number: int) -> str:
     return f"{CHANGE}:{number}"
 
 
-def tell(*numbers: int) -> None:
-    """Once the present transaction is committed, pages that show these change requests, or lists, fetch themselves."""
-    keys = frozenset({CHANGES, *map(change_key, numbers)})
+def tell(*numbers: int, listed: bool = True) -> None:
+    """Once the present transaction is committed, pages that show these change requests fetch themselves.
+
+    So do lists, unless what is new is nothing that they show (``listed``).
+    """
+    keys = frozenset({*map(change_key, numbers), *([CHANGES] if listed else [])})
     transaction.on_commit(partial(changed.send, sender=ChangeRequest, keys=keys))

@@ -93,7 +93,7 @@ def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
         _turn_stale(change, failed, written, now)
     elif written:
         with transaction.atomic():
-            swap(change, written)
+            swap(change, written, listed=False)
     return bool(written)
 
 

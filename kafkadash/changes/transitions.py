@@ -84,14 +84,17 @@ def move(
     return after
 
 
-def swap(change: ChangeRequest, written: Mapping[str, Any]) -> None:
-    """Writes these columns if state, digest, round and version are as ``change`` has them. Raises Changed."""
+def swap(change: ChangeRequest, written: Mapping[str, Any], *, listed: bool = True) -> None:
+    """Writes these columns if state, digest, round and version are as ``change`` has them. Raises Changed.
+
+    ``listed``: whether lists show any of it.
+    """
     same = ChangeRequest.objects.filter(
         pk=change.pk, state=change.state, digest=change.digest, round=change.round, version=change.version
     )
     if not same.update(**written):
         raise Changed(changed_text(change.pk))
-    tell(change.pk)
+    tell(change.pk, listed=listed)
 
 
 def audit(

@@ -1,4 +1,5 @@
-"""What happens after a refresh was stored, in this order: judge it, publish it to the browsers that look at it.
+"""What happens after a refresh was stored, in this order: judge it, compare the open change requests with it, publish
+it to the browsers that look at it.
 
 A receiver compares state, never edges: an event that gets lost costs one interval.
 """
@@ -11,6 +12,7 @@ from typing import Any
 import structlog
 from django.dispatch import receiver
 
+from kafkadash.changes.recheck import KINDS, recheck
 from kafkadash.events import collected
 from kafkadash.live.publisher import publish_panels
 from kafkadash.oncall.services import judge
@@ -20,9 +22,16 @@ log = structlog.get_logger(__name__)
 
 @receiver(collected, dispatch_uid="ops.after_collect")
 def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any) -> None:
+    now = datetime.now(UTC)
     try:
-        judge(cluster_id, datetime.now(UTC))
+        judge(cluster_id, now)
     except Exception:
         # What was read is shown all the same; pages say by themselves that it was not judged.
         log.exception("findings.judgement_failed", cluster=cluster_id)
+    try:
+        if kinds & KINDS:
+            recheck(cluster_id, now)
+    except Exception:
+        # The age of the last checks grows on the pages, and before a change runs it is checked again.
+        log.exception("changes.recheck_failed", cluster=cluster_id)
     publish_panels(cluster_id, kinds, seq)

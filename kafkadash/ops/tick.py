@@ -9,6 +9,8 @@ import structlog
 from django.contrib.sessions.backends.db import SessionStore
 from kombu.exceptions import OperationalError
 
+from kafkadash.changes.expiry import expire_due, queue_due
+from kafkadash.changes.plans import prune_artifacts
 from kafkadash.clusters.removal import purge_removed
 from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
 from kafkadash.live.publisher import publish_keys
@@ -32,6 +34,7 @@ def tick() -> None:
     _dispatch_collectors()
     dispatch_due_jobs()
     _judge_ages()  # before what only tidies up: nothing that fails there may keep a silent cluster green
+    _let_time_pass()
     purge_removed()
     _prune_now_and_then()
 
@@ -53,6 +56,12 @@ def _judge_ages() -> None:
         publish_keys([f"status:{slug}", f"overview:{slug}"])
 
 
+def _let_time_pass() -> None:
+    """What is over expires before anything scheduled is queued."""
+    expire_due()
+    queue_due()
+
+
 def _prune_now_and_then() -> None:
     """Forgets old rows every ten minutes; two workers doing it at once only share the work."""
     global _last_prune  # noqa: PLW0603  one number per process, and losing it costs one extra round
@@ -64,6 +73,7 @@ def _prune_now_and_then() -> None:
         **retention.prune(datetime.now(UTC)),
         "jobs": forget_old_jobs(),
         "findings": prune_findings(datetime.now(UTC)),
+        "plans": prune_artifacts(),
     }
     if any(removed.values()):
         log.info("retention.pruned", **removed)
