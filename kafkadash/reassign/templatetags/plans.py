@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from django import template
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from kafkadash.domain.wording import duration, long_duration
 from kafkadash.domain.wording import size as size_text
@@ -40,10 +40,7 @@ def big_duration(seconds: float | None) -> SafeString:
         return UNKNOWN
     parts = duration(seconds).split(" ")
     pairs = zip(parts[::2], parts[1::2], strict=True)
-    text = format_html("")
-    for number, unit in pairs:
-        text += format_html('{}{}<span class="unit">&nbsp;{}</span>', " " if text else "", number, unit)
-    return text
+    return format_html_join(" ", '{}<span class="unit">&nbsp;{}</span>', pairs)
 
 
 @register.filter
@@ -71,7 +68,7 @@ def broker_bar(bar: Bar, what: str, *, wide: bool = False) -> SafeString:
     """The upper bar is now, the lower one after; the accent marks what changes by what can be seen."""
     attributes = format_html(
         "{}{}",
-        format_html(" data-wide") if wide else "",
+        mark_safe(" data-wide") if wide else "",
         format_html(' data-changed="{}"', bar.changed) if bar.changed else "",
     )
     unit = f" {bar.unit}" if bar.unit and bar.known else ""
@@ -94,7 +91,7 @@ def cell_meter(cell: Cell, limit: float | None) -> SafeString | str:
         '<rect class="meter-fill" width="{}%" height="100%"/>{}</svg>',
         cell.id,
         percent_figure(cell.percent),
-        format_html(' data-tone="accent"') if cell.change == "gains" else "",
+        mark_safe(' data-tone="accent"') if cell.change == "gains" else "",
         percent_figure(cell.percent),
         format_html('<line class="meter-limit" x1="{0}%" x2="{0}%" y1="-2" y2="100%"/>', f"{limit:g}") if limit else "",
     )
