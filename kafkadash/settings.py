@@ -80,6 +80,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "kafkadash.accounts.context.page",
+                "kafkadash.changes.context.page",
             ],
         },
     }

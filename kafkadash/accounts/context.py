@@ -21,12 +21,13 @@ _ROLE_ORDER = ("admin", "operator", "approver", "auditor", "viewer")
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """``role_text`` and ``manages`` are asked for only when a page shows them, and then with one query."""
+    """``role_text``, ``manages`` and ``audits`` are asked for only when a page shows them, and then with one query."""
     roles: Any = SimpleLazyObject(lambda: _roles(request))
     return {
         "server_time": timezone.now(),
         "role_text": SimpleLazyObject(lambda: role_text(request, roles)),
         "manages": SimpleLazyObject(lambda: manages(request, roles)),
+        "audits": SimpleLazyObject(lambda: audits(request, roles)),
     }
 
 
@@ -47,6 +48,12 @@ def manages(request: HttpRequest, roles: Iterable[Held]) -> bool:
     """Whether there is anything for this person under "Settings"."""
     user = request.user
     return isinstance(user, User) and (user.is_superuser or any(role == "admin" for role, _ in roles))
+
+
+def audits(request: HttpRequest, roles: Iterable[Held]) -> bool:
+    """Whether this person may read the audit of some cluster."""
+    user = request.user
+    return isinstance(user, User) and (user.is_superuser or any(role in ("admin", "auditor") for role, _ in roles))
 
 
 def _roles(request: HttpRequest) -> list[Held]:

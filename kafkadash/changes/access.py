@@ -49,7 +49,8 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
     """Raises Http404."""
     change = (
         ChangeRequest.objects.filter(pk=number, cluster__in=visible_clusters(request.user).order_by())
-        .select_related("cluster", "cluster__policy", "author")
+        .select_related("cluster", "cluster__policy", "artifact")
+        .defer("artifact__data")
         .first()
     )
     if change is None:

@@ -1,5 +1,19 @@
-from django.urls import URLPattern
+from django.urls import path
+
+from kafkadash.changes import policy_views, verbs, views
 
 app_name = "changes"
 
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("changes/", views.changes, name="list"),
+    path("changes/<int:number>/", views.review, name="request"),
+    path("changes/<int:number>/approve/", verbs.approve, name="approve"),
+    path("changes/<int:number>/decline/", verbs.decline, name="decline"),
+    path("changes/<int:number>/withdraw/", verbs.withdraw, name="withdraw"),
+    path("changes/<int:number>/comment/", verbs.comment, name="comment"),
+    path("changes/<int:number>/refresh/", verbs.refresh, name="refresh"),
+    path("changes/<int:number>/copy/", verbs.copy, name="copy"),
+    path("changes/<int:number>/edit/", verbs.edit, name="edit"),
+    path("changes/<int:number>/delete/", verbs.delete, name="delete"),
+    path("settings/clusters/<slug:slug>/policy/", policy_views.policy, name="policy"),
+]

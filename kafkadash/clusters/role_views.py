@@ -14,7 +14,19 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import ACKNOWLEDGE, ALLOWS, MANAGE, VIEW, VIEW_AUDIT, cluster_for, needs
+from kafkadash.clusters.access import (
+    ACKNOWLEDGE,
+    ALLOWS,
+    APPROVE,
+    COMMENT,
+    DECLINE,
+    MANAGE,
+    PROPOSE,
+    VIEW,
+    VIEW_AUDIT,
+    cluster_for,
+    needs,
+)
 from kafkadash.clusters.contact import contact
 from kafkadash.clusters.forms import RoleForm
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
@@ -23,11 +35,16 @@ from kafkadash.domain.wording import count
 
 # Names offered while somebody types; beyond that many nobody looks through a list.
 MOST_NAMES = 200
+# All actions of the policy, in the words of the page.
 _MAY = {
-    VIEW: "see clusters, their figures and moves",
+    VIEW: "see clusters, their figures, moves and changes",
     ACKNOWLEDGE: "take findings",
-    MANAGE: "change settings and roles",
-    VIEW_AUDIT: "read the audit",
+    PROPOSE: "draft, submit, refresh and withdraw changes",
+    APPROVE: "approve changes of others",
+    DECLINE: "decline changes, with a reason",
+    COMMENT: "comment on changes",
+    MANAGE: "change settings, roles and the policy for changes",
+    VIEW_AUDIT: "read and export the audit",
 }
 
 

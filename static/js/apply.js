@@ -37,6 +37,7 @@
     await htmx.swap({ sourceElement: document.body, target, swap: "outerMorph", text: html, transition: false });
     kafkadash.freshness.tick();
     announceChanges(before, states(document.querySelector(target)));
+    document.dispatchEvent(new Event("kafkadash:shown"));
   }
 
   // The panels in the element, itself included, that the pointer or the focus is in.
@@ -109,7 +110,7 @@
   }
 
   function nameOf(element) {
-    const label = element.getAttribute("aria-label") || element.querySelector("h2, h3, th, td, a")?.textContent || element.id;
+    const label = element.dataset.name || element.getAttribute("aria-label") || element.querySelector("h2, h3, th, td, a")?.textContent || element.id;
     return label.replace(/\s+/g, " ").trim();
   }
 

@@ -1,6 +1,6 @@
-// Keys: g s, /, j k, ? and the switch that turns all single keys off (p is passed on to live.js).
+// Keys: g s, g c, /, j k, ? and the switch that turns all single keys off (p is passed on to live.js).
 (() => {
-  const OURS = new Set(["?", "/", "g", "s", "j", "k", "p"]);
+  const OURS = new Set(["?", "/", "g", "s", "c", "j", "k", "p"]);
   const SEQUENCE_MS = 1500;
   let pendingG = 0;
 
@@ -26,6 +26,7 @@
     pendingG = event.key === "g" ? performance.now() : 0;
     if (event.key === "?") showHelp();
     else if (event.key === "s" && afterG) document.querySelector("[data-key-status]")?.click();
+    else if (event.key === "c" && afterG) document.querySelector("[data-key-changes]")?.click();
     else if (event.key === "/") {
       if (!toFilter()) return;
     } else if (event.key === "j") step(1);

@@ -136,6 +136,7 @@
     }
   }
 
+  // <main> and what stands outside of it and changes as well (data-live-part).
   async function showPage(page) {
     const serverTime = page.querySelector('meta[name="server-time"]');
     if (serverTime) kafkadash.freshness.heard(serverTime.content);
@@ -143,6 +144,7 @@
     if (main && showInAnyCase) await kafkadash.show("main", main.outerHTML);
     else if (main) await kafkadash.apply("main", main.outerHTML, showPageLater);
     showInAnyCase = false;
+    for (const part of page.querySelectorAll("[data-live-part][id]")) await kafkadash.show(`#${part.id}`, part.outerHTML);
     if (page.title) document.title = page.title;
     const url = live?.getAttribute("hx-ws:connect");
     if (url && liveElement() && !sameKeys(url, liveElement().getAttribute("hx-ws:connect"))) restart(url);

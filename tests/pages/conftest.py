@@ -12,7 +12,10 @@ import time_machine
 from django.test import Client
 
 from kafkadash.accounts.models import User
+from tests.changes.kind_fixtures import parcels
 from tests.factories import NOW
+
+__all__ = ["parcels"]
 
 
 @pytest.fixture(autouse=True)

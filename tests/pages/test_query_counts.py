@@ -12,9 +12,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.changes.models import Comment
 from kafkadash.clusters.models import Role
 from kafkadash.observe.models import Outcome
+from tests.changes.parcels import approved, propose
 from tests.factories import (
     NOW,
     BrokerFactory,
@@ -47,6 +50,10 @@ PAGES = {
     "throttles": "/clusters/demo/throttles/",
     "reassignments_filtered": "/clusters/demo/reassignments/?running=all&q=cart&broker=6",
     "switcher": "/clusters/?current=demo",
+    "changes": "/changes/?show=all",
+    "changes_waiting": "/changes/",
+    "changes_filtered": "/changes/?show=all&q=parcels&cluster=demo&state=proposed&author=olga",
+    "review": "/changes/{change}/",
 }
 # What an administrator sees.
 SETTINGS = {
@@ -54,6 +61,7 @@ SETTINGS = {
     "settings_cluster": "/settings/clusters/demo/",
     "settings_roles": "/settings/clusters/demo/roles/",
     "settings_roles_everywhere": "/settings/roles/",
+    "settings_policy": "/settings/clusters/demo/policy/",
 }
 
 
@@ -68,14 +76,21 @@ def add_rows(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.usefixtures("parcels")
 def test_it_is_as_pinned_and_does_not_grow_with_rows(
-    name: str, viewer: User, client_of: Callable[[User], Client]
+    name: str,
+    viewer: User,
+    operator: User,
+    approver: User,
+    make_user: Callable[..., User],
+    client_of: Callable[[User], Client],
 ) -> None:
     demo = watched("demo", under_replicated=1)
     ReassignmentFactory.create(cluster=demo, public_id="r-demo")
     listed = "follower.replication.throttled.replicas"
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
-    client = client_of(viewer)
+    change = propose(demo, operator, approvals_needed=30)
+    client = client_of(approver if "changes" in PAGES[name] else viewer)
     counts = []
     for round_ in range(2):
         add_rows(f"round{round_}")
@@ -87,10 +102,14 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             ReassignmentFactory.create(cluster=demo, partition=100_000 + 10 * round_ + n)
             ThrottleFactory.create(cluster=demo, name=str(100 + 10 * round_ + n))
             ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
+            propose(demo, operator)
+            Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
+            approved(change, make_user(f"ann{round_}-{n}", Role.APPROVER))
+            record(operator, "change.edited", change)
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            assert client.get(PAGES[name]).status_code == 200
+            assert client.get(PAGES[name].format(change=change.pk)).status_code == 200
         counts.append(len(queries))
     assert counts[0] == counts[1], "the number of queries grows with the rows"
     assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"
@@ -115,5 +134,6 @@ def test_settings_are_as_pinned_and_do_not_grow_with_rows(
     assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"
 
 
-def test_the_board_keeps_its_budget() -> None:
+def test_the_board_and_the_review_keep_their_budgets() -> None:
     assert PINNED["board"] <= 10
+    assert PINNED["review"] <= 15

@@ -1,0 +1,121 @@
+"""What one person may do with a change request now, and why he may not do what others may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AnonymousUser
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import ChangeRequest, Policy, Review
+from kafkadash.changes.policy import rules_of
+from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, PROPOSE, read_only_text, roles_text
+from kafkadash.domain.risk import level_of
+from kafkadash.domain.status import QUICKEST_JUDGED_S
+from kafkadash.domain.wording import duration
+from kafkadash.domain.workflow import State
+from kafkadash.observe.standing import Freshness
+
+_REOPENED = (State.PROPOSED, State.STALE)
+_WITHDRAWN = (State.PROPOSED, State.STALE, State.APPROVED, State.QUEUED)
+_COPIED = (State.DECLINED, State.EXPIRED, State.CANCELLED, State.FAILED, State.DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``own``: this person wrote, edited or refreshed it; ``approved``: approved what is proposed now. ``may_approve``
+    and ``may_decline`` show their forms; ``approve_off`` is why the former cannot be sent now. ``why_not`` is one
+    sentence for whoever may decide nothing.
+
+    The other flags offer what is possible in this state to this person; each is asked again when it is done.
+    """
+
+    own: bool = False
+    approved: bool = False
+    may_approve: bool = False
+    may_decline: bool = False
+    approve_off: str = ""
+    why_not: str = ""
+    may_comment: bool = False
+    may_go_on: bool = False
+    may_delete: bool = False
+    may_reopen: bool = False
+    may_withdraw: bool = False
+    may_refresh: bool = False
+    may_copy: bool = False
+
+    @property
+    def any(self) -> bool:
+        return self.may_approve or self.may_decline
+
+
+def decision_of(
+    user: User | AnonymousUser,
+    change: ChangeRequest,
+    may: frozenset[str],
+    approvals: Sequence[Review],
+    facts: Freshness,
+) -> Decision:
+    """``may``: see ``clusters.access.actions_allowed``; ``facts``: of the last checks."""
+    state = State(change.state)
+    why_not = _why_not(user, change, may)
+    approved = any(review.user_id == user.pk for review in approvals)
+    proposes = PROPOSE in may and not change.cluster.read_only
+    return Decision(
+        own=user.pk in change.hands,
+        approved=approved,
+        may_approve=not why_not and not approved and APPROVE in may,
+        may_decline=not why_not and DECLINE in may,
+        approve_off="" if why_not else approve_off(change, facts),
+        why_not=why_not,
+        may_comment=COMMENT in may,
+        may_go_on=proposes and state is State.DRAFT,
+        may_delete=PROPOSE in may and state is State.DRAFT and change.round == 0,
+        may_reopen=proposes and state in _REOPENED,
+        may_withdraw=PROPOSE in may and state in _WITHDRAWN,
+        may_refresh=proposes and state is State.STALE,
+        may_copy=proposes and state in _COPIED,
+    )
+
+
+def approvals_needed(change: ChangeRequest) -> int:
+    """By the stricter of the policy when it was proposed and the one now, as an approval counts them."""
+    asked = change.approvals_needed or 0
+    if change.state != State.PROPOSED:
+        return asked
+    return max(asked, rules_of(_policy(change)).needed(level_of(change.risk)))
+
+
+def _policy(change: ChangeRequest) -> Policy:
+    """The cluster's, or the defaults. No query where the change was read with ``cluster__policy``."""
+    try:
+        return change.cluster.policy
+    except Policy.DoesNotExist:
+        return Policy(cluster=change.cluster)
+
+
+def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
+    if change.state == State.DRAFT:
+        return f"There is nothing to decide yet: this is the draft of {change.author_name}."
+    if change.state == State.STALE:
+        return "There is nothing to decide: the plan no longer fits the cluster and has to be made anew first."
+    if change.state != State.PROPOSED:
+        return "There is nothing left to decide."
+    if not {APPROVE, DECLINE} & may:
+        return f"To approve or decline it, one needs the role {roles_text(APPROVE)} on {change.cluster.name}."
+    if user.pk in change.hands and not _policy(change).self_approval:
+        return "You wrote, edited or refreshed what is proposed, so somebody else decides about it."
+    return ""
+
+
+def approve_off(change: ChangeRequest, facts: Freshness) -> str:
+    """Why nobody can approve it now, '' where that is not so."""
+    if change.cluster.read_only:
+        return read_only_text(change.cluster)
+    if not facts.stale:
+        return ""
+    limit = duration(2 * max(facts.interval_s, QUICKEST_JUDGED_S))
+    if facts.age_s is None:
+        return f"Approving needs checks on data younger than {limit}; it was not checked yet."
+    return f"Approving needs checks on data younger than {limit}; the last are on data {duration(facts.age_s)} old."

@@ -1,0 +1,170 @@
+"""The list of change requests: what its address asks for, and its rows in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, F, Q, QuerySet
+from django.http import HttpRequest, QueryDict
+
+from kafkadash.changes.decision import approvals_needed
+from kafkadash.changes.kinds import ChangeKind, UnknownKind, kind_of, kinds
+from kafkadash.changes.models import ChangeRequest, RequestState, Verdict
+from kafkadash.changes.phases import ENDED, OPEN
+from kafkadash.changes.queries import waiting_for
+from kafkadash.clusters.access import visible_clusters
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.wording import count
+from kafkadash.domain.workflow import State
+from kafkadash.observe.listing import Choice, Listing
+
+SHOW = Choice(
+    "show", "selection", {"": "Waiting for you", "open": "Open", "mine": "Mine", "ended": "Ended", "all": "All"}
+)
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """One request. ``approvals`` are those that hold for what is proposed now."""
+
+    change: ChangeRequest
+    approvals: int
+
+    @property
+    def kind(self) -> ChangeKind | None:
+        return known_kind(self.change)
+
+    @property
+    def facts(self) -> Sequence[tuple[str, str]]:
+        kind = self.kind
+        return kind.facts(self.change) if kind and self.change.artifact_id else ()
+
+    @property
+    def approvals_words(self) -> str:
+        """Of those it needs; '' before it was proposed."""
+        if self.change.approvals_needed is None or self.change.state == State.DRAFT:
+            return ""
+        return f"{self.approvals} of {approvals_needed(self.change)}"
+
+    @property
+    def waits_for(self) -> str:
+        return waits_for(self.change, self.approvals)
+
+
+def known_kind(change: ChangeRequest) -> ChangeKind | None:
+    """None for a kind that this version does not know."""
+    try:
+        return kind_of(change.kind)
+    except UnknownKind:
+        return None
+
+
+def waits_for(change: ChangeRequest, approvals: int) -> str:
+    """What has to happen next, '' when nothing has to."""
+    match State(change.state):
+        case State.DRAFT:
+            return f"{change.author_name}, to propose it"
+        case State.PROPOSED:
+            return count(max(1, approvals_needed(change) - approvals), "approval")
+        case State.STALE:
+            return "a new plan"
+        case State.QUEUED:
+            return "its turn"
+        case State.PAUSED:
+            return "an operator, to go on"
+        case State.EXECUTING | State.CANCELLING:
+            return "its rows to end"
+        case State.VERIFYING:
+            return "its rows to be read again"
+        case _:
+            return ""
+
+
+def change_listing(query: QueryDict, clusters: Iterable[Cluster]) -> Listing:
+    return Listing(
+        query,
+        choices=[
+            SHOW,
+            Choice("cluster", "cluster", {cluster.slug: cluster.name for cluster in clusters}),
+            Choice("state", "state", dict(RequestState.choices)),
+        ],
+        texts=["q", "author"],
+        sorts={"number": [F("pk")], "since": [F("state_since"), F("pk")]},
+        descending_first={"number", "since"},
+    )
+
+
+def list_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    """One page of the requests on clusters that this user may view; the number of queries is the same for any."""
+    clusters = list(visible_clusters(request.user).only("name", "slug"))
+    listing = change_listing(request.GET, clusters)
+    seen = ChangeRequest.objects.filter(cluster__in=clusters)
+    waiting = waiting_for(request.user)
+    shown = _filtered(_selected(seen, waiting, listing, request.user.pk), listing)
+    page = listing.page_of(_with_facts(shown).order_by(*listing.order()))
+    counts = seen.aggregate(
+        all=Count("pk"),
+        open=Count("pk", filter=Q(state__in=OPEN)),
+        ended=Count("pk", filter=Q(state__in=ENDED)),
+        mine=Count("pk", filter=_mine(request.user.pk)),
+    )
+    return {
+        "now": now,
+        "clusters": clusters,
+        "listing": listing,
+        "page": page,
+        "rows": [ChangeRow(change, change.valid_approvals) for change in page.object_list],
+        "counts": counts,
+        "states": RequestState.choices,
+        "narrowed": any(listing.values[name] for name in ("cluster", "state", "author", "q")),
+    }
+
+
+def segments(counts: Mapping[str, int], waiting: int) -> list[tuple[str, str, int]]:
+    """Value of ``show``, its word and how many requests it has on all clusters."""
+    return [(value, word, counts[value] if value else waiting) for value, word in SHOW.words.items()]
+
+
+def _selected(
+    seen: QuerySet[ChangeRequest], waiting: QuerySet[ChangeRequest], listing: Listing, user_id: int | None
+) -> QuerySet[ChangeRequest]:
+    show = listing.values["show"]
+    if show == "open":
+        return seen.filter(state__in=OPEN)
+    if show == "ended":
+        return seen.filter(state__in=ENDED)
+    if show == "mine":
+        return seen.filter(_mine(user_id))
+    return seen if show == "all" else seen.filter(pk__in=waiting.order_by().values("pk"))
+
+
+def _mine(user_id: int | None) -> Q:
+    return Q(author=user_id) | Q(hands__contains=[user_id])
+
+
+def _filtered(rows: QuerySet[ChangeRequest], listing: Listing) -> QuerySet[ChangeRequest]:
+    values: Mapping[str, str] = listing.values
+    if slug := values["cluster"]:
+        rows = rows.filter(cluster__slug=slug)
+    if state := values["state"]:
+        rows = rows.filter(state=state)
+    if author := values["author"]:
+        rows = rows.filter(author_name__icontains=author)
+    if text := values["q"]:
+        about = Q(title__icontains=text) | Q(why__icontains=text)
+        number = text.removeprefix("#")
+        if number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS:
+            about |= Q(pk=int(number))
+        rows = rows.filter(about)
+    return rows
+
+
+def _with_facts(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:
+    """With everything that a row shows, so that rows ask nothing by themselves."""
+    related = {"cluster", "cluster__policy", *(name for kind in kinds() for name in kind.related)}
+    valid = Q(reviews__verdict=Verdict.APPROVED, reviews__void_at=None, reviews__round=F("round"))
+    return rows.select_related(*sorted(related)).annotate(valid_approvals=Count("reviews", filter=valid))

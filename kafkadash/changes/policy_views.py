@@ -1,0 +1,106 @@
+"""Settings of a cluster: what it asks of its change requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import Policy
+from kafkadash.changes.policy import FIELDS, BadPolicy, change_policy, policy_of
+from kafkadash.changes.refusals import Refused
+from kafkadash.clusters.access import MANAGE, cluster_for, needs
+from kafkadash.clusters.contact import contact
+from kafkadash.clusters.forms import SettingsForm
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.wording import count
+
+NUMBERS = ("approvals_low", "approvals_medium", "approvals_high", "valid_hours")
+_TOO_LONG = 6  # digits
+
+
+class PolicyForm(SettingsForm):
+    """What is wrong is said at its field."""
+
+    hints = {
+        "approvals_low": "Nothing that moves more than little, and nothing that cannot be undone.",
+        "approvals_medium": "A good part of the cluster moves, or internal topics do.",
+        "approvals_high": "Most of the cluster moves, replicas are given up, or racks are spread worse.",
+        "valid_hours": "A proposal that nobody approved in that time expires, and so does an approval.",
+        "self_approval": "Whoever wrote, edited or refreshed a change may approve it as well, with the role approver.",
+        "break_glass": "In an emergency an administrator may let a change run without approvals; it is said loudly "
+        "and audited.",
+    }
+
+    approvals_low = forms.CharField(label="Low risk", required=False)
+    approvals_medium = forms.CharField(label="Medium risk", required=False)
+    approvals_high = forms.CharField(label="High risk", required=False)
+    valid_hours = forms.CharField(label="Hours that a proposal and an approval are valid", required=False)
+    self_approval = forms.BooleanField(label="Allow self-approval", required=False)
+    break_glass = forms.BooleanField(label="Allow break-glass", required=False)
+
+    def clean(self) -> dict[str, Any]:
+        for name in NUMBERS:
+            text = self.cleaned_data.get(name, "").strip()
+            if text.isascii() and text.isdigit() and len(text) < _TOO_LONG:
+                self.cleaned_data[name] = int(text)
+            else:
+                self.add_error(name, "Give a whole number.")
+        return self.cleaned_data
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(MANAGE)
+def policy(request: HttpRequest, slug: str) -> HttpResponse:
+    own = cluster_for(request, slug, MANAGE)
+    held = policy_of(own)
+    form = PolicyForm(request.POST) if request.method == "POST" else PolicyForm(initial=_values(held))
+    if request.method == "POST" and form.is_valid() and _saved(request, own, held, form):
+        return redirect("changes:policy", slug)
+    context = {
+        "section": "settings",
+        "tab": "policy",
+        "cluster": own,
+        "contact": contact(own, own.collector_runs.all(), timezone.now()),
+        "form": form,
+        "title": _title(own, held),
+    }
+    return render(request, "changes/policy.html", context)
+
+
+def _saved(request: HttpRequest, cluster: Cluster, before: Policy, form: PolicyForm) -> bool:
+    assert isinstance(request.user, User), "needs() lets nobody else in"
+    try:
+        after = change_policy(
+            cluster, request.user, {name: form.cleaned_data[name] for name in FIELDS}, request=request
+        )
+    except BadPolicy as bad:
+        for name, sentence in bad.sentences.items():
+            form.add_error(name or None, sentence)
+        return False
+    except Refused as refused:
+        form.add_error(None, str(refused))
+        return False
+    said = "Saved. It also holds for requests that are open, where it asks for more than before."
+    messages.success(
+        request, said if _values(before) != _values(after) else "Nothing was changed, so nothing was saved."
+    )
+    return True
+
+
+def _values(policy: Policy) -> dict[str, Any]:
+    return {name: getattr(policy, name) for name in FIELDS}
+
+
+def _title(cluster: Cluster, held: Policy) -> str:
+    """What holds now, in one sentence."""
+    fewest, most = held.approvals_low, held.approvals_high
+    if fewest == most:
+        return f"A change of {cluster.name} needs {count(most, 'approval')}, whatever its risk."
+    return f"A change of {cluster.name} needs {fewest} to {most} approvals, by its risk."

@@ -1,0 +1,203 @@
+"""What is done with a change request from its page. Each answers with the page again, or with it and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import services
+from kafkadash.changes.access import needs_on_change, request_for, seen_change
+from kafkadash.changes.decision import approve_off
+from kafkadash.changes.kinds import UnknownKind
+from kafkadash.changes.list_rows import known_kind
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.review import facts_of
+from kafkadash.changes.views import review_page
+from kafkadash.changes.written import LONGEST_TEXT
+from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, PROPOSE
+from kafkadash.domain.workflow import State
+
+_FIELDS = ("note", "reason", "text")
+
+
+def _not_allowed(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
+    return review_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence, typed=_typed(request))
+
+
+@require_POST
+@needs_on_change(APPROVE, refused=_not_allowed)
+def approve(request: HttpRequest, number: int) -> HttpResponse:
+    """Exactly the content whose ``digest`` was on the page."""
+    change = request_for(request, number, APPROVE)
+    digest, note = request.POST.get("digest", ""), _typed(request)["note"].strip()
+    off = approve_off(change, facts_of(change, timezone.now()))
+    if off:
+        return review_page(request, change, status=HTTPStatus.CONFLICT, refused=off, typed=_typed(request))
+    return _done(
+        request,
+        change,
+        lambda user: services.approve(change, user, digest, note, request=request),
+        said=f"You approved #{number}.",
+    )
+
+
+@require_POST
+@needs_on_change(DECLINE, refused=_not_allowed)
+def decline(request: HttpRequest, number: int) -> HttpResponse:
+    change = request_for(request, number, DECLINE)
+    digest, reason = request.POST.get("digest", ""), _typed(request)["reason"].strip()
+    return _done(
+        request,
+        change,
+        lambda user: services.decline(change, user, digest, reason, request=request),
+        said=f"You declined #{number}.",
+        missing="" if reason else "Say what has to change before you would approve: declining needs a reason.",
+    )
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_not_allowed)
+def withdraw(request: HttpRequest, number: int) -> HttpResponse:
+    change = request_for(request, number, PROPOSE)
+    reason = _typed(request)["reason"].strip()
+    return _done(
+        request,
+        change,
+        lambda user: services.withdraw(change, user, reason, request=request),
+        said=f"#{number} is a draft again.",
+        missing="" if reason else "Say why it is withdrawn: those who reviewed it read that.",
+    )
+
+
+@require_POST
+@needs_on_change(COMMENT, refused=_not_allowed)
+def comment(request: HttpRequest, number: int) -> HttpResponse:
+    """``text``, or ``reason`` from the button "Comment only" beside it."""
+    change = request_for(request, number, COMMENT)
+    typed = _typed(request)
+    field = "text" if "text" in request.POST else "reason"
+    text = typed[field].strip()
+    return _done(
+        request,
+        change,
+        lambda user: services.comment(change, user, text, request=request),
+        said="Your comment is there.",
+        missing="" if text else "There is nothing in it yet: write what you want to say.",
+        field=field,
+        anchor="#comments",
+    )
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_not_allowed)
+def refresh(request: HttpRequest, number: int) -> HttpResponse:
+    """Has a new plan made of a stale request; who asks for it may not approve it."""
+    change = request_for(request, number, PROPOSE)
+    return _done(
+        request,
+        change,
+        lambda user: services.start_refresh(change, user, request=request),
+        said="A new plan is being made; it is shown here as soon as it is done.",
+    )
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_not_allowed)
+def edit(request: HttpRequest, number: int) -> HttpResponse:
+    """Back to a draft, which is then edited on the pages of its kind."""
+    change = request_for(request, number, PROPOSE)
+    reason = _typed(request)["reason"].strip()
+    answer = _done(
+        request,
+        change,
+        lambda user: services.edit(change, user, reason, request=request),
+        said=f"#{number} is a draft again.",
+    )
+    return _to_its_pages(number) if answer.status_code == HTTPStatus.FOUND else answer
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_not_allowed)
+def copy(request: HttpRequest, number: int) -> HttpResponse:
+    change = request_for(request, number, PROPOSE)
+    made: list[ChangeRequest] = []
+    answer = _done(
+        request,
+        change,
+        lambda user: made.append(services.copy(change, user, request=request)),
+        said=f"This is a copy of #{number}: a draft of yours.",
+    )
+    return _to_its_pages(made[0].pk) if made else answer
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_not_allowed)
+def delete(request: HttpRequest, number: int) -> HttpResponse:
+    """A draft only; what was proposed once is kept."""
+    change = request_for(request, number, PROPOSE)
+    answer = _done(
+        request,
+        change,
+        lambda user: services.delete(change, user, request=request),
+        said=f"The draft #{number} is deleted.",
+    )
+    return redirect("changes:list") if answer.status_code == HTTPStatus.FOUND else answer
+
+
+def _done(
+    request: HttpRequest,
+    change: ChangeRequest,
+    do: Callable[[User], object],
+    *,
+    said: str,
+    missing: str = "",
+    field: str = "reason",
+    anchor: str = "",
+) -> HttpResponse:
+    """Does it and shows the page again; what is refused is said on the page, with what was typed still there.
+
+    ``missing``: what is wrong with what was typed into ``field``.
+    """
+    number, typed = change.pk, _typed(request)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    wrong = {name: _too_long(text) for name, text in typed.items() if len(text) > LONGEST_TEXT}
+    if missing:
+        wrong[field] = missing
+    if wrong:
+        return review_page(
+            request, seen_change(request, number), status=HTTPStatus.BAD_REQUEST, typed=typed, wrong=wrong
+        )
+    try:
+        do(request.user)
+    except (services.Refused, UnknownKind) as refused:
+        # Read again: what it says now is why.
+        now = seen_change(request, number)
+        return review_page(request, now, status=HTTPStatus.CONFLICT, refused=str(refused), typed=typed)
+    messages.success(request, said)
+    answer = redirect("changes:request", number)
+    answer["Location"] += anchor
+    return answer
+
+
+def _typed(request: HttpRequest) -> Mapping[str, str]:
+    return {name: request.POST.get(name, "") for name in _FIELDS}
+
+
+def _too_long(text: str) -> str:
+    most = LONGEST_TEXT
+    return f"This has {len(text):,} characters; {most:,} is the most. What is longer belongs behind a link."
+
+
+def _to_its_pages(number: int) -> HttpResponse:
+    """To where the draft is edited."""
+    change = ChangeRequest.objects.select_related("cluster").get(pk=number)
+    kind = known_kind(change)
+    editable = kind is not None and change.state == State.DRAFT
+    return redirect(kind.edit_url(change)) if kind and editable else redirect("changes:request", number)
