@@ -111,9 +111,10 @@ class AuditFilter:
 
     def title(self, number: int) -> str:
         """The answer of the page."""
-        done = f"{count(number, 'thing')} {'was' if number == 1 else 'were'} done" if number else "Nothing was done"
         if self.narrowed:
-            done += " that matches"
+            many = f"{count(number, 'thing')} that {'matches' if number == 1 else 'match'}" if number else ""
+            return f"{many or 'Nothing that matches'} {'were' if number > 1 else 'was'} done{self._when()}."
+        done = f"{count(number, 'thing')} {'was' if number == 1 else 'were'} done" if number else "Nothing was done"
         return f"{done}{self._when()}."
 
     def _when(self) -> str:
@@ -284,19 +285,19 @@ class _Objects:
         if type_ == "cluster":
             cluster = self._by_id.get(id_)
             if cluster is not None:
-                return f"cluster {cluster.name}", reverse("oncall:overview", args=[cluster.slug])
-            return f"cluster {event.cluster or id_}", ""
+                return cluster.name, reverse("oncall:overview", args=[cluster.slug])
+            return event.cluster or f"cluster {id_}", ""
         if type_ == "user":
-            return f"user {self._users[id_]}" if id_ in self._users else f"user {id_}", ""
+            return self._users.get(id_, f"user {id_}"), ""
         if type_ == "finding":
             finding = self._findings.get(id_)
             url = reverse("oncall:finding", args=[finding.cluster.slug, id_]) if finding else ""
-            return f"finding {id_}", url
+            return id_, url
         if type_ in CHANGE_TYPES:
             url = _change_url(int(id_)) if id_ in self._changes else ""
             return f"#{id_} {self._changes.get(id_, '')}".strip(), url
-        if type_ == "audit":
-            return "", ""
+        if type_ in ("audit", "policy"):
+            return "", ""  # the cluster beside it says of what
         return f"{type_} {id_}".strip(), ""
 
     def _approvers(self, event: AuditEvent) -> list[str]:

@@ -6,29 +6,30 @@ An action that is not in it is shown as it was recorded; so is a value that no r
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 ACTIONS: Mapping[str, Mapping[str, str]] = {
     "Change requests": {
-        "change.drafted": "began a draft",
         "change.created": "began a draft",
         "change.edited": "edited a draft",
-        "change.planned": "had a plan made",
+        "change.planned": "made a plan",
         "change.submitted": "proposed a change",
-        "change.proposed": "proposed a change",
+        "change.reopened": "took a change back to a draft",
+        "change.withdrawn": "withdrew a change",
         "change.approved": "approved a change",
         "change.declined": "declined a change",
-        "change.withdrawn": "withdrew a change",
         "change.commented": "commented on a change",
-        "change.refreshed": "refreshed a change",
+        "change.turned_stale": "found a change out of date",
         "change.refresh_started": "began to refresh a change",
+        "change.refreshed": "refreshed a change",
+        "change.expired": "let a change expire",
+        "change.scheduled": "queued a change, as its window began",
+        "change.broke_glass": "queued a change without its approvals",
         "change.copied": "copied a change",
         "change.deleted": "deleted a draft",
-        "change.stale": "found a change out of date",
-        "change.expired": "let a change expire",
-        "change.queued": "queued a change",
         "policy.changed": "changed the policy of a cluster",
     },
     "Clusters": {
@@ -55,6 +56,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
 WORDS: Mapping[str, str] = {action: words for group in ACTIONS.values() for action, words in group.items()}
 
 LONGEST_IN_LIST = 160
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,9 @@ def value_words(value: object) -> str:
 
 
 def short(text: str) -> str:
+    """As a list shows it; of a digest, what is enough to tell it from others."""
+    if _DIGEST.fullmatch(text):
+        return f"{text[:12]}…"
     return text if len(text) <= LONGEST_IN_LIST else f"{text[: LONGEST_IN_LIST - 1]}…"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +31,8 @@ PAGE_SIZE = 100
 LONGEST_PASTE = 2_000_000
 """Characters; Django takes 2.5 MB in a form's fields, files come apart from them."""
 WAITING_LONG_S = 10.0
+OLD = timedelta(minutes=10)
+"""After this, an answer is no longer shown as what is now."""
 STATE_WORDS = {
     State.FAILED: ("critical", "failed"),
     State.MISSING: ("critical", "does not exist"),
@@ -147,6 +150,7 @@ def _context(row: Verification, request: HttpRequest) -> dict[str, Any]:
     }
     if row.taken_at is not None:
         context |= _result(row, request)
+        context["old"] = timezone.now() - row.taken_at > OLD
     return context
 
 

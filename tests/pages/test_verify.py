@@ -116,6 +116,16 @@ def test_the_title_is_the_answer_and_the_worst_come_first(client: Client, demo: 
     assert 'href="/clusters/demo/topics/gone/"' not in page.html
 
 
+def test_an_old_answer_is_not_shown_as_what_is_now(client: Client, demo: Cluster) -> None:
+    job = finished(demo, completed=1, failed=0)
+    fresh = Page(client.get(f"{URL}{job.pk}/").content.decode())
+    assert "data-stale" not in fresh.start_tag("verdicts")
+    Verification.objects.filter(job=job).update(taken_at=NOW - timedelta(hours=3))
+    page = Page(client.get(f"{URL}{job.pk}/").content.decode())
+    assert "This is how it was 3 h ago. Verify again to see how it is now." in page.text
+    assert "data-stale" in page.start_tag("verdicts")
+
+
 def test_a_state_is_a_filter_with_an_address_and_pages(client: Client, demo: Cluster) -> None:
     job = finished(demo, completed=250, failed=2)
     address = f"{URL}{job.pk}/"
