@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +15,7 @@ from kafkadash.domain.drill import Drilled, Hit, Load, Loss, Placed, QuorumAfter
 from kafkadash.domain.quorum import Quorum
 from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
+from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
 from kafkadash.observe.standing import Freshness, newest_quorums, standing
 
@@ -25,21 +24,6 @@ HITS_PER_PAGE = 25
 MOST_CELLS = 60
 MOST_SURVIVORS = 20
 MOST_ASKED = 1000
-
-
-@contextmanager
-def without_search_for_cycles() -> Iterator[None]:
-    """Hundreds of thousands of lists are made here and none refers back; looking for cycles would take as long again.
-
-    Switched off for the whole process and back on by whoever switched it off; two at once do no harm.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

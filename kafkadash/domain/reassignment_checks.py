@@ -1,0 +1,397 @@
+"""What is checked about a reassignment before it runs (04-changes.md §2): content apart from health, in a fixed order.
+
+A pure judgement over what was seen last. Facts that were never read, or are too old to be called now, make a check
+unknown and never passed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from kafkadash.domain.checks import About, Check, Checked, Result
+from kafkadash.domain.plan import Options, Row
+from kafkadash.domain.planner.topology import Partition, Topic, Topology
+from kafkadash.domain.quorum_verdict import majority_lost
+from kafkadash.domain.rack_spread import spread
+from kafkadash.domain.status import NEVER, Refreshed
+from kafkadash.domain.wording import count, duration, listed, size
+
+MOST_PROBLEMS = 200
+WHOLE_DISK = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A reassignment that Kafka lists."""
+
+    adding: frozenset[int]
+    removing: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is stored about the cluster: all its brokers, at least the topics of the plan, all that moves.
+
+    The four tell how reading each kind of facts went; ``zookeeper``: there is no quorum to ask.
+    """
+
+    topology: Topology
+    moving: Mapping[tuple[str, int], Moving] = field(default_factory=dict)
+    metadata: Refreshed = NEVER
+    reassignments: Refreshed = NEVER
+    quorum: Refreshed = NEVER
+    log_dirs: Refreshed = NEVER
+    zookeeper: bool = False
+
+    @property
+    def facts_at(self) -> datetime | None:
+        """Age of the oldest; None if some were never read."""
+        kinds = [self.metadata, self.reassignments, self.log_dirs, *([] if self.zookeeper else [self.quorum])]
+        times = [kind.taken_at for kind in kinds]
+        known = [at for at in times if at is not None]
+        return min(known) if len(known) == len(times) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the author asked to be kept, beside the options: ``disk``, 0 to 1 of a broker's disk (None: all of it).
+
+    ``spread_free``: a worse spread over racks was accepted.
+    """
+
+    disk: float | None = None
+    spread_free: bool = False
+
+
+def judge(rows: Sequence[Row], options: Options, limits: Limits, seen: Seen, now: datetime) -> Checked:
+    """All checks, in the order of the page."""
+    return _Judge(rows, options, limits, seen, now).checked()
+
+
+class _Judge:
+    def __init__(self, rows: Sequence[Row], options: Options, limits: Limits, seen: Seen, now: datetime) -> None:
+        self._rows, self._options, self._limits, self._seen, self._now = rows, options, limits, seen, now
+        topics = {row.topic for row in rows}
+        self._topics: dict[str, tuple[Topic, dict[int, Partition]]] = {
+            name: (topic, {p.partition: p for p in topic.partitions})
+            for name, topic in seen.topology.topics.items()
+            if name in topics
+        }
+        self._known = [
+            (row, own[0], p)
+            for row in rows
+            if (own := self._topics.get(row.topic)) and (p := own[1].get(row.partition))
+        ]
+        self._receiving = sorted({broker for row in rows for broker in row.adding})
+
+    def checked(self) -> Checked:
+        checks = (
+            self._as_planned(),
+            self._not_moving(),
+            self._factor(),
+            self._targets(),
+            self._cordoned(),
+            self._quorum(),
+            self._disk(),
+            self._racks(),
+            self._min_isr(),
+            self._throttle(),
+            self._window(),
+        )
+        return Checked(checks, self._seen.facts_at)
+
+    def _as_planned(self) -> Check:
+        title = "Every partition is as it was planned"
+        old = self._old("topics and brokers", self._seen.metadata)
+        if old:
+            return _unknown("as_planned", About.CONTENT, title, old)
+        problems: list[str] = []
+        wrong = 0
+        told: set[str] = set()
+        for row in self._rows:
+            sentence = self._differs(row)
+            if sentence is None:
+                continue
+            wrong += 1
+            if sentence not in told:
+                told.add(sentence)
+                problems.append(sentence)
+        return _judged("as_planned", About.CONTENT, title, problems, _of(len(self._rows) - wrong, len(self._rows)))
+
+    def _differs(self, row: Row) -> str | None:
+        own = self._topics.get(row.topic)
+        if own is None:
+            return f"{row.topic} does not exist any more."
+        topic, partitions = own
+        if topic.id != row.topic_id:
+            return f"{row.topic} was deleted and created again since the plan."
+        partition = partitions.get(row.partition)
+        if partition is None:
+            return f"{row.name} does not exist any more."
+        if partition.replicas == row.current:
+            return None
+        moving = self._seen.moving.get((row.topic, row.partition))
+        there_now = set(partition.replicas)
+        if moving and moving.adding & there_now and there_now - moving.adding == set(row.current):
+            return None  # that it moves is said by the next check
+        there = f"{row.name}: replicas are {_ids(partition.replicas)}"
+        if partition.replicas == row.target:
+            return f"{there} already, as the plan asks; it expects {_ids(row.current)} before."
+        return f"{there}; the plan expects {_ids(row.current)}."
+
+    def _not_moving(self) -> Check:
+        title = "No reassignment in flight on them"
+        old = self._old("reassignments", self._seen.reassignments)
+        if old:
+            return _unknown("not_moving", About.CONTENT, title, old)
+        problems = []
+        for row in self._rows:
+            moving = self._seen.moving.get((row.topic, row.partition))
+            if moving:
+                does = [f"adding {_ids(sorted(moving.adding))}"] if moving.adding else []
+                does += [f"removing {_ids(sorted(moving.removing))}"] if moving.removing else []
+                what = f" ({', '.join(does)})" if does else ""
+                problems.append(f"{row.name} is being reassigned by somebody else{what}.")
+        return _judged("not_moving", About.CONTENT, title, problems, f"{len(problems):,}")
+
+    def _factor(self) -> Check:
+        if self._options.change_rf:
+            changed = sum(len(row.target) != len(row.current) for row in self._rows)
+            title = "Replication factor changes as asked"
+            return _judged("replication_factor", About.CONTENT, title, [], f"{changed:,} of {len(self._rows):,}")
+        problems = [
+            f"{row.name} has {count(len(row.current), 'replica')} and would have {len(row.target)}."
+            for row in self._rows
+            if len(row.target) != len(row.current)
+        ]
+        figure = _of(len(self._rows) - len(problems), len(self._rows))
+        return _judged("replication_factor", About.CONTENT, "Replication factor unchanged", problems, figure)
+
+    def _targets(self) -> Check:
+        title = "All target brokers alive, none fenced"
+        old = self._old("topics and brokers", self._seen.metadata)
+        if old:
+            return _unknown("targets_alive", About.HEALTH, title, old)
+        problems = []
+        for id_ in self._receiving:
+            broker = self._seen.topology.brokers.get(id_)
+            if broker is None or not broker.alive:
+                problems.append(f"Broker {id_} is not registered; a move to it would never end.")
+            elif broker.fenced:
+                problems.append(f"Broker {id_} is fenced; a move to it would never end.")
+        figure = _of(len(self._receiving) - len(problems), len(self._receiving))
+        return _judged("targets_alive", About.HEALTH, title, problems, figure)
+
+    def _cordoned(self) -> Check:
+        title = "No target broker is cordoned"
+        old = self._old("log directories", self._seen.log_dirs)
+        if old:
+            return _unknown("not_cordoned", About.HEALTH, title, old)
+        known = [b for id_ in self._receiving if (b := self._seen.topology.brokers.get(id_))]
+        problems = [f"All log directories of broker {b.id} are cordoned." for b in known if b.cordoned]
+        unread = [str(b.id) for b in known if not b.dirs]
+        if unread and not problems:
+            return _unknown(
+                "not_cordoned", About.HEALTH, title, f"The log directories of {_brokers(unread)} were not read."
+            )
+        return _judged("not_cordoned", About.HEALTH, title, problems, _of(len(known) - len(problems), len(known)))
+
+    def _quorum(self) -> Check:
+        seen = self._seen
+        if seen.zookeeper:
+            old = self._old("reassignments", seen.reassignments)
+            title = "The controller answers"
+            return _unknown("quorum", About.HEALTH, title, old) if old else _judged("quorum", About.HEALTH, title, [])
+        title = "The controller quorum answers"
+        if majority_lost(seen.quorum, seen.metadata):
+            problem = "The quorum is lost: nothing can be changed before a majority of the controllers is back."
+            return _judged("quorum", About.HEALTH, title, [problem])
+        old = self._old("quorum", seen.quorum)
+        return _unknown("quorum", About.HEALTH, title, old) if old else _judged("quorum", About.HEALTH, title, [])
+
+    def _disk(self) -> Check:
+        limit = self._limits.disk if self._limits.disk is not None else WHOLE_DISK
+        title = f"Disk below {100 * limit:.0f} % during the move"
+        old = self._old("log directories", self._seen.log_dirs)
+        if old:
+            return _unknown("disk", About.HEALTH, title, old)
+        arriving, _ = self._traffic()
+        problems, unread, worst = [], [], (0.0, -1)
+        for id_ in self._receiving:
+            broker = self._seen.topology.brokers.get(id_)
+            room = broker.room(limit) if broker else None
+            total, used = (broker.disk_bytes, broker.used_bytes) if broker else (None, None)
+            if room is None:
+                unread.append(str(id_))
+                continue
+            share = (used + arriving[id_]) / total if total and used is not None else None
+            worst = max(worst, (share or 0.0, id_))
+            if arriving[id_] > room:
+                comes = f"would come to {100 * share:.1f} % of its disk" if share is not None else "has too little disk"
+                problems.append(
+                    f"Broker {id_} {comes}: {size(arriving[id_])} arrive, and there is room for {size(room)}."
+                )
+        figure = f"{100 * worst[0]:.1f} %, broker {worst[1]}" if worst[1] >= 0 else ""
+        if problems:
+            return _judged("disk", About.HEALTH, title, problems, figure)
+        unsized = sum(bool(row.adding) and p.size_bytes is None for row, _, p in self._known)
+        why = [f"The disk of {_brokers(unread)} is not known."] if unread else []
+        why += [f"The size of {count(unsized, 'partition')} is not known."] if unsized else []
+        return _unknown("disk", About.HEALTH, title, *why) if why else _judged("disk", About.HEALTH, title, [], figure)
+
+    def _racks(self) -> Check:
+        title = (
+            "Rack spread gets worse only as accepted" if self._limits.spread_free else "Rack spread does not get worse"
+        )
+        old = self._old("topics and brokers", self._seen.metadata)
+        if old:
+            return _unknown("rack_spread", About.HEALTH, title, old)
+        racks = self._seen.topology.racks
+        if not racks:
+            registered = [b for b in self._seen.topology.brokers.values() if b.alive]
+            if len({b.rack for b in registered}) <= 1:
+                return _judged("rack_spread", About.HEALTH, title, [], "one rack or none")
+            why = "Some brokers name no rack, so the spread cannot be judged."
+            return _unknown("rack_spread", About.HEALTH, title, why)
+        number = len(set(racks.values()))
+        moves: dict[tuple[str, ...], int] = {}
+        before = after = 0
+        problems = []
+        for row in self._rows:
+            now, then = (_moves(replicas, racks, number, moves) for replicas in (row.current, row.target))
+            before += now > 0
+            after += then > 0
+            if then > now and not self._limits.spread_free:
+                problems.append(f"{row.name} would lie in fewer racks, or less evenly: {_ids(row.target)}.")
+        figure = f"{before:,} → {count(after, 'violation')}"
+        return _judged("rack_spread", About.HEALTH, title, problems, figure)
+
+    def _min_isr(self) -> Check:
+        """A move costs the leader bandwidth that a replica which lags needs; one that is offline needs none."""
+        title = "No partition under min-ISR that a move could worsen"
+        old = self._old("topics and brokers", self._seen.metadata)
+        if old:
+            return _unknown("min_isr", About.HEALTH, title, old)
+        brokers = self._seen.topology.brokers
+        serving = {b.id for b in brokers.values() if b.alive and not b.fenced}
+        problems: list[str] = []
+        unread: set[str] = set()
+        for row, topic, p in self._known:
+            if p.leader is None:
+                problems.append(f"{row.name} has no leader; nothing can be copied.")
+            elif topic.min_isr is None:
+                unread.add(topic.name)
+            elif len(p.isr) < topic.min_isr:
+                missing = [b for b in p.replicas if b not in p.isr]
+                repaired = bool(row.adding) and set(missing) <= set(row.removing)
+                if not repaired and any(b in serving for b in missing):
+                    has = f"{len(p.isr)} of {topic.min_isr} needed replicas in sync"
+                    problems.append(f"{row.name} is under min-ISR ({has}); let {_brokers(missing)} catch up first.")
+        if unread and not problems:
+            why = f"min.insync.replicas of {count(len(unread), 'topic')} was not read."
+            return _unknown("min_isr", About.HEALTH, title, why)
+        return _judged("min_isr", About.HEALTH, title, problems, f"{len(problems):,}")
+
+    def _throttle(self) -> Check:
+        title = "Throttle above what the partitions receive"
+        inbound: defaultdict[int, float] = defaultdict(float)
+        unknown = 0
+        for row, _, p in self._known:
+            if p.bytes_in_per_s is None:
+                unknown += bool(row.adding)
+                continue
+            for broker in row.adding:
+                inbound[broker] += p.bytes_in_per_s
+        need, broker = max(((rate, -id_) for id_, rate in inbound.items()), default=(0.0, 0))
+        throttle = self._options.throttle
+        figure = f"{throttle / 1e6:,.1f} > {need / 1e6:,.1f} MB/s"
+        if throttle <= need:
+            problem = (
+                f"The partitions that move to broker {-broker} receive {need / 1e6:,.1f} MB/s together; "
+                f"copies at {throttle / 1e6:,.1f} MB/s would never catch up."
+            )
+            return _judged("throttle", About.HEALTH, title, [problem], figure.replace(">", "≤"))
+        if unknown:
+            why = f"What {count(unknown, 'partition')} {'receives' if unknown == 1 else 'receive'} is not known."
+            return _unknown("throttle", About.HEALTH, title, why)
+        return _judged("throttle", About.HEALTH, title, [], figure)
+
+    def _window(self) -> Check:
+        title = "Run fits the window"
+        opens, closes = _instant(self._options.not_before), _instant(self._options.not_after)
+        if closes is None:
+            return _judged("window", About.HEALTH, title, [], "no end")
+        if self._now >= closes:
+            return _judged("window", About.HEALTH, title, [f"The window ended at {closes:%d %b %H:%M} UTC."])
+        start = max(self._now, opens) if opens else self._now
+        length = (closes - start).total_seconds()
+        arriving, leaving = self._traffic()
+        if any(row.adding and p.size_bytes is None for row, _, p in self._known):
+            return _unknown("window", About.HEALTH, title, "How long it takes is not known: sizes are missing.")
+        needs = max([0, *arriving.values(), *leaving.values()]) / max(1, self._options.throttle)
+        figure = f"{duration(needs)} of {duration(length)}"
+        problems = []
+        if start + timedelta(seconds=needs) > closes:
+            problems = [f"It needs {duration(needs)} at least, and the window is open for {duration(length)}."]
+        return _judged("window", About.HEALTH, title, problems, figure)
+
+    def _traffic(self) -> tuple[Counter[int], Counter[int]]:
+        """Bytes that arrive at and leave from each broker, as far as sizes are known."""
+        arriving: Counter[int] = Counter()
+        leaving: Counter[int] = Counter()
+        for row, _, p in self._known:
+            adding = row.adding
+            if p.size_bytes and adding:
+                leaving[p.leader if p.leader is not None else row.current[0]] += p.size_bytes * len(adding)
+                for broker in adding:
+                    arriving[broker] += p.size_bytes
+        return arriving, leaving
+
+    def _old(self, what: str, read: Refreshed) -> str:
+        """Why facts cannot be relied on; '' where they can."""
+        if read.taken_at is None:
+            return f"The {what} of the cluster were never read." if what != "quorum" else "The quorum was never read."
+        if read.stale(self._now):
+            ago = duration((self._now - read.taken_at).total_seconds())
+            return (
+                f"The {what} {'was' if what == 'quorum' else 'were'} read {ago} ago, which is too old to be relied on."
+            )
+        return ""
+
+
+def _moves(replicas: tuple[int, ...], racks: Mapping[int, str], number: int, known: dict[tuple[str, ...], int]) -> int:
+    key = tuple(racks.get(broker, "\0") for broker in replicas)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = spread(replicas, racks, number).moves
+    return found
+
+
+def _judged(code: str, about: About, title: str, problems: Collection[str], figure: str = "") -> Check:
+    first = tuple(problems)[:MOST_PROBLEMS]
+    result = Result.FAILED if problems else Result.PASSED
+    return Check(code, about, result, title, figure, first, len(problems))
+
+
+def _unknown(code: str, about: About, title: str, *why: str) -> Check:
+    return Check(code, about, Result.UNKNOWN, title, "", why, len(why))
+
+
+def _of(good: int, total: int) -> str:
+    return f"{good:,} of {total:,}"
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ", ".join(str(broker) for broker in brokers)
+
+
+def _brokers(ids: Sequence[object]) -> str:
+    return f"broker{'' if len(ids) == 1 else 's'} {listed([str(id_) for id_ in ids])}"
+
+
+def _instant(text: str) -> datetime | None:
+    """Of the options: ISO 8601; '' is open."""
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -1,0 +1,207 @@
+"""A cluster as planning and checking see it, from stored rows: nothing is asked of Kafka here."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from typing import Any
+
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
+from kafkadash.domain.reassignment_checks import Moving, Seen
+from kafkadash.domain.status import NEVER, Refreshed
+from kafkadash.observe.cycles import without_search_for_cycles
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    CollectorRun,
+    Kind,
+    Outcome,
+    ReassignmentSnapshot,
+    TopicState,
+)
+
+KEPT_PARTITIONS = 250_000
+"""Of unpacked topics that a process keeps for the next check; about 100 MB."""
+
+Sizes = Mapping[int, Mapping[str, Mapping[str, int]]]
+"""Broker → topic → partition as text → bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """``seen`` has the topology with what moves and how reading went.
+
+    ``facts_at``: age of the oldest facts in it, None if some kind was never read.
+    """
+
+    seen: Seen
+    facts_at: datetime | None
+
+    @property
+    def topology(self) -> Topology:
+        return self.seen.topology
+
+
+@without_search_for_cycles()
+def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, sizes: bool = True) -> Loaded:
+    """All topics, or these only; six queries at most, each table once.
+
+    A partition is as large as its leader's replica; where that broker was not read, or there is no leader, as the
+    largest replica in sync that was. Without ``sizes`` they stay unknown, which is quicker.
+    """
+    runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)}
+    moving = _moving(cluster, topics)
+    weights = {w.broker_id: w for w in _weights(cluster, sizes=sizes)}
+    brokers = {b.broker_id: _broker(b, weights.get(b.broker_id)) for b in BrokerState.objects.filter(cluster=cluster)}
+    by_broker = {id_: _sizes(w, topics) for id_, w in weights.items()} if sizes else {}
+    found = {topic.name: _sized(topic, moving, by_broker) for topic in _topics(cluster, topics)}
+    log_dirs = _refreshed(runs.get(Kind.LOG_DIRS))
+    read = [weights[id_].taken_at for id_, broker in brokers.items() if broker.alive and id_ in weights]
+    if log_dirs.taken_at is not None and read:
+        # A broker that did not answer keeps what was read before; the refresh as a whole looks newer than that.
+        log_dirs = replace(log_dirs, taken_at=min([log_dirs.taken_at, *read]))
+    seen = Seen(
+        topology=Topology(brokers, found, cluster.kafka_id),
+        moving=moving,
+        metadata=_refreshed(runs.get(Kind.METADATA)),
+        reassignments=_refreshed(runs.get(Kind.REASSIGNMENTS)),
+        quorum=_refreshed(runs.get(Kind.QUORUM)),
+        log_dirs=log_dirs,
+        zookeeper=cluster.mode == Mode.ZOOKEEPER,
+    )
+    times = [seen.metadata.taken_at, seen.reassignments.taken_at, *([log_dirs.taken_at] if sizes else [])]
+    known = [at for at in times if at is not None]
+    return Loaded(seen, min(known) if len(known) == len(times) else None)
+
+
+def _moving(cluster: Cluster, topics: Collection[str] | None) -> dict[tuple[str, int], Moving]:
+    rows = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING)
+    if topics is not None:
+        rows = rows.filter(topic__in=list(topics))
+    listed = rows.values_list("topic", "partition", "adding", "removing")
+    return {
+        (topic, number): Moving(frozenset(adding), frozenset(removing)) for topic, number, adding, removing in listed
+    }
+
+
+def _weights(cluster: Cluster, *, sizes: bool) -> Iterable[BrokerWeights]:
+    rows = BrokerWeights.objects.filter(cluster=cluster)
+    return rows if sizes else rows.defer("data")
+
+
+def _broker(row: BrokerState, weights: BrokerWeights | None) -> Broker:
+    """Of a gone broker only the id counts; what was read of its directories is no more."""
+    if row.gone_at is not None:
+        return Broker(row.broker_id, row.rack, alive=False)
+    dirs = tuple(_directory(stored) for stored in weights.dirs) if weights else ()
+    return Broker(row.broker_id, row.rack, alive=True, fenced=bool(row.fenced), dirs=dirs)
+
+
+def _directory(stored: Mapping[str, Any]) -> Directory:
+    """One that is offline takes no replicas, like a cordoned one."""
+    total, usable = stored["total_bytes"], stored["usable_bytes"]
+    used = None if total is None or usable is None else max(0, total - usable)
+    return Directory(stored["path"], total, used, bool(stored["cordoned"]) or bool(stored["error"]))
+
+
+def _sizes(weights: BrokerWeights, topics: Collection[str] | None) -> dict[str, dict[str, int]]:
+    packed: dict[str, dict[str, int]] = json.loads(zlib.decompress(weights.data))
+    return packed if topics is None else {name: packed[name] for name in topics if name in packed}
+
+
+def _topics(cluster: Cluster, topics: Collection[str] | None) -> Iterable[Topic]:
+    """Those that this process has unpacked before, and that have not changed since, are not read again."""
+    rows = TopicState.objects.filter(cluster=cluster)
+    if topics is not None:
+        rows = rows.filter(name__in=list(topics))
+    if topics is None:
+        names = rows.values_list("topic_id", "name", "internal", "min_isr", "partitions")
+        return [_topic(*row[:4], _partitions(row[4])) for row in names]
+    heads = list(rows.values_list("pk", "shape", "topic_id", "name", "internal", "min_isr"))
+    kept = {pk: _kept.get((pk, shape)) for pk, shape, *_ in heads}
+    missing = [pk for pk, partitions in kept.items() if partitions is None]
+    for pk, shape, packed in TopicState.objects.filter(pk__in=missing).values_list("pk", "shape", "partitions"):
+        # The shape as well: what is kept under it must be what it is the digest of, also if it changed just now.
+        kept[pk] = partitions = _partitions(packed)
+        _kept.put((pk, shape), partitions)
+    result = []
+    for pk, _, topic_id, name, internal, min_isr in heads:
+        own = kept[pk]
+        if own is not None:
+            result.append(_topic(topic_id, name, internal, min_isr, own))
+    return result
+
+
+def _topic(topic_id: str, name: str, internal: bool, min_isr: int | None, partitions: tuple[Partition, ...]) -> Topic:
+    """Before Kafka 2.8 the name is stored in place of an id; a plan has none then."""
+    return Topic(name, partitions, "" if topic_id == name else topic_id, internal, min_isr)
+
+
+def _partitions(packed: Sequence[Sequence[Any]]) -> tuple[Partition, ...]:
+    return tuple(
+        Partition(number, tuple(replicas), tuple(isr), leader) for number, leader, _, replicas, isr, _ in packed
+    )
+
+
+def _sized(topic: Topic, moving: Mapping[tuple[str, int], Moving], sizes: Sizes) -> Topic:
+    of_topic = {broker: own for broker, topics in sizes.items() if (own := topics.get(topic.name))}
+    if not of_topic and not any((topic.name, p.partition) in moving for p in topic.partitions):
+        return topic
+    partitions = tuple(
+        Partition(
+            p.partition,
+            p.replicas,
+            p.isr,
+            p.leader,
+            _size(p, str(p.partition), of_topic),
+            None,
+            (topic.name, p.partition) in moving,
+        )
+        for p in topic.partitions
+    )
+    return Topic(topic.name, partitions, topic.id, topic.internal, topic.min_isr)
+
+
+def _size(p: Partition, number: str, sizes: Mapping[int, Mapping[str, int]]) -> int | None:
+    if p.leader is not None and p.leader in sizes and number in sizes[p.leader]:
+        return sizes[p.leader][number]
+    return max((sizes[b][number] for b in p.isr if b in sizes and number in sizes[b]), default=None)
+
+
+def _refreshed(run: CollectorRun | None) -> Refreshed:
+    if run is None:
+        return NEVER
+    return Refreshed(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)
+
+
+class _Kept:
+    """The topics used last, by primary key and digest of their shape."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._topics: OrderedDict[tuple[int, str], tuple[Partition, ...]] = OrderedDict()
+        self._size = 0
+
+    def get(self, key: tuple[int, str]) -> tuple[Partition, ...] | None:
+        with self._lock:
+            if key in self._topics:
+                self._topics.move_to_end(key)
+            return self._topics.get(key)
+
+    def put(self, key: tuple[int, str], partitions: tuple[Partition, ...]) -> None:
+        with self._lock:
+            if key not in self._topics:
+                self._topics[key] = partitions
+                self._size += len(partitions)
+            while self._size > KEPT_PARTITIONS and len(self._topics) > 1:
+                _, dropped = self._topics.popitem(last=False)
+                self._size -= len(dropped)
+
+
+_kept = _Kept()
