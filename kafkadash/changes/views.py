@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -64,7 +65,8 @@ def review_page(
         **shown,
         "section": "changes",
         "tab": "reassignments",
-        "live_keys": [change_key(change.pk)],
+        # The answer to a form has no address to be fetched from again, and what it says would be gone.
+        "live_keys": [change_key(change.pk)] if status == HTTPStatus.OK else [],
         "refused": refused,
         "typed": typed or {},
         "wrong": wrong or {},

@@ -1,0 +1,72 @@
+"""The policy of a cluster: what its change requests need; only its administrators set it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.models import Policy
+from tests.factories import watched
+from tests.pages.conftest import Page
+
+WHERE = "/settings/clusters/demo/policy/"
+FORM = {"approvals_low": "1", "approvals_medium": "2", "approvals_high": "3", "valid_hours": "48"}
+
+
+@pytest.fixture
+def adams(admin: User, client_of: Callable[[User], Client]) -> Client:
+    watched("demo")
+    return client_of(admin)
+
+
+def sent(client: Client, form: dict[str, str] | None = None) -> Page:
+    response = client.post(WHERE, form, follow=True) if form is not None else client.get(WHERE)
+    assert response.status_code == 200
+    return Page(response.content.decode())
+
+
+def test_it_shows_what_holds_and_stores_what_is_typed(adams: Client) -> None:
+    page = sent(adams)
+    assert page.title == "A change of demo needs 1 to 2 approvals, by its risk."
+    assert 'name="approvals_high" type="text" value="2"' in page.html
+    assert f'href="{WHERE}" aria-current="page"' in page.html
+    assert f'href="{WHERE}"' in adams.get("/settings/clusters/demo/").content.decode()
+    page = sent(adams, {**FORM, "self_approval": "on"})
+    assert "Saved. It also holds for requests that are open" in page.text
+    assert page.title == "A change of demo needs 1 to 3 approvals, by its risk."
+    policy = Policy.objects.get()
+    assert (policy.approvals_medium, policy.valid_hours) == (2, 48)
+    assert (policy.self_approval, policy.break_glass) == (True, False)
+    event = AuditEvent.objects.get(action="policy.changed")
+    assert (event.cluster, event.actor_name) == ("demo", "adam")
+    assert event.after is not None
+    assert event.after["self_approval"] is True
+    assert "Nothing was changed" in sent(adams, {**FORM, "self_approval": "on"}).text
+    assert AuditEvent.objects.filter(action="policy.changed").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "sentence"),
+    [
+        ("approvals_low", "", "Give a whole number."),
+        ("approvals_low", "one", "Give a whole number."),
+        ("approvals_low", "²", "Give a whole number."),
+        ("approvals_low", "-1", "Give a whole number."),
+        ("approvals_low", "99999999999999999999", "Give a whole number."),
+        ("approvals_low", "0", "Between 1 and 5 approvals"),
+        ("approvals_high", "9", "Between 1 and 5 approvals"),
+        ("approvals_high", "1", "A higher risk cannot need fewer approvals than a lower one."),
+        ("valid_hours", "0", "Between 1 and 720 hours"),
+        ("valid_hours", "721", "Between 1 and 720 hours"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(adams: Client, field: str, typed: str, sentence: str) -> None:
+    page = sent(adams, {**FORM, field: typed})
+    assert sentence in unescape(page.words(f"id_{field}-error"))
+    assert f'value="{typed}"' in page.html
+    assert f'<a href="#id_{field}">' in page.part("wrong")
+    assert not Policy.objects.exists()
