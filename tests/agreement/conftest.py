@@ -81,12 +81,12 @@ class Mover:
     folder: Path
     _plans: dict[str, Path] = field(default_factory=dict)
 
-    def start(self, topic: str, replicas: Sequence[int], *, throttle: int) -> None:
-        """To these replicas, at ``throttle`` bytes per second."""
+    def start(self, topic: str, replicas: Sequence[int], *, throttle: int, beside: bool = False) -> None:
+        """To these replicas, at ``throttle`` bytes per second; ``beside`` moves that are under way."""
         plan = self._plans[topic] = self.folder / f"{topic}.json"
         row = {"topic": topic, "partition": 0, "replicas": list(replicas)}
         plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")
-        self._tool(topic, "--execute", "--throttle", str(throttle))
+        self._tool(topic, "--execute", *(["--additional"] if beside else []), "--throttle", str(throttle))
 
     def let_go(self, topic: str) -> None:
         """Lift the throttle, so that the move ends soon."""

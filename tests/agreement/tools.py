@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kafkadash.playground.cluster import Playground
@@ -100,6 +101,12 @@ class Tools:
             r"^(\S+)-(\d+): replicas: ([\d,]+)\.(?: adding: ([\d,]+)\.)?(?: removing: ([\d,]+)\.)?", text, re.MULTILINE
         )
         return [ListedMove(t, int(p), _ids(replicas), _ids(add), _ids(remove)) for t, p, replicas, add, remove in rows]
+
+    def verify(self, file: Path) -> list[str]:
+        """The sentences of ``kafka-reassign-partitions --verify``; throttles stay as they are."""
+        text = self.run("reassign", "--reassignment-json-file", str(file), "--verify", "--preserve-throttles")
+        assert "Status of partition reassignment:" in text, text
+        return [line for line in text.splitlines() if line.startswith(("Reassignment ", "There is no ", "Partition "))]
 
     def quorum_status(self) -> QuorumStatus:
         text = self.run("quorum", "describe", "--status")
