@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafkadash.domain.plan import Row
+from kafkadash.domain.planner.leaders import spread_leaders
 from kafkadash.domain.planner.planned import (
     Planned,
     already_moving,
@@ -205,24 +206,20 @@ class _Drain:
             yield Row(topic.name, topic.id, p.partition, p.replicas, tuple(target)), p
 
     def _lead(self, placed: list[tuple[Topic, Partition, list[int]]]) -> None:
-        """Where the preferred leader leaves, the replica whose broker is preferred least comes first.
+        """Where the preferred leader leaves, another replica comes first, so that leaders are spread evenly.
 
-        Partitions with the fewest to choose from are decided first; the others keep their order behind it.
+        The newcomer is the last choice, as it has to copy first; the others keep their order behind the one chosen.
         """
-        preferred: Counter[int] = Counter()
-        open_: list[tuple[int, str, int, list[int], set[int]]] = []
+        fixed: Counter[int] = Counter()
         for topic in self._topology.topics.values():
-            for p in topic.partitions:
-                if p.replicas[0] not in self._leaving:
-                    preferred[p.replicas[0]] += 1
-        for topic, p, target in placed:
-            if p.replicas[0] in self._leaving:
-                able = [b for b in target if b in self._targets] or target
-                open_.append((len(able), topic.name, p.partition, target, set(able)))
-        for _, _, _, target, choice in sorted(open_, key=lambda one: one[:3]):
-            newcomer = target[0]
-            first = min((preferred[broker], broker == newcomer, broker) for broker in choice)[2]
-            preferred[first] += 1
+            fixed.update(p.replicas[0] for p in topic.partitions if p.replicas[0] not in self._leaving)
+        open_ = [(topic.name, p.partition, target) for topic, p, target in placed if p.replicas[0] in self._leaving]
+        open_.sort(key=lambda one: one[:2])
+        choices = []
+        for _, _, target in open_:
+            able = [broker for broker in target if broker in self._targets] or target
+            choices.append(sorted(able, key=lambda broker: (broker == target[0], broker)))
+        for (_, _, target), first in zip(open_, spread_leaders(fixed, choices), strict=True):
             target.remove(first)
             target.insert(0, first)
 
