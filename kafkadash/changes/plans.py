@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
@@ -121,7 +121,8 @@ def refreshed(
 def keep_artifact(artifact: bytes, rows: int) -> PlanArtifact:
     """Stored once, whoever makes the same plan again; a row is never changed."""
     name = sha256(artifact)
-    kept, _ = PlanArtifact.objects.get_or_create(
+    # Locked, so that what forgets unused plans waits, and then finds that this one is used.
+    kept, _ = PlanArtifact.objects.select_for_update().get_or_create(
         sha256=name, defaults={"data": zlib.compress(artifact, 6), "rows": rows}
     )
     return kept
@@ -133,7 +134,11 @@ def prune_artifacts() -> int:
     for relation in PlanArtifact._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: OuterRef("pk")})
         old = old.exclude(Exists(rows))
-    return old.delete()[0]
+    try:
+        with transaction.atomic():
+            return old.delete()[0]
+    except IntegrityError:  # one of them came into use at this instant; the next round has the others
+        return 0
 
 
 def _with(row: ChangeRequest, artifact: PlanArtifact, topology_at: datetime | None) -> ChangeRequest:
