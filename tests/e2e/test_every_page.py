@@ -82,6 +82,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}reassignments/<slug:public_id>/": Visited(
         (f"{C}reassignments/{{move}}/",), lambda told: told.moving, of_seen=True
     ),
+    f"{CLUSTER}verify/": Visited((f"{C}verify/",)),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {
     "": ["/", "/?state=ok", "/?state=critical", "/?kind=broker-down", "/?mine=1"],
@@ -100,6 +101,8 @@ SETTINGS = {
     "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
     "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
     "settings/tests/<uuid:job_id>/": ["{test}"],
+    "audit/": ["/audit/", "/audit/?actor=nobody", "/audit/?period=all&what=role.given"],
+    "audit/<int:event_id>/": ["/audit/1/"],
 }
 NAMES_ITS_ID = {"settings/clusters/<slug:slug>/", "settings/tests/<uuid:job_id>/"}
 SIGNED_OUT = {"login/": [SIGN_IN]}
@@ -109,10 +112,16 @@ NO_PAGES = {"clusters/", "livez", "readyz", f"{CLUSTER}quorum/lag/"}
 # Visited below, at one that is open.
 FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
 
+# Visited by tests/e2e/test_it_verifies_a_file.py, at one that has ended.
+VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
+
 # What forms send to; the pages above are where they lead.
 FORMS = {
     f"{FINDING}acknowledge/",
     f"{FINDING}release/",
+    f"{VERIFICATION}again/",
+    f"{VERIFICATION}stop/",
+    "audit/export/",
     "settings/clusters/<slug:slug>/enabled/",
     "settings/clusters/<slug:slug>/test/",
     "settings/test/",
@@ -178,7 +187,7 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
                 yield route
 
     known = OF_A_CLUSTER.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
-    assert set(routes(get_resolver().url_patterns)) == known | {FINDING}
+    assert set(routes(get_resolver().url_patterns)) == known | {FINDING, VERIFICATION}
 
 
 @pytest.mark.parametrize("slug", ["demo", "limping", "never"])

@@ -52,6 +52,7 @@ PAGES = [
     "/clusters/silent/brokers/",
     "/clusters/silent/topics/",
     "/clusters/silent/reassignments/",
+    "/clusters/demo/verify/",
     "/account/password/",
 ]
 SETTINGS = [
@@ -61,6 +62,8 @@ SETTINGS = [
     "/settings/clusters/demo/",
     "/settings/clusters/demo/roles/",
     "/settings/clusters/demo/remove/",
+    "/audit/",
+    "/audit/?actor=nobody",
 ]
 
 
@@ -83,7 +86,7 @@ def get_page(get_page: GetPage, admin: User, client_of: Callable[[User], Client]
     administrator = client_of(admin)
 
     def get(address: str) -> Page:
-        if not address.startswith("/settings/"):
+        if not address.startswith(("/settings/", "/audit/")):
             return get_page(address)
         return Page(administrator.get(address).content.decode())
 
