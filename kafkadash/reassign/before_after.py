@@ -172,12 +172,11 @@ class _Scales:
 
 
 def broker_bars(impact: Impact, *, everything: bool) -> BrokerBars:
-    """Those that change first, at most ``MOST_BROKERS`` unless ``everything``; by id in either part."""
+    """By id: all of a small cluster or with ``everything``, else those that change, at most ``MOST_BROKERS``."""
     scales = _Scales(impact)
-    ordered = sorted(impact.brokers, key=lambda b: (not changes(b), b.id))
-    if len(impact.brokers) <= MOST_BROKERS:
-        ordered = sorted(impact.brokers, key=lambda b: b.id)
-    shown = ordered if everything else ordered[:MOST_BROKERS]
+    shown = sorted(impact.brokers, key=lambda b: b.id)
+    if len(shown) > MOST_BROKERS and not everything:
+        shown = [broker for broker in shown if changes(broker)][:MOST_BROKERS]
     disks = {broker.disk_bytes for broker in shown}
     shared = next(iter(disks)) if len(disks) == 1 else None
     return BrokerBars(
