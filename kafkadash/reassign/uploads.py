@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.reassign.models import Upload
@@ -65,6 +66,12 @@ def store(change: ChangeRequest, brought: Brought) -> None:
 def content_of(upload: Upload) -> bytes:
     """As it was received."""
     return zlib.decompress(upload.data)
+
+
+def sent_too_much(query: QueryDict) -> str:
+    """The sentence for ``?too_large=<bytes>``, by which ``body_limit`` tells a page what it did not take; '' else."""
+    size = query.get("too_large", "")
+    return str(TooLarge(int(size))) if size.isascii() and size.isdigit() and len(size) < 16 else ""
 
 
 def shown_name(name: str) -> str:

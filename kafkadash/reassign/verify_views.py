@@ -24,7 +24,7 @@ from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import Verification
-from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text
+from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text, sent_too_much
 from kafkadash.reassign.verify_job import KIND, start_verification, stored
 
 PAGE_SIZE = 100
@@ -47,7 +47,7 @@ STATE_WORDS = {
 def verify(request: HttpRequest, slug: str) -> HttpResponse:
     """A file or pasted text becomes a job; its result has an address of its own."""
     cluster = cluster_for(request, slug, VIEW)
-    wrong = ""
+    wrong = sent_too_much(request.GET)
     if request.method == "POST":
         try:
             brought = _brought(request)

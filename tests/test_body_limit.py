@@ -1,0 +1,70 @@
+"""How much a request may send: decided before any of it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkadash.body_limit import USUAL, BodyLimit, Message, TooMuch
+
+PAGE = "/changes/7/draft/what/"
+
+
+class App:
+    """Takes the whole body and says yes."""
+
+    def __init__(self) -> None:
+        self.received = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        more = True
+        while more:
+            message = await receive()
+            self.received += len(message["body"])
+            more = message.get("more_body", False)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def sent(path: str, chunks: list[bytes], *, length: int | None, app: App) -> list[Message]:
+    headers = [] if length is None else [(b"content-length", str(length).encode())]
+    waiting = [{"type": "http.request", "body": c, "more_body": n < len(chunks)} for n, c in enumerate(chunks, 1)]
+    answers: list[Message] = []
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    async def send(message: Message) -> None:
+        answers.append(message)
+
+    limited = BodyLimit(app, [(r"/changes/\d+/draft/what/", 10_000_000)])
+    await limited({"type": "http", "path": path, "headers": headers}, receive, send)
+    if length is not None and length > USUAL:
+        assert not waiting, "what is dropped is read to its end, so that the browser shows the answer"
+    return answers
+
+
+async def test_a_body_of_usual_size_goes_through() -> None:
+    app = App()
+    answers = await sent("/login/", [b"x" * 10], length=10, app=app)
+    assert (answers[0]["status"], app.received) == (200, 10)
+
+
+async def test_a_body_that_is_too_large_never_reaches_the_application() -> None:
+    app = App()
+    answers = await sent("/login/", [b"x" * 1_000_000] * 3, length=3_000_000, app=app)
+    assert (answers[0]["status"], app.received) == (413, 0)
+
+
+async def test_the_page_that_takes_files_gets_more_and_is_told_when_it_was_too_much() -> None:
+    app = App()
+    assert (await sent(PAGE, [b"x" * 3_000_000], length=3_000_000, app=app))[0]["status"] == 200
+    answers = await sent(PAGE, [b"x" * 6_000_000] * 2, length=12_000_000, app=app)
+    assert answers[0]["status"] == 303
+    assert dict(answers[0]["headers"])[b"location"] == b"/changes/7/draft/what/?too_large=12000000"
+    assert app.received == 3_000_000
+
+
+async def test_a_body_without_a_length_is_cut_off_where_it_gets_too_large() -> None:
+    with pytest.raises(TooMuch):
+        await sent("/login/", [b"x" * 1_000_000] * 4, length=None, app=App())
