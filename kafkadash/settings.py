@@ -166,6 +166,10 @@ KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", def
 KEEP_CLOSED_FINDINGS_HOURS = env.float("KEEP_CLOSED_FINDINGS_HOURS", default=24 * 90)
 KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
 
+# One plan, which a process of its own makes: seconds it may take, bytes of memory (address space) it may use.
+PLAN_DEADLINE = env.float("PLAN_DEADLINE", default=300)
+PLAN_MEMORY = env.int("PLAN_MEMORY", default=3_000_000_000)
+
 # Live updates: how long a socket may block on one send, how often rights are asked again, how often it says it lives.
 LIVE_SEND_TIMEOUT = env.float("LIVE_SEND_TIMEOUT", default=5)
 LIVE_RECHECK_SECONDS = env.float("LIVE_RECHECK_SECONDS", default=60)
@@ -193,6 +197,9 @@ EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
 CACHES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"},
 }
+
+# What fields of a form may hold together; the size of whole requests is decided before (``body_limit``).
+DATA_UPLOAD_MAX_MEMORY_SIZE = 51_000_000
 
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_HTTPONLY = True

@@ -6,6 +6,8 @@ class ReassignConfig(AppConfig):
     label = "reassign"
 
     def ready(self) -> None:
-        from kafkadash.reassign import verify_job
+        from kafkadash.reassign import kind, plan_work, verify_job
 
+        kind.make_known()
+        plan_work.make_known()
         verify_job.make_known()

@@ -11,6 +11,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.impact import BrokerImpact, Impact, RowException, TopicImpact
 from kafkadash.domain.plan import Options, Row, canonical, digest, sha256
 from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
+from kafkadash.reassign.asked import DRAIN, Asked
 from kafkadash.reassign.models import PlanReport
 from kafkadash.reassign.plan_store import store_report
 from tests.factories import GB, NOW
@@ -145,6 +146,7 @@ def planned(
         state=RequestState.PROPOSED,
         title="Drain broker 3",
         why="Its disk is failing.",
+        input=Asked(DRAIN, brokers=(3,)).as_json(),
         artifact=artifact,
         digest=digest(topology.kafka_id, artifact.sha256, options),
         options={**_options(options), "disk_limit_percent": 80, **(more_options or {})},

@@ -1,0 +1,165 @@
+"""The job "reassign.plan": from what was asked for and what is stored of the cluster to a plan with its report.
+
+Nobody asks Kafka here. A draft gets its plan (purpose "plan"), a stale request a new one (purpose "refresh").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from kafkadash.changes import services
+from kafkadash.changes.guards import refuse_old_facts
+from kafkadash.changes.live import tell
+from kafkadash.changes.models import ChangeRequest, PlanArtifact
+from kafkadash.domain import plan
+from kafkadash.domain.impact import Impact
+from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.planner.topology_json import write_topology
+from kafkadash.domain.problem import Problem
+from kafkadash.jobs.kinds import Kind, register
+from kafkadash.jobs.run import JobFailed, Run
+from kafkadash.reassign.asked import DRAIN, Asked, options_of
+from kafkadash.reassign.drafts import PLAN_JOB
+from kafkadash.reassign.models import Upload
+from kafkadash.reassign.plan_process import Outcome, PlanFault, make_plan
+from kafkadash.reassign.plan_store import store_report
+from kafkadash.reassign.topology import load_topology
+from kafkadash.reassign.uploads import content_of
+
+REQUEST_FORMAT = 1
+_LOADED, _PLANNED = 0.1, 0.9
+
+
+def make_known() -> None:
+    register(Kind(PLAN_JOB, plan_change, deadline_s=settings.PLAN_DEADLINE, attempts=2))
+
+
+def plan_change(run: Run) -> dict[str, Any]:
+    """The result: {moves, sha256, problems, problem_count, notices, notice_count, seconds}.
+
+    With problems there is no plan, and what was there before stays. A draft that was edited meanwhile keeps the edit.
+    """
+    change = _change(run)
+    asked = Asked.from_json(change.input)
+    run.step(0.0, f"reading what is known of {change.cluster.name}")
+    try:
+        refuse_old_facts(change.cluster, timezone.now())
+    except services.Refused as refused:
+        raise JobFailed(str(refused)) from refused
+    known = load_topology(change.cluster)
+    files = {"topology.json": write_topology(known.topology)}
+    if asked.mode != DRAIN:
+        files["upload.json"] = _upload(change, asked)
+    try:
+        outcome = make_plan(_request(change, asked), files, partial(_step, run))
+    except PlanFault as fault:
+        raise JobFailed(str(fault)) from fault
+    faults = _faults(outcome.result)
+    if outcome.artifact is not None and not faults:
+        _store(run, change, outcome, outcome.artifact, known.topology, known.facts_at)
+    else:
+        tell(change.pk)
+    return _summary(outcome, faults)
+
+
+def _change(run: Run) -> ChangeRequest:
+    number, version = run.job.input["change"], run.job.input["version"]
+    change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
+    if change is None:
+        raise JobFailed(f"#{number} was deleted before it was planned.")
+    if change.version != version:
+        raise JobFailed(f"#{number} was edited by {change.edited_by_name} before it was planned. Make the plan again.")
+    if change.cluster.removed_at is not None:
+        raise JobFailed("Its cluster is not registered any more.")
+    return change
+
+
+def _upload(change: ChangeRequest, asked: Asked) -> bytes:
+    upload = Upload.objects.filter(request=change, sha256=asked.upload).first()
+    if upload is None:
+        raise JobFailed("The JSON of this assignment is not stored any more. Bring it again under What.")
+    return content_of(upload)
+
+
+def _request(change: ChangeRequest, asked: Asked) -> dict[str, Any]:
+    """As ``kafkadash.plan_job`` reads it."""
+    options = options_of(change.options)
+    return {
+        "format": REQUEST_FORMAT,
+        "mode": asked.mode,
+        "brokers": list(asked.brokers),
+        "ignore_racks": asked.ignore_racks,
+        "accept_fewer_racks": asked.accept_fewer_racks,
+        "change_rf": asked.change_rf,
+        "disk_limit": asked.disk_limit,
+        "elect_leaders": options.elect_leaders if options else True,
+        "memory_bytes": settings.PLAN_MEMORY,
+    }
+
+
+def _step(run: Run, fraction: float, stage: str) -> None:
+    run.step(_LOADED + (_PLANNED - _LOADED) * fraction, stage)
+
+
+def _store(
+    run: Run, change: ChangeRequest, outcome: Outcome, artifact: bytes, topology: Topology, taken_at: datetime | None
+) -> None:
+    """Plan and report in one transaction, if the job is still ours and nobody edited the request."""
+    run.step(_PLANNED, "storing the plan")
+    result = outcome.result
+    rows = plan.read(artifact)
+    impact = Impact.from_json(result["impact"])
+
+    def report(planned: ChangeRequest, kept: PlanArtifact) -> None:
+        store_report(planned, kept, rows, impact, result["rules"], result["seconds"], topology)
+
+    version = run.job.input["version"]
+    try:
+        with run.write():
+            if run.job.input["purpose"] == "refresh":
+                if run.job.requested_by is None:
+                    raise JobFailed("Whoever asked for the new plan has no account any more. Ask for it again.")
+                services.refreshed(
+                    change,
+                    run.job.requested_by,
+                    version=version,
+                    artifact=artifact,
+                    rows=len(rows),
+                    topology_at=taken_at,
+                    report=report,
+                )
+            else:
+                planned = services.store_plan(change.pk, version, artifact, len(rows), taken_at)
+                assert planned.artifact is not None  # it was just stored
+                report(planned, planned.artifact)
+    except services.Refused as refused:
+        raise JobFailed(str(refused)) from refused
+
+
+def _faults(result: Mapping[str, Any]) -> list[Problem]:
+    """What the independent checker says against a plan that was made; nobody is asked to approve such a one."""
+    return [
+        Problem("checker", f"The plan does not keep the rule “{rule}”: {sentence}")
+        for rule, passed, figure, problems in result["rules"]
+        if passed is False
+        for sentence in problems or [figure]
+    ]
+
+
+def _summary(outcome: Outcome, faults: list[Problem]) -> dict[str, Any]:
+    kept: Mapping[str, Any] = outcome.result
+    names = ("problems", "problem_count", "notices", "notice_count", "seconds")
+    summary = {"moves": kept["rows"], "sha256": kept["sha256"], **{name: kept[name] for name in names}}
+    if faults:
+        summary |= {
+            "sha256": None,
+            "problems": [fault.as_json() for fault in faults],
+            "problem_count": len(faults),
+        }
+    return summary

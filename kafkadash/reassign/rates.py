@@ -1,0 +1,48 @@
+"""Throttles as people type them: MB/s (10^6 bytes per second), kept as whole bytes per second."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+MB = 1_000_000
+SLOW_BELOW = MB
+"""Bytes per second under which a throttle is asked for twice."""
+LARGEST = 100_000 * MB
+"""More than any disk or network: a slip of the keyboard."""
+
+_DECIMAL = re.compile(r"\d{1,12}(\.\d{1,12})?")
+
+
+class BadRate(ValueError):
+    """``str()`` says what is wrong with what was typed, and what would be right."""
+
+
+def bytes_per_second(typed: str) -> int:
+    """Raises BadRate."""
+    text = typed.strip().removesuffix("MB/s").strip()
+    if not text:
+        raise BadRate("Give a number of MB/s, for example 60.")
+    if text.startswith(("-", "−")) and _DECIMAL.fullmatch(text[1:].strip()):
+        raise BadRate("A throttle is above 0: give a number of MB/s, for example 60.")
+    if not _DECIMAL.fullmatch(text):
+        shown = text if len(text) <= 30 else f"{text[:29]}…"
+        raise BadRate(f"“{shown}” is not a number. Give MB/s with a point for decimals, for example 60 or 2.5.")
+    rate = int((Decimal(text) * MB).to_integral_value())
+    if rate == 0:
+        raise BadRate("With a throttle of 0 nothing would ever arrive. Give a number of MB/s above 0, for example 60.")
+    if rate > LARGEST:
+        raise BadRate(
+            f"That is more than {LARGEST // MB:,} MB/s, which no broker reaches. Give MB/s, not bytes per second."
+        )
+    return rate
+
+
+def megabytes(rate: int) -> str:
+    """Bytes per second as a field shows them: "60", "2.5", "0.01"."""
+    return f"{(Decimal(rate) / MB).normalize():f}"
+
+
+def both(rate: int) -> str:
+    """In both units, for sentences: "0.01 MB/s (10,000 bytes/s)"."""
+    return f"{megabytes(rate)} MB/s ({rate:,} bytes/s)"
