@@ -1,6 +1,6 @@
 from django.urls import path
 
-from kafkadash.reassign import downloads, report_views, verify_views
+from kafkadash.reassign import downloads, plan_views, report_views, verify_views, wizard_views
 
 app_name = "reassign"
 
@@ -12,4 +12,11 @@ urlpatterns = [
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/", verify_views.verification, name="verification"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/again/", verify_views.verify_again, name="verify_again"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/stop/", verify_views.verify_stop, name="verify_stop"),
+    path("changes/new/", wizard_views.new, name="new"),
+    path("changes/<int:number>/draft/what/", wizard_views.what, name="what"),
+    path("changes/<int:number>/draft/limits/", wizard_views.limits, name="limits"),
+    path("changes/<int:number>/draft/plan/", plan_views.plan, name="plan"),
+    path("changes/<int:number>/draft/plan/stop/", plan_views.stop, name="stop"),
+    path("changes/<int:number>/draft/plan/throttle/", plan_views.throttle, name="throttle"),
+    path("changes/<int:number>/draft/why/", wizard_views.why, name="why"),
 ]

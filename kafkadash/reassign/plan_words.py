@@ -1,0 +1,116 @@
+"""What the wizard's third step says of a finished plan: the verdict, durations to choose from, the checker's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.http import QueryDict
+
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.impact import Impact
+from kafkadash.domain.problem import Problem
+from kafkadash.domain.wording import capital, count, duration
+from kafkadash.domain.wording import size as size_text
+from kafkadash.reassign.asked import DRAIN, Asked, broker_names
+from kafkadash.reassign.models import PlanReport
+from kafkadash.reassign.rates import megabytes
+from kafkadash.reassign.review_sections import PlanPage, TimeAt, plan_page
+
+_RULE_WORDS = {True: ("ok", "passed"), False: ("critical", "failed"), None: ("unknown", "cannot be told")}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    state: str
+    word: str
+    sentence: str
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Of the independent checker."""
+
+    state: str
+    word: str
+    name: str
+    figure: str
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A throttle to start with."""
+
+    rate: int
+    megabytes: str
+    seconds: float | None
+    proposed: bool
+    words: str
+
+
+def plan_words(change: ChangeRequest, asked: Asked, query: QueryDict, now: datetime) -> dict[str, Any]:
+    """Context of ``reassign/_planned.html``; empty where there is no report."""
+    page = plan_page(change, query, now)
+    report = PlanReport.objects.filter(request=change).only("rules", "took_s").first()
+    if page is None or report is None:
+        return {}
+    found = (change.job.result or {}) if change.job else {}
+    return {
+        "plan": page,
+        "verdict": verdict(page.impact, asked, report.took_s),
+        "times": [_choice(time, page) for time in page.times],
+        "rules": [_rule(stored) for stored in report.rules],
+        "notices": [Problem.from_json(one) for one in found.get("notices", [])] if _is_of(found, change) else [],
+    }
+
+
+def verdict(impact: Impact, asked: Asked, took_s: float) -> Verdict:
+    """Moves, bytes, and why not less: a drain's bytes are forced by the request, a brought plan is taken as it is."""
+    reasons = ["verified by a checker of its own", f"made in {took_s:.1f} s"]
+    if impact.partitions_moved == 0:
+        return Verdict("warning", "Empty plan", "There is nothing to do: the cluster is as asked for already.", reasons)
+    if impact.copied_bytes is None:
+        known = f"at least {size_text(impact.known_bytes)}, {count(impact.unsized, 'partition')} of unknown size"
+        moved = f"{count(impact.partitions_moved, 'move')}, {known}."
+    elif impact.copied_bytes == 0:
+        moved = f"{count(impact.partitions_moved, 'change')} of order only, no data moves."
+    else:
+        moved = f"{count(impact.partitions_moved, 'move')}, {size_text(impact.copied_bytes)}."
+    if asked.mode == DRAIN:
+        one = len(asked.brokers) == 1
+        holds, it = ("holds", "it") if one else ("hold", "them")
+        why = f"{capital(broker_names(asked.brokers))} {holds} this much: no plan that drains {it} moves less."
+    else:
+        why = "Exactly as given."
+    return Verdict("ok", "Plan ready", f"{moved} {why}", reasons)
+
+
+def _choice(time: TimeAt, page: PlanPage) -> Choice:
+    return Choice(time.rate, megabytes(time.rate), time.seconds, time.proposed, _choice_words(time, page))
+
+
+def _choice_words(time: TimeAt, page: PlanPage) -> str:
+    """Whether it fits the window, and whether the approved bounds hold it."""
+    words = []
+    bar = page.window.bar
+    if bar is not None and time.seconds is not None:
+        spare = (bar.closes - bar.run_start).total_seconds() - time.seconds
+        words.append("fits the window" if spare >= 0 else f"{duration(-spare)} too long for the window")
+    if time.beyond:
+        words.append("widens the bounds")
+    return ", ".join(words) or ("as proposed" if time.proposed else "")
+
+
+def _rule(stored: Sequence[Any]) -> Rule:
+    name, passed, figure, problems = stored
+    state, word = _RULE_WORDS[passed]
+    return Rule(state, word, capital(name), figure, problems)
+
+
+def _is_of(found: Mapping[str, Any], change: ChangeRequest) -> bool:
+    """Whether the last planning made the plan that the request has."""
+    return bool(found.get("sha256")) and found["sha256"] == change.artifact_id
