@@ -121,11 +121,15 @@ class _Drain:
     def _moving(self) -> Iterator[Problem]:
         return (already_moving(f"{topic.name}-{p.partition}") for topic, p in self._moved if p.moving)
 
+    def _settled(self) -> Iterator[tuple[Topic, Partition]]:
+        """Those that move already have more replicas for now than they will have."""
+        return ((topic, p) for topic, p in self._moved if not p.moving)
+
     def _too_few(self) -> Iterator[Problem]:
         """Topics whose replicas have no place left, one sentence for a topic and replication factor."""
         short: dict[tuple[str, int], list[int]] = {}
         targets = self._targets.keys()
-        for topic, p in self._moved:
+        for topic, p in self._settled():
             kept = [broker for broker in p.replicas if broker not in self._leaving]
             if len(targets - set(kept)) < len(p.replicas) - len(kept):
                 short.setdefault((topic.name, len(p.replicas)), []).append(len(targets | set(kept)))
@@ -158,7 +162,7 @@ class _Drain:
         if not lost:
             return
         fewer: Counter[tuple[int, int]] = Counter()
-        for _, p in self._moved:
+        for _, p in self._settled():
             before = {self._rack_of[broker] for broker in p.replicas if broker in self._rack_of}
             stay = {self._rack_of[b] for b in p.replicas if b in self._rack_of and b not in self._leaving}
             after = min(len(p.replicas), len(stay | left))
