@@ -1,0 +1,193 @@
+"""Everybody × every route × every cluster against a table: a route that is not in it fails, and so does another answer.
+
+The table says who may in words of its own, not in those of the code. Each person has one role on two clusters, one of
+them read-only, and none on the third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from tests.clusters.test_every_url import URLS, Url, address
+
+Where = Literal["own", "frozen", "other"]
+ROLES = {"v": Role.VIEWER, "o": Role.OPERATOR, "p": Role.APPROVER, "u": Role.AUDITOR, "a": Role.ADMIN}
+NO_ROLE, ADMIN_OF_ALL, SUPERUSER = "none", "admin of all", "superuser"
+PEOPLE = (NO_ROLE, *ROLES, ADMIN_OF_ALL, SUPERUSER)
+WRONG_VERB = 405
+
+
+@dataclass(frozen=True)
+class Row:
+    """``who``: letters of ROLES. ``get`` and ``post``: what whoever may is answered.
+
+    ``of``: "cluster": its URL names something of one cluster. "any": a right on some cluster is enough, and ``other``
+    is the answer about a cluster it is not held on. "all": needs the right on all clusters. "signed in", "public".
+    ``changes``: refused on a read-only cluster.
+    """
+
+    of: Literal["cluster", "any", "all", "signed in", "public"]
+    who: str = ""
+    get: int | tuple[int, ...] = 200
+    post: int | tuple[int, ...] = WRONG_VERB
+    other: int = 404
+    changes: bool = False
+
+
+def page(who: str = "vopua", **more: object) -> Row:
+    return Row("cluster", who, **more)  # type: ignore[arg-type]
+
+
+def form(who: str, post: int | tuple[int, ...], **more: object) -> Row:
+    return Row("cluster", who, WRONG_VERB, post, **more)  # type: ignore[arg-type]
+
+
+TABLE: Mapping[str, Row] = {
+    "oncall:board": Row("signed in"),
+    "oncall:switcher": Row("signed in"),
+    "oncall:overview": page(),
+    "oncall:drill": page(),
+    "oncall:finding": page(),
+    "oncall:acknowledge": form("opa", 302),
+    "oncall:release": form("opa", 302),
+    "oncall:runbooks": Row("signed in"),
+    "oncall:runbook": Row("signed in"),
+    "observe:quorum": page(),
+    "observe:quorum_lag": page(),
+    "observe:brokers": page(),
+    "observe:broker": page(),
+    "observe:topics": page(),
+    "observe:topic": page(),
+    "observe:racks": page(),
+    "observe:throttles": page(),
+    "observe:reassignments": page(),
+    "observe:reassignment": page(),
+    "changes:list": Row("signed in"),
+    "changes:request": page(),
+    # What is sent here lacks digest, reason and text, so whoever may is told that.
+    "changes:approve": form("p", 409, changes=True),
+    "changes:decline": form("p", 400),
+    "changes:withdraw": form("o", 400, changes=True),
+    "changes:comment": form("opa", 400),
+    "changes:refresh": form("o", 409, changes=True),
+    "changes:copy": form("o", (302, 409), changes=True),
+    "changes:edit": form("o", (302, 409), changes=True),
+    "changes:delete": form("o", (302, 409), changes=True),
+    "changes:policy": page("a", post=200),
+    "reassign:kafka_json": page(),
+    "reassign:rollback_json": page(),
+    "reassign:topic_rows": page(),
+    "reassign:verify": page(post=400),
+    "reassign:verification": page(),
+    "reassign:verify_again": form("vopua", 302),
+    "reassign:verify_stop": form("vopua", 302),
+    "clusters:settings": Row("any", "a", other=200),
+    "clusters:register": Row("all", "a", post=200),
+    "clusters:roles_everywhere": Row("all", "a", post=200),
+    "clusters:cluster": page("a", post=200),
+    "clusters:enabled": form("a", 302),
+    "clusters:roles": page("a", post=200),
+    "clusters:remove": page("a", post=200),
+    "jobs:test_unsaved": Row("all", "a", WRONG_VERB, 200),
+    "jobs:test": form("a", 200),
+    "jobs:result": Row("any", "a", other=403),
+    "jobs:cancel": Row("any", "a", WRONG_VERB, 302, other=403),
+    "ops:livez": Row("public"),
+    "ops:readyz": Row("public", get=(200, 503)),
+    "ops:audit": Row("any", "ua", other=200),
+    "ops:audit_export": Row("any", "ua", WRONG_VERB, 400, other=400),
+    "ops:audit_event": Row("any", "ua"),
+    "account_login": Row("public", get=(200, 302), post=(200, 302)),
+    "account_logout": Row("public", get=(200, 302), post=302),
+    "account_inactive": Row("public"),
+    "account_change_password": Row("signed in", post=200),
+}
+
+
+def expected(row: Row, person: str, where: Where, answer: int | tuple[int, ...]) -> set[int]:
+    """What this person is answered; ``answer`` is what whoever may is. A wrong verb may be told before the right."""
+    allowed = set(answer) if isinstance(answer, tuple) else {answer}
+    wrong_verb = allowed & {WRONG_VERB}
+    if row.of in ("signed in", "public"):
+        return allowed
+    refused_there = row.changes and where == "frozen"
+    if person == SUPERUSER or (person == ADMIN_OF_ALL and "a" in row.who):
+        return {403} | wrong_verb if refused_there else allowed
+    if row.of == "all":
+        return {403} | wrong_verb
+    if row.of == "cluster" and (person == NO_ROLE or (where == "other" and person != ADMIN_OF_ALL)):
+        return {404} | wrong_verb
+    if person not in row.who or refused_there:
+        return {403} | wrong_verb
+    return {row.other} | wrong_verb if where == "other" else allowed
+
+
+@pytest.fixture
+def clusters(db: None) -> Mapping[Where, Cluster]:
+    names: tuple[Where, ...] = ("own", "frozen", "other")
+    return {
+        name: Cluster.objects.create(name=name, slug=name, bootstrap_servers="a:1", read_only=name == "frozen")
+        for name in names
+    }
+
+
+@pytest.fixture
+def people(clusters: Mapping[Where, Cluster], make_user: Callable[..., User]) -> Mapping[str, User]:
+    made = {
+        NO_ROLE: make_user("nobody"),
+        ADMIN_OF_ALL: make_user("adam", Role.ADMIN),
+        SUPERUSER: make_user("root", is_superuser=True),
+    }
+    for letter, role in ROLES.items():
+        made[letter] = make_user(role.value, role, clusters["own"])
+        ClusterRole.objects.create(user=made[letter], role=role, cluster=clusters["frozen"])
+    return made
+
+
+def test_every_route_is_in_the_table_and_nothing_else() -> None:
+    assert {url.name for url in URLS} == TABLE.keys()
+
+
+@pytest.mark.parametrize("url", URLS, ids=lambda url: url.name)
+def test_everybody_gets_the_answer_of_the_table(
+    url: Url,
+    clusters: Mapping[Where, Cluster],
+    people: Mapping[str, User],
+    client_of: Callable[[User], Client],
+) -> None:
+    row, wrong = TABLE[url.name], []
+    everywhere = row.of in ("cluster", "any")
+    for where, cluster in clusters.items():
+        if where != "own" and not everywhere:
+            continue
+        if where == "frozen" and row.post == WRONG_VERB:
+            continue  # only what is sent to it can differ on a read-only cluster
+        for person in PEOPLE:
+            for verb, answer in (("get", row.get), ("post", row.post)):
+                if answer == WRONG_VERB:
+                    continue
+                at = address(url, cluster)
+                got = getattr(client_of(people[person]), verb)(at).status_code
+                should = expected(row, person, where, answer)
+                if got not in should:
+                    wrong.append(f"{verb} {at} as {person} on {where}: {got} instead of {sorted(should)}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("url", URLS, ids=lambda url: url.name)
+def test_anonymous_is_asked_to_sign_in(url: Url, clusters: Mapping[Where, Cluster], client: Client) -> None:
+    row = TABLE[url.name]
+    for verb in ("get", "post"):
+        response = getattr(client, verb)(address(url, clusters["own"]))
+        to_sign_in = response.status_code == 302 and response["Location"].startswith(
+            reverse("account_login") + "?next="
+        )
+        assert to_sign_in is (row.of != "public"), (verb, response.status_code)
