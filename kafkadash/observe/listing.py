@@ -47,8 +47,8 @@ class Listing:
         descending_first: Collection[str] = (),
     ) -> None:
         self.problems: list[str] = []
-        self.values: dict[str, str] = {name: query.get(name, "").strip()[:LONGEST_TEXT] for name in texts}
-        self.values |= {name: query.get(name, "")[:LONGEST_TEXT] for name in exact}
+        self.values: dict[str, str] = {name: _text(query, name).strip()[:LONGEST_TEXT] for name in texts}
+        self.values |= {name: _text(query, name)[:LONGEST_TEXT] for name in exact}
         self._sorts = sorts
         self._descending_first = descending_first
         for choice in choices:
@@ -110,3 +110,8 @@ class Listing:
         if not asked:
             return self.default_sort, self.default_sort in self._descending_first
         return column, asked.startswith("-")
+
+
+def _text(query: QueryDict, name: str) -> str:
+    """Without NUL, which PostgreSQL takes in no text: nothing that is stored has one."""
+    return query.get(name, "").replace("\x00", "")

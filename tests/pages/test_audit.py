@@ -162,6 +162,11 @@ def test_a_filter_that_means_nothing_is_said_and_left_out(get: Get, demo: Cluste
     assert page.title == "1 thing was done in the last 7 days."
 
 
+def test_a_character_that_no_text_in_the_database_has_finds_what_is_left_of_the_text(get: Get, demo: Cluster) -> None:
+    event(reason="why not")
+    assert get(q="why\x00 not", what="\x00", object="cluster:\x0099").title.startswith("1 thing")
+
+
 def test_paging_by_place_shows_each_event_once_both_ways(get: Get, demo: Cluster, monkeypatch: Any) -> None:
     monkeypatch.setattr(audit_rows, "PAGE_SIZE", 3)
     same = NOW - timedelta(hours=2)  # those of one transaction have one time
