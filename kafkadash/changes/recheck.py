@@ -68,7 +68,11 @@ def _by_number(number: int) -> None:
 
 
 def _one(change: ChangeRequest, now: datetime) -> bool:
-    """One that cannot be checked keeps no other from it; one that changed meanwhile is left to the next refresh."""
+    """One that cannot be checked keeps no other from it.
+
+    What was read before the row is at least as new as what the row's last check rests on. So one that was checked or
+    changed by somebody else since is left as it is, until the next refresh.
+    """
     try:
         checked = kind_of(change.kind).checks(change, now)
         return _store(change, checked, now)
@@ -80,8 +84,6 @@ def _one(change: ChangeRequest, now: datetime) -> bool:
 
 
 def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
-    if _older(checked, change):
-        return False
     written: dict[str, Any] = {}
     checks = stored_checks(checked)
     if checks != change.checks:
@@ -108,8 +110,3 @@ def _turn_stale(change: ChangeRequest, failed: Sequence[Check], written: Mapping
         fields={**written, "stale_reasons": said},
         also={"reasons": len(said)},
     )
-
-
-def _older(checked: Checked, change: ChangeRequest) -> bool:
-    """Another refresh, which read later, was quicker to store what it found."""
-    return checked.facts_at is not None and change.checked_at is not None and checked.facts_at < change.checked_at

@@ -85,12 +85,17 @@ def move(
 
 
 def swap(change: ChangeRequest, written: Mapping[str, Any], *, listed: bool = True) -> None:
-    """Writes these columns if state, digest, round and version are as ``change`` has them. Raises Changed.
+    """Writes these columns if state, digest, round, version and the last check are as ``change`` has them.
 
-    ``listed``: whether lists show any of it.
+    ``listed``: whether lists show any of it. Raises Changed.
     """
     same = ChangeRequest.objects.filter(
-        pk=change.pk, state=change.state, digest=change.digest, round=change.round, version=change.version
+        pk=change.pk,
+        state=change.state,
+        digest=change.digest,
+        round=change.round,
+        version=change.version,
+        checked_at=change.checked_at,
     )
     if not same.update(**written):
         raise Changed(changed_text(change.pk))

@@ -108,11 +108,24 @@ def test_what_fits_again_stays_stale_until_somebody_refreshes_it(stale: ChangeRe
     assert after.stale_reasons == stale.stale_reasons
 
 
-def test_checks_on_older_facts_do_not_overwrite_newer_ones(change: ChangeRequest, world: World) -> None:
-    world.facts_at = now() - timedelta(minutes=5)
-    world.checks = (MOVED,)
+def test_a_check_that_was_overtaken_by_another_stores_nothing(change: ChangeRequest, world: World) -> None:
+    def another(asked: ChangeRequest) -> None:
+        world.meanwhile = None
+        recheck(asked.cluster_id, now())
+        world.checks = (MOVED,)
+
+    world.meanwhile = another
     assert recheck(change.cluster_id, now()) == 0
     assert now_of(change).state == State.PROPOSED
+
+
+def test_facts_of_which_some_are_older_than_at_the_last_check_count(change: ChangeRequest, world: World) -> None:
+    """Another source came into play, which has been silent for a while; what the others say is no less true."""
+    world.facts_at = now() - timedelta(minutes=5)
+    world.checks = (MOVED,)
+    recheck(change.cluster_id, now())
+    after = now_of(change)
+    assert (after.state, after.checked_at) == (State.STALE, world.facts_at)
 
 
 def test_it_costs_one_query_when_nothing_is_open(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -41,16 +41,22 @@ OTHER_ROWS = (Row("orders", "id-1", 0, (1, 2, 4), (1, 2, 5)),)
 
 @dataclass
 class World:
-    """What the kind "test" answers; ``replanned`` are the numbers it was asked to plan again."""
+    """What the kind "test" answers; ``replanned`` are the numbers it was asked to plan again.
+
+    ``meanwhile``: what happens while the checks are made.
+    """
 
     checks: tuple[Check, ...] = (AS_PLANNED, ALIVE)
     facts_at: datetime | None = None
     risk: RiskFacts = HARMLESS
     replanned: list[int] = field(default_factory=list)
     asked: int = 0
+    meanwhile: Callable[[ChangeRequest], None] | None = None
 
     def checked(self, change: ChangeRequest, now: datetime) -> Checked:
         self.asked += 1
+        if self.meanwhile is not None:
+            self.meanwhile(change)
         return Checked(self.checks, self.facts_at or now)
 
 
