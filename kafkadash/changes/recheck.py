@@ -40,7 +40,7 @@ def recheck(cluster_id: int, now: datetime) -> int:
     open_now = ChangeRequest.objects.filter(
         cluster=cluster_id, cluster__removed_at=None, state__in=_CHECKED, artifact__isnull=False
     )
-    return sum(_one(change, now) for change in open_now.select_related("cluster", "artifact").order_by("pk"))
+    return sum(_one(change, now) for change in open_now.select_related("cluster").order_by("pk"))
 
 
 def recheck_later(number: int) -> None:
@@ -62,7 +62,7 @@ def reasons(failed: Sequence[Check]) -> list[str]:
 
 
 def _by_number(number: int) -> None:
-    change = ChangeRequest.objects.select_related("cluster", "artifact").filter(pk=number).first()
+    change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
     if change is not None and change.artifact_id and change.state in _CHECKED:
         _one(change, datetime.now(UTC))
 

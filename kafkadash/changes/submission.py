@@ -9,7 +9,7 @@ from typing import Any
 
 from kafkadash.changes.guards import planning, refuse_old_facts
 from kafkadash.changes.kinds import kind_of
-from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.recheck import reasons, stored_checks
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.domain.checks import About, Result
@@ -31,7 +31,7 @@ def refuse_unready(row: ChangeRequest, digest: str) -> None:
         raise Refused(f"The plan of #{row.pk} is still being made. Submit it when the plan is there.")
     if not row.artifact_id or not row.digest:
         raise Refused(f"#{row.pk} has no plan yet. Make the plan first, then submit it.")
-    if row.artifact is not None and row.artifact.rows == 0:
+    if PlanArtifact.objects.filter(pk=row.artifact_id, rows=0).exists():
         raise Refused(f"The plan of #{row.pk} is empty: there is nothing to do, so there is nothing to approve.")
     if digest and digest != row.digest:
         raise Changed(f"#{row.pk} was planned anew while you had it open. Look at the plan again, then submit it.")

@@ -14,7 +14,9 @@ UNKNOWN = RiskFacts(bytes_share=None, partitions_share=None, spread_worse=None)
 
 
 def risk_facts(change: ChangeRequest) -> RiskFacts:
-    stored = PlanReport.objects.filter(request=change).values_list("impact", flat=True).first()
+    stored = (
+        PlanReport.objects.filter(request=change, artifact=change.artifact_id).values_list("impact", flat=True).first()
+    )
     return UNKNOWN if stored is None else facts_of(Impact.from_json(stored))
 
 

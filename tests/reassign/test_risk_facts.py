@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kafkadash.changes.plans import keep_artifact
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.impact_of import impact_of
-from kafkadash.domain.plan import Row
+from kafkadash.domain.plan import Row, canonical
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.risk import RiskFacts
 from kafkadash.reassign.risk_facts import UNKNOWN, facts_of, risk_facts
@@ -62,4 +63,13 @@ def test_they_are_read_from_the_stored_report_and_nothing_is_known_without_one()
     change = planned(cluster, topology, rows, impact=impact_of(rows, topology))
     assert risk_facts(change) == facts(topology, *rows)
     change.report.delete()
+    assert risk_facts(change) == UNKNOWN
+
+
+@pytest.mark.django_db
+def test_a_report_of_another_plan_says_nothing_about_this_one() -> None:
+    topology = world(TOPICS)
+    rows = drained(topology, 3, instead=6)
+    change = planned(ClusterFactory.create(), topology, rows, impact=impact_of(rows, topology))
+    change.artifact = keep_artifact(canonical(rows[:1]), 1)
     assert risk_facts(change) == UNKNOWN
