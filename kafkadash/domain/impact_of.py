@@ -213,7 +213,7 @@ class _Reckoning:
     def result(self, targets: Mapping[tuple[str, int], Row], disk_limit: float | None) -> Impact:
         before: defaultdict[int, Load] = defaultdict(Load)
         after: defaultdict[int, Load] = defaultdict(Load)
-        violations_before = violations_after = partitions = total = unsized_total = 0
+        violations_before = violations_after = violations_kept = partitions = total = unsized_total = 0
         for name, topic in self._topology.topics.items():
             for p in topic.partitions:
                 partitions += 1
@@ -230,13 +230,14 @@ class _Reckoning:
                 _place(after, then, p.size_bytes, leader)
                 if self._racks:
                     violates = self._violates(p.replicas)
+                    violates_then = violates if row is None else self._violates(then)
                     violations_before += violates
-                    violations_after += violates if row is None else self._violates(then)
+                    violations_after += violates_then
+                    violations_kept += violates and violates_then
         sums = self._sums
         unsized = sum(sums.unsized.values())
-        brokers = tuple(
-            self._broker(id_, before[id_], after[id_]) for id_ in sorted({*before, *after, *self._topology.brokers})
-        )
+        registered = {id_ for id_, broker in self._topology.brokers.items() if broker.alive}
+        brokers = tuple(self._broker(id_, before[id_], after[id_]) for id_ in sorted({*before, *after, *registered}))
         binding = max(
             [(amount, "in", id_) for id_, amount in sums.bytes_in.items()]
             + [(amount, "out", id_) for id_, amount in sums.bytes_out.items()],
@@ -254,7 +255,7 @@ class _Reckoning:
             internal_topics=internal,
             internal_partitions=sum(sums.moved[name] for name in internal),
             brokers_touched=len(sums.touched),
-            brokers_total=len(self._topology.brokers),
+            brokers_total=len(brokers),
             emptied=tuple(b.id for b in brokers if b.replicas_before and not b.replicas_after),
             copied_bytes=None if unsized else known,
             unsized=unsized,
@@ -282,7 +283,7 @@ class _Reckoning:
             known_bytes=known,
             disk_limit=disk_limit,
         )
-        return watch_list(partial, targets, self._topology)
+        return watch_list(partial, targets, self._topology, violations_kept)
 
     def _broker(self, id_: int, before: Load, after: Load) -> BrokerImpact:
         known = self._topology.brokers.get(id_)

@@ -18,8 +18,10 @@ COORDINATORS = {
 }
 
 
-def watch_list(impact: Impact, targets: Mapping[tuple[str, int], Row], topology: Topology) -> Impact:
-    """The impact with its ``watch``: the worst first within the order of the page."""
+def watch_list(
+    impact: Impact, targets: Mapping[tuple[str, int], Row], topology: Topology, violations_kept: int
+) -> Impact:
+    """The impact with its ``watch``, in the order of the page. ``violations_kept``: of the spread, before and after."""
     found = [
         *_one_broker_racks(impact, targets, topology),
         *_internal(impact),
@@ -28,7 +30,7 @@ def watch_list(impact: Impact, targets: Mapping[tuple[str, int], Row], topology:
         *_min_isr(impact),
         *_sizes(impact),
         *_disk(impact),
-        *_spread(impact),
+        *_spread(impact, violations_kept),
     ]
     return replace(impact, watch=tuple(found))
 
@@ -58,7 +60,7 @@ def _one_broker_racks(impact: Impact, targets: Mapping[tuple[str, int], Row], to
                 [True, *[False] * len(kept)], sorted(kept.items(), reverse=True), strict=False
             )
         ]
-        while_ = f"broker {empty[0]} is" if len(empty) == 1 else f"brokers {listed(empty)} are"
+        while_ = f"{listed(empty)} {'is' if len(empty) == 1 else 'are'}"
         text = f"If broker {last} dies while {while_} empty, {listed(parts)}."
         yield Watch("one_broker_racks", "warning", f"{rack} is left with one broker.", text)
 
@@ -166,7 +168,7 @@ def _disk(impact: Impact) -> Iterator[Watch]:
         yield Watch("disk", "unknown", "Cannot tell whether", text)
 
 
-def _spread(impact: Impact) -> Iterator[Watch]:
+def _spread(impact: Impact, kept: int) -> Iterator[Watch]:
     before, after = impact.violations_before, impact.violations_after
     if before is None or after is None:
         text = "not every broker names a rack, or there is only one."
@@ -179,7 +181,7 @@ def _spread(impact: Impact) -> Iterator[Watch]:
             "spread", "ok", "", f"Rack spread gets better: {count(before, 'violation')} before, {after:,} after."
         )
     elif before:
-        same = f"{count(before, 'violation')} before, as many after"
+        same = f"{count(before, 'violation')} before, {f'the same {after:,}' if kept == before else 'as many'} after"
         yield Watch("spread", "ok", "", f"Rack spread stays: {same}.")
     else:
         yield Watch("spread", "ok", "", "Rack spread stays: no violations before, none after.")

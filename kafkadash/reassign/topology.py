@@ -29,6 +29,9 @@ from kafkadash.observe.models import (
 KEPT_PARTITIONS = 250_000
 """Of unpacked topics that a process keeps for the next check; about 100 MB."""
 
+KEPT_SIZES = 4
+"""Plans whose sizes a process keeps; of 50,000 rows about 15 MB each."""
+
 Sizes = Mapping[int, Mapping[str, Mapping[str, int]]]
 """Broker → topic → partition as text → bytes."""
 
@@ -57,14 +60,19 @@ def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, si
     """
     runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)}
     moving = _moving(cluster, topics)
-    weights = {w.broker_id: w for w in _weights(cluster, sizes=sizes)}
+    known_sizes = _sizes_kept.get(cluster, topics, runs.get(Kind.LOG_DIRS)) if sizes else {}
+    weights = {w.broker_id: w for w in _weights(cluster, packed=known_sizes is None)}
     brokers = {b.broker_id: _broker(b, weights.get(b.broker_id)) for b in BrokerState.objects.filter(cluster=cluster)}
-    by_broker = {id_: _sizes(w, topics) for id_, w in weights.items()} if sizes else {}
-    found = {topic.name: _sized(topic, moving, by_broker) for topic in _topics(cluster, topics)}
+    if known_sizes is None:
+        known_sizes = {id_: _sizes(w, topics) for id_, w in weights.items()}
+        _sizes_kept.put(cluster, topics, runs.get(Kind.LOG_DIRS), known_sizes)
+    found = {topic.name: _sized(topic, moving, known_sizes) for topic in _topics(cluster, topics)}
     log_dirs = _refreshed(runs.get(Kind.LOG_DIRS))
-    read = [weights[id_].taken_at for id_, broker in brokers.items() if broker.alive and id_ in weights]
+    serving = [id_ for id_, broker in brokers.items() if broker.alive and not broker.fenced]
+    read = [weights[id_].taken_at for id_ in serving if id_ in weights]
     if log_dirs.taken_at is not None and read:
-        # A broker that did not answer keeps what was read before; the refresh as a whole looks newer than that.
+        # A broker that did not answer keeps what was read before; the refresh as a whole looks newer than that. Fenced
+        # ones are not asked.
         log_dirs = replace(log_dirs, taken_at=min([log_dirs.taken_at, *read]))
     seen = Seen(
         topology=Topology(brokers, found, cluster.kafka_id),
@@ -90,9 +98,9 @@ def _moving(cluster: Cluster, topics: Collection[str] | None) -> dict[tuple[str,
     }
 
 
-def _weights(cluster: Cluster, *, sizes: bool) -> Iterable[BrokerWeights]:
+def _weights(cluster: Cluster, *, packed: bool) -> Iterable[BrokerWeights]:
     rows = BrokerWeights.objects.filter(cluster=cluster)
-    return rows if sizes else rows.defer("data")
+    return rows if packed else rows.defer("data")
 
 
 def _broker(row: BrokerState, weights: BrokerWeights | None) -> Broker:
@@ -204,4 +212,31 @@ class _Kept:
                 self._size -= len(dropped)
 
 
+class _SizesKept:
+    """Sizes of the topics of plans that are checked again and again, until log directories are read the next time."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._of: OrderedDict[tuple[int, frozenset[str]], tuple[tuple[int, int], Sizes]] = OrderedDict()
+
+    def get(self, cluster: Cluster, topics: Collection[str] | None, run: CollectorRun | None) -> Sizes | None:
+        """None where they have to be read."""
+        if topics is None or run is None:
+            return None
+        with self._lock:
+            refresh, sizes = self._of.get((cluster.pk, frozenset(topics)), (None, None))
+        return sizes if refresh == (run.epoch, run.seq) else None
+
+    def put(self, cluster: Cluster, topics: Collection[str] | None, run: CollectorRun | None, sizes: Sizes) -> None:
+        """``run`` as it was before the sizes were read: if they are newer, they are read once more than needed."""
+        if topics is None or run is None:
+            return
+        with self._lock:
+            self._of[cluster.pk, frozenset(topics)] = (run.epoch, run.seq), sizes
+            self._of.move_to_end((cluster.pk, frozenset(topics)))
+            while len(self._of) > KEPT_SIZES:
+                self._of.popitem(last=False)
+
+
 _kept = _Kept()
+_sizes_kept = _SizesKept()

@@ -76,10 +76,7 @@ def test_a_size_that_is_not_known__leaves_sums_and_times_unknown_and_is_counted(
 
 def test_watch__a_rack_left_with_one_broker__says_what_its_death_would_cost() -> None:
     assert watch(impact_of(DRAIN, CLUSTER), "one_broker_racks") == [
-        (
-            "warning: c is left with one broker. "
-            "If broker 6 dies while broker 3 is empty, 4 partitions keep 2 of 3 replicas."
-        )
+        ("warning: c is left with one broker. If broker 6 dies while 3 is empty, 4 partitions keep 2 of 3 replicas.")
     ]
 
 
@@ -111,6 +108,21 @@ def test_watch__a_spread_that_gets_worse__is_counted() -> None:
     impact = impact_of([row(cluster, "t", 0, [1, 2, 4])], cluster)
     assert (impact.violations_before, impact.violations_after, impact.racks_lost) == (0, 1, 1)
     assert watch(impact, "spread") == ["warning: Rack spread gets worse: 0 violations before, 1 after."]
+
+
+def test_watch__a_spread_that_stays__is_only_called_the_same_if_it_is() -> None:
+    cluster = topology({"t": [[1, 4, 2], [1, 2, 3]]})
+    kept = impact_of([row(cluster, "t", 1, [1, 2, 6])], cluster)
+    assert watch(kept, "spread") == ["ok: Rack spread stays: 1 violation before, the same 1 after."]
+    swapped = impact_of([row(cluster, "t", 0, [1, 3, 2]), row(cluster, "t", 1, [1, 2, 4])], cluster)
+    assert watch(swapped, "spread") == ["ok: Rack spread stays: 1 violation before, as many after."]
+
+
+def test_brokers_that_are_gone_and_hold_nothing__are_not_counted() -> None:
+    cluster = topology({"t": [[1, 2]]}, [broker(1), broker(2), broker(3), broker(7, "a", alive=False)])
+    impact = impact_of([row(cluster, "t", 0, [1, 3])], cluster)
+    assert impact.brokers_total == 3
+    assert [one.id for one in impact.brokers] == [1, 2, 3]
 
 
 def test_without_racks__spread_is_not_judged() -> None:

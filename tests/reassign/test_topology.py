@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.planner.topology import Broker, Directory
 from kafkadash.domain.reassignment_checks import Moving
-from kafkadash.observe.models import BrokerWeights, CollectorRun, Kind, ReassignmentSnapshot, TopicState
+from kafkadash.observe.models import BrokerState, BrokerWeights, CollectorRun, Kind, ReassignmentSnapshot, TopicState
 from kafkadash.reassign.topology import load_topology
 from tests.factories import (
     GB,
@@ -138,3 +138,26 @@ def test_ended_reassignments__move_nothing() -> None:
     ReassignmentFactory.create(cluster=cluster, topic="orders", partition=0, outcome="completed", ended_at=NOW)
     assert not ReassignmentSnapshot.objects.filter(outcome="running").exists()
     assert load_topology(cluster).seen.moving == {}
+
+
+def test_sizes__are_read_again_after_the_next_refresh_only() -> None:
+    cluster = watched("prod")
+    orders(cluster)
+    weigh(cluster, 1, {"orders": {"0": 5}})
+
+    def size() -> int | None:
+        return load_topology(cluster, ["orders"]).topology.topics["orders"].partitions[0].size_bytes
+
+    assert size() == 5
+    weigh(cluster, 1, {"orders": {"0": 7}})
+    assert size() == 5
+    CollectorRun.objects.filter(cluster=cluster, kind=Kind.LOG_DIRS).update(seq=8)
+    assert size() == 7
+
+
+def test_fenced_brokers__are_not_asked_so_their_age_says_nothing() -> None:
+    cluster = watched("prod")
+    orders(cluster)
+    BrokerWeights.objects.filter(cluster=cluster, broker_id=2).update(taken_at=NOW - timedelta(days=1))
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True)
+    assert load_topology(cluster).facts_at == NOW - timedelta(seconds=3)
