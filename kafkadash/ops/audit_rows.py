@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.dateparse import parse_date, parse_datetime
 
 from kafkadash.accounts.models import AuditEvent, User
@@ -294,7 +294,7 @@ class _Objects:
             url = reverse("oncall:finding", args=[finding.cluster.slug, id_]) if finding else ""
             return id_, url
         if type_ in CHANGE_TYPES:
-            url = _change_url(int(id_)) if id_ in self._changes else ""
+            url = reverse("changes:request", args=[int(id_)]) if id_ in self._changes else ""
             return f"#{id_} {self._changes.get(id_, '')}".strip(), url
         if type_ in ("audit", "policy"):
             return "", ""  # the cluster beside it says of what
@@ -313,13 +313,6 @@ class _Objects:
                 and (review.void_at is None or review.void_at > event.at)
             )
         )
-
-
-def _change_url(number: int) -> str:
-    try:
-        return reverse("changes:request", args=[number])
-    except NoReverseMatch:
-        return ""
 
 
 def _numbers(ids: Mapping[str, Any], *types: str) -> list[int]:

@@ -120,6 +120,7 @@ def test_an_event_names_who_had_approved_by_then(get: Get, demo: Cluster, make_u
     said = get().words(f"event-{done.pk}")
     assert f"queued a change without its approvals: #{change.pk} Drain broker 3" in said
     assert said.endswith("Approved by bob.")
+    assert f'href="/changes/{change.pk}/"' in get().part(f"event-{done.pk}")
 
 
 @pytest.mark.parametrize(
