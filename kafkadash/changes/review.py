@@ -34,21 +34,24 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """A check as the list shows it; the state's word is said to those who cannot see the shape."""
+    """A check as the list shows it; the state's word is said to those who cannot see the shape.
+
+    ``old``: it is a record of the last time, not what is so now, and so it is not green.
+    """
 
     check: Check
-    stale: bool
+    old: bool
 
     @property
     def state(self) -> str:
         if self.check.result is Result.FAILED:
             return "critical" if self.check.about is About.CONTENT else "warning"
-        return "unknown" if self.stale or self.check.result is Result.UNKNOWN else "ok"
+        return "unknown" if self.old or self.check.result is Result.UNKNOWN else "ok"
 
     @property
     def word(self) -> str:
         return {"failed": "fails", "unknown": "not known"}.get(
-            self.check.result.value, "passed" if self.stale else "passes"
+            self.check.result.value, "passed" if self.old else "passes"
         )
 
     @property
@@ -89,17 +92,21 @@ class Checks:
         return len(self.rows) - self.passed - self.failed
 
     @property
+    def old(self) -> bool:
+        return not self.repeated or self.freshness.stale
+
+    @property
     def state(self) -> str:
         if self.failed:
             return "warning"
-        return "unknown" if self.unknown or not self.rows or (self.repeated and self.freshness.stale) else "ok"
+        return "unknown" if self.unknown or not self.rows or self.old else "ok"
 
     @property
     def sentence(self) -> str:
         """Ends without a full stop: "12 of 12 checks pass"."""
         if not self.rows:
             return "not checked against the cluster yet"
-        verb = "pass" if self.repeated and not self.freshness.stale else "passed"
+        verb = "passed" if self.old else "pass"
         unknown = f", {self.unknown} cannot be told" if self.unknown else ""
         return f"{self.passed} of {count(len(self.rows), 'check')} {verb}{unknown}"
 
@@ -167,7 +174,7 @@ def facts_of(change: ChangeRequest, now: datetime) -> Freshness:
 def checks_of(change: ChangeRequest, now: datetime) -> Checks:
     repeated = change.state in WAITING
     freshness = facts_of(change, now)
-    rows = [CheckRow(Check.from_json(stored), repeated and freshness.stale) for stored in change.checks]
+    rows = [CheckRow(Check.from_json(stored), not repeated or freshness.stale) for stored in change.checks]
     return Checks(rows, freshness, repeated)
 
 
@@ -224,8 +231,9 @@ def _approvals(change: ChangeRequest, given: int) -> str:
 
 
 def _can_be_run(checks: Checks) -> str:
-    if checks.repeated and checks.freshness.stale and checks.failed:
-        return "Could not be run when it was last checked"
+    if checks.old and checks.rows and (checks.failed or not checks.repeated):
+        could = "could not" if checks.failed else "could" if not checks.unknown else "perhaps could"
+        return f"When it was last checked it {could} be run"
     if checks.failed:
         return "Cannot be run as it is now"
     return "Whether it can be run is not known" if checks.state == "unknown" else "Can be run as planned"

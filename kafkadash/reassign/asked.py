@@ -54,6 +54,14 @@ class Asked:
         return f"Reassign as in {self.name}"[:LONGEST_TITLE] if self.name else "Reassign as given"
 
     @property
+    def sentence(self) -> str:
+        """What is to be done, in full, for whoever decides about it."""
+        if self.mode == DRAIN:
+            return f"Move every replica off {broker_names(self.brokers)}. Nothing else moves."
+        brought = self.name or "the JSON that was brought"
+        return f"Give the partitions named in {brought} the replicas that stand there. Nothing else moves."
+
+    @property
     def words(self) -> str:
         """Beside the first step of the wizard; '' while nothing is asked for."""
         if self.mode == DRAIN:

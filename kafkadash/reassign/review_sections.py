@@ -17,6 +17,7 @@ from kafkadash.domain.impact import Impact, rates_around, seconds
 from kafkadash.domain.plan import Options
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.wording import size as size_text
+from kafkadash.reassign.asked import Asked
 from kafkadash.reassign.before_after import BrokerBars, RackPair, broker_bars, rack_pair
 from kafkadash.reassign.models import PlanReport
 from kafkadash.reassign.report_rows import RowWords, diff_context, plan_listing
@@ -145,11 +146,14 @@ def row_words(impact: Impact, options: Options) -> RowWords:
 
 
 def review_context(change: ChangeRequest, request: HttpRequest, now: datetime) -> Mapping[str, Any]:
-    """Of the kind "reassignment": ``plan`` for the template, ``sections`` for the index of the page."""
+    """Of the kind "reassignment": ``what`` it does in a sentence, ``plan`` for the template, ``sections`` for the index
+    of the page.
+    """
     plan = plan_page(change, request.GET, now)
     if plan is None:
         return {}
     return {
+        "what": Asked.from_json(change.input).sentence if change.input else "",
         "plan": plan,
         "now": now,
         "sections": (

@@ -241,6 +241,8 @@ class TestStates:
         assert "expires" not in page.words("why")
         assert "Copy as a new draft" in page.words("decide")
         assert "as of 02:03:00" in page.words("checks"), "what is not repeated is no live figure"
+        assert 'data-state="ok"' not in page.part("checks"), "and not green"
+        assert "When it was last checked it could be run: 2 of 2 checks passed." in page.words("verdict")
 
     @pytest.mark.parametrize("state", list(State))
     def test_every_state_has_a_page_for_everybody(
