@@ -7,12 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kafkadash.domain.kafka_json import read_reassignment
+from kafkadash.domain.checker import Asked, check
+from kafkadash.domain.impact_of import impact_of
+from kafkadash.domain.kafka_json import plan_json, read_reassignment
+from kafkadash.domain.plan import way_back
 from kafkadash.domain.planner.explicit import explicit
 from kafkadash.domain.planner.planned import Planned
 from kafkadash.domain.planner.topology import Topology
-from tests.domain.topologies import broker, topology
+from tests.domain.topologies import broker, clusters, topology
 
 OWN = [*(broker(n) for n in (1, 2, 3, 4, 5)), broker(6, fenced=True), broker(7, "a", alive=False)]
 CLUSTER = topology({"t": [[1, 2, 3], [2, 3, 1], [7, 1, 2]]}, OWN)
@@ -119,3 +124,46 @@ def test_explicit__a_disk_that_would_overflow__names_broker_numbers_and_limit() 
             "The limit is 80 %, which leaves room for 5 B."
         )
     ]
+
+
+@given(clusters(), st.data())
+def test_explicit__of_any_cluster__every_entry_is_a_row_or_left_out_or_a_problem_and_rows_pass_the_checker(
+    cluster: Topology, data: st.DataObject
+) -> None:
+    names = [(topic.name, p.partition) for topic in cluster.topics.values() for p in topic.partitions]
+    chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    change_rf = data.draw(st.booleans())
+    asked = {
+        key: tuple(data.draw(st.permutations(sorted(cluster.brokers)))[: data.draw(st.integers(1, 4))])
+        for key in chosen
+    }
+    entries = [{"topic": t, "partition": n, "replicas": list(replicas)} for (t, n), replicas in asked.items()]
+    planned = plan(entries, cluster, change_rf=change_rf)
+    live = {(topic.name, p.partition): p.replicas for topic in cluster.topics.values() for p in topic.partitions}
+    if planned.problems:
+        wrong = [key for key, replicas in asked.items() if len(replicas) != len(live[key]) and not change_rf]
+        assert len(planned.problems) == (len(wrong) or 1)
+        return
+    assert {(r.topic, r.partition): r.target for r in planned.rows} == {
+        key: replicas for key, replicas in asked.items() if replicas != live[key]
+    }
+    rules = check(
+        planned.rows,
+        cluster,
+        Asked.of_request({"mode": "explicit", "change_rf": change_rf}),
+        impact_of(planned.rows, cluster),
+    )
+    assert [rule for rule in rules if not rule.passed] == []
+    # The way back of the plan brings everything to where it was.
+    moved = {
+        name: replace(
+            t, partitions=tuple(replace(p, replicas=asked.get((name, p.partition), p.replicas)) for p in t.partitions)
+        )
+        for name, t in cluster.topics.items()
+    }
+    back = explicit(
+        read_reassignment(plan_json(way_back(planned.rows))), replace(cluster, topics=moved), change_rf=change_rf
+    )
+    assert {(r.topic, r.partition): (r.current, r.target) for r in back.rows} == {
+        (r.topic, r.partition): (r.target, r.current) for r in planned.rows
+    }
