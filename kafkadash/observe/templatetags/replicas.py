@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from django import template
@@ -55,18 +56,26 @@ def trouble_mark(trouble: PartitionTrouble, stale: bool) -> SafeString:
 
 
 def _chip(chip: Chip) -> SafeString:
+    return _chip_html(chip.broker, chip.rack, chip.leader, chip.in_sync, chip.offline, chip.change, chip.words)
+
+
+@lru_cache(maxsize=8192)
+def _chip_html(
+    broker: int, rack: str, leader: bool, in_sync: bool, offline: bool, change: str, words: str
+) -> SafeString:
+    """A page has hundreds of chips and few that differ."""
     flags: Mapping[str, bool] = {
-        "data-leader": chip.leader,
-        "data-behind": not chip.in_sync and not chip.offline,
-        "data-offline": chip.offline,
+        "data-leader": leader,
+        "data-behind": not in_sync and not offline,
+        "data-offline": offline,
     }
     return format_html(
         '<span class="replica"{}{} title="{}"><span aria-hidden="true">{}</span>{}'
         '<span class="visually-hidden">{}</span></span>',
         format_html_join("", " {}", ((name,) for name, held in flags.items() if held)),
-        format_html(' data-change="{}"', chip.change) if chip.change else "",
-        chip.words,
-        chip.broker,
-        format_html("<small>{}</small>", chip.rack) if chip.rack else "",
-        chip.words,
+        format_html(' data-change="{}"', change) if change else "",
+        words,
+        broker,
+        format_html("<small>{}</small>", rack) if rack else "",
+        words,
     )
