@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke bench bench-collect bench-pages clean
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke bench bench-collect bench-pages bench-changes clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,13 +45,16 @@ check-migrations: $(STAMP)
 smoke: $(STAMP) ## start the demo apart, move 400 MB with Kafka's own tool, compare every pushed figure
 	@$(BIN)/python -m tests.smoke $(ARGS)
 
-bench: bench-collect bench-pages ## every bench, one after the other; leave the machine alone meanwhile
+bench: bench-collect bench-pages bench-changes ## every bench, one after the other; leave the machine alone meanwhile
 
 bench-collect: $(STAMP) ## how long a refresh of 200,000 partitions takes, what it writes, how much memory it needs
 	@$(BIN)/python -m tests.bench collect $(ARGS)
 
 bench-pages: $(STAMP) ## how fast pages answer and how soon a commit is seen (ARGS="live_pixel" for one part)
 	@$(BIN)/python -m tests.bench pages $(ARGS)
+
+bench-changes: $(STAMP) ## how long a plan of 50,000 rows takes from its upload to its review, and to be submitted
+	@$(BIN)/python -m tests.bench changes $(ARGS)
 
 clean: ## remove .venv and caches; var (data, keys, passwords) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from tests.bench.bars import Bar, conclude
 
 GROUPS = {
+    "changes": ["large_plan"],
     "collect": ["collect_size"],
     "pages": ["board", "drill_and_lag", "lists", "live_pixel"],
 }
