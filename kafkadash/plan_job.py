@@ -69,7 +69,8 @@ def run(folder: Path, say: _Progress) -> int:
         raise ValueError(f"request.json has format {request['format']}; this version reads format {FORMAT}")
     limit = request.get("memory_bytes")
     if limit is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
     say("reading the topology", 0.0)
     try:
         topology = read_topology((folder / "topology.json").read_bytes())
@@ -167,7 +168,8 @@ def main(arguments: Sequence[str]) -> int:
         # Whoever asked for the plan is gone; the interpreter must not stumble over the same pipe when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    soft, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # to say so needs a little more
     sentence = (
         f"Planning this needs more than {soft / 1e9:.1f} GB of memory, the limit for one plan. "
         "Split it into smaller changes, or raise the limit."

@@ -116,3 +116,15 @@ def test_it_loads_the_domain_and_nothing_else() -> None:
     assert not {name.split(".")[0] for name in loaded} & set(FOREIGN_TO_THE_DOMAIN)
     ours = {name for name in loaded if name.startswith("kafkadash.")}
     assert {name for name in ours if not name.startswith("kafkadash.domain")} == {"kafkadash.plan_job"}
+
+
+def test_nobody_reads_what_it_says_any_more__it_ends_without_a_plan(tmp_path: Path) -> None:
+    given(tmp_path, {"mode": "drain", "brokers": [3]})
+    command = [sys.executable, "-m", "kafkadash.plan_job", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(60) == 1
+    assert not (tmp_path / "result.json").exists()
