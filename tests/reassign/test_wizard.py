@@ -300,3 +300,19 @@ def test_what_was_pasted_stays_in_the_field_when_somebody_else_was_first(
     assert mine in unescape(answer.content.decode())
     assert "Assignment pasted, sha256" in said(answer)
     assert uploads.content_of(Upload.objects.get()).decode() == kafka_json(("orders", 0, [1, 2, 5]))
+
+
+# -- ways into it ---------------------------------------------------------------------------------------------------
+
+
+def test_a_brokers_page_leads_here_for_those_who_may_propose_and_not_on_a_read_only_cluster(
+    wizard: Wizard, viewer: User, client_of: Callable[[User], Client], demo: Cluster
+) -> None:
+    where, link = "/clusters/demo/brokers/3/", "/changes/new/?cluster=demo&amp;mode=drain&amp;brokers=3"
+    assert link in wizard.client.get(where).content.decode()
+    assert "Drain this broker" not in client_of(viewer).get(where).content.decode()
+    BrokerState.objects.filter(broker_id=3).update(replicas=0)
+    assert "Drain this broker" not in wizard.client.get(where).content.decode()
+    BrokerState.objects.filter(broker_id=3).update(replicas=5)
+    Cluster.objects.update(read_only=True)
+    assert "Drain this broker" not in wizard.client.get(where).content.decode()

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import BrokerState, Kind
 from kafkadash.observe.not_read import not_read
@@ -56,5 +56,6 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **one.broker_context(cluster, row, one.broker_listing(request.GET), runs, bar["now"]),
+        "may_drain": row.replicas > 0 and not cluster.read_only and allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "observe/broker.html", context)
