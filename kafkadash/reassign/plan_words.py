@@ -70,7 +70,10 @@ def plan_words(change: ChangeRequest, asked: Asked, query: QueryDict, now: datet
 
 def verdict(impact: Impact, asked: Asked, took_s: float) -> Verdict:
     """Moves, bytes, and why not less: a drain's bytes are forced by the request, a brought plan is taken as it is."""
-    reasons = ["verified by a checker of its own", f"made in {took_s:.1f} s"]
+    reasons = [
+        "verified by a checker of its own",
+        "made in less than 0.1 s" if took_s < 0.1 else f"made in {took_s:.1f} s",
+    ]
     if impact.partitions_moved == 0:
         return Verdict("warning", "Empty plan", "There is nothing to do: the cluster is as asked for already.", reasons)
     if impact.copied_bytes is None:
