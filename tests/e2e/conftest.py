@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def product(
     kafka_runtime: None, browser_type_launch_args: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
-    """The demo on three brokers, with sample data and no move of its own; not started where there is no browser."""
+    """The demo on four brokers in three racks, with sample data and no move; not started where there is no browser."""
     folder = Path(os.environ[RUN_FOLDER]) / f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
     folder.mkdir(mode=0o755)
     product = Product(folder)
@@ -118,6 +118,12 @@ def sign_in(product: Product) -> SignIn:
 def alices_session(browser: Browser, product: Product) -> dict[str, Any]:
     """Cookies of one sign-in as alice, for the tests in which signing in is not the point."""
     return _session_of("alice", browser, product)
+
+
+@pytest.fixture(scope="module")
+def bobs_session(browser: Browser, product: Product) -> dict[str, Any]:
+    """Of an approver."""
+    return _session_of("bob", browser, product)
 
 
 @pytest.fixture(scope="module")

@@ -23,11 +23,12 @@ from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-RACKS = ("a", "b", "c")
+RACKS = ("a", "b", "c", "c")
+DRAINED = 4  # its rack has another broker: what it holds can go there
 READY_S, STOP_S = 240.0, 60.0
 READY_WORD = "Ready in"
-# A move is noticed after half the usual time, so that tests wait less.
-PACE = {"INTERVAL_REASSIGNMENTS": "5"}
+# What changes is noticed sooner than usual, so that tests wait less.
+PACE = {"INTERVAL_REASSIGNMENTS": "5", "INTERVAL_METADATA": "10"}
 UNTHROTTLED = 1_000_000_000  # bytes per second
 # What a test run sets for itself; the demo is to use nothing of it.
 OF_THE_TEST_RUN = ("DATABASE_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_VAR")
