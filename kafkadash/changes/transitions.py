@@ -62,7 +62,8 @@ def move(
     try:
         after = step(before, deed, rules, now)
     except Outdated as outdated:
-        raise Changed(f"{outdated} {_latest(change.pk)}".strip()) from outdated
+        said = (outdated.said, _latest(change.pk), outdated.advice)
+        raise Changed(" ".join(filter(None, said))) from outdated
     except NotPossible as refused:
         raise Refused(str(refused)) from refused
     written = {**(fields or {}), **_columns(before, after)}
@@ -149,7 +150,7 @@ def changed_text(number: int) -> str:
     """What became of the request since somebody read it."""
     if not ChangeRequest.objects.filter(pk=number).exists():
         return f"#{number} was deleted while you read it. {_latest(number)}".strip()
-    return f"#{number} changed while you read it. {_latest(number)} Look at it again.".replace("  ", " ")
+    return " ".join(filter(None, (f"#{number} changed while you read it.", _latest(number), "Look at it again.")))
 
 
 def _latest(number: int) -> str:

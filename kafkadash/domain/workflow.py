@@ -112,12 +112,21 @@ TABLE: tuple[Edge, ...] = (
 _EDGE: Mapping[tuple[State, Trigger], Edge] = {(edge.source, edge.trigger): edge for edge in TABLE}
 
 
+_LOOK = "Look at it again."
+_COPY = "Copy it to propose it again."
+
+
 class NotPossible(Exception):
     """This cannot be done with the request as it is; ``str()`` is a sentence that says why and what helps."""
 
 
 class Outdated(NotPossible):
-    """It was possible with what the person saw; it is not what there is now."""
+    """It was possible with what the person saw; it is not what there is now. ``advice`` is what helps, a sentence."""
+
+    def __init__(self, said: str, advice: str) -> None:
+        super().__init__(f"{said} {advice}")
+        self.said = said
+        self.advice = advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +296,7 @@ def _draft(request: Request, _deed: Deed, _rules: Rules, _now: datetime) -> Requ
 
 def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if deed.digest != request.digest:
-        raise Outdated(f"{request.name} changed while you read it: its content is another one now.")
+        raise _another_content(request)
     _refuse_over(request, now)
     if deed.user is None:
         raise NotPossible("An approval is a person's.")
@@ -302,7 +311,7 @@ def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Reque
 
 def _decline(request: Request, deed: Deed, _rules: Rules, _now: datetime) -> Request:
     if deed.digest != request.digest:
-        raise Outdated(f"{request.name} changed while you read it: its content is another one now.")
+        raise _another_content(request)
     if not deed.reason.strip():
         raise NotPossible("Say why you decline it, so that the author knows what to change.")
     return replace(request, state=State.DECLINED)
@@ -320,7 +329,7 @@ def _break_glass(request: Request, deed: Deed, rules: Rules, now: datetime) -> R
     if not deed.reason.strip():
         raise NotPossible("Say why this cannot wait for its approvals; it is written into the audit.")
     if deed.digest != request.digest:
-        raise Outdated(f"{request.name} changed while you read it: its content is another one now.")
+        raise _another_content(request)
     _refuse_unable(request)
     _refuse_over(request, now)
     return replace(request, state=State.QUEUED, broke_glass=True)
@@ -346,7 +355,7 @@ def _turn(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Reques
 
 def _refuse_over(request: Request, now: datetime) -> None:
     if due(request, now):
-        raise Outdated(f"The time of {request.name} is over. Copy it to propose it again.")
+        raise Outdated(f"The time of {request.name} is over.", _COPY)
 
 
 def _refuse_unable(request: Request) -> None:
@@ -361,16 +370,22 @@ def _refuse_unapproved(request: Request) -> None:
         raise NotPossible(f"{request.name} does not have the approvals it needs.")
 
 
+def _another_content(request: Request) -> Outdated:
+    return Outdated(f"{request.name} changed while you read it: its content is another one now.", _LOOK)
+
+
 def _not_from_here(request: Request, trigger: Trigger) -> NotPossible:
-    if request.state in OVER:
-        return Outdated(f"{request.name} is {request.state.value}, and that is final. Copy it to propose it again.")
-    if trigger is Trigger.EDIT and request.state in (State.APPROVED, State.QUEUED):
-        return Outdated(
-            f"{request.name} is {request.state.value}. Withdraw it to edit it; its approvals are void then."
-        )
+    name, state = request.name, request.state
+    is_now = "a draft" if state is State.DRAFT else state.value
+    if state in OVER:
+        return Outdated(f"{name} is {is_now}, and that is final.", _COPY)
+    if trigger is Trigger.EDIT and state in (State.APPROVED, State.QUEUED):
+        return Outdated(f"{name} is {is_now}.", "Withdraw it to edit it; its approvals are void then.")
+    if trigger is Trigger.APPROVE and state not in (State.DRAFT, State.STALE):
+        return Outdated(f"{name} has all its approvals already.", "Yours is not needed any more.")
     if trigger is Trigger.REFRESH:
-        return NotPossible(f"{request.name} is {request.state.value}, not stale: there is nothing to refresh.")
-    return Outdated(f"{request.name} is {request.state.value} now, so it cannot be {_said(trigger)}.")
+        return NotPossible(f"{name} is {is_now}, not stale: there is nothing to refresh.")
+    return Outdated(f"{name} is {is_now} now, so it cannot be {_said(trigger)}.", _LOOK)
 
 
 def _said(trigger: Trigger) -> str:

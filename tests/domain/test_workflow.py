@@ -68,7 +68,7 @@ def test_an_approved_one_is_withdrawn_before_it_is_edited() -> None:
     assert done(APPROVED, Trigger.WITHDRAW).approvals == ()
 
 
-@pytest.mark.parametrize("state", [State.DRAFT, State.PROPOSED, State.APPROVED])
+@pytest.mark.parametrize("state", [State.PROPOSED, State.APPROVED])
 def test_only_a_stale_one_is_refreshed(state: State) -> None:
     with pytest.raises(NotPossible, match=f"#42 is {state.value}, not stale: there is nothing to refresh"):
         done(replace(PROPOSED, state=state), Trigger.REFRESH)
@@ -134,3 +134,10 @@ def test_a_stored_approval_that_is_not_enough_is_found_out_again_before_it_runs(
             done(request, Trigger.START)
         with pytest.raises(NotPossible, match="#42 does not have the approvals it needs"):
             done(replace(request, state=State.QUEUED), Trigger.TURN, None)
+
+
+def test_who_comes_too_late_to_approve_is_told_so() -> None:
+    with pytest.raises(Outdated, match=r"#42 has all its approvals already\. Yours is not needed any more"):
+        done(APPROVED, Trigger.APPROVE, 3)
+    with pytest.raises(Outdated, match="#42 is a draft now, so it cannot be approved"):
+        done(replace(PROPOSED, state=State.DRAFT), Trigger.APPROVE, 3)
