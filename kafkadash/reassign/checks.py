@@ -13,7 +13,7 @@ from kafkadash.domain.checks import Checked
 from kafkadash.domain.plan import Row, read
 from kafkadash.domain.reassignment_checks import Limits, judge
 from kafkadash.reassign.topology import load_topology
-from kafkadash.reassign.window_facts import options_of
+from kafkadash.reassign.window_facts import run_options
 
 KEPT_PLANS = 8
 """Unpacked plans that a process keeps; 50,000 rows are about 25 MB."""
@@ -25,7 +25,7 @@ def checks(change: ChangeRequest, now: datetime) -> Checked:
         raise ValueError(f"#{change.pk} has no plan to check")
     rows = plan_rows(change.artifact_id)
     loaded = load_topology(change.cluster, frozenset(row.topic for row in rows))
-    return judge(rows, options_of(change.options), limits_of(change.input), loaded.seen, now)
+    return judge(rows, run_options(change), limits_of(change.input), loaded.seen, now)
 
 
 @lru_cache(maxsize=KEPT_PLANS)

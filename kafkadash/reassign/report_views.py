@@ -14,7 +14,7 @@ from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import PlanTopic
 from kafkadash.reassign.report_rows import plan_listing, topic_rows_context
 from kafkadash.reassign.review_sections import row_words
-from kafkadash.reassign.window_facts import options_of
+from kafkadash.reassign.window_facts import run_options
 
 
 @require_safe
@@ -25,7 +25,7 @@ def topic_rows(request: HttpRequest, number: int, topic: str) -> HttpResponse:
     found = PlanTopic.objects.filter(report__request=change, topic=topic).select_related("report").first()
     if found is None:
         raise Http404(f"The plan of change #{number} has no rows of a topic {topic!r}.")
-    options = options_of(change.options)
+    options = run_options(change)
     words = row_words(Impact.from_json(found.report.impact), options)
     context = {
         **cluster_bar(request, change.cluster, Kind.METADATA),

@@ -20,8 +20,9 @@ from kafkadash.domain.wording import size as size_text
 from kafkadash.reassign.asked import Asked
 from kafkadash.reassign.before_after import BrokerBars, RackPair, broker_bars, rack_pair
 from kafkadash.reassign.models import PlanReport
+from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.report_rows import RowWords, diff_context, plan_listing
-from kafkadash.reassign.window_facts import WindowFacts, options_of, throttle_text, window_facts
+from kafkadash.reassign.window_facts import WindowFacts, run_options, window_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPag
     report = PlanReport.objects.filter(request=change).first()
     if report is None:
         return None
-    impact, options = Impact.from_json(report.impact), options_of(change.options)
+    impact, options = Impact.from_json(report.impact), run_options(change)
     listing = plan_listing(query)
     words = row_words(impact, options)
     back = report.way_back
@@ -172,7 +173,8 @@ def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
     report = getattr(change, "report", None)
     if report is None:
         return ()
-    impact, options = Impact.from_json(report.impact), options_of(change.options)
+    # Of what may be hundreds of brokers, a line in a list says nothing.
+    impact, options = Impact.from_json({**report.impact, "brokers": ()}), run_options(change)
     moves = impact.partitions_moved
     facts = [(f"{moves:,}", "move" if moves == 1 else "moves")]
     if impact.copied_bytes is None:
@@ -181,7 +183,7 @@ def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
     facts.append((figure, unit))
     took = seconds(impact, options.throttle)
     if took:
-        facts.append((duration(took), f"at {throttle_text(options.throttle)}"))
+        facts.append((duration(took), f"at {megabytes(options.throttle)} MB/s"))
     return facts
 
 

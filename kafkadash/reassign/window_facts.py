@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from typing import Any
 
+from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.impact import Impact, seconds
 from kafkadash.domain.plan import Options
 from kafkadash.domain.wording import duration
+from kafkadash.reassign.asked import options_of
 
 _DAY = timedelta(hours=20)
 
@@ -107,10 +106,11 @@ class WindowFacts:
         return self.inbound is not None and self.options.throttle_min <= self.inbound
 
 
-def options_of(stored: Mapping[str, Any]) -> Options:
-    """Of ``ChangeRequest.options``, whatever else is kept there. Raises TypeError where throttles are missing."""
-    names = {field.name for field in fields(Options)}
-    return Options(**{name: value for name, value in stored.items() if name in names})
+def run_options(change: ChangeRequest) -> Options:
+    """Of a request with a plan, which is made after its limits were chosen."""
+    options = options_of(change.options)
+    assert options is not None, f"#{change.pk} has a plan and no limits"
+    return options
 
 
 def window_facts(options: Options, impact: Impact, now: datetime) -> WindowFacts:
@@ -132,11 +132,6 @@ def clock(then: datetime, other: datetime) -> str:
 
 def day_and_time(then: datetime) -> str:
     return f"{then.astimezone(UTC):%-d %b %H:%M}"
-
-
-def throttle_text(rate: int) -> str:
-    """Bytes per second in MB/s, exactly: "60 MB/s", "2.5 MB/s", "0.01 MB/s"."""
-    return f"{(Decimal(rate) / 1_000_000).normalize():,f} MB/s"
 
 
 def _instant(text: str) -> datetime | None:

@@ -10,10 +10,15 @@ from kafkadash.domain.wording import duration, long_duration
 from kafkadash.domain.wording import size as size_text
 from kafkadash.observe.templatetags.figures import UNKNOWN, percent_figure
 from kafkadash.reassign.before_after import Bar, Cell
-from kafkadash.reassign.window_facts import throttle_text
+from kafkadash.reassign.rates import megabytes
 
 register = template.Library()
-register.filter("throttle", throttle_text)
+
+
+@register.filter
+def throttle(bytes_per_second: int) -> str:
+    """Exactly, as it was typed: 60 MB/s, 2.5 MB/s."""
+    return f"{megabytes(bytes_per_second)} MB/s"
 
 
 @register.filter
