@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from kafkadash.changes.kinds import UnknownKind, kind_of
 from kafkadash.changes.models import ChangeRequest
@@ -23,22 +24,24 @@ log = structlog.get_logger(__name__)
 
 KINDS = frozenset({Kind.METADATA, Kind.REASSIGNMENTS, Kind.LOG_DIRS})
 """Refreshes after which it is worth it. Quorum and configs are in what is read for the checks, and wait for these."""
+DRAFTS_FOR = timedelta(days=1)
+"""After its plan was made, a draft is checked that long: many are left lying, and submitting one checks it anyway."""
 ITSELF = "kafkadash"
 MOST_REASONS = 200
 
-_CHECKED = (State.DRAFT, *WAITING)
 _MAY_TURN_STALE = (State.PROPOSED, State.APPROVED, State.QUEUED)
 
 
 def recheck(cluster_id: int, now: datetime) -> int:
-    """Checks the open requests of a cluster and the drafts that have a plan; returns how many were written.
+    """Checks the open requests of a cluster and the drafts planned lately; returns how many were written.
 
     Where the content of a request failed it turns STALE, with a sentence per row. What is unknown makes nothing stale,
     and health never does. A stale request whose content fits again stays stale until somebody refreshes it: nobody has
     looked at what happened in between, and its approvals were given for what was before. One query when none is open.
     """
+    checked = Q(state__in=WAITING) | Q(state=State.DRAFT, topology_at__gt=now - DRAFTS_FOR)
     open_now = ChangeRequest.objects.filter(
-        cluster=cluster_id, cluster__removed_at=None, state__in=_CHECKED, artifact__isnull=False
+        checked, cluster=cluster_id, cluster__removed_at=None, artifact__isnull=False
     )
     return sum(_one(change, now) for change in open_now.select_related("cluster").order_by("pk"))
 
@@ -63,7 +66,7 @@ def reasons(failed: Sequence[Check]) -> list[str]:
 
 def _by_number(number: int) -> None:
     change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
-    if change is not None and change.artifact_id and change.state in _CHECKED:
+    if change is not None and change.artifact_id and change.state in (State.DRAFT, *WAITING):
         _one(change, datetime.now(UTC))
 
 

@@ -100,6 +100,15 @@ def test_a_draft_with_a_plan_learns_its_checks_and_stays_a_draft(world: World, c
     assert now_of(without_plan).checks == []
 
 
+def test_a_draft_left_lying_is_checked_for_a_day(world: World, cluster: Cluster, alice: User) -> None:
+    planned(draft(cluster, alice))
+    world.asked = 0
+    recheck(cluster.pk, now() + timedelta(hours=23))
+    assert world.asked == 1
+    recheck(cluster.pk, now() + timedelta(hours=25))
+    assert world.asked == 1
+
+
 def test_what_fits_again_stays_stale_until_somebody_refreshes_it(stale: ChangeRequest) -> None:
     recheck(stale.cluster_id, now())
     after = now_of(stale)

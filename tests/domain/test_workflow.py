@@ -20,6 +20,7 @@ from kafkadash.domain.workflow import (
     State,
     Trigger,
     Who,
+    needed,
     standing,
     step,
 )
@@ -141,3 +142,14 @@ def test_who_comes_too_late_to_approve_is_told_so() -> None:
         done(APPROVED, Trigger.APPROVE, 3)
     with pytest.raises(Outdated, match="#42 is a draft now, so it cannot be approved"):
         done(replace(PROPOSED, state=State.DRAFT), Trigger.APPROVE, 3)
+
+
+@pytest.mark.parametrize(("then", "today", "counts"), [(1, 1, 1), (2, 1, 2), (1, 2, 2), (3, 5, 5)])
+def test_the_stricter_of_the_policies_then_and_today_counts(then: int, today: int, counts: int) -> None:
+    rules = replace(RULES, approvals_low=today, approvals_medium=today, approvals_high=today)
+    request = replace(PROPOSED, needed=then)
+    assert needed(request, rules) == counts
+    for user in range(2, counts + 2):
+        assert request.state is State.PROPOSED
+        request = step(request, Deed(Trigger.APPROVE, user, ALL, "d1"), rules, NOW)
+    assert (request.state, request.needed) == (State.APPROVED, counts)

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from kombu.exceptions import OperationalError
 
+from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Collection, CollectorRun, Kind
 from kafkadash.observe.tasks import collect
@@ -85,3 +86,17 @@ def test_tick__now_and_then__forgets_what_is_past_its_keep(
     ticking.tick()
     assert list(Collection.objects.values_list("epoch", flat=True)) == [2]
     assert not Session.objects.exists()
+
+
+def test_tick__change_whose_time_is_over__expires(cluster: Cluster, queue: Queue) -> None:
+    now = datetime.now(UTC)
+    over, open_still = (
+        ChangeRequest.objects.create(
+            cluster=cluster, kind="reassignment", state=RequestState.PROPOSED, author_name="alice", expires_at=expires
+        )
+        for expires in (now - timedelta(seconds=1), now + timedelta(hours=1))
+    )
+    ticking.tick()
+    for change in (over, open_still):
+        change.refresh_from_db()
+    assert (over.state, open_still.state) == (RequestState.EXPIRED, RequestState.PROPOSED)
