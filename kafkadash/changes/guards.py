@@ -61,8 +61,8 @@ def refuse_other_version(row: ChangeRequest, version: int, user: User) -> None:
             f"You saved #{row.pk} in another window{at}. What you entered here is not stored: open it again."
         )
     raise EditedMeanwhile(
-        f"{who} edited #{row.pk}{at}, while you had it open. What you entered is not stored, so that {who}'s edit is "
-        "not lost: open it again and enter yours on top of it."
+        f"{who} edited #{row.pk}{at}, while you had it open. What you entered is not stored yet, so that "
+        f"{who}'s edit is not lost."
     )
 
 
