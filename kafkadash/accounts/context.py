@@ -39,7 +39,7 @@ def role_text(request: HttpRequest, roles: Iterable[Held]) -> str:
     if user.is_superuser:
         return "administrator"
     match = request.resolver_match
-    slug = match.kwargs.get("slug") if match else None
+    slug = request.__dict__.get("cluster_slug") or (match.kwargs.get("slug") if match else None)
     held = {role for role, on in roles if not slug or on in (None, slug)}
     return next((role for role in _ROLE_ORDER if role in held), "no role")
 

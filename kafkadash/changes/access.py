@@ -55,6 +55,7 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
     )
     if change is None:
         raise Http404(f"There is no change #{number} on a cluster that you may view.")
+    request.__dict__["cluster_slug"] = change.cluster.slug  # the page says which role one has on this cluster
     return change
 
 

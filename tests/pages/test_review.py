@@ -297,6 +297,20 @@ def test_the_trail_tells_people_the_product_and_trouble_apart(
     assert "Nothing is recorded." in look(viewer, other).words("audit")
 
 
+def test_the_window_is_part_of_what_is_approved(demo: Cluster, operator: User, approver: User, look: Look) -> None:
+    change = propose(demo, operator, not_before=NOW, not_after=NOW + timedelta(hours=6))
+    words = look(approver, change).words("decide-approve")
+    assert "3 parcels, window from 02:03:04 until 08:03:04 , topology of 01:57:04" in words
+
+
+def test_the_navigation_names_the_role_on_this_cluster(
+    change: ChangeRequest, make_user: Callable[..., User], look: Look
+) -> None:
+    una = make_user("una", Role.ADMIN, watched("other"))
+    ClusterRole.objects.create(user=una, cluster=change.cluster, role=Role.VIEWER)
+    assert 'una <span class="muted">viewer</span>' in look(una, change).html
+
+
 def test_it_is_not_there_for_whoever_may_not_view_its_cluster(
     change: ChangeRequest, make_user: Callable[..., User], client_of: Callable[[User], Client]
 ) -> None:
