@@ -211,16 +211,19 @@ class _Checker:
         if limit is None:
             return Rule("disk", passed=True, figure="no limit")
         incoming, unsized = self._incoming()
+        largest = self._largest()
         worst, problems, unknown = 0.0, [], []
         for id_ in sorted(incoming):
             broker = self._topology.brokers.get(id_)
             dirs = broker.dirs if broker else ()
-            free = used = total = 0
+            free = used = total = widest = 0
             for d in dirs:
                 if d.total_bytes is None or d.used_bytes is None:
                     break
                 used, total = used + d.used_bytes, total + d.total_bytes
-                free += max(0, int(d.total_bytes * limit) - d.used_bytes) if not d.cordoned else 0
+                if not d.cordoned:
+                    own = max(0, int(d.total_bytes * limit) - d.used_bytes)
+                    free, widest = free + own, max(widest, own)
             else:
                 if total:
                     worst = max(worst, (used + incoming[id_]) / total)
@@ -229,6 +232,8 @@ class _Checker:
                             f"Broker {id_} would hold {size(used + incoming[id_])} of {size(total)} at its peak; "
                             f"the limit is {100 * limit:.0f} %."
                         )
+                    elif largest[id_] > widest:
+                        problems.append(f"No directory of broker {id_} has room for a replica of {size(largest[id_])}.")
                     continue
             unknown.append(f"The disk of broker {id_} is not known.")
         if unsized:
@@ -247,6 +252,14 @@ class _Checker:
             for broker in added:
                 incoming[broker] += partition.size_bytes or 0
         return incoming, unsized
+
+    def _largest(self) -> dict[int, int]:
+        """Broker → bytes of the largest replica that it gets."""
+        largest: defaultdict[int, int] = defaultdict(int)
+        for row, partition in self._known:
+            for broker in set(row.target).difference(partition.replicas):
+                largest[broker] = max(largest[broker], partition.size_bytes or 0)
+        return largest
 
     def _totals(self, impact: Impact) -> Rule:
         incoming, unsized = self._incoming()

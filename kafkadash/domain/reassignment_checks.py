@@ -219,20 +219,29 @@ class _Judge:
         if old:
             return _unknown("disk", About.HEALTH, title, old)
         arriving, _ = self._traffic()
+        largest: defaultdict[int, int] = defaultdict(int)
+        for row, _, p in self._known:
+            for id_ in row.adding:
+                largest[id_] = max(largest[id_], p.size_bytes or 0)
         problems, unread, worst = [], [], (0.0, -1)
         for id_ in self._receiving:
             broker = self._seen.topology.brokers.get(id_)
-            room = broker.room(limit) if broker else None
+            rooms = broker.rooms(limit) if broker else None
             total, used = (broker.disk_bytes, broker.used_bytes) if broker else (None, None)
-            if room is None:
+            if rooms is None:
                 unread.append(str(id_))
                 continue
             share = (used + arriving[id_]) / total if total and used is not None else None
             worst = max(worst, (share or 0.0, id_))
-            if arriving[id_] > room:
+            if arriving[id_] > sum(rooms):
                 comes = f"would come to {100 * share:.1f} % of its disk" if share is not None else "has too little disk"
                 problems.append(
-                    f"Broker {id_} {comes}: {size(arriving[id_])} arrive, and there is room for {size(room)}."
+                    f"Broker {id_} {comes}: {size(arriving[id_])} arrive, and there is room for {size(sum(rooms))}."
+                )
+            elif largest[id_] > max(rooms, default=0):
+                has = f"the emptiest has room for {size(max(rooms, default=0))}"
+                problems.append(
+                    f"No directory of broker {id_} has room for {size(largest[id_])} of one partition: {has}."
                 )
         figure = f"{100 * worst[0]:.1f} %, broker {worst[1]}" if worst[1] >= 0 else ""
         if problems:

@@ -13,7 +13,7 @@ from kafkadash.domain.checker import Asked, Rule, check
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.drain import DrainRequest, drain
-from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.planner.topology import Directory, Topology
 from tests.domain.topologies import broker, clusters, topology
 
 OWN = [*(broker(n) for n in range(1, 7)), broker(8, "c", fenced=True), broker(9, "c", used=795)]
@@ -114,6 +114,13 @@ def test_a_rack_with_more_than_its_share__is_found() -> None:
     rows = [Row("t", "id-t", 0, (1, 4, 2, 3), (1, 4, 2, 10))]
     asked = Asked("drain", frozenset({3}), fewer_racks=True)
     assert failed(rows, cluster, asked)["spread over racks"] == "t-0 would have 3 replicas in rack a and 0 in c."
+
+
+def test_a_replica_larger_than_any_directory__is_found() -> None:
+    two = replace(broker(6), dirs=(Directory("/a", 1000, 790), Directory("/b", 1000, 785)))
+    cluster = topology({"t": [[1, 2, 3]]}, [broker(1), broker(2), broker(3), two], size=20)
+    rows = [Row("t", "id-t", 0, (1, 2, 3), (1, 2, 6))]
+    assert failed(rows, cluster)["disk"] == "No directory of broker 6 has room for a replica of 20 B."
 
 
 def test_totals_of_another_plan__are_found() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafkadash.domain.plan import canonical
 from kafkadash.domain.planner.drain import DrainRequest, drain
-from kafkadash.domain.planner.topology import Broker, Partition, Topic, Topology
+from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
 from kafkadash.domain.rack_spread import spread
 from tests.domain.topologies import RACKS, broker, clusters, topology
 
@@ -149,6 +149,19 @@ def test_drain__a_disk_that_would_overflow__names_broker_numbers_and_limit() -> 
         )
     ]
     assert targets(cluster, DrainRequest((3,), disk_limit=0.9)) == {"t-0": (1, 2, 6)}
+
+
+def test_drain__a_replica_larger_than_any_directory__is_said_apart() -> None:
+    two = replace(broker(6), dirs=(Directory("/a", 1000, 790), Directory("/b", 1000, 785)))
+    cluster = topology({"t": [[1, 2, 3]]}, [broker(1), broker(2), broker(3), two], size=20)
+    assert said(cluster, DrainRequest((3,), disk_limit=0.8)) == [
+        (
+            "Broker 6 would get a replica of 20 B, and no log directory of it has room for that: "
+            "15 B at most, with a limit of 80 %."
+        )
+    ]
+    roomy = replace(cluster, brokers={**cluster.brokers, 9: broker(9, "c", used=500)})
+    assert targets(replace(roomy), DrainRequest((3,), disk_limit=0.8)) == {"t-0": (1, 2, 9)}
 
 
 def test_drain__full_brokers__are_passed_over_for_those_with_room() -> None:

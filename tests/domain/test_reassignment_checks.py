@@ -11,7 +11,7 @@ import pytest
 
 from kafkadash.domain.checks import About, Check, Checked, Result
 from kafkadash.domain.plan import Options, Row
-from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.planner.topology import Directory, Topology
 from kafkadash.domain.reassignment_checks import Limits, Moving, Seen, judge
 from kafkadash.domain.status import NEVER, Refreshed
 from tests.domain.topologies import RACKS, broker, row, topology
@@ -136,6 +136,11 @@ def test_content__replication_factor__changes_only_with_the_word_for_it() -> Non
             "disk",
             with_broker(6, dirs=(replace(broker(6).dirs[0], used_bytes=790),)),
             ["Broker 6 would come to 81.0 % of its disk: 20 B arrive, and there is room for 10 B."],
+        ),
+        (
+            "disk",
+            with_broker(6, dirs=tuple(Directory(f"/{n}", 1000, 795) for n in range(4))),
+            ["No directory of broker 6 has room for 10 B of one partition: the emptiest has room for 5 B."],
         ),
         (
             "quorum",

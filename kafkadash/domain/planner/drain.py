@@ -20,7 +20,7 @@ from kafkadash.domain.planner.planned import (
     Planned,
     already_moving,
     answer,
-    arriving_bytes,
+    arriving,
     brokers_named,
     disk_notices,
     overflows,
@@ -83,9 +83,9 @@ class _Drain:
         notices = list(self._notices())
         limit = self._request.disk_limit
         if limit is not None:
-            arriving, receiving, unsized = arriving_bytes(rows)
-            problems += overflows(arriving, self._topology, limit)
-            notices += disk_notices(receiving, unsized, self._topology, limit)
+            copied = arriving(rows)
+            problems += overflows(copied, self._topology, limit)
+            notices += disk_notices(copied, self._topology, limit)
         return answer((row for row, _ in rows), problems, notices)
 
     def _bad_request(self) -> Iterator[Problem]:
@@ -241,7 +241,9 @@ class _Placement:
     ) -> None:
         self._rack_of = rack_of
         self._leaving = leaving
-        self._room = {id_: broker.room(limit) if limit is not None else None for id_, broker in targets.items()}
+        rooms = {id_: broker.rooms(limit) if limit is not None else None for id_, broker in targets.items()}
+        self._room = {id_: None if own is None else sum(own) for id_, own in rooms.items()}
+        self._largest = {id_: None if own is None else max(own, default=0) for id_, own in rooms.items()}
         self._bytes: Counter[int] = Counter()
         self._replicas: Counter[int] = Counter()
         for topic in topology.topics.values():
@@ -289,12 +291,16 @@ class _Placement:
             if load[0] != self._score(load[1]):
                 continue  # it has grown since, and is in the heap with its new score too
             aside.append(load)
-            room = self._room[load[1]]
-            if load[1] not in target and not (keep_limit and room is not None and room < size):
+            if load[1] not in target and not (keep_limit and self._is_full(load[1], size)):
                 found = load
         for load in aside:
             heapq.heappush(heap, load)
         return found
+
+    def _is_full(self, id_: int, size: int) -> bool:
+        """Whether it has no room for another replica of this size, altogether or in any of its directories."""
+        room, largest = self._room[id_], self._largest[id_]
+        return room is not None and largest is not None and (room < size or largest < size)
 
     def _grow(self, id_: int, size: int) -> None:
         self._bytes[id_] += size

@@ -10,7 +10,7 @@ from kafkadash.domain.planner.planned import (
     Planned,
     already_moving,
     answer,
-    arriving_bytes,
+    arriving,
     brokers_named,
     disk_notices,
     overflows,
@@ -142,9 +142,9 @@ class _Explicit:
     def _disks(self, moves: list[tuple[Row, Partition]]) -> None:
         if self._limit is None:
             return
-        arriving, receiving, unsized = arriving_bytes(moves)
-        self._problems += overflows(arriving, self._topology, self._limit)
-        self._notices += disk_notices(receiving, unsized, self._topology, self._limit)
+        copied = arriving(moves)
+        self._problems += overflows(copied, self._topology, self._limit)
+        self._notices += disk_notices(copied, self._topology, self._limit)
 
 
 def _dirs(asked: JsonRow) -> tuple[str, ...]:

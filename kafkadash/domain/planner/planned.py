@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.domain.plan import Row
@@ -27,29 +27,47 @@ def answer(rows: Iterable[Row], problems: Sequence[Problem], notices: Sequence[P
     return Planned(tuple(sorted(rows, key=lambda row: (row.topic, row.partition))), (), tuple(notices))
 
 
-def overflows(arriving: Counter[int], topology: Topology, limit: float) -> list[Problem]:
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What rows copy: broker → bytes, broker → bytes of its largest new replica, and rows of unknown size."""
+
+    bytes: Counter[int]
+    largest: Mapping[int, int]
+    unsized: int
+
+
+def overflows(arriving: Arriving, topology: Topology, limit: float) -> list[Problem]:
     """A sentence per broker that would be above ``limit`` (0 to 1) of its disk while what leaves is not yet deleted.
 
-    ``arriving``: broker → bytes copied to it. A broker whose disk is not known is not judged here.
+    A broker whose disk is not known is not judged here.
     """
     found = []
-    for id_, incoming in sorted(arriving.items()):
+    for id_, incoming in sorted(arriving.bytes.items()):
         broker = topology.brokers.get(id_)
-        room = broker.room(limit) if broker else None
-        if broker is None or room is None or incoming <= room:
+        rooms = broker.rooms(limit) if broker else None
+        if broker is None or rooms is None:
             continue
-        total, used = broker.disk_bytes or 0, broker.used_bytes or 0
-        share = f"{100 * (used + incoming) / total:.1f} %" if total else "more than all"
-        sentence = (
-            f"Broker {id_} would come to {share} of its disk: {size(used)} in use and {size(incoming)} more, "
-            f"of {size(total)}. The limit is {100 * limit:.0f} %, which leaves room for {size(room)}."
-        )
-        found.append(Problem("disk limit", sentence))
+        largest = arriving.largest.get(id_, 0)
+        if incoming > sum(rooms):
+            total, used = broker.disk_bytes or 0, broker.used_bytes or 0
+            share = f"{100 * (used + incoming) / total:.1f} %" if total else "more than all"
+            sentence = (
+                f"Broker {id_} would come to {share} of its disk: {size(used)} in use and {size(incoming)} more, "
+                f"of {size(total)}. The limit is {100 * limit:.0f} %, which leaves room for {size(sum(rooms))}."
+            )
+            found.append(Problem("disk limit", sentence))
+        elif largest > max(rooms, default=0):
+            sentence = (
+                f"Broker {id_} would get a replica of {size(largest)}, and no log directory of it has room for that: "
+                f"{size(max(rooms, default=0))} at most, with a limit of {100 * limit:.0f} %."
+            )
+            found.append(Problem("disk limit", sentence))
     return found
 
 
-def disk_notices(receiving: Collection[int], unsized: int, topology: Topology, limit: float) -> list[Problem]:
+def disk_notices(arriving: Arriving, topology: Topology, limit: float) -> list[Problem]:
     """What keeps the disk limit from being judged."""
+    receiving, unsized = arriving.bytes.keys(), arriving.unsized
     found = []
     unknown = [str(b) for b in sorted(receiving) if b in topology.brokers and topology.brokers[b].room(limit) is None]
     if unknown:
@@ -62,18 +80,17 @@ def disk_notices(receiving: Collection[int], unsized: int, topology: Topology, l
     return found
 
 
-def arriving_bytes(moves: Iterable[tuple[Row, Partition]]) -> tuple[Counter[int], set[int], int]:
-    """Broker → bytes copied to it, all brokers that receive, and how many rows copy something of unknown size."""
-    arriving: Counter[int] = Counter()
-    receiving: set[int] = set()
+def arriving(moves: Iterable[tuple[Row, Partition]]) -> Arriving:
+    copied: Counter[int] = Counter()
+    largest: dict[int, int] = {}
     unsized = 0
     for row, partition in moves:
         adding = row.adding
-        receiving.update(adding)
         unsized += bool(adding) and partition.size_bytes is None
         for broker in adding:
-            arriving[broker] += partition.size_bytes or 0
-    return arriving, receiving, unsized
+            copied[broker] += partition.size_bytes or 0
+            largest[broker] = max(largest.get(broker, 0), partition.size_bytes or 0)
+    return Arriving(copied, largest, unsized)
 
 
 def already_moving(name: str, line: int | None = None) -> Problem:

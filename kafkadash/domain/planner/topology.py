@@ -43,18 +43,23 @@ class Broker:
         used = [directory.used_bytes for directory in self.dirs]
         return sum(u for u in used if u is not None) if used and None not in used else None
 
-    def room(self, limit: float) -> int | None:
-        """Bytes it may still be given before a directory that takes replicas is above ``limit`` (0 to 1) of its total.
+    def rooms(self, limit: float) -> tuple[int, ...] | None:
+        """Bytes that each directory which takes replicas may still be given below ``limit`` (0 to 1) of its total.
 
-        None where a directory tells neither. Kafka chooses the directory, so this is what all of them have together.
+        None where one does not tell. Kafka chooses the directory, so what all of them have together is an upper bound.
         """
-        room = 0
+        rooms = []
         for directory in self.dirs:
             if not directory.cordoned:
                 if directory.total_bytes is None or directory.used_bytes is None:
                     return None
-                room += max(0, int(limit * directory.total_bytes) - directory.used_bytes)
-        return room if self.dirs else None
+                rooms.append(max(0, int(limit * directory.total_bytes) - directory.used_bytes))
+        return tuple(rooms) if self.dirs else None
+
+    def room(self, limit: float) -> int | None:
+        """Of all of them together."""
+        rooms = self.rooms(limit)
+        return None if rooms is None else sum(rooms)
 
     @property
     def cordoned(self) -> bool:
