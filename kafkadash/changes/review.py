@@ -16,6 +16,7 @@ from kafkadash.changes.kinds import ChangeKind
 from kafkadash.changes.list_rows import known_kind
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.phases import steps
+from kafkadash.changes.replanning import replanning
 from kafkadash.changes.trail import Entry, entries
 from kafkadash.clusters.access import actions_allowed
 from kafkadash.domain.checks import About, Check, Result
@@ -148,6 +149,7 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "needed": approvals_needed(change),
         "missing": max(1, approvals_needed(change) - len(approvals)),
         "declined": [r for r in reviews if r.verdict == Verdict.DECLINED and r.round == change.round],
+        "replanning": replanning(change),
         "stale_sentence": stale_sentence(change, reviews, checks),
         "comments": list(change.comments.all()),
         "trail": _trail(change),

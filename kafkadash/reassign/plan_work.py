@@ -45,6 +45,14 @@ def plan_change(run: Run) -> dict[str, Any]:
 
     With problems there is no plan, and what was there before stays. A draft that was edited meanwhile keeps the edit.
     """
+    try:
+        return _planned(run)
+    except JobFailed:
+        tell(run.job.input["change"])
+        raise
+
+
+def _planned(run: Run) -> dict[str, Any]:
     change = _change(run)
     asked = Asked.from_json(change.input)
     run.step(0.0, f"reading what is known of {change.cluster.name}")
