@@ -101,7 +101,7 @@ class _Judge:
             self._throttle(),
             self._window(),
         )
-        return Checked(checks, self._seen.facts_at)
+        return Checked(tuple(check for check in checks if check is not None), self._seen.facts_at)
 
     def _as_planned(self) -> Check:
         title = "Every partition is as it was planned"
@@ -304,10 +304,13 @@ class _Judge:
             return _unknown("min_isr", About.HEALTH, title, why)
         return _judged("min_isr", About.HEALTH, title, problems, f"{len(problems):,}")
 
-    def _throttle(self) -> Check:
+    def _throttle(self) -> Check | None:
+        """None where nobody measured what any of the partitions receives: then there is nothing to compare with."""
         title = "Throttle above what the partitions receive"
         inbound: defaultdict[int, float] = defaultdict(float)
         unknown = 0
+        if all(p.bytes_in_per_s is None for row, _, p in self._known if row.adding):
+            return None
         for row, _, p in self._known:
             if p.bytes_in_per_s is None:
                 unknown += bool(row.adding)

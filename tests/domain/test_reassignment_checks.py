@@ -262,6 +262,13 @@ def test_what_was_not_read_of_some__is_unknown_too() -> None:
     assert why("rack_spread", with_broker(4, rack=None)) == unnamed
 
 
+def test_inbound_of_no_partition_measured__there_is_no_check_of_the_throttle() -> None:
+    silent = tuple(replace(p, bytes_in_per_s=None) for p in CLUSTER.topics["orders"].partitions)
+    codes = [check.code for check in checked(seen=with_topic(partitions=silent)).checks]
+    assert "throttle" not in codes
+    assert "window" in codes
+
+
 def test_zookeeper__has_no_quorum_to_wait_for() -> None:
     seen = replace(SEEN, zookeeper=True, quorum=NEVER)
     assert (one("quorum", seen=seen).result, one("quorum", seen=seen).title) == (
