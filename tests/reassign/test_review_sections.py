@@ -254,6 +254,7 @@ def test_the_page_of_a_large_plan_reads_no_more_than_that_of_a_small_one(cluster
     large_world = world({f"t{n}": [[3, 1, 2]] * 100 for n in range(100)})
     rows = drained(large_world, 3, instead=6)
     large = planned(cluster, large_world, rows, impact=impact_of(rows, large_world))
+    small, large = (ChangeRequest.objects.get(pk=change.pk) for change in (small, large))
     with CaptureQueriesContext(connection) as for_small:
         shown(small)
     with CaptureQueriesContext(connection) as for_large:
