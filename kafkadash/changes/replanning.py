@@ -15,7 +15,7 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Replanning:
-    """``doing``: what the worker says while ``under_way``; ``sentences``: why there is no new plan, ``more`` besides."""
+    """``doing``: what a worker says while ``under_way``; ``sentences``: why there is no plan, ``more`` besides."""
 
     under_way: bool
     doing: str
