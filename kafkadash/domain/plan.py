@@ -94,7 +94,7 @@ def canonical(rows: Iterable[Row]) -> bytes:
     Format 1: ``{"format":1,"rows":[[topic, topic id, partition, [current], [target], [log dirs]], …]}``.
     """
     packed = [
-        [row.topic, row.topic_id, row.partition, list(row.current), list(row.target), list(row.log_dirs)]
+        (row.topic, row.topic_id, row.partition, row.current, row.target, row.log_dirs)
         for row in sorted(rows, key=lambda row: (row.topic, row.partition))
     ]
     return _compact({"format": FORMAT, "rows": packed})
