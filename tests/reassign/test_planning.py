@@ -456,6 +456,25 @@ def test_a_refresh_that_cannot_be_planned_leaves_the_request_stale_with_the_sent
     assert f"No new plan could be made: {' '.join(sentences)}" in words
 
 
+def test_a_refresh_of_an_explicit_assignment_keeps_its_targets_and_reads_the_replicas_anew(
+    wizard: Wizard, operator: User, demo: Cluster
+) -> None:
+    plan_explicit(wizard, demo, kafka_json(("orders", 0, [6, 1, 2])))
+    wizard.sends("why", {"title": "By hand", "why": "As agreed."})
+    topic = TopicState.objects.get(cluster=demo, name="orders")
+    topic.partitions[0][3:5] = [[1, 2, 5], [1, 2, 5]]
+    topic.shape = "1" * 32
+    topic.save()
+    recheck(demo.pk, timezone.now())
+    services.start_refresh(wizard.change, operator)
+    job = wizard.change.job
+    assert job is not None
+    attempt(job.pk)
+    change = wizard.change
+    assert change.state == RequestState.PROPOSED
+    assert [(row.current, row.target) for row in plan_rows(str(change.artifact_id))] == [((1, 2, 5), (6, 1, 2))]
+
+
 def test_a_copy_of_an_explicit_assignment_has_its_json(wizard: Wizard, operator: User, demo: Cluster) -> None:
     given = kafka_json(("orders", 0, [6, 1, 2]))
     change = plan_explicit(wizard, demo, given)
