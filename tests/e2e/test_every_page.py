@@ -12,6 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.agreement.tools import Tools
+from tests.e2e.changes import begin_draft, propose
 from tests.e2e.moves import NOTICED_MS
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.visitor import EVERY_LOOK, TWO_LOOKS, Visitor
@@ -99,6 +100,7 @@ SETTINGS = {
     "settings/roles/": ["/settings/roles/"],
     "settings/clusters/<slug:slug>/": ["/settings/clusters/demo/", "/settings/clusters/never/"],
     "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
+    "settings/clusters/<slug:slug>/policy/": ["/settings/clusters/demo/policy/"],
     "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
     "settings/tests/<uuid:job_id>/": ["{test}"],
     "audit/": ["/audit/", "/audit/?actor=nobody", "/audit/?period=all&what=role.given"],
@@ -107,7 +109,14 @@ SETTINGS = {
 NAMES_ITS_ID = {"settings/clusters/<slug:slug>/", "settings/tests/<uuid:job_id>/"}
 SIGNED_OUT = {"login/": [SIGN_IN]}
 # Parts of pages that the pages above fetch, and what answers no person.
-NO_PAGES = {"clusters/", "livez", "readyz", f"{CLUSTER}quorum/lag/"}
+NO_PAGES = {
+    "clusters/",
+    "livez",
+    "readyz",
+    f"{CLUSTER}quorum/lag/",
+    "changes/<int:number>/kafka.json",
+    "changes/<int:number>/rollback.json",
+}
 
 # Visited below, at one that is open.
 FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
@@ -115,8 +124,27 @@ FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
 # Visited by tests/e2e/test_it_verifies_a_file.py, at one that has ended.
 VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
 
+# Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.
+CHANGE = "changes/<int:number>/"
+CHANGES: Mapping[str, Sequence[str]] = {
+    "changes/": ["/changes/?show=all", "/changes/", "/changes/?show=mine&q=nothing"],
+    "changes/new/": ["/changes/new/"],
+    CHANGE: ["/changes/{proposed}/", "/changes/{draft}/"],
+    f"{CHANGE}topics/<str:topic>/": ["/changes/{proposed}/topics/{topic}/"],
+    f"{CHANGE}draft/what/": ["/changes/{draft}/draft/what/"],
+    f"{CHANGE}draft/limits/": ["/changes/{draft}/draft/limits/"],
+    f"{CHANGE}draft/plan/": ["/changes/{draft}/draft/plan/"],
+    f"{CHANGE}draft/why/": ["/changes/{draft}/draft/why/"],
+}
+
 # What forms send to; the pages above are where they lead.
 FORMS = {
+    *(
+        f"{CHANGE}{verb}/"
+        for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
+    ),
+    f"{CHANGE}draft/plan/stop/",
+    f"{CHANGE}draft/plan/throttle/",
     f"{FINDING}acknowledge/",
     f"{FINDING}release/",
     f"{VERIFICATION}again/",
@@ -186,7 +214,9 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
             else:
                 yield route
 
-    known = OF_A_CLUSTER.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
+    known = (
+        OF_A_CLUSTER.keys() | CHANGES.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
+    )
     assert set(routes(get_resolver().url_patterns)) == known | {FINDING, VERIFICATION}
 
 
@@ -238,6 +268,38 @@ def test_pages__of_no_cluster__have_nothing_wrong(
     assert not visitor.wrong + stranger.wrong, "\n".join(visitor.wrong + stranger.wrong)
 
 
+def test_pages__of_changes__have_nothing_wrong_and_say_what_is_proposed(
+    worlds: Mapping[str, World],
+    new_context: Callable[..., BrowserContext],
+    alices_session: dict[str, Any],
+    bobs_session: dict[str, Any],
+) -> None:
+    told = worlds["demo"].told
+    assert told
+    alice = new_context(storage_state=alices_session).new_page()
+    topic, partition, replicas = _at_rest(told)
+    draft, proposed = begin_draft(alice), propose(alice, topic, partition, [*replicas[1:], replicas[0]])
+    by = {"draft": draft, "proposed": proposed, "topic": topic}
+    visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / "changes")
+    for route, addresses in CHANGES.items():
+        for number, address in enumerate(addresses):
+            says = [f"#{proposed}"] if address.endswith("=all") else [topic] if "{proposed}" in address else ()
+            looks = TWO_LOOKS if number else EVERY_LOOK
+            visitor.visit(address.format(**by), f"{_name(route)}{number or ''}", shows=says, looks=looks)
+    assert not visitor.wrong, "\n".join(visitor.wrong)
+
+    bob = Visitor(new_context(storage_state=bobs_session).new_page(), SCREENS / "changes")
+    bob.visit("/changes/", "waiting", shows=["waits for you", f"#{proposed}"])
+    bob.visit(
+        f"/changes/{proposed}/", "decision", shows=["Your decision, bob", "You approve exactly this content", topic]
+    )
+    bob.page.get_by_label("Note").fill("Looked at.")
+    bob.page.get_by_role("button", name="Approve exactly this").click()
+    expect(bob.page.locator("#decide")).to_contain_text("Approved: bob")
+    bob.visit(f"/changes/{proposed}/", "approved", shows=["Approved: bob", "Looked at."], looks=TWO_LOOKS)
+    assert not bob.wrong, "\n".join(bob.wrong)
+
+
 def test_finding__that_somebody_acknowledges__names_its_owner_on_the_board(
     worlds: Mapping[str, World],
     moves: Mapping[str, str],
@@ -280,6 +342,16 @@ def test_pages__of_the_settings__have_nothing_wrong(
             says = [told.cluster_id] if number == 0 and route in NAMES_ITS_ID else ()
             visitor.visit(address.format(test=tested), f"{_name(route)}{number or ''}", shows=says)
     assert not visitor.wrong, "\n".join(visitor.wrong)
+
+
+def _at_rest(told: Told) -> tuple[str, int, Sequence[int]]:
+    """A partition with several replicas that does not move: topic, partition, replicas."""
+    return next(
+        (name, number, partition.replicas)
+        for name, topic in sorted(told.topics.items())
+        for number, partition in topic.partitions.items()
+        if not name.startswith("__") and len(partition.replicas) > 1 and f"{name}-{number}" not in told.moving
+    )
 
 
 def _board_says(world: World) -> Sequence[str]:
