@@ -27,6 +27,7 @@ from kafkadash.observe.models import Kind
 from kafkadash.observe.standing import Freshness
 
 MOST_EVENTS = 200
+_CHECKED = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS)
 WAITING = (State.PROPOSED, State.APPROVED, State.QUEUED, State.STALE)
 """States in which a request may expire and checks are repeated; in the others they are a record of the last time."""
 _RISK_STATES = {"low": "ok", "medium": "warning", "high": "critical"}
@@ -169,8 +170,16 @@ def _of_kind(kind: ChangeKind | None, change: ChangeRequest, request: HttpReques
 
 
 def facts_of(change: ChangeRequest, now: datetime) -> Freshness:
-    """How old the facts are that the last checks rest on."""
-    return Freshness(change.checked_at, settings.COLLECT_INTERVALS[Kind.METADATA], now)
+    """How old the oldest of the facts are that the last checks rest on."""
+    return freshness_of_checks(change.checked_at, now)
+
+
+def freshness_of_checks(facts_at: datetime | None, now: datetime) -> Freshness:
+    """Of the oldest facts: old when even what is read least often should have been read again.
+
+    A check whose own facts are old says by itself that it cannot tell.
+    """
+    return Freshness(facts_at, max(settings.COLLECT_INTERVALS[kind] for kind in _CHECKED), now)
 
 
 def checks_of(change: ChangeRequest, now: datetime) -> Checks:

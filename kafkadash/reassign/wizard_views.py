@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -16,11 +15,9 @@ from django.views.decorators.http import require_http_methods
 from kafkadash.changes import services
 from kafkadash.changes.kinds import ChangeKind, kind_of
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.review import CheckRow, Checks
+from kafkadash.changes.review import CheckRow, Checks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
 from kafkadash.domain.plan import Options
-from kafkadash.observe.models import Kind
-from kafkadash.observe.standing import Freshness
 from kafkadash.reassign import drafts
 from kafkadash.reassign.asked import DRAIN, MODES, Asked
 from kafkadash.reassign.brokers import broker_choices
@@ -245,8 +242,7 @@ def _prefilled(query: Mapping[str, str], open_clusters: list[str]) -> dict[str, 
 def _checks(kind: ChangeKind, change: ChangeRequest, now: datetime) -> Checks:
     """As they are judged at this moment, from stored rows."""
     checked = kind.checks(change, now)
-    interval = settings.COLLECT_INTERVALS[Kind.METADATA]
-    freshness = Freshness(checked.facts_at, interval, now)
+    freshness = freshness_of_checks(checked.facts_at, now)
     return Checks([CheckRow(check, freshness.stale) for check in checked.checks], freshness, repeated=True)
 
 

@@ -119,7 +119,7 @@ def test_a_read_only_cluster_refuses_approvals_and_lets_decline(
 def test_old_facts_refuse_an_approval(change: ChangeRequest, approver: User, post: Post) -> None:
     ChangeRequest.objects.update(checked_at=NOW - timedelta(minutes=5))
     page = refused(post(approver, "approve", note=TYPED), 409)
-    assert "Approving needs checks on data younger than 1 min" in page.words("refused")
+    assert "Approving needs checks on data younger than 2 min" in page.words("refused")
     assert state_of(change) == State.PROPOSED
 
 

@@ -114,7 +114,7 @@ def test_nothing_old_is_green_and_nobody_approves_on_it(change: ChangeRequest, a
     decide = page.part("decide")
     assert 'type="button" aria-disabled="true" aria-describedby="approve-off"' in decide
     assert page.words("approve-off") == (
-        "Approving needs checks on data younger than 1 min; the last are on data 5 min old."
+        "Approving needs checks on data younger than 2 min; the last are on data 5 min old."
     )
     assert ">Decline</button>" in decide, "declining needs no fresh data"
 
