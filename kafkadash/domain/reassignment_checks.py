@@ -17,7 +17,7 @@ from kafkadash.domain.planner.topology import Partition, Topic, Topology
 from kafkadash.domain.quorum_verdict import majority_lost
 from kafkadash.domain.rack_spread import spread
 from kafkadash.domain.status import NEVER, Refreshed
-from kafkadash.domain.wording import count, duration, listed, size
+from kafkadash.domain.wording import count, duration, listed, run_time, size
 
 MOST_PROBLEMS = 200
 WHOLE_DISK = 1.0
@@ -344,7 +344,7 @@ class _Judge:
         if any(row.adding and p.size_bytes is None for row, _, p in self._known):
             return _unknown("window", About.HEALTH, title, "How long it takes is not known: sizes are missing.")
         needs = max([0, *arriving.values(), *leaving.values()]) / max(1, self._options.throttle)
-        figure = f"{duration(needs)} of {duration(length)}"
+        figure = f"{run_time(needs)} of {duration(length)}"
         problems = []
         if start + timedelta(seconds=needs) > closes:
             problems = [f"It needs {duration(needs)} at least, and the window is open for {duration(length)}."]

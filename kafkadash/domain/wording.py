@@ -21,6 +21,11 @@ def duration(seconds: float) -> str:
     return _pair(whole, DAY, "d", HOUR, "h")
 
 
+def run_time(seconds: float) -> str:
+    """How long something will take, as ``duration``; what is there but short is not called nothing: "<1 s"."""
+    return "<1 s" if 0 < seconds < 1 else duration(seconds)
+
+
 def long_duration(seconds: float) -> str:
     """The same for sentences, where the second unit would be noise: "12 min", "3 h", "9 days"."""
     whole = max(0, int(seconds))

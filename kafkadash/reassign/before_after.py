@@ -18,7 +18,7 @@ MOST_CELLS = 90
 CELLS_OF_MANY = 30
 VISIBLE_CHANGE = 0.02
 """Of the scale: less is not marked as a change."""
-_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+_UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 
 
@@ -166,9 +166,8 @@ class _Scales:
 
     @cached_property
     def unit(self) -> tuple[int, str]:
-        sizes = [b.disk_bytes or max(b.bytes_before or 0, b.bytes_after or 0) for b in self.impact.brokers]
-        largest = max(sizes, default=0)
-        return next((unit for unit in _UNITS[1:] if largest >= unit[0]), _UNITS[-1])
+        """One for all brokers, so that they can be compared: that of the most any of them holds."""
+        return _unit(max((max(b.bytes_before or 0, b.bytes_after or 0) for b in self.impact.brokers), default=0))
 
 
 def broker_bars(impact: Impact, *, everything: bool) -> BrokerBars:
@@ -184,7 +183,7 @@ def broker_bars(impact: Impact, *, everything: bool) -> BrokerBars:
         total=len(impact.brokers),
         changed=sum(changes(broker) for broker in impact.brokers),
         limited=len(shown) < len(impact.brokers),
-        disk_of=_size(shared, scales.unit) if shared else "",
+        disk_of=_size(shared) if shared else "",
         limit_percent=None if impact.disk_limit is None else 100 * impact.disk_limit,
     )
 
@@ -246,7 +245,7 @@ def _line(broker: BrokerImpact, scales: _Scales, limit: float | None, *, named: 
         disk=disk,
         replicas=Bar(broker.replicas_before, broker.replicas_after, scales.replicas),
         leaders=Bar(broker.leaders_before, broker.leaders_after, scales.leaders),
-        disk_of=_size(broker.disk_bytes, scales.unit) if named else "",
+        disk_of=_size(broker.disk_bytes) if named else "",
         peak_percent=peak,
         over_limit=peak is not None and limit is not None and peak > 100 * limit,
     )
@@ -284,8 +283,16 @@ def _percent(part: int | None, whole: int | None) -> float | None:
     return None if part is None or not whole else 100 * part / whole
 
 
-def _size(value: int | None, unit: tuple[int, str]) -> str:
-    return "unknown" if value is None else f"{value / unit[0]:,.0f} {unit[1]}"
+def _size(value: int | None) -> str:
+    if value is None:
+        return "unknown"
+    factor, unit = _unit(value)
+    return f"{value / factor:,.0f} {unit}"
+
+
+def _unit(value: int) -> tuple[int, str]:
+    """Gigabytes at most: a broker's share of a plan would be lost in terabytes with one decimal."""
+    return next((unit for unit in _UNITS if value >= unit[0]), _UNITS[-1])
 
 
 def _nice(largest: int) -> float:

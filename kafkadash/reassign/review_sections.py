@@ -15,7 +15,7 @@ from django.http import HttpRequest, QueryDict
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.impact import Impact, rates_around, seconds
 from kafkadash.domain.plan import Options
-from kafkadash.domain.wording import count, duration
+from kafkadash.domain.wording import count, run_time
 from kafkadash.domain.wording import size as size_text
 from kafkadash.reassign.asked import Asked
 from kafkadash.reassign.before_after import BrokerBars, RackPair, broker_bars, rack_pair
@@ -185,7 +185,7 @@ def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
     facts.append((figure, unit))
     took = seconds(impact, options.throttle)
     if took:
-        facts.append((duration(took), f"at {megabytes(options.throttle)} MB/s"))
+        facts.append((run_time(took), f"at {megabytes(options.throttle)} MB/s"))
     return facts
 
 

@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from kafkadash.domain.wording import duration, long_duration
+from kafkadash.domain.wording import long_duration, run_time
 from kafkadash.domain.wording import size as size_text
 from kafkadash.observe.templatetags.figures import UNKNOWN, percent_figure
 from kafkadash.reassign.before_after import Bar, Cell
@@ -43,7 +43,7 @@ def big_duration(seconds: float | None) -> SafeString:
     """A length of time with its units in small: 2 h 48 min."""
     if seconds is None:
         return UNKNOWN
-    parts = duration(seconds).split(" ")
+    parts = run_time(seconds).split(" ")
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return format_html_join(" ", '{}<span class="unit">&nbsp;{}</span>', pairs)
 
@@ -51,7 +51,7 @@ def big_duration(seconds: float | None) -> SafeString:
 @register.filter
 def about(seconds: float | None) -> str | SafeString:
     """A length of time in its larger unit: 8 min."""
-    return UNKNOWN if seconds is None else long_duration(seconds)
+    return UNKNOWN if seconds is None else run_time(seconds) if seconds < 1 else long_duration(seconds)
 
 
 @register.filter
