@@ -181,6 +181,8 @@ def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
     facts = [(f"{moves:,}", "move" if moves == 1 else "moves")]
     if impact.copied_bytes is None:
         return [*facts, ("unknown", "size")]
+    if impact.copied_bytes == 0:
+        return [*facts, ("no", "copying")]
     figure, unit = size_text(impact.copied_bytes).split(" ", 1)
     facts.append((figure, unit))
     took = seconds(impact, options.throttle)
