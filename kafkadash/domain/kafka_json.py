@@ -22,6 +22,8 @@ from kafkadash.domain.wording import count
 
 ANY_DIRECTORY = "any"
 LARGEST_ID = 2**31 - 1
+LONGEST_PATH = 4096
+"""Characters; PATH_MAX of Linux."""
 STEP_CHARS = 500_000
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -78,6 +80,10 @@ class _NotJson(Exception):
     def __init__(self, position: int, words: str) -> None:
         super().__init__(words)
         self.position = position
+
+
+class _NoConstant(ValueError):
+    """NaN or an infinity, which JSON does not have."""
 
 
 def read_reassignment(content: bytes | str, progress: Progress | None = None) -> Parsed:
@@ -322,8 +328,10 @@ class _Reader:
             raise _NotJson(error.pos, words) from error
         except RecursionError as error:
             raise _NotJson(position, "lists or objects are nested too deeply here") from error
-        except ValueError as error:
-            raise _NotJson(position, str(error).removesuffix(".")) from error
+        except _NoConstant as error:
+            raise _NotJson(position, str(error)) from error
+        except ValueError as error:  # what else json raises comes from int(): sys.int_info.default_max_str_digits
+            raise _NotJson(position, "a number here has thousands of digits") from error
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Twice:
@@ -335,7 +343,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> _Twice:
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no number of JSON")
+    raise _NoConstant(f"{name} is no number of JSON")
 
 
 def _entry_faults(entry: _Twice) -> Iterator[tuple[str, str]]:
@@ -353,8 +361,9 @@ def _entry_faults(entry: _Twice) -> Iterator[tuple[str, str]]:
         yield "missing field", 'The entry has no "partition".'
     elif not _is_id(partition):
         yield "bad number", f'"partition" is {_shown(partition)}; it has to be a whole number from 0 on.'
-    name = f"{topic}-{partition}" if isinstance(topic, str) and _is_id(partition) else "The entry"
-    yield from _list_faults(entry, name if len(name) < 300 else "The entry")
+    # A topic that is none may hold what neither a page nor PostgreSQL takes: it is shown escaped, above.
+    named = isinstance(topic, str) and _TOPIC.fullmatch(topic) and _is_id(partition)
+    yield from _list_faults(entry, f"{topic}-{partition}" if named else "The entry")
 
 
 def _list_faults(entry: _Twice, name: str) -> Iterator[tuple[str, str]]:
@@ -375,9 +384,11 @@ def _list_faults(entry: _Twice, name: str) -> Iterator[tuple[str, str]]:
         for broker, times in sorted(Counter(replicas).items()):
             if times > 1:
                 yield "duplicate replica", f"{name} names broker {broker} {_times(times)} in its replicas."
-    if "log_dirs" not in entry:
-        return
-    log_dirs = entry["log_dirs"]
+    if "log_dirs" in entry:
+        yield from _directory_faults(entry["log_dirs"], replicas, name)
+
+
+def _directory_faults(log_dirs: object, replicas: Sequence[object], name: str) -> Iterator[tuple[str, str]]:
     if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
         yield "other shape", f'{name}: "log_dirs" has to be a list of paths or "any", one for each replica.'
     elif len(log_dirs) != len(replicas):
@@ -385,6 +396,10 @@ def _list_faults(entry: _Twice, name: str) -> Iterator[tuple[str, str]]:
         yield "log dirs", f"{name} has {count(len(replicas), 'replica')} and {dirs}; it needs one for each replica."
     elif any(path != ANY_DIRECTORY and not path.startswith("/") for path in log_dirs):
         yield "log dirs", f'{name}: a log directory has to be an absolute path or "any".'
+    else:
+        for path in log_dirs:
+            if not path.isprintable() or len(path) > LONGEST_PATH:
+                yield "log dirs", f"{name}: {_shown(path)} can be no log directory: too long, or not printable."
 
 
 def _is_id(value: object) -> bool:

@@ -156,6 +156,48 @@ def test_read__an_entry_that_is_wrong__says_what_and_names_its_line(body: str, s
     assert said(entry(body)) == [f"Line 3: {sentence}" for sentence in sentences]
 
 
+@pytest.mark.parametrize(
+    ("body", "sentences"),
+    [
+        (
+            r'{"topic":"\ud800","partition":0,"replicas":[]}',
+            [r'"topic" is "\ud800", which no topic can be called.', "The entry has an empty list of replicas."],
+        ),
+        (
+            r'{"topic":"a\u0000","partition":0,"replicas":[1,1]}',
+            [
+                r'"topic" is "a\u0000", which no topic can be called.',
+                "The entry names broker 1 twice in its replicas.",
+            ],
+        ),
+        (
+            r'{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["/\ud800","/\u0000"]}',
+            [
+                r't-0: "/\ud800" can be no log directory: too long, or not printable.',
+                r't-0: "/\u0000" can be no log directory: too long, or not printable.',
+            ],
+        ),
+    ],
+)
+def test_read__what_no_database_takes__is_told_escaped(body: str, sentences: list[str]) -> None:
+    parsed = entry(body)
+    assert said(parsed) == [f"Line 3: {sentence}" for sentence in sentences]
+    assert not parsed.rows
+
+
+def test_read__a_path_longer_than_any__is_told_cut_short() -> None:
+    path = "/" + "x" * 4096
+    assert said(entry(f'{{"topic":"t","partition":0,"replicas":[1],"log_dirs":["{path}"]}}')) == [
+        f't-0: "{path[:56]}… can be no log directory: too long, or not printable.'.join(["Line 3: ", ""])
+    ]
+
+
+def test_read__a_number_of_thousands_of_digits__is_told_without_pythons_words() -> None:
+    assert said(entry(f'{{"topic":"t","partition":{"9" * 5000},"replicas":[1]}}')) == [
+        "Line 3, column 1: This is not JSON: a number here has thousands of digits."
+    ]
+
+
 def test_read__a_partition_that_stands_there_twice__names_both_lines() -> None:
     one = '{"topic":"a","partition":4,"replicas":[1]}'
     assert said(entry(f"{one},\n{one}")) == ["Line 4: a-4 stands here again; it is on line 3 already."]
