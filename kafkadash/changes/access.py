@@ -27,21 +27,23 @@ from kafkadash.clusters.access import (
 Refusal = Callable[[HttpRequest, ChangeRequest, str], HttpResponseBase]
 
 
-def request_for(request: HttpRequest, number: int, action: str = VIEW) -> ChangeRequest:
+def request_for(request: HttpRequest, number: int, action: str = VIEW, *, read_only_too: bool = False) -> ChangeRequest:
     """The change request #``number`` with its cluster and policy, and the right to do ``action`` on that cluster.
 
-    Raises Http404 when there is none or this user may not view its cluster, and PermissionDenied with a sentence when
-    he may view it but not do this. Asked again for the same request and action it costs no query.
+    ``read_only_too``: also where the cluster is read-only, for what only ends a request. Raises Http404 when there is
+    none or this user may not view its cluster, and PermissionDenied with a sentence when he may view it but not do
+    this. Asked again for the same request and action it costs no query.
     """
-    held: dict[tuple[int, str], ChangeRequest] = request.__dict__.setdefault("_changes_allowed", {})
-    if (number, action) in held:
-        return held[number, action]
+    held: dict[tuple[int, str, bool], ChangeRequest] = request.__dict__.setdefault("_changes_allowed", {})
+    key = number, action, read_only_too
+    if key in held:
+        return held[key]
     change = seen_change(request, number)
     if action != VIEW:
-        refused = why_not(request, change, action)
+        refused = why_not(request, change, action, read_only_too=read_only_too)
         if refused:
             raise PermissionDenied(refused)
-    held[number, action] = change
+    held[key] = change
     return change
 
 
@@ -59,19 +61,23 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
     return change
 
 
-def why_not(request: HttpRequest, change: ChangeRequest, action: str) -> str:
+def why_not(request: HttpRequest, change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
     """Why this user may not do this on the change's cluster, '' where he may. For whoever may view it."""
     if not allowed(request.user, action, change.cluster):
         return f"On {change.cluster.name}, this needs the role {roles_text(action)}."
-    if change.cluster.read_only and action in LEADS_TO_CHANGES:
+    if change.cluster.read_only and action in LEADS_TO_CHANGES and not read_only_too:
         return read_only_text(change.cluster)
     return ""
 
 
-def needs_on_change(action: str, *, refused: Refusal | None = None) -> Callable[[View], View]:
+def needs_on_change(
+    action: str, *, refused: Refusal | None = None, read_only_too: bool = False
+) -> Callable[[View], View]:
     """Declare and enforce: the view needs this action on the cluster of the change whose ``number`` is in its URL.
 
-    With ``refused``, whoever may view the change but not do this gets what that returns, instead of an error page.
+    ``read_only_too`` as for ``request_for``. With ``refused``, whoever may view the change but not do this gets what
+    that returns, instead of an error page.
+
     Inside, ``request_for`` with the same action costs no further query.
     """
     if action not in ACTIONS:
@@ -81,7 +87,7 @@ def needs_on_change(action: str, *, refused: Refusal | None = None) -> Callable[
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, number: int, **kwargs: Any) -> HttpResponseBase:
             try:
-                request_for(request, number, action)
+                request_for(request, number, action, read_only_too=read_only_too)
             except PermissionDenied as denied:
                 if refused is None:
                     raise

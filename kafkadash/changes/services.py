@@ -199,10 +199,17 @@ def submit(
 
 
 def approve(
-    change: ChangeRequest, user: User, digest: str, note: str = "", request: HttpRequest | None = None
+    change: ChangeRequest,
+    user: User,
+    digest: str,
+    note: str = "",
+    request: HttpRequest | None = None,
+    *,
+    seen_round: int | None = None,
 ) -> ChangeRequest:
     """This person approves exactly the content named ``digest``; the last approval needed makes it APPROVED.
 
+    ``seen_round`` is the round that he saw: what was proposed anew since is another proposal, also of the same digest.
     Two people at once: the second waits for the first one's row, and then counts both.
     """
     said = text_of(note, "The note")
@@ -212,7 +219,7 @@ def approve(
         now = datetime.now(UTC)
         refuse_old_facts(row.cluster, now)
         rules = rules_of(policy_of(row.cluster))
-        deed = Deed(Trigger.APPROVE, user.pk, frozenset({Who.APPROVER}), digest=digest, reason=said)
+        deed = Deed(Trigger.APPROVE, user.pk, frozenset({Who.APPROVER}), digest, seen_round, said)
         before = pure(row)
         after = move(
             row,
@@ -228,14 +235,20 @@ def approve(
 
 
 def decline(
-    change: ChangeRequest, user: User, digest: str, reason: str, request: HttpRequest | None = None
+    change: ChangeRequest,
+    user: User,
+    digest: str,
+    reason: str,
+    request: HttpRequest | None = None,
+    *,
+    seen_round: int | None = None,
 ) -> ChangeRequest:
     """PROPOSED → DECLINED, for good; the reason is what the author reads. Also whoever approved before may."""
     said = text_of(reason, "The reason")
     with transaction.atomic():
         row = locked(change)
         refuse(user, DECLINE, row.cluster)
-        deed = Deed(Trigger.DECLINE, user.pk, frozenset({Who.APPROVER}), digest=digest, reason=said)
+        deed = Deed(Trigger.DECLINE, user.pk, frozenset({Who.APPROVER}), digest, seen_round, said)
         rules = rules_of(policy_of(row.cluster))
         move(
             row,

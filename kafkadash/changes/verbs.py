@@ -43,7 +43,7 @@ def approve(request: HttpRequest, number: int) -> HttpResponse:
     return _done(
         request,
         change,
-        lambda user: services.approve(change, user, digest, note, request=request),
+        lambda user: services.approve(change, user, digest, note, request=request, seen_round=_round(request)),
         said=f"You approved #{number}.",
     )
 
@@ -56,16 +56,16 @@ def decline(request: HttpRequest, number: int) -> HttpResponse:
     return _done(
         request,
         change,
-        lambda user: services.decline(change, user, digest, reason, request=request),
+        lambda user: services.decline(change, user, digest, reason, request=request, seen_round=_round(request)),
         said=f"You declined #{number}.",
         missing="" if reason else "Say what has to change before you would approve: declining needs a reason.",
     )
 
 
 @require_POST
-@needs_on_change(PROPOSE, refused=_not_allowed)
+@needs_on_change(PROPOSE, refused=_not_allowed, read_only_too=True)
 def withdraw(request: HttpRequest, number: int) -> HttpResponse:
-    change = request_for(request, number, PROPOSE)
+    change = request_for(request, number, PROPOSE, read_only_too=True)
     reason = _typed(request)["reason"].strip()
     return _done(
         request,
@@ -138,10 +138,10 @@ def copy(request: HttpRequest, number: int) -> HttpResponse:
 
 
 @require_POST
-@needs_on_change(PROPOSE, refused=_not_allowed)
+@needs_on_change(PROPOSE, refused=_not_allowed, read_only_too=True)
 def delete(request: HttpRequest, number: int) -> HttpResponse:
     """A draft only; what was proposed once is kept."""
-    change = request_for(request, number, PROPOSE)
+    change = request_for(request, number, PROPOSE, read_only_too=True)
     answer = _done(
         request,
         change,
@@ -188,6 +188,12 @@ def _done(
 
 def _typed(request: HttpRequest) -> Mapping[str, str]:
     return {name: request.POST.get(name, "") for name in _FIELDS}
+
+
+def _round(request: HttpRequest) -> int | None:
+    """The one that was on the page; None where the form does not say."""
+    given = request.POST.get("round", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else None
 
 
 def _too_long(text: str) -> str:

@@ -193,13 +193,15 @@ class Request:
 class Deed:
     """What is done. ``user`` is None where kafkadash acts by itself; ``capacities`` are what the actor may act as.
 
-    ``digest``: what the approver saw, or what a refresh made. ``level``: of the plan that a refresh made.
+    ``digest``: what the approver saw, or what a refresh made. ``round``: the one the approver saw; None where that is
+    not said. ``level``: of the plan that a refresh made.
     """
 
     trigger: Trigger
     user: int | None = None
     capacities: frozenset[Who] = field(default_factory=frozenset)
     digest: str = ""
+    round: int | None = None
     reason: str = ""
     level: Level = Level.HIGH
 
@@ -295,8 +297,7 @@ def _draft(request: Request, _deed: Deed, _rules: Rules, _now: datetime) -> Requ
 
 
 def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
-    if deed.digest != request.digest:
-        raise _another_content(request)
+    _refuse_other_content(request, deed)
     _refuse_over(request, now)
     if deed.user is None:
         raise NotPossible("An approval is a person's.")
@@ -310,8 +311,7 @@ def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Reque
 
 
 def _decline(request: Request, deed: Deed, _rules: Rules, _now: datetime) -> Request:
-    if deed.digest != request.digest:
-        raise _another_content(request)
+    _refuse_other_content(request, deed)
     if not deed.reason.strip():
         raise NotPossible("Say why you decline it, so that the author knows what to change.")
     return replace(request, state=State.DECLINED)
@@ -328,8 +328,7 @@ def _break_glass(request: Request, deed: Deed, rules: Rules, now: datetime) -> R
         raise NotPossible("The policy of this cluster lets nobody start a change without its approvals.")
     if not deed.reason.strip():
         raise NotPossible("Say why this cannot wait for its approvals; it is written into the audit.")
-    if deed.digest != request.digest:
-        raise _another_content(request)
+    _refuse_other_content(request, deed)
     _refuse_unable(request)
     _refuse_over(request, now)
     return replace(request, state=State.QUEUED, broke_glass=True)
@@ -370,8 +369,12 @@ def _refuse_unapproved(request: Request) -> None:
         raise NotPossible(f"{request.name} does not have the approvals it needs.")
 
 
-def _another_content(request: Request) -> Outdated:
-    return Outdated(f"{request.name} changed while you read it: its content is another one now.", _LOOK)
+def _refuse_other_content(request: Request, deed: Deed) -> None:
+    """Also where the same content was proposed again: its reason, its disk limit and its risk are in no digest."""
+    if deed.digest != request.digest:
+        raise Outdated(f"{request.name} changed while you read it: its content is another one now.", _LOOK)
+    if deed.round not in (None, request.round):
+        raise Outdated(f"{request.name} was proposed anew while you read it: its reason may be another one now.", _LOOK)
 
 
 def _not_from_here(request: Request, trigger: Trigger) -> NotPossible:

@@ -75,12 +75,12 @@ TABLE: Mapping[str, Row] = {
     # What is sent here lacks digest, reason and text, so whoever may is told that.
     "changes:approve": form("p", 409, changes=True),
     "changes:decline": form("p", 400),
-    "changes:withdraw": form("o", 400, changes=True),
+    "changes:withdraw": form("o", 400),  # what only ends a request is done on a read-only cluster too
     "changes:comment": form("opa", 400),
     "changes:refresh": form("o", 409, changes=True),
     "changes:copy": form("o", (302, 409), changes=True),
     "changes:edit": form("o", (302, 409), changes=True),
-    "changes:delete": form("o", (302, 409), changes=True),
+    "changes:delete": form("o", (302, 409)),
     "changes:policy": page("a", post=200),
     "reassign:new": Row("any", "o", post=(200, 400, 302), other=200),
     # The request here is proposed already: its steps lead to the review page, or say that it is no draft.

@@ -116,6 +116,36 @@ def test_a_read_only_cluster_refuses_approvals_and_lets_decline(
     assert state_of(change) == State.DECLINED
 
 
+def test_on_a_read_only_cluster_one_withdraws_and_deletes_all_the_same(
+    change: ChangeRequest, operator: User, post: Post, client_of: Callable[[User], Client]
+) -> None:
+    draft = propose(change.cluster, operator, State.DRAFT)
+    Cluster.objects.update(read_only=True)
+    client = client_of(operator)
+    assert Page(client.get(f"/changes/{change.pk}/").content.decode()).has("withdraw-form")
+    assert post(operator, "withdraw", reason="Nothing is changed there now.").status_code == 302
+    assert state_of(change) == State.DRAFT
+    assert "Delete the draft" in Page(client.get(f"/changes/{draft.pk}/").content.decode()).words("decide")
+    assert client.post(f"/changes/{draft.pk}/delete/").status_code == 302
+    assert not ChangeRequest.objects.filter(pk=draft.pk).exists()
+    for verb in ("refresh", "edit", "copy"):
+        assert "demo is read-only" in refused(post(operator, verb, reason="x"), 403).words("refused")
+
+
+@pytest.mark.parametrize("verb", ["approve", "decline"])
+def test_the_same_plan_proposed_again_is_another_proposal(
+    verb: str, change: ChangeRequest, approver: User, operator: User, post: Post, client_of: Callable[[User], Client]
+) -> None:
+    seen = Page(client_of(approver).get(f"/changes/{change.pk}/").content.decode())
+    assert f'name="round" value="{change.round}"' in seen.part(f"decide-{verb}")
+    assert post(operator, "withdraw", reason="A limit is wrong.").status_code == 302
+    ChangeRequest.objects.update(state=State.PROPOSED, round=change.round + 1, why="Another reason.")
+    page = refused(post(approver, verb, round=str(change.round), note=TYPED, reason=TYPED), 409)
+    assert "was proposed anew while you read it" in page.words("refused")
+    assert state_of(change) == State.PROPOSED
+    assert post(approver, verb, round=str(change.round + 1), reason=TYPED).status_code == 302
+
+
 def test_old_facts_refuse_an_approval(change: ChangeRequest, approver: User, post: Post) -> None:
     ChangeRequest.objects.update(checked_at=NOW - timedelta(minutes=5))
     page = refused(post(approver, "approve", note=TYPED), 409)
