@@ -143,19 +143,31 @@ def save_what(
 
 
 def save_limits(draft: Draft, user: User, version: int, asked: Asked, options: Options, request: HttpRequest) -> None:
-    """How it may be run. Of this only the disk limit makes a plan void. Raises EditedMeanwhile and Refused."""
+    """How it may be run. Raises EditedMeanwhile and Refused.
+
+    Of this the disk limit makes a plan void, and so does the election: who leads afterwards stands in its report.
+    """
+    elects_as_before = draft.options is None or draft.options.elect_leaders == options.elect_leaders
     services.edit_draft(
-        draft.change, user, version, input=asked.as_json(), options=options_json(options, asked), request=request
+        draft.change,
+        user,
+        version,
+        input=asked.as_json(),
+        options=options_json(options, asked),
+        drop_plan=None if elects_as_before else True,
+        request=request,
     )
     stop_planning(draft.change)
 
 
 def start_planning(change: ChangeRequest, user: User, version: int, purpose: str = "plan") -> Job:
-    """A job that plans what is asked for in this version; one that is under way already is enough."""
+    """A job that plans what is asked for in this version; one that is under way already for this is enough."""
     with transaction.atomic():
         held = ChangeRequest.objects.select_for_update(of=("self",)).select_related("job", "cluster").get(pk=change.pk)
         running = held.job
-        if running and running.state in OPEN and running.input.get("version") == version == held.version:
+        wanted = {"change": held.pk, "version": version, "purpose": purpose}
+        # A refresh that was under way when the request was taken back to a draft makes no plan for the draft.
+        if running and running.state in OPEN and running.input == wanted and version == held.version:
             return running
         if held.version != version:
             raise services.Refused("This draft was edited meanwhile. Look at it again before it is planned.")
@@ -165,7 +177,7 @@ def start_planning(change: ChangeRequest, user: User, version: int, purpose: str
             PLAN_JOB,
             cluster=held.cluster,
             requested_by=user,
-            input={"change": held.pk, "version": version, "purpose": purpose},
+            input=wanted,
         )
         ChangeRequest.objects.filter(pk=held.pk).update(job=job)
     stop_planning(held)

@@ -22,7 +22,9 @@ from kafkadash.reassign.window_facts import run_options
 def topic_rows(request: HttpRequest, number: int, topic: str) -> HttpResponse:
     """Filtered and paged by the address. Static: what is approved does not move."""
     change = request_for(request, number)
-    found = PlanTopic.objects.filter(report__request=change, topic=topic).select_related("report").first()
+    # A draft that was edited has no plan until it is planned anew; the report of the old one is no answer.
+    of_its_plan = PlanTopic.objects.filter(report__request=change, report__artifact=change.artifact_id)
+    found = of_its_plan.filter(topic=topic).select_related("report").first()
     if found is None:
         raise Http404(f"The plan of change #{number} has no rows of a topic {topic!r}.")
     options = run_options(change)

@@ -126,6 +126,18 @@ def test_another_disk_limit_makes_the_plan_void(wizard: Wizard, demo: Cluster) -
     assert wizard.change.artifact_id is None
 
 
+def test_another_choice_of_elections_makes_the_plan_void_as_its_report_tells_who_leads(
+    wizard: Wizard, demo: Cluster
+) -> None:
+    wizard.begins(demo, "drain").drains(3)
+    wizard.limits(elect_leaders="on")
+    wizard.plans()
+    wizard.limits(elect_leaders="on", throttle="70")
+    assert wizard.change.artifact_id is not None
+    wizard.limits(elect_leaders="")
+    assert wizard.change.artifact_id is None
+
+
 def test_a_throttle_is_chosen_among_three_durations_and_may_widen_the_bounds(wizard: Wizard, demo: Cluster) -> None:
     wizard.begins(demo, "drain").drains(3)
     wizard.limits()
@@ -434,6 +446,20 @@ def test_a_refresh_plans_a_drain_anew_from_its_input_and_proposes_it_again(
     rows = {row.name: row.current for row in plan_rows(str(change.artifact_id))}
     assert rows["clicks-0"] == (3, 6)
     assert PlanTopic.objects.get(report__request=change, topic="clicks").summary["moved"] == 1
+
+
+def test_a_refresh_that_is_under_way_is_no_plan_of_the_draft_it_is_taken_back_to(
+    stale: ChangeRequest, wizard: Wizard, operator: User
+) -> None:
+    services.start_refresh(stale, operator)
+    refresh = wizard.change.job
+    services.edit(stale, operator)
+    planned = wizard.plans()
+    assert planned.job is not None
+    assert refresh is not None
+    assert planned.job.pk != refresh.pk
+    assert (planned.job.state, planned.job.input["purpose"]) == (JobState.DONE, "plan")
+    assert Job.objects.get(pk=refresh.pk).state == JobState.CANCELLED
 
 
 def test_a_refresh_that_cannot_be_planned_leaves_the_request_stale_with_the_sentence(

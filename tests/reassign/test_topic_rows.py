@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.impact_of import impact_of
 from tests.factories import watched
@@ -41,6 +42,12 @@ def address(cluster: Cluster, partitions: int) -> str:
     topology = world({"orders": [[3, 1, 2], [1, 2, 3]] * (partitions // 2), "clicks": [[3, 5]]})
     rows = drained(topology, 3, instead=6)
     return f"/changes/{planned(cluster, topology, rows, impact=impact_of(rows, topology)).pk}/topics/orders/"
+
+
+def test_a_plan_that_was_dropped_has_no_rows(demo: Cluster, viewer: User, client_of: Callable[[User], Client]) -> None:
+    where = address(demo, 2)
+    ChangeRequest.objects.update(artifact=None, digest="")
+    assert client_of(viewer).get(where).status_code == 404
 
 
 def names(page: Page) -> list[str]:
