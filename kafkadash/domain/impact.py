@@ -90,7 +90,8 @@ class Impact:
     stored: ``seconds`` gives them. ``copied_bytes`` is None where a size is not known, ``known_bytes`` what is known of
     it. ``under_min_isr`` and ``at_min_isr``: moved partitions that are so now (those with all replicas in sync are
     not). ``violations``: of the spread over racks in the whole cluster, None where racks are not judged;
-    ``racks_lost``: partitions that are in fewer racks afterwards. ``inbound_bytes_per_s``: what producers write to all
+    ``racks_lost``: partitions that are in fewer racks afterwards; ``spread_worse``: these and those that lie less
+    evenly, whatever gets better elsewhere. ``inbound_bytes_per_s``: what producers write to all
     moved partitions of one broker and direction, at most: a throttle below it cannot be enough if all move at once.
     """
 
@@ -126,6 +127,7 @@ class Impact:
     watch: tuple[Watch, ...]
     known_bytes: int = 0
     disk_limit: float | None = None
+    spread_worse: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """All of it; what is None is null."""

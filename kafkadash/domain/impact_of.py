@@ -50,6 +50,7 @@ class Sums:
     at_min_isr: int = 0
     min_isr_known: bool = True
     racks_lost: int = 0
+    spread_worse: int = 0
     largest: int = 0
     exceptions: list[tuple[int, int, RowException]] = field(default_factory=list)
 
@@ -95,7 +96,7 @@ class _Reckoning:
         self._rack_count = len(set(self._racks.values()))
         self._alive = frozenset(b.id for b in topology.brokers.values() if b.alive and not b.fenced)
         self._sums = Sums()
-        self._violating: dict[tuple[str, ...], bool] = {}
+        self._uneven: dict[tuple[str, ...], int] = {}
 
     def row(self, row: Row, partition: Partition) -> None:
         sums, adding, removing = self._sums, row.adding, row.removing
@@ -184,7 +185,9 @@ class _Reckoning:
             return ""
         before = {racks[broker] for broker in row.current if broker in racks}
         after = {racks[broker] for broker in row.target if broker in racks}
-        self._sums.racks_lost += len(after) < len(before)
+        fewer = len(after) < len(before)
+        self._sums.racks_lost += fewer
+        self._sums.spread_worse += fewer or self._moves_to_even(row.target) > self._moves_to_even(row.current)
         left, reached = (
             Counter(racks[b] for b in removing if b in racks),
             Counter(racks[b] for b in adding if b in racks),
@@ -213,7 +216,7 @@ class _Reckoning:
     def result(self, targets: Mapping[tuple[str, int], Row], disk_limit: float | None) -> Impact:
         before: defaultdict[int, Load] = defaultdict(Load)
         after: defaultdict[int, Load] = defaultdict(Load)
-        violations_before = violations_after = violations_kept = partitions = total = unsized_total = 0
+        violations_before = violations_after = partitions = total = unsized_total = 0
         for name, topic in self._topology.topics.items():
             for p in topic.partitions:
                 partitions += 1
@@ -229,11 +232,10 @@ class _Reckoning:
                     leader = leader_after(row, p, self._alive, elect_leaders=self._elect)
                 _place(after, then, p.size_bytes, leader)
                 if self._racks:
-                    violates = self._violates(p.replicas)
-                    violates_then = violates if row is None else self._violates(then)
+                    violates = self._moves_to_even(p.replicas) > 0
+                    violates_then = violates if row is None else self._moves_to_even(then) > 0
                     violations_before += violates
                     violations_after += violates_then
-                    violations_kept += violates and violates_then
         sums = self._sums
         unsized = sum(sums.unsized.values())
         registered = {id_ for id_, broker in self._topology.brokers.items() if broker.alive}
@@ -282,8 +284,9 @@ class _Reckoning:
             watch=(),
             known_bytes=known,
             disk_limit=disk_limit,
+            spread_worse=sums.spread_worse if self._racks else None,
         )
-        return watch_list(partial, targets, self._topology, violations_kept)
+        return watch_list(partial, targets, self._topology)
 
     def _broker(self, id_: int, before: Load, after: Load) -> BrokerImpact:
         known = self._topology.brokers.get(id_)
@@ -327,12 +330,12 @@ class _Reckoning:
         ]
         return tuple(sorted(topics, key=lambda topic: (-sums.copied[topic.topic], -topic.moved, topic.topic)))
 
-    def _violates(self, replicas: tuple[int, ...]) -> bool:
-        """Remembered by the racks of the replicas, of which there are few combinations."""
+    def _moves_to_even(self, replicas: tuple[int, ...]) -> int:
+        """0 is no violation. Remembered by the racks of the replicas, of which there are few combinations."""
         key = tuple(self._racks.get(broker, "\0") for broker in replicas)
-        known = self._violating.get(key)
+        known = self._uneven.get(key)
         if known is None:
-            known = self._violating[key] = spread(replicas, self._racks, self._rack_count).violates
+            known = self._uneven[key] = spread(replicas, self._racks, self._rack_count).moves
         return known
 
 

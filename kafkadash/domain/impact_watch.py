@@ -18,10 +18,8 @@ COORDINATORS = {
 }
 
 
-def watch_list(
-    impact: Impact, targets: Mapping[tuple[str, int], Row], topology: Topology, violations_kept: int
-) -> Impact:
-    """The impact with its ``watch``, in the order of the page. ``violations_kept``: of the spread, before and after."""
+def watch_list(impact: Impact, targets: Mapping[tuple[str, int], Row], topology: Topology) -> Impact:
+    """The impact with its ``watch``, in the order of the page."""
     found = [
         *_one_broker_racks(impact, targets, topology),
         *_internal(impact),
@@ -30,7 +28,7 @@ def watch_list(
         *_min_isr(impact),
         *_sizes(impact),
         *_disk(impact),
-        *_spread(impact, violations_kept),
+        *_spread(impact),
     ]
     return replace(impact, watch=tuple(found))
 
@@ -168,20 +166,23 @@ def _disk(impact: Impact) -> Iterator[Watch]:
         yield Watch("disk", "unknown", "Cannot tell whether", text)
 
 
-def _spread(impact: Impact, kept: int) -> Iterator[Watch]:
+def _spread(impact: Impact) -> Iterator[Watch]:
     before, after = impact.violations_before, impact.violations_after
     if before is None or after is None:
         text = "not every broker names a rack, or there is only one."
         yield Watch("spread", "unknown", "Rack spread cannot be judged:", text)
-    elif after > before:
-        text = f"{count(before, 'violation')} before, {after:,} after."
+    elif impact.spread_worse or after > before:
+        # What gets better elsewhere does not make up for it.
+        worse = impact.spread_worse or after - before
+        lies = f"{count(worse, 'partition')} {'lies' if worse == 1 else 'lie'} less evenly"
+        text = f"{lies}; {count(before, 'violation')} before, {after:,} after."
         yield Watch("spread", "warning", "Rack spread gets worse:", text)
     elif after < before:
         yield Watch(
             "spread", "ok", "", f"Rack spread gets better: {count(before, 'violation')} before, {after:,} after."
         )
     elif before:
-        same = f"{count(before, 'violation')} before, {f'the same {after:,}' if kept == before else 'as many'} after"
+        same = f"{count(before, 'violation')} before, the same {after:,} after"
         yield Watch("spread", "ok", "", f"Rack spread stays: {same}.")
     else:
         yield Watch("spread", "ok", "", "Rack spread stays: no violations before, none after.")

@@ -33,15 +33,12 @@ def facts_of(impact: Impact) -> RiskFacts:
 
 
 def _spread_worse(impact: Impact) -> int | None:
-    """Partitions in fewer racks, or with new violations. None where only some brokers name a rack; where none does, or
-    all the same, there is no spread that could get worse.
+    """Partitions in fewer racks, or less even. None where only some brokers name a rack; where none does, or all the
+    same, there is no spread that could get worse.
     """
     if len({broker.rack for broker in impact.brokers}) == 1:
         return 0
-    before, after, lost = impact.violations_before, impact.violations_after, impact.racks_lost
-    if before is None or after is None or lost is None:
-        return None
-    return max(lost, after - before, 0)
+    return impact.spread_worse
 
 
 def _left_with_one_broker(impact: Impact) -> tuple[str, ...]:

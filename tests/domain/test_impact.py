@@ -107,7 +107,9 @@ def test_watch__a_spread_that_gets_worse__is_counted() -> None:
     cluster = topology({"t": [[1, 2, 3]]})
     impact = impact_of([row(cluster, "t", 0, [1, 2, 4])], cluster)
     assert (impact.violations_before, impact.violations_after, impact.racks_lost) == (0, 1, 1)
-    assert watch(impact, "spread") == ["warning: Rack spread gets worse: 0 violations before, 1 after."]
+    assert watch(impact, "spread") == [
+        "warning: Rack spread gets worse: 1 partition lies less evenly; 0 violations before, 1 after."
+    ]
 
 
 def test_watch__a_spread_that_stays__is_only_called_the_same_if_it_is() -> None:
@@ -115,7 +117,9 @@ def test_watch__a_spread_that_stays__is_only_called_the_same_if_it_is() -> None:
     kept = impact_of([row(cluster, "t", 1, [1, 2, 6])], cluster)
     assert watch(kept, "spread") == ["ok: Rack spread stays: 1 violation before, the same 1 after."]
     swapped = impact_of([row(cluster, "t", 0, [1, 3, 2]), row(cluster, "t", 1, [1, 2, 4])], cluster)
-    assert watch(swapped, "spread") == ["ok: Rack spread stays: 1 violation before, as many after."]
+    assert watch(swapped, "spread") == [
+        "warning: Rack spread gets worse: 1 partition lies less evenly; 1 violation before, 1 after."
+    ]
 
 
 def test_brokers_that_are_gone_and_hold_nothing__are_not_counted() -> None:

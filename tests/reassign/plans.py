@@ -121,6 +121,7 @@ def counted(
         topics=topics,
         exceptions=tuple(RowException(topic, n, why) for (topic, n), why in (reasons or {}).items()),
         watch=(),
+        spread_worse=0,
     )
 
 

@@ -40,6 +40,16 @@ def test_fewer_racks_and_fewer_replicas_count() -> None:
     assert facts(world(TOPICS), Row("orders", "id", 0, (1, 2, 3), (1, 2, 4))).spread_worse == 1
 
 
+def test_what_gets_better_elsewhere_does_not_make_up_for_a_worse_spread() -> None:
+    uneven = {"orders": [[1, 2, 3], [1, 4, 2]]}
+    rows = (Row("orders", "id", 0, (1, 2, 3), (1, 2, 4)), Row("orders", "id", 1, (1, 4, 2), (1, 3, 2)))
+    impact = impact_of(rows, world(uneven))
+    assert (impact.violations_before, impact.violations_after, impact.spread_worse) == (1, 1, 1)
+    assert facts_of(impact).spread_worse == 1
+    watch = {one.code: one for one in impact.watch}["spread"]
+    assert (watch.state, watch.lead) == ("warning", "Rack spread gets worse:")
+
+
 def test_unknown_sizes_and_half_named_racks_stay_unknown() -> None:
     assert facts(world(TOPICS, size=None), *drained(world(TOPICS), 3, instead=6)).bytes_share is None
     mixed = world(TOPICS, racks=("eu-1a", "eu-1b", None))
