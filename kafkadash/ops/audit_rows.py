@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -132,16 +133,15 @@ class AuditFilter:
         text = self.listing.values[name]
         if not text:
             return None
-        try:
+        with suppress(ValueError, OverflowError):  # said below, with what else is no time
             day = parse_date(text)
             if day is not None:
                 start = datetime(day.year, day.month, day.day, tzinfo=UTC)
                 return start + timedelta(days=1) if end else start
             moment = parse_datetime(text)
-        except (ValueError, OverflowError):
-            moment = None
-        if moment is not None:
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            if moment is not None:
+                # Beyond the first or the last day there is in UTC is no time either.
+                return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
         self.listing.problems.append(
             f"“{text[:60]}” is no time; write 2026-11-21 or 2026-11-21T14:30 (UTC). It is left out."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -239,6 +240,12 @@ class LimitsForm(WizardForm):
     def clean_per_cluster(self) -> int:
         return self._whole("per_cluster", "50")
 
+    def clean_not_before(self) -> datetime | None:
+        return self._moment("not_before")
+
+    def clean_not_after(self) -> datetime | None:
+        return self._moment("not_after")
+
     def clean_disk_limit(self) -> float:
         typed = self.cleaned_data["disk_limit"].strip().removesuffix("%").strip()
         if not re.fullmatch(r"\d{1,3}(\.\d{1,2})?", typed):
@@ -303,6 +310,14 @@ class LimitsForm(WizardForm):
         if int(typed) > MOST_PARALLEL:
             raise ValidationError(f"{int(typed):,} at once is more than the {MOST_PARALLEL:,} that are allowed.")
         return int(typed)
+
+    def _moment(self, name: str) -> datetime | None:
+        """In UTC, and of a year that is written with four digits."""
+        moment: datetime | None = self.cleaned_data[name]
+        with suppress(OverflowError):  # beyond the first or the last day there is
+            if moment is None or moment.astimezone(UTC).year >= 1000:
+                return moment
+        raise ValidationError(self.fields[name].error_messages["invalid"])
 
     def _clean_window(self, start: datetime | None, end: datetime | None) -> None:
         if end is None:

@@ -155,8 +155,17 @@ def test_every_filter_is_an_address(get: Get, demo: Cluster, asked: dict[str, st
 
 def test_a_filter_that_means_nothing_is_said_and_left_out(get: Get, demo: Cluster) -> None:
     event()
-    page = get(**{"from": "31.12.", "object": "demo", "period": "ever", "older": "99999999999999999999"})
+    page = get(
+        **{
+            "from": "31.12.",
+            "to": "0001-01-01T00:00+14:00",
+            "object": "demo",
+            "period": "ever",
+            "older": "99999999999999999999",
+        }
+    )
     assert "“31.12.” is no time; write 2026-11-21 or 2026-11-21T14:30 (UTC)." in page.text
+    assert "“0001-01-01T00:00+14:00” is no time" in page.text
     assert "“demo” names no object" in page.text
     assert "There is no period “ever”" in page.text
     assert "There is no event 99999999999999999999 in this list" in page.text

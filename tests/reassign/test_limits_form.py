@@ -64,6 +64,9 @@ def test_good_limits_are_options_in_bytes_per_second_and_utc() -> None:
         ({"per_cluster": "1001"}, "per_cluster", "1,001 at once is more than the 1,000 that are allowed."),
         ({"per_broker": "6", "per_cluster": "5"}, "per_broker", "More than the 5 of the whole cluster."),
         ({"not_before": "tonight"}, "not_before", "This is no time: give day and time in UTC"),
+        ({"not_before": "0001-01-01T00:00+14:00"}, "not_before", "This is no time: give day and time in UTC"),
+        ({"not_before": "0001-01-01T00:00"}, "not_before", "This is no time: give day and time in UTC"),
+        ({"not_after": "9999-12-31T23:59-14:00"}, "not_after", "This is no time: give day and time in UTC"),
         ({"not_after": "2026-11-21T22:00"}, "not_after", "The window ends before it begins."),
         (
             {"not_before": "", "not_after": "2026-11-20T00:00"},

@@ -50,6 +50,14 @@ def test_a_plan_that_was_dropped_has_no_rows(demo: Cluster, viewer: User, client
     assert client_of(viewer).get(where).status_code == 404
 
 
+def test_a_name_that_no_topic_can_have_is_not_found(
+    demo: Cluster, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    where = address(demo, 2).replace("orders", "a%00b")
+    assert client_of(viewer).get(where).status_code == 404
+    assert client_of(viewer).get("/clusters/demo/topics/a%00b/").status_code == 404
+
+
 def names(page: Page) -> list[str]:
     return re.findall(r'partition-name">(orders-\d+)</td>', page.html)
 

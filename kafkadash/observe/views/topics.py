@@ -43,7 +43,9 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
 def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     """One topic by its name. One that was deleted has no page: another may have its name by now."""
     cluster = cluster_for(request, slug, VIEW)
-    row = TopicState.objects.filter(cluster=cluster, name=topic).order_by("-changed_at").first()
+    row = None
+    if "\x00" not in topic:  # which PostgreSQL takes in no text
+        row = TopicState.objects.filter(cluster=cluster, name=topic).order_by("-changed_at").first()
     if row is None:
         raise Http404(f"{cluster.name} has no topic {topic!r}, as far as was seen.")
     bar = cluster_bar(request, cluster, Kind.METADATA)
