@@ -115,6 +115,7 @@ class Demo:
             to_try = ["sign in as alice and open Reassignments: Kafka's own tool started that move, not kafkadash"]
         if len(self._options.racks) >= BROKER_TO_STOP:
             to_try.append(f"{command} playground stop-broker {BROKER_TO_STOP}   (then start-broker): watch the board")
+        to_try.append("as alice, under Changes, propose to drain a broker; sign in as bob and approve exactly that")
         to_try.append(f"{command} playground tool reassign -- --list   is what Kafka itself says")
         return [
             f"Ready in {self._report.total()}.",
