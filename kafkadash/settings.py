@@ -168,6 +168,7 @@ KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
 
 # One plan, which a process of its own makes: seconds it may take, bytes of memory (address space) it may use.
 PLAN_DEADLINE = env.float("PLAN_DEADLINE", default=300)
+PLAN_WAIT = env.float("PLAN_WAIT", default=30)  # seconds that planning waits for the next refresh of old facts
 PLAN_MEMORY = env.int("PLAN_MEMORY", default=3_000_000_000)
 
 # Live updates: how long a socket may block on one send, how often rights are asked again, how often it says it lives.

@@ -5,6 +5,7 @@ Nobody asks Kafka here. A draft gets its plan (purpose "plan"), a stale request 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -34,6 +35,7 @@ from kafkadash.reassign.uploads import content_of
 
 REQUEST_FORMAT = 1
 _LOADED, _PLANNED = 0.1, 0.9
+_LOOK_S = 0.5
 
 
 def make_known() -> None:
@@ -56,10 +58,7 @@ def _planned(run: Run) -> dict[str, Any]:
     change = _change(run)
     asked = Asked.from_json(change.input)
     run.step(0.0, f"reading what is known of {change.cluster.name}")
-    try:
-        refuse_old_facts(change.cluster, timezone.now())
-    except services.Refused as refused:
-        raise JobFailed(str(refused)) from refused
+    _wait_for_facts(run, change)
     known = load_topology(change.cluster)
     files = {"topology.json": write_topology(known.topology)}
     if asked.mode != DRAIN:
@@ -86,6 +85,21 @@ def _change(run: Run) -> ChangeRequest:
     if change.cluster.removed_at is not None:
         raise JobFailed("Its cluster is not registered any more.")
     return change
+
+
+def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
+    """A refresh that is a little late is waited for: nobody has to ask for the plan twice because of it."""
+    until = time.monotonic() + settings.PLAN_WAIT
+    while True:
+        try:
+            refuse_old_facts(change.cluster, timezone.now())
+        except services.Refused as refused:
+            if time.monotonic() >= until:
+                raise JobFailed(str(refused)) from refused
+        else:
+            return
+        run.step(0.0, f"waiting for the next refresh of {change.cluster.name}")
+        time.sleep(_LOOK_S)
 
 
 def _upload(change: ChangeRequest, asked: Asked) -> bytes:

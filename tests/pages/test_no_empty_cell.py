@@ -13,6 +13,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Outcome, TopicState
 from kafkadash.oncall.models import Finding
+from tests.changes.parcels import propose
 from tests.factories import (
     NOW,
     BrokerFactory,
@@ -110,8 +111,12 @@ def _forget(demo: Cluster) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_each_cell_says_something(name: str, demo: Cluster, get_page: Callable[[str], Page]) -> None:
-    assert empty_cells(get_page(PAGES[name])) == []
+def test_each_cell_says_something(
+    name: str, demo: Cluster, operator: User, get_page: Callable[[str], Page], parcels: object
+) -> None:
+    address = PAGES[name]
+    change = propose(demo, operator).pk if "change" in address else 0
+    assert empty_cells(get_page(address.format(change=change))) == []
 
 
 def test_each_cell_of_the_settings_says_something(

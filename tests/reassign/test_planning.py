@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -305,7 +306,10 @@ def test_many_problems_are_counted_and_paged(wizard: Wizard, demo: Cluster) -> N
 # -- the job --------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_is_not_made_from_facts_that_are_old_or_were_never_read(wizard: Wizard, demo: Cluster) -> None:
+def test_a_plan_is_not_made_from_facts_that_are_old_or_were_never_read(
+    wizard: Wizard, demo: Cluster, settings: Any
+) -> None:
+    settings.PLAN_WAIT = 0
     silent(demo, timezone.now() - timedelta(minutes=12))
     wizard.begins(demo, "drain").drains(3)
     wizard.limits()
@@ -318,6 +322,23 @@ def test_a_plan_is_not_made_from_facts_that_are_old_or_were_never_read(wizard: W
     job = wizard.plans().job
     assert job is not None
     assert "The topics and brokers of demo have not been read yet" in job.error
+
+
+def test_a_refresh_that_is_a_little_late_is_waited_for(wizard: Wizard, demo: Cluster) -> None:
+    before = list(demo.collector_runs.values_list("pk", "succeeded_at"))
+    silent(demo, timezone.now() - timedelta(minutes=12))
+
+    def refreshed(seconds: float) -> None:
+        for pk, succeeded_at in before:
+            demo.collector_runs.filter(pk=pk).update(succeeded_at=succeeded_at)
+
+    wizard.begins(demo, "drain").drains(3)
+    wizard.limits()
+    with mock.patch("kafkadash.reassign.plan_work.time.sleep", side_effect=refreshed) as slept:
+        job = wizard.plans().job
+    assert job is not None
+    assert job.state == JobState.DONE
+    assert slept.mock_calls.count(mock.call(plan_work._LOOK_S)) == 1
 
 
 def test_an_edit_while_it_is_planned_wins_and_the_plan_is_dropped(
