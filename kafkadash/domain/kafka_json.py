@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,6 +26,9 @@ LARGEST_ID = 2**31 - 1
 LONGEST_PATH = 4096
 """Characters; PATH_MAX of Linux."""
 STEP_CHARS = 500_000
+MOST_PROBLEMS = 10_000
+"""After so many the rest is not read: a file of 50 MB could hold 25 million, which are gigabytes of sentences."""
+MOST_UNKNOWN_FIELDS = 1_000
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -82,6 +86,10 @@ class _NotJson(Exception):
         self.position = position
 
 
+class _Enough(Exception):
+    """There are ``MOST_PROBLEMS`` by now."""
+
+
 class _NoConstant(ValueError):
     """NaN or an infinity, which JSON does not have."""
 
@@ -98,7 +106,8 @@ def read_reassignment(content: bytes | str, progress: Progress | None = None) ->
         notices.append(Problem("byte order mark", "The file begins with a byte order mark; it is ignored."))
     reader = _Reader(text, problems, notices, progress or (lambda _: None))
     try:
-        reader.read()
+        with suppress(_Enough):
+            reader.read()
     except _NotJson as error:
         line, column = reader.place(error.position)
         problems.append(Problem("not JSON", f"This is not JSON: {error}.", line, column))
@@ -204,6 +213,7 @@ class _Reader:
             if self._at(colon) != ":":
                 raise _NotJson(colon, _WORDS["Expecting ':' delimiter"])
             position = self._skip(self._field(name, self._skip(colon + 1)))
+            self._refuse_more(line)
             match self._at(position):
                 case "}":
                     self._shape(named, start)
@@ -240,6 +250,7 @@ class _Reader:
             line = self._line(position)
             entry, end = self._value(position)
             self._entry(entry, line)
+            self._refuse_more(line)
             self._report(end)
             position = self._skip(end)
             match self._at(position):
@@ -289,7 +300,15 @@ class _Reader:
             sentence = 'There is no "version"; the file is read as version 1, as Kafka’s tool does.'
             self._notices.append(Problem("no version", sentence, line))
 
+    def _refuse_more(self, line: int) -> None:
+        if len(self._problems) >= MOST_PROBLEMS:
+            sentence = f"There are {MOST_PROBLEMS:,} problems up to line {line:,}; what follows was not read."
+            self._problems.append(Problem("too many", sentence))  # without a line it comes first, where it is seen
+            raise _Enough
+
     def _note_unknown(self, name: str, line: int) -> None:
+        if name not in self._unknown and len(self._unknown) >= MOST_UNKNOWN_FIELDS:
+            return  # those that are listed make the point
         first, times = self._unknown.get(name, (line, 0))
         self._unknown[name] = (first, times + 1)
 

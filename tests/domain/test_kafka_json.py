@@ -185,6 +185,18 @@ def test_read__what_no_database_takes__is_told_escaped(body: str, sentences: lis
     assert not parsed.rows
 
 
+def test_read__after_ten_thousand_problems__the_rest_is_not_read() -> None:
+    parsed = read_reassignment('{"version":1,"partitions":[' + "1,\n" * 50_000 + "1]}")
+    assert len(parsed.problems) == 10_001
+    assert str(parsed.problems[0]) == "There are 10,000 problems up to line 10,000; what follows was not read."
+
+
+def test_read__unknown_fields_without_end__are_not_all_listed() -> None:
+    names = ",".join(f'"x{n}":1' for n in range(5_000))
+    parsed = read_reassignment('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}],' + names + "}")
+    assert (len(parsed.rows), len(parsed.problems), len(parsed.notices)) == (1, 0, 1_000)
+
+
 def test_read__a_path_longer_than_any__is_told_cut_short() -> None:
     path = "/" + "x" * 4096
     assert said(entry(f'{{"topic":"t","partition":0,"replicas":[1],"log_dirs":["{path}"]}}')) == [
