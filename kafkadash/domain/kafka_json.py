@@ -29,7 +29,10 @@ STEP_CHARS = 500_000
 MOST_PROBLEMS = 10_000
 """After so many the rest is not read: a file of 50 MB could hold 25 million, which are gigabytes of sentences."""
 MOST_UNKNOWN_FIELDS = 1_000
+LONGEST_VALUE = 1_000_000
+"""Characters of one entry, or of another field: as Python's objects 50 MB of brackets would be two gigabytes."""
 
+_LONGEST_TOKEN = 16  # where an error in a text that was cut may begin before its end, but for strings
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _FIELDS = frozenset({"topic", "partition", "replicas", "log_dirs"})
@@ -160,6 +163,7 @@ class _Reader:
         self._newline = "\n" if "\n" in text else "\r"
         self._counted, self._lines = 0, 1
         self._reported = 0
+        self._window, self._from = "", 0
         self._unknown: dict[str, tuple[int, int]] = {}
         self._topics: dict[str, str] = {}
         self._seen: dict[tuple[str, int], int] = {}
@@ -183,8 +187,9 @@ class _Reader:
             self._problems.append(Problem("other shape", sentence, self._line(start)))
             return
         if text[start] != "{":
-            found, _ = self._value(start)
-            sentence = f'The file holds {_kind(found)}, not an object with "version" and "partitions".'
+            is_long_list = text[start] == "[" and len(text) - start > LONGEST_VALUE
+            found = "a list" if is_long_list else _kind(self._value(start)[0])
+            sentence = f'The file holds {found}, not an object with "version" and "partitions".'
             self._problems.append(Problem("other shape", sentence, self._line(start)))
             return
         end = self._outer(start)
@@ -338,19 +343,30 @@ class _Reader:
         return self._text[position : position + 1]
 
     def _value(self, position: int) -> tuple[Any, int]:
+        """The value that begins here and the position behind it. It is looked at through a window of the text, which
+        reaches ``LONGEST_VALUE`` beyond its beginning at least, so that no more than that is ever made objects of.
+        """
+        if not 0 <= position - self._from < LONGEST_VALUE or not self._window:
+            self._window, self._from = self._text[position : position + 2 * LONGEST_VALUE], position
         try:
-            return self._decoder.raw_decode(self._text, position)
+            value, end = self._decoder.raw_decode(self._window, position - self._from)
         except json.JSONDecodeError as error:
+            unterminated = error.msg == "Unterminated string starting at"
+            ends_there = error.pos >= len(self._window) - _LONGEST_TOKEN or unterminated
+            if ends_there and self._from + len(self._window) < len(self._text):
+                most = f"{LONGEST_VALUE:,}"
+                raise _NotJson(position, f"what begins here has more than {most} characters") from error
             words = _WORDS.get(error.msg, error.msg[:1].lower() + error.msg[1:])
-            if error.pos >= len(self._text) and error.msg != "Unterminated string starting at":
+            if error.pos >= len(self._window) and not unterminated:
                 words = "it ends in the middle"
-            raise _NotJson(error.pos, words) from error
+            raise _NotJson(self._from + error.pos, words) from error
         except RecursionError as error:
             raise _NotJson(position, "lists or objects are nested too deeply here") from error
         except _NoConstant as error:
             raise _NotJson(position, str(error)) from error
         except ValueError as error:  # what else json raises comes from int(): sys.int_info.default_max_str_digits
             raise _NotJson(position, "a number here has thousands of digits") from error
+        return value, self._from + end
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Twice:

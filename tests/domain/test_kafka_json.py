@@ -197,6 +197,33 @@ def test_read__unknown_fields_without_end__are_not_all_listed() -> None:
     assert (len(parsed.rows), len(parsed.problems), len(parsed.notices)) == (1, 0, 1_000)
 
 
+def test_read__a_value_that_is_longer_than_any__is_not_made_objects_of() -> None:
+    brackets = "[]," * 1_000_000 + "[]"
+    for body, column in (
+        (f'{{"version":[{brackets}],"partitions":[]}}', 12),
+        (f'{{"version":1,"partitions":[[{brackets}]]}}', 28),
+        (f'{{"version":1,"partitions":[{{"topic":"{"t" * 3_000_000}"}}]}}', 28),
+    ):
+        assert said(read_reassignment(body)) == [
+            f"Line 1, column {column}: This is not JSON: what begins here has more than 1,000,000 characters."
+        ]
+    assert said(read_reassignment(f"[{brackets}]")) == [
+        'Line 1: The file holds a list, not an object with "version" and "partitions".'
+    ]
+
+
+def test_read__entries_beyond_the_first_megabyte__have_their_lines_and_their_faults_too() -> None:
+    rows = "".join(f'{{"topic":"t","partition":{n},"replicas":[1]}},\n' for n in range(80_000))
+    parsed = read_reassignment(
+        '{"version":1,"partitions":[\n' + rows + '{"topic":"t","partition":1e0,"replicas":[1,]}]}'
+    )
+    assert len(parsed.rows) == 80_000
+    assert [row.line for row in parsed.rows] == list(range(2, 80_002))
+    assert [problem.line for problem in parsed.problems] == [80_002]
+    whole = read_reassignment('{"version":1,"partitions":[\n' + rows + '{"topic":"t","partition":9')
+    assert said(whole) == ["Line 80,002, column 27: This is not JSON: it ends in the middle."]
+
+
 def test_read__a_path_longer_than_any__is_told_cut_short() -> None:
     path = "/" + "x" * 4096
     assert said(entry(f'{{"topic":"t","partition":0,"replicas":[1],"log_dirs":["{path}"]}}')) == [
