@@ -49,6 +49,12 @@ def big_duration(seconds: float | None) -> SafeString:
 
 
 @register.filter
+def takes(seconds: float | None) -> str | SafeString:
+    """How long something takes: 2 h 48 min, <1 s."""
+    return UNKNOWN if seconds is None else run_time(seconds)
+
+
+@register.filter
 def about(seconds: float | None) -> str | SafeString:
     """A length of time in its larger unit: 8 min."""
     return UNKNOWN if seconds is None else run_time(seconds) if seconds < 1 else long_duration(seconds)
