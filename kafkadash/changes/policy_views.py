@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from kafkadash.accounts.audit import LONGEST_REASON
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import Policy
 from kafkadash.changes.policy import FIELDS, BadPolicy, change_policy, policy_of
@@ -36,6 +37,7 @@ class PolicyForm(SettingsForm):
         "self_approval": "Whoever wrote, edited or refreshed a change may approve it as well, with the role approver.",
         "break_glass": "In an emergency an administrator may let a change run without approvals; it is said loudly "
         "and audited.",
+        "reason": "Kept in the audit.",
     }
 
     approvals_low = forms.CharField(label="Low risk", required=False)
@@ -44,6 +46,7 @@ class PolicyForm(SettingsForm):
     valid_hours = forms.CharField(label="Hours that a proposal and an approval are valid", required=False)
     self_approval = forms.BooleanField(label="Allow self-approval", required=False)
     break_glass = forms.BooleanField(label="Allow break-glass", required=False)
+    reason = forms.CharField(label="Reason", required=False, max_length=LONGEST_REASON)
 
     def clean(self) -> dict[str, Any]:
         for name in NUMBERS:
@@ -52,6 +55,8 @@ class PolicyForm(SettingsForm):
                 self.cleaned_data[name] = int(text)
             else:
                 self.add_error(name, "Give a whole number.")
+        if not self.cleaned_data.get("reason") and "reason" not in self.errors:
+            self.add_error("reason", "Say why: others rely on this rule, and read the reason in the audit.")
         return self.cleaned_data
 
 
@@ -77,9 +82,8 @@ def policy(request: HttpRequest, slug: str) -> HttpResponse:
 def _saved(request: HttpRequest, cluster: Cluster, before: Policy, form: PolicyForm) -> bool:
     assert isinstance(request.user, User), "needs() lets nobody else in"
     try:
-        after = change_policy(
-            cluster, request.user, {name: form.cleaned_data[name] for name in FIELDS}, request=request
-        )
+        values = {name: form.cleaned_data[name] for name in FIELDS}
+        after = change_policy(cluster, request.user, values, reason=form.cleaned_data["reason"], request=request)
     except BadPolicy as bad:
         for name, sentence in bad.sentences.items():
             form.add_error(name or None, sentence)

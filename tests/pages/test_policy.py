@@ -14,7 +14,13 @@ from tests.factories import watched
 from tests.pages.conftest import Page
 
 WHERE = "/settings/clusters/demo/policy/"
-FORM = {"approvals_low": "1", "approvals_medium": "2", "approvals_high": "3", "valid_hours": "48"}
+FORM = {
+    "approvals_low": "1",
+    "approvals_medium": "2",
+    "approvals_high": "3",
+    "valid_hours": "48",
+    "reason": "Two more clusters depend on this one.",
+}
 
 
 @pytest.fixture
@@ -42,7 +48,7 @@ def test_it_shows_what_holds_and_stores_what_is_typed(adams: Client) -> None:
     assert (policy.approvals_medium, policy.valid_hours) == (2, 48)
     assert (policy.self_approval, policy.break_glass) == (True, False)
     event = AuditEvent.objects.get(action="policy.changed")
-    assert (event.cluster, event.actor_name) == ("demo", "adam")
+    assert (event.cluster, event.actor_name, event.reason) == ("demo", "adam", FORM["reason"])
     assert event.after is not None
     assert event.after["self_approval"] is True
     assert "Nothing was changed" in sent(adams, {**FORM, "self_approval": "on"}).text
@@ -62,6 +68,8 @@ def test_it_shows_what_holds_and_stores_what_is_typed(adams: Client) -> None:
         ("approvals_high", "1", "A higher risk cannot need fewer approvals than a lower one."),
         ("valid_hours", "0", "Between 1 and 720 hours"),
         ("valid_hours", "721", "Between 1 and 720 hours"),
+        ("reason", "", "Say why"),
+        ("reason", " ", "Say why"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_field(adams: Client, field: str, typed: str, sentence: str) -> None:
