@@ -12,19 +12,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kafkadash.domain.kafka_json_entry import FIELDS, Entry, entry_faults, kind_of_value, shown
 from kafkadash.domain.plan import Row
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.wording import count
 
-ANY_DIRECTORY = "any"
-LARGEST_ID = 2**31 - 1
-LONGEST_PATH = 4096
-"""Characters; PATH_MAX of Linux."""
 STEP_CHARS = 500_000
 MOST_PROBLEMS = 10_000
 """After so many the rest is not read: a file of 50 MB could hold 25 million, which are gigabytes of sentences."""
@@ -34,8 +31,6 @@ LONGEST_VALUE = 1_000_000
 
 _LONGEST_TOKEN = 16  # where an error in a text that was cut may begin before its end, but for strings
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_FIELDS = frozenset({"topic", "partition", "replicas", "log_dirs"})
 _GENERATED = ("Current partition replica assignment", "Proposed partition reassignment configuration")
 _WORDS = {
     "Expecting ',' delimiter": "a comma or a closing bracket is missing here",
@@ -73,12 +68,6 @@ class Parsed:
     rows: list[JsonRow]
     problems: list[Problem]
     notices: list[Problem] = field(default_factory=list)
-
-
-class _Twice(dict[str, Any]):
-    """An object of the file; ``twice`` are names that it has more than once."""
-
-    twice: tuple[str, ...] = ()
 
 
 class _NotJson(Exception):
@@ -188,7 +177,7 @@ class _Reader:
             return
         if text[start] != "{":
             is_long_list = text[start] == "[" and len(text) - start > LONGEST_VALUE
-            found = "a list" if is_long_list else _kind(self._value(start)[0])
+            found = "a list" if is_long_list else kind_of_value(self._value(start)[0])
             sentence = f'The file holds {found}, not an object with "version" and "partitions".'
             self._problems.append(Problem("other shape", sentence, self._line(start)))
             return
@@ -211,7 +200,7 @@ class _Reader:
             name, colon = self._value(position)
             line = self._line(position)
             if name in named:
-                sentence = f"{_shown(name)} stands here again; it is on line {named[name]:,} already."
+                sentence = f"{shown(name)} stands here again; it is on line {named[name]:,} already."
                 self._problems.append(Problem("duplicate field", sentence, line))
             named.setdefault(name, line)
             colon = self._skip(colon)
@@ -235,10 +224,10 @@ class _Reader:
         line = self._line(position)
         value, end = self._value(position)
         if name == "partitions":
-            sentence = f'"partitions" is {_kind(value)}; it has to be a list of objects.'
+            sentence = f'"partitions" is {kind_of_value(value)}; it has to be a list of objects.'
             self._problems.append(Problem("other shape", sentence, line))
         elif name == "version" and (isinstance(value, bool) or value != 1 or not isinstance(value, int)):
-            sentence = f'"version" is {_shown(value)}; Kafka knows version 1 only.'
+            sentence = f'"version" is {shown(value)}; Kafka knows version 1 only.'
             self._problems.append(Problem("wrong version", sentence, line))
         elif name not in ("version", "topics"):
             self._note_unknown(name, line)
@@ -267,13 +256,13 @@ class _Reader:
                     raise _NotJson(position, _WORDS["Expecting ',' delimiter"])
 
     def _entry(self, entry: object, line: int) -> None:
-        if not isinstance(entry, _Twice):
-            sentence = f'An entry of "partitions" is {_kind(entry)}; it has to be an object.'
+        if not isinstance(entry, Entry):
+            sentence = f'An entry of "partitions" is {kind_of_value(entry)}; it has to be an object.'
             self._problems.append(Problem("other shape", sentence, line))
             return
-        for name in entry.keys() - _FIELDS:
+        for name in entry.keys() - FIELDS:
             self._note_unknown(name, line)
-        faults = list(_entry_faults(entry))
+        faults = list(entry_faults(entry))
         if faults:
             self._problems.extend(Problem(code, sentence, line) for code, sentence in faults)
             return
@@ -320,7 +309,7 @@ class _Reader:
     def _finish(self) -> None:
         for name, (line, times) in sorted(self._unknown.items(), key=lambda item: (item[1], item[0])):
             more = f" (the first of {count(times, 'time')})" if times > 1 else ""
-            sentence = f"{_shown(name)} is no field of Kafka’s format and is ignored, as Kafka’s tool does{more}."
+            sentence = f"{shown(name)} is no field of Kafka’s format and is ignored, as Kafka’s tool does{more}."
             self._notices.append(Problem("unknown field", sentence, line))
         self._progress(1.0)
 
@@ -369,8 +358,8 @@ class _Reader:
         return value, self._from + end
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> _Twice:
-    result = _Twice(pairs)
+def _pairs(pairs: list[tuple[str, Any]]) -> Entry:
+    result = Entry(pairs)
     if len(result) != len(pairs):
         times = Counter(name for name, _ in pairs)
         result.twice = tuple(name for name, number in times.items() if number > 1)
@@ -379,89 +368,3 @@ def _pairs(pairs: list[tuple[str, Any]]) -> _Twice:
 
 def _no_constant(name: str) -> object:
     raise _NoConstant(f"{name} is no number of JSON")
-
-
-def _entry_faults(entry: _Twice) -> Iterator[tuple[str, str]]:
-    """(code, sentence) of all that is wrong with one entry."""
-    for name in entry.twice:
-        yield "duplicate field", f"The entry has {_shown(name)} more than once."
-    topic, partition = entry.get("topic"), entry.get("partition")
-    if "topic" not in entry:
-        yield "missing field", 'The entry has no "topic".'
-    elif not isinstance(topic, str):
-        yield "other shape", f'"topic" is {_shown(topic)}; it has to be a name in quotes.'
-    elif not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        yield "bad topic", f'"topic" is {_shown(topic)}, which no topic can be called.'
-    if "partition" not in entry:
-        yield "missing field", 'The entry has no "partition".'
-    elif not _is_id(partition):
-        yield "bad number", f'"partition" is {_shown(partition)}; it has to be a whole number from 0 on.'
-    # A topic that is none may hold what neither a page nor PostgreSQL takes: it is shown escaped, above.
-    named = isinstance(topic, str) and _TOPIC.fullmatch(topic) and _is_id(partition)
-    yield from _list_faults(entry, f"{topic}-{partition}" if named else "The entry")
-
-
-def _list_faults(entry: _Twice, name: str) -> Iterator[tuple[str, str]]:
-    replicas = entry.get("replicas")
-    if "replicas" not in entry:
-        yield "missing field", f'{name} has no "replicas".'
-        return
-    if not isinstance(replicas, list):
-        yield "other shape", f'{name}: "replicas" is {_kind(replicas)}; it has to be a list of broker ids.'
-        return
-    if not replicas:
-        yield "no replicas", f"{name} has an empty list of replicas."
-    bad = [broker for broker in replicas if not _is_id(broker)]
-    if bad:
-        more = f" ({len(bad) - 1:,} more like it)" if len(bad) > 1 else ""
-        yield "bad number", f"{name}: {_shown(bad[0])} is no broker id; ids are whole numbers from 0 on{more}."
-    elif len(set(replicas)) != len(replicas):
-        for broker, times in sorted(Counter(replicas).items()):
-            if times > 1:
-                yield "duplicate replica", f"{name} names broker {broker} {_times(times)} in its replicas."
-    if "log_dirs" in entry:
-        yield from _directory_faults(entry["log_dirs"], replicas, name)
-
-
-def _directory_faults(log_dirs: object, replicas: Sequence[object], name: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
-        yield "other shape", f'{name}: "log_dirs" has to be a list of paths or "any", one for each replica.'
-    elif len(log_dirs) != len(replicas):
-        dirs = count(len(log_dirs), "log directory", "log directories")
-        yield "log dirs", f"{name} has {count(len(replicas), 'replica')} and {dirs}; it needs one for each replica."
-    elif any(path != ANY_DIRECTORY and not path.startswith("/") for path in log_dirs):
-        yield "log dirs", f'{name}: a log directory has to be an absolute path or "any".'
-    else:
-        for path in log_dirs:
-            if not path.isprintable() or len(path) > LONGEST_PATH:
-                yield "log dirs", f"{name}: {_shown(path)} can be no log directory: too long, or not printable."
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_ID
-
-
-def _times(number: int) -> str:
-    return "twice" if number == 2 else f"{number} times"
-
-
-def _shown(value: object) -> str:
-    """A value of the file in a sentence, cut short."""
-    text = json.dumps(value) if not isinstance(value, int) or isinstance(value, bool) else str(value)[:60]
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _kind(value: object) -> str:
-    match value:
-        case bool():
-            return "true or false"
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case str():
-            return "a text"
-        case None:
-            return "null"
-        case _:
-            return "a number"

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kafkadash.domain.kafka_json import ANY_DIRECTORY, JsonRow
+from kafkadash.domain.kafka_json import JsonRow
+from kafkadash.domain.kafka_json_entry import ANY_DIRECTORY
 from kafkadash.domain.wording import listed
 
 Replica = tuple[int, str, int]

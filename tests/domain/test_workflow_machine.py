@@ -69,9 +69,9 @@ class Life(RuleBasedStateMachine):
         self.approvals: list[Approved] = []
         self.glass_broken_by: int | None = None
 
-    def deed(self, trigger: Trigger, user: int, **fields: str) -> bool:
+    def deed(self, trigger: Trigger, user: int, *, digest: str = "", reason: str = "") -> bool:
         held = self.roles.get(user, frozenset())
-        return self.do(Deed(trigger, user, held, level=self.request.level, **fields))
+        return self.do(Deed(trigger, user, held, digest=digest, reason=reason, level=self.request.level))
 
     def do(self, deed: Deed) -> bool:
         before = self.request
@@ -205,7 +205,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.request.state in OVER)
     @rule(user=people, trigger=st.sampled_from(Trigger))
     def what_is_over_stays_so(self, user: int, trigger: Trigger) -> None:
-        assert not self.do(Deed(trigger, user, frozenset(Who), self.request.digest, "because"))
+        assert not self.do(Deed(trigger, user, frozenset(Who), self.request.digest, reason="because"))
 
     def begin_round(self) -> None:
         self.end_round()

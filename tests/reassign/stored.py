@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 from django.test import Client
@@ -17,6 +18,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.jobs.run import attempt
 from kafkadash.observe.models import BrokerState, BrokerWeights
 from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, TopicFactory, directory, watched
+from tests.pages.conftest import Page
 
 TOPICS: Mapping[str, Sequence[Sequence[int]]] = {
     "orders": [[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 6], [3, 1, 2]],
@@ -132,3 +134,22 @@ class Wizard:
     @property
     def change(self) -> ChangeRequest:
         return ChangeRequest.objects.select_related("cluster", "job").get(pk=self.number)
+
+
+def text(html: str) -> str:
+    return Page(html).text
+
+
+def problems_of(wizard: Wizard) -> list[str]:
+    """As the page lists them, and the job's row."""
+    html = wizard.sees("plan")
+    listed = re.search(r'<ol class="panel-body problem-list".*?</ol>', html, re.DOTALL)
+    found = re.findall(r"<li>(.*?)</li>", listed[0]) if listed else []
+    assert wizard.change.artifact is None
+    return [unescape(one) for one in found]
+
+
+def plan_explicit(wizard: Wizard, cluster: Cluster, json_text: str, **flags: str) -> ChangeRequest:
+    wizard.begins(cluster, "explicit").sends("what", {"text": json_text, **flags})
+    wizard.limits()
+    return wizard.plans()

@@ -18,23 +18,9 @@ from kafkadash.observe.models import BrokerState
 from kafkadash.reassign import uploads
 from kafkadash.reassign.models import Upload
 from tests.pages.conftest import Page
-from tests.reassign.stored import LIMITS, Wizard, kafka_json, stored
+from tests.reassign.stored import LIMITS, Wizard, kafka_json, stored, text
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def demo() -> Cluster:
-    return stored()
-
-
-@pytest.fixture
-def wizard(operator: User, client_of: Callable[[User], Client]) -> Wizard:
-    return Wizard(client_of(operator))
-
-
-def text(html: str) -> str:
-    return Page(html).text
 
 
 def said(answer: object) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkadash.domain.kafka_json import ANY_DIRECTORY, JsonRow, Parsed
+from kafkadash.domain.kafka_json import JsonRow, Parsed
+from kafkadash.domain.kafka_json_entry import ANY_DIRECTORY
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.planned import (
     Planned,
