@@ -22,7 +22,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.wording import count
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.oncall.models import Finding
-from kafkadash.ops.audit_words import WORDS, Changed, action_words, changed, short
+from kafkadash.ops.audit_words import NOTHING, WORDS, Changed, action_words, changed, short
 
 PAGE_SIZE = 100
 DEFAULT_PERIOD = "7d"
@@ -222,13 +222,17 @@ class AuditRow:
     def changed_short(self) -> Sequence[Changed]:
         """The first few, shortened; ``changed_more`` says how many are left out."""
         return [
-            Changed(c.field, c.before and short(c.before), c.after and short(c.after))
-            for c in self.changed[:MOST_FIELDS]
+            Changed(c.field, c.before and short(c.before), c.after and short(c.after)) for c in self._told[:MOST_FIELDS]
         ]
 
     @property
     def changed_more(self) -> int:
-        return max(0, len(self.changed) - MOST_FIELDS)
+        return max(0, len(self._told) - MOST_FIELDS)
+
+    @property
+    def _told(self) -> Sequence[Changed]:
+        """Without what began as nothing: the page of the event has that too."""
+        return [c for c in self.changed if c.before is not None or c.after != NOTHING]
 
     @property
     def object_filter(self) -> str:

@@ -55,6 +55,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
 }
 WORDS: Mapping[str, str] = {action: words for group in ACTIONS.values() for action, words in group.items()}
 
+NOTHING = "nothing"
 LONGEST_IN_LIST = 160
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -94,7 +95,7 @@ def field_words(name: str) -> str:
 def value_words(value: object) -> str:
     """A recorded value as a person reads it."""
     if value in (None, "", [], {}):
-        return "nothing"
+        return NOTHING
     match value:
         case bool():
             return "yes" if value else "no"

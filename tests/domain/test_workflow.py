@@ -124,7 +124,12 @@ def test_the_glass_is_broken_with_a_reason_by_a_policy_that_allows_it() -> None:
     with pytest.raises(NotPossible, match="Say why this cannot wait"):
         done(PROPOSED, Trigger.BREAK_GLASS)
     with pytest.raises(NotPossible, match="lets nobody start a change without its approvals"):
-        step(PROPOSED, Deed(Trigger.BREAK_GLASS, 1, ALL, "d1", reason="all burns"), replace(RULES, break_glass=False), NOW)
+        step(
+            PROPOSED,
+            Deed(Trigger.BREAK_GLASS, 1, ALL, "d1", reason="all burns"),
+            replace(RULES, break_glass=False),
+            NOW,
+        )
     queued = done(PROPOSED, Trigger.BREAK_GLASS, 1, reason="all burns")
     assert (queued.state, queued.broke_glass) == (State.QUEUED, True)
 
