@@ -1,0 +1,240 @@
+"""One step of an execution (04-changes.md §3): from the rows, and what was read of the cluster, to what is done now.
+
+``step`` is pure. Its caller reads listing and metadata, calls it, stores the transitions and with them the intents,
+takes the actions in their order, and stores the replies through ``replied``. Whoever dies in between leaves an intent,
+and the next step decides from the cluster. An action whose predecessors failed is not taken: a row whose throttle could
+not be set is not submitted, and its intent is resolved like any other that left no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from kafkadash.domain.executor_look import Looked, asking, look, look_again, submitted, tells
+from kafkadash.domain.executor_state import (
+    BEFORE,
+    ENDED,
+    MOST_ATTEMPTS,
+    RETRY,
+    Cancel,
+    Elect,
+    Key,
+    Mode,
+    Move,
+    Observation,
+    Reorder,
+    Reply,
+    State,
+    Submit,
+    Transition,
+)
+from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, SetRate, Throttles, changes, wanted
+from kafkadash.domain.executor_window import Brake, Health, Plain, Window, brake, chosen, content, held, repairs, under
+from kafkadash.domain.plan import Options
+
+Action = ChangeLists | SetRate | Submit | Cancel | Reorder | ClearRate | Elect
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``transitions`` are rows that changed, at most one each; ``actions`` stand in the order in which they are taken.
+
+    ``held``: why nothing is submitted to any row, in sentences. ``brake``: what min-ISR holds up; its caller proposes
+    to cancel. ``unreachable``: brokers that cannot be given the throttle now. ``over``: every row has
+    ended and will stay so, no leader is left to be elected, and nothing of the throttle is left to be cleared.
+    """
+
+    transitions: tuple[Transition, ...]
+    actions: tuple[Action, ...]
+    held: tuple[str, ...] = ()
+    brake: Brake = field(default_factory=Brake)
+    unreachable: tuple[int, ...] = ()
+    over: bool = False
+
+
+def step(
+    moves: Sequence[Move],
+    seen: Observation,
+    options: Options,
+    now: datetime,
+    mode: Mode = Mode.EXECUTING,
+    throttles: Throttles | None = None,
+) -> Step:
+    """What happens now. ``moves`` are all rows of the run; ``throttles`` is what is set by us, none if not given.
+
+    ``options.throttle`` is the rate in force now, bytes per second. Linear in the rows but for sorting those that fit.
+    """
+    return _Step(moves, seen, options, now, mode, throttles or Throttles()).taken()
+
+
+def replied(move: Move, reply: Reply, now: datetime, words: str = "") -> Move:
+    """The row after Kafka's answer to its last ``Submit``; ``words`` are Kafka's own, of a refusal.
+
+    Accepted is not done, and lost is not refused: the next look tells.
+    """
+    if move.state is not State.SUBMITTING:
+        return move
+    if reply is Reply.LOST:
+        return move.to(State.UNKNOWN, now, words or "The answer to its submission was lost.")
+    answered = replace(move, unanswered=move.unanswered - 1)
+    if reply is Reply.ACCEPTED:
+        return answered.to(State.MOVING, now)
+    return answered.to(State.FAILED, now, words)
+
+
+def cancelled(move: Move, now: datetime, reason: str) -> Move:
+    """One row as an operator cancels it, in a run that goes on; what has ended stays as it ended."""
+    if move.state in BEFORE:
+        return move.to(State.CANCELLED, now, reason)
+    return move if move.ended or move.state is State.CANCELLING else move.to(State.CANCELLING, now, reason)
+
+
+def answered(move: Move, now: datetime, *, again: bool, reason: str = "") -> Move:
+    """A row that asked, with the operator's answer: submitted again as if for the first time, or given up."""
+    if not move.asks:
+        return move
+    if again:
+        return replace(move.to(State.SUBMITTING, now), attempt=0, first_at=None, asks=False)
+    return replace(move.to(State.CANCELLED, now, reason or "The operator gave it up."), asks=False)
+
+
+class _Step:
+    def __init__(
+        self,
+        moves: Sequence[Move],
+        seen: Observation,
+        options: Options,
+        now: datetime,
+        mode: Mode,
+        throttles: Throttles,
+    ) -> None:
+        self._before, self._after = moves, list(moves)
+        self._seen, self._options, self._now, self._mode, self._throttles = seen, options, now, mode, throttles
+        self._health = Health(seen)
+        self._plain = Plain(seen, options, self._health)
+        self._brake = brake(seen)
+        self._held = () if mode is Mode.CANCELLING else held(seen, mode, now)
+        self._submits: list[Submit] = []
+        self._follow: list[Cancel | Reorder] = []
+
+    def taken(self) -> Step:
+        candidates = self._look()
+        if not self._held and self._mode is Mode.EXECUTING:
+            self._submit(candidates)
+        throttle = changes(
+            self._throttles,
+            wanted(self._after, self._options.throttle),
+            self._after,
+            {id_ for id_, broker in self._seen.brokers.items() if broker.alive},
+        )
+        elections, electing = self._elections()
+        actions: tuple[Action, ...] = (
+            *throttle.lists,
+            *throttle.rates,
+            *self._submits,
+            *sorted(self._follow, key=lambda action: isinstance(action, Reorder)),
+            *throttle.clears,
+            *elections,
+        )
+        pairs = zip(self._before, self._after, strict=True)
+        return Step(
+            tuple(Transition(before, after) for before, after in pairs if before is not after),
+            actions,
+            self._held,
+            self._brake,
+            throttle.unreachable,
+            over=not actions and not electing and all(move.over(self._now) for move in self._after),
+        )
+
+    def _look(self) -> list[Move]:
+        """Every row as the cluster shows it. Returns those that may be submitted if there is a slot."""
+        candidates = []
+        executing = self._mode is not Mode.CANCELLING
+        for place, move in enumerate(self._before):
+            if move.state in BEFORE:
+                if executing and self._plain(move):
+                    candidates.append(move)
+                    continue
+                after = self._not_begun(move)
+                if after.state is State.PENDING and after.hint is None and tells(after, self._seen):
+                    candidates.append(after)
+                self._after[place] = after
+                continue
+            looked = (look if move.in_flight else look_again)(move, self._seen, self._mode, self._now)
+            if looked.action is not None:
+                self._follow.append(looked.action)
+            self._after[place] = self._untraced(looked) if looked.untraced else looked.move
+        return candidates
+
+    def _not_begun(self, move: Move) -> Move:
+        if self._mode is Mode.CANCELLING:
+            return move.to(State.CANCELLED, self._now, "The run was cancelled before it began.")
+        after = content(move, self._seen, self._options, self._now)
+        if after.state not in BEFORE or after.hint is not None or not self._seen.partitions.get(move.key):
+            return after
+        wrong = self._health.wrong(after.work)
+        return after.to(State.WAITING if wrong else State.PENDING, self._now, wrong)
+
+    def _untraced(self, looked: Looked) -> Move:
+        """What was sent, or only stored, left no trace: once more, if the row could be submitted as a new one."""
+        move = looked.move
+        asks = asking(move, self._now)
+        if asks is not None:
+            return asks
+        wrong = self._health.wrong(move.work)
+        if self._held or wrong or self._braked(move):
+            return move.to(State.UNKNOWN, self._now, wrong) if wrong else move
+        intent, submit = submitted(move, self._now)
+        self._submits.append(submit)
+        return intent
+
+    def _braked(self, move: Move) -> bool:
+        """While a partition is under min-ISR, only what repairs such a one is submitted."""
+        if not self._brake.under:
+            return False
+        partition = self._seen.partitions[move.key]
+        return not (under(partition) and repairs(move.work, partition))
+
+    def _submit(self, candidates: Sequence[Move]) -> None:
+        window = Window(self._seen, self._options, self._brake.halved)
+        for move in self._after:
+            if move.holds_slot(self._now):
+                window.take(move.work)
+        free = [move for move in candidates if not self._braked(move)] if self._brake.under else candidates
+        taken = chosen(free, self._after, window, self._seen)
+        place = {move.key: number for number, move in enumerate(self._before)} if taken else {}
+        for move in taken:
+            self._after[place[move.key]], submit = submitted(move, self._now)
+            self._submits.append(submit)
+
+    def _elections(self) -> tuple[list[Elect], bool]:
+        """Preferred leaders of the rows that are done, once all have ended; and whether some are under way."""
+        if not self._options.elect_leaders or self._mode is not Mode.EXECUTING or self._held:
+            return [], False
+        if any(move.state not in ENDED for move in self._after):
+            return [], False
+        elections, pending = [], False
+        for place, move in enumerate(self._after):
+            if not self._to_elect(move):
+                continue
+            pending = True
+            if move.elections == 0 or move.acted_at is None or self._now - move.acted_at >= RETRY:
+                self._after[place] = replace(move, elections=move.elections + 1, acted_at=self._now)
+                elections.append(Elect(move.key))
+        return elections, pending
+
+    def _to_elect(self, move: Move) -> bool:
+        row = move.work.row
+        if move.state is not State.DONE or row.current[0] == row.target[0] or move.elections >= MOST_ATTEMPTS:
+            return False
+        partition = self._seen.partitions.get(move.key)
+        if partition is None or partition.replicas != row.target or partition.leader == row.target[0]:
+            return False
+        return row.target[0] in partition.isr
+
+
+def index(moves: Iterable[Move]) -> dict[Key, Move]:
+    """Rows by topic and partition, for callers that apply transitions."""
+    return {move.key: move for move in moves}

@@ -1,0 +1,296 @@
+"""What the executor knows of a run: the states of its rows, what was read from the cluster, and what shall be done.
+
+All values. ``domain/executor.step`` makes new ones from them; nothing here calls anybody or reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from kafkadash.domain.plan import Row
+
+Key = tuple[str, int]
+"""Topic and partition."""
+
+MOST_ATTEMPTS = 3
+"""So often a request is sent that leaves no trace in the cluster; then the operator is asked."""
+
+ASK_AFTER = timedelta(minutes=10)
+"""So long after the first attempt it is tried again; a call of ours that shows after that is nobody's any more."""
+
+UNANSWERED = timedelta(seconds=30)
+"""So long after it was stored, a request whose answer nobody has may still reach Kafka (its time limit is shorter)."""
+
+RETRY = timedelta(seconds=10)
+"""Between two cancels, reorders or elections of one row."""
+
+
+class State(StrEnum):
+    """Where a row of a run stands; the values are stored. SLOW and STUCK are marks on MOVING and no states."""
+
+    PENDING = "pending"
+    WAITING = "waiting"
+    SUBMITTING = "submitting"
+    MOVING = "moving"
+    CATCHING_UP = "catching_up"
+    CANCELLING = "cancelling"
+    UNKNOWN = "unknown"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    SUPERSEDED = "superseded"
+    TOPIC_DELETED = "topic_deleted"
+    FAILED = "failed"
+
+
+BEFORE = frozenset({State.PENDING, State.WAITING})
+"""Nothing was sent."""
+
+IN_FLIGHT = frozenset({State.SUBMITTING, State.MOVING, State.CATCHING_UP, State.CANCELLING, State.UNKNOWN})
+"""Kafka may be at work on it: it counts against the limits and keeps its throttle."""
+
+ENDED = frozenset(State) - BEFORE - IN_FLIGHT
+
+REOPENED = frozenset({State.CANCELLED, State.SUPERSEDED, State.FAILED, State.SKIPPED})
+"""Ended, and yet a late request of ours may set it in motion again."""
+
+
+class Mode(StrEnum):
+    """What the run is asked to do: ``PAUSED`` submits nothing more, ``CANCELLING`` ends what is in flight."""
+
+    EXECUTING = "executing"
+    PAUSED = "paused"
+    CANCELLING = "cancelling"
+
+
+class Reply(StrEnum):
+    """Kafka's answer for one partition: ``LOST`` is none, or one that does not tell whether it was done."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What never changes of a row during a run. ``size_bytes``: of one replica when the run began; None: not known.
+
+    ``mends_racks``: its target lies better over the racks than its present replicas do.
+    """
+
+    row: Row
+    size_bytes: int | None = None
+    mends_racks: bool = False
+    key: Key = field(init=False)
+    adding: tuple[int, ...] = field(init=False)
+    removing: frozenset[int] = field(init=False)
+    only_reorders: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Once for all steps; the loops over 14,000 rows read them."""
+        object.__setattr__(self, "key", (self.row.topic, self.row.partition))
+        object.__setattr__(self, "adding", self.row.adding)
+        object.__setattr__(self, "removing", frozenset(self.row.removing))
+        object.__setattr__(self, "only_reorders", self.row.only_reorders)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A row of a run as it is stored.
+
+    ``since``: when it came to its state. ``attempt`` counts the requests stored for its target, ``unanswered`` those
+    of them without an answer; ``first_at`` and ``submitted_at`` are the times of the first and the last.
+    ``acted_at``: of the last request of any kind; what was read before tells nothing about it. ``cancelled_at``: of
+    the last cancel; ``reorders`` and ``elections`` count those. ``hint``: the end that the last look suggested, first
+    at ``hint_at``: an end that a broker's late metadata could feign takes two looks. ``asks``: it waits for the
+    operator's answer.
+    """
+
+    work: Work
+    state: State = State.PENDING
+    reason: str = ""
+    since: datetime | None = None
+    attempt: int = 0
+    unanswered: int = 0
+    first_at: datetime | None = None
+    submitted_at: datetime | None = None
+    acted_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    reorders: int = 0
+    elections: int = 0
+    hint: State | None = None
+    hint_at: datetime | None = None
+    asks: bool = False
+
+    @property
+    def key(self) -> Key:
+        return self.work.key
+
+    @property
+    def in_flight(self) -> bool:
+        return self.state in IN_FLIGHT
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    def holds_slot(self, now: datetime) -> bool:
+        """Whether it counts against the limits: one that asks, only while a late request of ours may still show."""
+        return self.state in IN_FLIGHT and (not self.asks or self.may_be_ours(now))
+
+    def may_be_ours(self, now: datetime) -> bool:
+        """Whether a reassignment to its target that shows only now would be a request of ours that came late."""
+        return bool(self.unanswered) and self.submitted_at is not None and now - self.submitted_at < ASK_AFTER
+
+    def quiet(self, now: datetime) -> bool:
+        """Whether no request of ours can reach Kafka any more that sets it in motion."""
+        return not self.unanswered or self.submitted_at is None or now - self.submitted_at >= UNANSWERED
+
+    def over(self, now: datetime) -> bool:
+        """Whether it ended and no late request of ours can change that."""
+        return self.state in ENDED and (self.state not in REOPENED or self.quiet(now))
+
+    def to(self, state: State, now: datetime, reason: str = "") -> Move:
+        """In another state, or in this one for another reason; ``since`` is of the state."""
+        if state is self.state and reason == self.reason and self.hint is None:
+            return self
+        since = self.since if state is self.state else now
+        return replace(self, state=state, reason=reason, since=since, hint=None, hint_at=None, asks=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A row of Kafka's listing (KIP-455): ``replicas`` are the targets in order, then those that go."""
+
+    replicas: tuple[int, ...]
+    adding: frozenset[int] = frozenset()
+    removing: frozenset[int] = frozenset()
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def zombie(self) -> bool:
+        """It adds what it removes and can never end (03-kafka.md §6)."""
+        return not self.adding.isdisjoint(self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSeen:
+    """A partition in the cluster's metadata, and in the listing if it is there.
+
+    ``offline``: replicas on brokers that are away, exact only after fencing. ``copied``: adding replicas whose log end
+    has reached the leader's. ``min_isr`` is min.insync.replicas in force, None where not known.
+    """
+
+    replicas: tuple[int, ...]
+    isr: frozenset[int] = frozenset()
+    leader: int | None = None
+    min_isr: int | None = None
+    offline: frozenset[int] = frozenset()
+    listed: Listed | None = None
+    copied: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSeen:
+    """``id`` is Kafka's, '' before Kafka 2.8; ``partitions`` how many it has, moving or not."""
+
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSeen:
+    """A registered broker. ``full`` says in a sentence why its disk cannot take what the plan brings; '' if it can."""
+
+    alive: bool = True
+    fenced: bool = False
+    cordoned: bool = False
+    full: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """A partition anywhere in the cluster whose in-sync replicas are at min.insync.replicas or fewer.
+
+    Fewer and equal are judged here, because an adding replica that is not in sync yet is not a missing one.
+    """
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+    min_isr: int
+    offline: frozenset[int] = frozenset()
+    adding: frozenset[int] = frozenset()
+
+    @property
+    def lagging(self) -> frozenset[int]:
+        """Replicas that should be in sync and live, so that a copy may be what holds them up."""
+        return frozenset(self.replicas) - self.adding - self.isr - self.offline
+
+    @property
+    def under(self) -> bool:
+        return len(self.isr) < self.min_isr
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one look at the cluster told; ``at`` is when the first of its reads was sent.
+
+    ``topics`` has those of the plan that exist, ``unread`` those that nobody answered for; ``partitions`` all of the
+    plan. ``listing``: whether the reassignments could be read; ``quorum``: whether the controller answers.
+    """
+
+    at: datetime
+    topics: Mapping[str, TopicSeen]
+    partitions: Mapping[Key, PartitionSeen]
+    brokers: Mapping[int, BrokerSeen]
+    pressed: tuple[Pressed, ...] = ()
+    unread: frozenset[str] = frozenset()
+    listing: bool = True
+    quorum: bool = True
+    window_open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """AlterPartitionReassignments (45) of one partition to its target."""
+
+    key: Key
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The same with null. Answered with 85, it had ended: the next look tells how."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """45 with the original replicas in their order after a cancel, which does not restore it."""
+
+    key: Key
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """ElectLeaders (43), preferred; 84 (not needed) is as good as done."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A row before and after; ``after`` is to be stored before any action of its step is taken."""
+
+    before: Move
+    after: Move
