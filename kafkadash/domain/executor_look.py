@@ -154,9 +154,9 @@ def _cancel(move: Move, now: datetime) -> Looked:
 def _unlisted(move: Move, partition: PartitionSeen, at: datetime, mode: Mode, now: datetime) -> Looked:
     row, replicas = move.work.row, partition.replicas
     if replicas == row.target:
-        # Listing and metadata are two reads: where nothing is removed, a move that began between them looks done too.
-        if partition.isr.issuperset(move.work.adding):
+        if move.work.removing or move.work.only_reorders:
             return Looked(move.to(State.DONE, now))
+        # Where nothing is removed, metadata from before a cancel or from after a late submission looks the same.
         return Looked(settled(move, State.DONE, at, now, ""))
     if set(replicas) == set(row.current):
         return _as_before(move, replicas, at, mode, now)

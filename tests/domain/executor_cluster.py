@@ -54,7 +54,7 @@ class Cluster:
             self.topics[row.topic] = row.topic_id
             key = (row.topic, row.partition)
             self.partitions[key] = Partition(row.current, set(row.current), row.current[0], sizes[key])
-        self._number = Counter(topic for topic, _ in self.partitions)
+        self.number = Counter(topic for topic, _ in self.partitions)
 
     def submit(self, key: Key, target: tuple[int, ...]) -> bool:
         partition = self.partitions.get(key)
@@ -66,10 +66,11 @@ class Cluster:
             self._put(partition, target)
             return True
         if adding:
-            partition.left = {b: partition.left.get(b, partition.size) for b in adding}
+            partition.left |= dict.fromkeys(adding, partition.size)
             partition.adding = adding
         partition.removing = removing
         partition.replicas = (*target, *(b for b in partition.replicas if b in removing))
+        partition.left = {b: left for b, left in partition.left.items() if b in partition.replicas}
         self.moving.add(key)
         self._end_if_copied(key)
         return True
@@ -147,7 +148,7 @@ class Cluster:
         wanted = self.partitions if keys is None else [key for key in keys if key in self.partitions]
         return Observation(
             self.now,
-            {name: TopicSeen(id_, self._number[name]) for name, id_ in self.topics.items()},
+            {name: TopicSeen(id_, self.number[name]) for name, id_ in self.topics.items()},
             {key: self._seen(self.partitions[key]) for key in wanted},
             {id_: BrokerSeen(alive) for id_, alive in self.brokers.items()},
         )

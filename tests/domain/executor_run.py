@@ -188,8 +188,8 @@ class Run:
             if move.state is State.DONE and before[move.key].state is not State.DONE:
                 partition = self.cluster.partitions.get(move.key)
                 if partition is not None and move.key not in self.disturbed:
-                    assert partition.replicas == move.work.row.target
-                    assert not partition.moving
+                    assert partition.replicas == move.work.row.target, (before[move.key], partition)
+                    assert not partition.moving, (before[move.key], partition)
 
     def _check_slots(self, taken: Step, seen: Observation) -> None:
         submitted = {action.key for action in taken.actions if isinstance(action, Submit)}
@@ -216,8 +216,8 @@ class Run:
         assert all((into if way == "in" else out)[broker] <= k for way, broker in new_brokers)
         if any(self.move(key).attempt == 1 for key in submitted):
             assert sum(topics.values()) <= self.options.per_cluster
-        for topic, number in topics.items():
-            assert number <= max(1, seen.topics[topic].partitions // 2) if topic in seen.topics else True
+        for topic in {topic for topic, partition in submitted if self.move((topic, partition)).attempt == 1}:
+            assert topics[topic] <= max(1, seen.topics[topic].partitions // 2)
 
     def settle(self, most: int = 400) -> None:
         """Without faults, the operator answering what is asked, until all is over."""
