@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from kafkadash.domain.executor_look import Looked, asking, look, look_again, submitted, tells
+from kafkadash.domain.executor_look import Looked, asking, look, look_again, ours, submitted, tells
 from kafkadash.domain.executor_state import (
     BEFORE,
     ENDED,
@@ -92,11 +92,11 @@ def cancelled(move: Move, now: datetime, reason: str) -> Move:
 
 
 def answered(move: Move, now: datetime, *, again: bool, reason: str = "") -> Move:
-    """A row that asked, with the operator's answer: submitted again as if for the first time, or given up."""
+    """A row that asked, with the operator's answer: it takes its turn as if for the first time, or is given up."""
     if not move.asks:
         return move
     if again:
-        return replace(move.to(State.SUBMITTING, now), attempt=0, first_at=None, asks=False)
+        return replace(move.to(State.PENDING, now), attempt=0, first_at=None, asks=False)
     return replace(move.to(State.CANCELLED, now, reason or "The operator gave it up."), asks=False)
 
 
@@ -171,11 +171,22 @@ class _Step:
     def _not_begun(self, move: Move) -> Move:
         if self._mode is Mode.CANCELLING:
             return move.to(State.CANCELLED, self._now, "The run was cancelled before it began.")
+        if move.submitted_at is not None and self._arrived(move):
+            return look(move, self._seen, self._mode, self._now).move
         after = content(move, self._seen, self._options, self._now)
         if after.state not in BEFORE or after.hint is not None or not self._seen.partitions.get(move.key):
             return after
         wrong = self._health.wrong(after.work)
         return after.to(State.WAITING if wrong else State.PENDING, self._now, wrong)
+
+    def _arrived(self, move: Move) -> bool:
+        """Of a row that takes its turn once more: whether an earlier request of ours was at work after all."""
+        partition = self._seen.partitions.get(move.key)
+        if partition is None:
+            return False
+        if partition.listed is not None:
+            return move.may_be_ours(self._now) and ours(move, partition.listed)
+        return partition.replicas == move.work.row.target
 
     def _untraced(self, looked: Looked) -> Move:
         """What was sent, or only stored, left no trace: once more, if the row could be submitted as a new one."""

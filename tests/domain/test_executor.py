@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -178,6 +179,41 @@ def test_late_submission_after_the_cancel__is_cancelled_again() -> None:
     assert sum(isinstance(action, Cancel) for taken in run.steps for action in taken.actions) == 1
 
 
+def test_order_after_a_cancel__is_not_restored_while_a_lost_submission_may_arrive() -> None:
+    """The original replicas submitted to a row that moves make a zombie."""
+    lost = moving(state=State.CANCELLING, unanswered=1, submitted_at=START - timedelta(seconds=5))
+    other_order = PartitionSeen((2, 3, 1), frozenset({1, 2, 3}), 3)
+    for seconds, expected in ((0, []), (2, []), (26, []), (28, [Reorder(KEY, (3, 1, 2))])):
+        look = seen(other_order, seconds=seconds)
+        taken = step([lost], look, OPTIONS, look.at)
+        lost = taken.transitions[0].after if taken.transitions else lost
+        assert [action for action in taken.actions if isinstance(action, Reorder)] == expected
+
+
+def test_cancelled_with_an_answer_missing__is_over_only_when_nothing_can_arrive() -> None:
+    row = moving(state=State.CANCELLED, unanswered=1, submitted_at=START - timedelta(seconds=5))
+    assert not step([row], seen(), OPTIONS, START, Mode.CANCELLING).over
+    late = step([row], seen(IN_FLIGHT), OPTIONS, START, Mode.CANCELLING)
+    assert late.transitions[0].after.state is State.CANCELLING
+    assert Cancel(KEY) in late.actions
+    look = seen(seconds=25)
+    assert step([row], look, OPTIONS, look.at, Mode.CANCELLING).over
+
+
+def test_only_added__metadata_from_before_the_cancel_is_not_done() -> None:
+    row = moving(Row("t", "id", 0, (3, 1), (3, 1, 2)), State.CANCELLING)
+    stale = seen(PartitionSeen((3, 1, 2), frozenset({1, 2, 3}), 3))
+    then = seen(PartitionSeen((3, 1), frozenset({1, 3}), 3), seconds=2)
+    assert after(row, stale, then, replace(then, at=START + timedelta(seconds=4))).state is State.CANCELLED
+
+
+def test_asked_and_answered__takes_its_turn_in_the_window() -> None:
+    moves, look = fleet(2)
+    asks = replace(moves[0], state=State.UNKNOWN, asks=True, attempt=3, acted_at=START - timedelta(hours=1))
+    again = answered(asks, START, again=True)
+    assert submits([again, moves[1]], look, replace(OPTIONS, per_cluster=1)) == [1]
+
+
 def test_pending_rows__end_with_the_cancel_and_wait_through_a_pause() -> None:
     pending = Move(Work(ROW, 10))
     paused = step([pending], seen(), OPTIONS, START, Mode.PAUSED)
@@ -247,7 +283,7 @@ def test_target_unwell__waits_and_goes_on_when_it_is_well(broker: int, known: Br
         ({"window_open": False}, "The window is closed."),
     ],
 )
-def test_cluster_unwell__holds_everything(other: dict[str, bool], held: str) -> None:
+def test_cluster_unwell__holds_everything(other: dict[str, Any], held: str) -> None:
     taken = step([Move(Work(ROW, 10))], seen(**other), OPTIONS, START)
     assert (taken.held, taken.actions) == ((held,), ())
 

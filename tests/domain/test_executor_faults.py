@@ -105,4 +105,6 @@ def test_faults__in_any_order__never_break_what_holds_and_every_row_ends(
             assert partition.replicas == move.work.row.target
         if move.state is State.CANCELLED and move.key not in run.disturbed:
             assert partition is not None
-            assert partition.replicas == move.work.row.current
+            given_up = "Its order could not be restored" in move.reason
+            assert partition.replicas == move.work.row.current or given_up
+            assert set(partition.replicas) == set(move.work.row.current)
