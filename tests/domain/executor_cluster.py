@@ -146,16 +146,17 @@ class Cluster:
 
     def look(self, keys: Iterable[Key] | None = None) -> Observation:
         wanted = self.partitions if keys is None else [key for key in keys if key in self.partitions]
+        whole = all(self.brokers.values())
         return Observation(
             self.now,
             {name: TopicSeen(id_, self.number[name]) for name, id_ in self.topics.items()},
-            {key: self._seen(self.partitions[key]) for key in wanted},
+            {key: self._seen(self.partitions[key], whole) for key in wanted},
             {id_: BrokerSeen(alive) for id_, alive in self.brokers.items()},
         )
 
-    def _seen(self, partition: Partition) -> PartitionSeen:
+    def _seen(self, partition: Partition, whole: bool) -> PartitionSeen:
         """The same object as long as nothing moves: a look at 14,000 partitions is taken often."""
-        if partition.moving or not all(self.brokers.values()):
+        if partition.moving or not whole:
             return self._new(partition)
         state = (partition.replicas, partition.leader, len(partition.isr), partition.min_isr)
         if partition.seen is None or partition.seen[0] != state:
