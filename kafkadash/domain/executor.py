@@ -8,7 +8,7 @@ not be set is not submitted, and its intent is resolved like any other that left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -20,7 +20,6 @@ from kafkadash.domain.executor_state import (
     RETRY,
     Cancel,
     Elect,
-    Key,
     Mode,
     Move,
     Observation,
@@ -244,8 +243,3 @@ class _Step:
         if partition is None or partition.replicas != row.target or partition.leader == row.target[0]:
             return False
         return row.target[0] in partition.isr
-
-
-def index(moves: Iterable[Move]) -> dict[Key, Move]:
-    """Rows by topic and partition, for callers that apply transitions."""
-    return {move.key: move for move in moves}
