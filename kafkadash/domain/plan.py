@@ -19,20 +19,14 @@ class BadPlan(Exception):
     """These bytes are no plan of a format known here; ``str()`` says what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One partition: ``current`` replicas in order as the plan expects them, ``target`` replicas in order.
+class Replaced:
+    """What follows from the current and the target replicas of one partition, both in order."""
 
-    ``topic_id`` is Kafka's, '' before Kafka 2.8. ``log_dirs``: one per target replica, a path or "any"; empty where no
-    directory is asked for.
-    """
-
+    __slots__ = ()
     topic: str
-    topic_id: str
     partition: int
     current: tuple[int, ...]
     target: tuple[int, ...]
-    log_dirs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -46,6 +40,22 @@ class Row:
     @property
     def removing(self) -> tuple[int, ...]:
         return tuple(broker for broker in self.current if broker not in self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Replaced):
+    """One partition: ``current`` replicas in order as the plan expects them, ``target`` replicas in order.
+
+    ``topic_id`` is Kafka's, '' before Kafka 2.8. ``log_dirs``: one per target replica, a path or "any"; empty where no
+    directory is asked for.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    current: tuple[int, ...]
+    target: tuple[int, ...]
+    log_dirs: tuple[str, ...] = ()
 
     @property
     def only_reorders(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.domain.impact import Impact, TopicImpact
-from kafkadash.domain.plan import Row
+from kafkadash.domain.plan import Replaced, Row
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.way_back import way_back_of
 from kafkadash.reassign.models import PlanReport, PlanTopic
@@ -25,7 +25,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class MovedRow:
+class MovedRow(Replaced):
     """One partition of a stored plan. ``copied_bytes``: of all newly placed replicas, None where the size was unknown
     when the plan was made. ``leader`` is who led it then, None without one. ``why`` it is listed first, or nothing.
     """
@@ -37,18 +37,6 @@ class MovedRow:
     copied_bytes: int | None
     leader: int | None
     why: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-    @property
-    def adding(self) -> tuple[int, ...]:
-        return tuple(broker for broker in self.target if broker not in self.current)
-
-    @property
-    def removing(self) -> tuple[int, ...]:
-        return tuple(broker for broker in self.current if broker not in self.target)
 
     @property
     def packed(self) -> list[Any]:
