@@ -1,0 +1,111 @@
+"""How far a run is, as it is stored after each step and shown: figures, none of them made up (04-changes.md §6-7).
+
+None is what is not known. Bytes are of the copies that the plan makes: a partition that gets two new replicas counts
+twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Mark(StrEnum):
+    """On a row that moves: no growth for 90 s, or below 0.1 MB/s; no growth for five minutes."""
+
+    SLOW = "slow"
+    STUCK = "stuck"
+
+
+class Cause(StrEnum):
+    """Why a row does not get on, the first that matches in this order."""
+
+    DESTINATION_AWAY = "destination_away"
+    KEPT_REPLICA_AWAY = "kept_replica_away"
+    NO_LEADER = "no_leader"
+    BELOW_INBOUND = "below_inbound"
+    DESTINATION_DISK = "destination_disk"
+    SOURCE_AT_THROTTLE = "source_at_throttle"
+    FOREIGN_THROTTLE = "foreign_throttle"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class Direction(StrEnum):
+    IN = "in"
+    OUT = "out"
+
+
+@dataclass(frozen=True, slots=True)
+class RowNow:
+    """One row in flight. ``percent`` counts records and may fall; ``rate`` is bytes per second; ``eta_s`` infinite
+    where nothing gets on. ``source`` is the leader that is copied from. ``sampled_at``: when its replicas were asked.
+    ``estimate``: why its figures are estimates ("compacted"), '' where they are not.
+    """
+
+    topic: str
+    partition: int
+    source: int | None = None
+    percent: float | None = None
+    size_bytes: int | None = None
+    moved_bytes: int | None = None
+    rate: float | None = None
+    eta_s: float | None = None
+    in_isr: bool = False
+    grew_at: datetime | None = None
+    mark: Mark | None = None
+    cause: Cause | None = None
+    cause_words: str = ""
+    estimate: str = ""
+    sampled_at: datetime | None = None
+
+    @property
+    def remaining_bytes(self) -> int | None:
+        if self.size_bytes is None or self.moved_bytes is None:
+            return None
+        return max(0, self.size_bytes - self.moved_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerNow:
+    """What goes into, or out of, one broker in the whole run."""
+
+    broker: int
+    direction: Direction
+    total_bytes: int | None
+    moved_bytes: int | None
+    rate: float | None = None
+    eta_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunNow:
+    """The whole run. ``percent`` never falls in one run. ``eta_s`` with its range ``eta_low_s`` and ``eta_high_s``
+    from the rates of the last ten minutes; infinite where nothing gets on, None before three samples. ``binding``: the
+    broker and direction that take longest. ``counts``: rows by ``executor_state.State``. ``notes``: sentences, such as
+    that a log shrank.
+    """
+
+    at: datetime
+    total_bytes: int | None
+    moved_bytes: int | None
+    percent: float | None
+    rate: float | None = None
+    eta_s: float | None = None
+    eta_low_s: float | None = None
+    eta_high_s: float | None = None
+    binding: tuple[int, Direction] | None = None
+    brokers: tuple[BrokerNow, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[RowNow, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def slow(self) -> int:
+        return sum(row.mark is Mark.SLOW for row in self.rows)
+
+    @property
+    def stuck(self) -> int:
+        return sum(row.mark is Mark.STUCK for row in self.rows)

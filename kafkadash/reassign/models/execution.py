@@ -1,0 +1,170 @@
+"""A run of an approved reassignment: its lease and figures, its rows, and what people ask of it meanwhile."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.executor_state import State
+
+
+class Outcome(models.TextChoices):
+    """How a run that is DONE ended (04-changes.md §1)."""
+
+    CLEAN = "clean", "clean"
+    OBLIGATIONS = "obligations", "with obligations"
+    EXCEPTIONS = "exceptions", "with exceptions"
+
+
+class MoveState(models.TextChoices):
+    """``domain.executor_state.State`` with the words that pages show."""
+
+    PENDING = State.PENDING.value, "waiting for its turn"
+    WAITING = State.WAITING.value, "held back"
+    SUBMITTING = State.SUBMITTING.value, "submitting"
+    MOVING = State.MOVING.value, "copying"
+    CATCHING_UP = State.CATCHING_UP.value, "catching up with live traffic"
+    CANCELLING = State.CANCELLING.value, "cancelling"
+    UNKNOWN = State.UNKNOWN.value, "unknown"
+    DONE = State.DONE.value, "done"
+    CANCELLED = State.CANCELLED.value, "cancelled"
+    SKIPPED = State.SKIPPED.value, "skipped"
+    SUPERSEDED = State.SUPERSEDED.value, "superseded"
+    TOPIC_DELETED = State.TOPIC_DELETED.value, "topic deleted"
+    FAILED = State.FAILED.value, "failed"
+
+
+class Execution(models.Model):
+    """One run of one request; the row is made when it is queued and its turn is worked on under its lease.
+
+    ``epoch`` and ``lease_until`` are its lease, ``next_at`` and ``dispatched_until`` its turn, as of a CollectorRun.
+    ``active`` from its turn until all is over: a cluster has at most one such run. ``throttle`` (bytes per second),
+    ``per_broker`` and ``per_cluster`` are in force now and may be changed within what was approved. ``blocked`` says
+    why it does not begin though it is its turn. ``held``, ``brake`` and ``error`` are what the last step found: why
+    nothing is submitted, which min-ISR holds it up, why the cluster could not be read. ``progress`` is zlib of the
+    JSON of ``domain.run_progress.RunNow``, ``samples`` zlib of the history for the chart; both overwritten each step.
+    ``foreign``: throttles of others that differ from ours while it runs, each {resource, name, key, value, ours, at};
+    while there is one, nothing is adjusted.
+    """
+
+    request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="execution")
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="executions")
+    format = models.PositiveSmallIntegerField(default=1)
+    epoch = models.PositiveBigIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    next_at = models.DateTimeField(db_default=Now())
+    dispatched_until = models.DateTimeField(null=True, blank=True)
+    active = models.BooleanField(default=False)
+    queued_at = models.DateTimeField(db_default=Now())
+    blocked = models.TextField(blank=True)
+    blocked_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    throttle = models.BigIntegerField(help_text="bytes per second, per broker and direction")
+    per_broker = models.PositiveIntegerField()
+    per_cluster = models.PositiveIntegerField()
+    rows = models.PositiveIntegerField(default=0, help_text="moves in all")
+    steps = models.PositiveBigIntegerField(default=0, help_text="committed so far")
+    looked_at = models.DateTimeField(null=True, blank=True, help_text="when the cluster was last read for it")
+    error = models.TextField(blank=True)
+    failures = models.PositiveIntegerField(default=0, help_text="looks in a row that failed")
+    held = models.JSONField(default=list, blank=True, help_text="sentences")
+    brake = models.TextField(blank=True)
+    foreign = models.JSONField(default=list, blank=True)
+    progress = models.BinaryField(default=b"", blank=True)
+    progress_at = models.DateTimeField(null=True, blank=True, help_text="when the offsets behind it were read")
+    samples = models.BinaryField(default=b"", blank=True)
+    outcome = models.CharField(max_length=16, choices=Outcome, blank=True)
+    report = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["cluster"], condition=models.Q(active=True), name="one_run_per_cluster"),
+        )
+
+    def __str__(self) -> str:
+        return f"run of #{self.request_id}"
+
+
+class Move(models.Model):
+    """One partition of a run (``domain.executor_state.Move``), inserted at the start, written when its state changes.
+
+    Only the executor writes it. ``moved_bytes``: what was copied to the adding replicas when it ended, None where that
+    is not known.
+    """
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="moves")
+    topic = models.CharField(max_length=249)
+    topic_id = models.CharField(max_length=36, blank=True)
+    partition = models.PositiveIntegerField()
+    current = ArrayField(models.IntegerField())
+    target = ArrayField(models.IntegerField())
+    log_dirs = models.JSONField(default=list, blank=True)
+    size_bytes = models.BigIntegerField(null=True, help_text="of one replica when the run began")
+    mends_racks = models.BooleanField(default=False)
+    state = models.CharField(max_length=16, choices=MoveState, default=MoveState.PENDING)
+    reason = models.TextField(blank=True)
+    since = models.DateTimeField(null=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    unanswered = models.PositiveSmallIntegerField(default=0)
+    first_at = models.DateTimeField(null=True)
+    submitted_at = models.DateTimeField(null=True)
+    acted_at = models.DateTimeField(null=True)
+    cancelled_at = models.DateTimeField(null=True)
+    reorders = models.PositiveSmallIntegerField(default=0)
+    elections = models.PositiveSmallIntegerField(default=0)
+    hint = models.CharField(max_length=16, choices=MoveState, blank=True)
+    hint_at = models.DateTimeField(null=True)
+    asks = models.BooleanField(default=False)
+    moved_bytes = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["execution", "topic", "partition"], name="one_move_per_partition"),
+        )
+        indexes = (models.Index(fields=["execution", "state"], name="move_of_run"),)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Deed(models.TextChoices):
+    """What a person may ask of a run that goes on, besides what is a state of its request."""
+
+    CANCEL_ROW = "cancel_row", "cancel this row"
+    AGAIN = "again", "submit it again"
+    GIVE_UP = "give_up", "give it up"
+    ELECT = "elect", "elect its preferred leader"
+    SET_THROTTLE = "set_throttle", "set our throttle again"
+    LEAVE_THROTTLE = "leave_throttle", "leave their throttle"
+
+
+class Order(models.Model):
+    """What somebody asked of a run; the next step does it and says in ``answer`` what came of it.
+
+    ``topic`` and ``partition`` name a row; of a throttle, ``topic`` is empty and ``entity`` names resource, name and
+    key, separated by blanks ("broker 4 leader.replication.throttled.rate").
+    """
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="orders")
+    deed = models.CharField(max_length=16, choices=Deed)
+    topic = models.CharField(max_length=249, blank=True)
+    partition = models.PositiveIntegerField(null=True, blank=True)
+    entity = models.CharField(max_length=400, blank=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    user_name = models.CharField(max_length=150)
+    reason = models.TextField(blank=True)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    taken_at = models.DateTimeField(null=True, blank=True)
+    answer = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("id",)
+        indexes = (models.Index(fields=["execution"], condition=models.Q(taken_at=None), name="order_not_taken"),)
+
+    def __str__(self) -> str:
+        return f"{self.user_name}: {self.deed}"
