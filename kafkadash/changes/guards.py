@@ -10,11 +10,13 @@ from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.changes.transitions import changed_text
 from kafkadash.clusters.access import (
     APPROVE,
+    CANCEL,
     COMMENT,
     DECLINE,
     LEADS_TO_CHANGES,
     MANAGE,
     PROPOSE,
+    START,
     allowed,
     read_only_text,
     roles_text,
@@ -32,6 +34,8 @@ _DOING = {
     DECLINE: "To decline changes",
     COMMENT: "To comment on changes",
     MANAGE: "To start a change without its approvals",
+    START: "To start a change or to steer its run",
+    CANCEL: "To cancel a run",
 }
 _CONTENT = {Kind.METADATA: "topics and brokers", Kind.REASSIGNMENTS: "running reassignments"}
 

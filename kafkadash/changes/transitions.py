@@ -36,6 +36,15 @@ _DID = {
     "change.refreshed": "made a new plan for it",
     "change.scheduled": "queued it, as its window began",
     "change.broke_glass": "queued it without its approvals",
+    "change.started": "started it",
+    "change.turn_came": "began to run it, as its turn came",
+    "change.paused": "paused it",
+    "change.resumed": "resumed it",
+    "change.cancelled": "cancelled it",
+    "change.rows_ended": "found that its last row had ended",
+    "change.cancel_ended": "ended its cancelled run",
+    "change.verified": "verified what it did",
+    "change.failed": "gave it up",
     "change.deleted": "deleted it",
 }
 

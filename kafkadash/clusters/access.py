@@ -28,19 +28,21 @@ PROPOSE = "change.propose"  # draft, edit, submit, withdraw, refresh
 APPROVE = "change.approve"
 DECLINE = "change.decline"
 COMMENT = "change.comment"
+START = "change.start"  # start, pause, resume, throttle, parallel moves, single rows
+CANCEL = "change.cancel"  # a run
 
 # The whole policy. A role that is given on all clusters holds on every cluster, also on those added later.
 ALLOWS: Mapping[Role, frozenset[str]] = {
     Role.VIEWER: frozenset({VIEW}),
-    Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE, PROPOSE, COMMENT}),
-    Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE, APPROVE, DECLINE, COMMENT}),
+    Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE, PROPOSE, COMMENT, START, CANCEL}),
+    Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE, APPROVE, DECLINE, COMMENT, CANCEL}),
     Role.AUDITOR: frozenset({VIEW, VIEW_AUDIT}),
     Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT, COMMENT}),
 }
 ACTIONS = frozenset[str]().union(*ALLOWS.values())
 
-# Refused on a cluster that is registered read-only, whoever asks. What only ends or explains a request is not.
-LEADS_TO_CHANGES = frozenset({PROPOSE, APPROVE})
+# Refused on a cluster that is registered read-only, whoever asks. What only ends, pauses or explains one is not.
+LEADS_TO_CHANGES = frozenset({PROPOSE, APPROVE, START})
 
 View = Callable[..., HttpResponseBase]
 
@@ -203,7 +205,7 @@ def _roles_that_allow(action: str) -> list[Role]:
 def read_only_text(cluster: Cluster) -> str:
     """Why nothing is changed on a cluster that is registered read-only."""
     return (
-        f"{cluster.name} is read-only in kafkadash: changes are neither proposed nor approved on it. "
+        f"{cluster.name} is read-only in kafkadash: changes are neither proposed nor approved nor started on it. "
         "An administrator can allow them under Settings."
     )
 

@@ -44,7 +44,8 @@ def test_only_clusters_on_which_one_may_propose_are_offered_and_read_only_ones_w
         ("demo", " checked", ""),
         ("locked", "", " disabled"),
     ]
-    assert "locked is read-only in kafkadash: changes are neither proposed nor approved on it." in text(html)
+    said = "locked is read-only in kafkadash: changes are neither proposed nor approved nor started on it."
+    assert said in text(html)
 
 
 def test_what_pages_that_link_here_say_is_filled_in(wizard: Wizard, demo: Cluster) -> None:

@@ -1,0 +1,295 @@
+"""What people ask of a run that goes on: another throttle, other limits, something of one row or of one throttle.
+
+Each writes what the next step of the executor takes up, and its audit event, in one transaction; nothing asks Kafka.
+The limits are columns that the executor never writes, changed by an UPDATE of their own, and no row of a request is
+locked here: neither waits for the other's transaction nor undoes what the other wrote.
+
+All need a reason. All raise Refused with a sentence: its kind AsksAgain where a question has to be answered first,
+Changed where somebody else was first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpRequest
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.guards import refuse
+from kafkadash.changes.live import tell
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.changes.transitions import OBJECT, audit
+from kafkadash.changes.written import text_of
+from kafkadash.clusters.access import START
+from kafkadash.domain.executor_state import ENDED
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.plan import Options
+from kafkadash.domain.wording import count
+from kafkadash.domain.workflow import State
+from kafkadash.reassign.asked import options_of
+from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
+from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
+
+STEERED = (State.QUEUED, State.EXECUTING, State.PAUSED)
+"""States of a request in which the limits of its run may be changed."""
+TAKES_ORDERS = (State.EXECUTING, State.PAUSED, State.CANCELLING)
+"""States in which a step takes orders."""
+
+ROW_DEEDS = (Deed.CANCEL_ROW, Deed.AGAIN, Deed.GIVE_UP, Deed.ELECT)
+THROTTLE_DEEDS = (Deed.SET_THROTTLE, Deed.LEAVE_THROTTLE)
+
+_ENDING = (Deed.CANCEL_ROW, Deed.GIVE_UP)
+"""What only ends something is done on a read-only cluster too."""
+
+
+class AsksAgain(Refused):
+    """It is done if the person says yes: sent again with each of ``asks`` true ("twice", "force" → the question)."""
+
+    def __init__(self, asks: Mapping[str, str]) -> None:
+        super().__init__(" ".join(asks.values()))
+        self.asks = asks
+
+
+def set_throttle(
+    change: ChangeRequest,
+    user: User,
+    rate: str,
+    reason: str,
+    *,
+    twice: bool = False,
+    force: bool = False,
+    seen: int | None = None,
+    request: HttpRequest | None = None,
+) -> int:
+    """Another throttle from the next step on; returns it in bytes per second. ``rate`` is MB/s as it was typed.
+
+    ``seen`` is the rate in force that the person saw, in bytes per second; None where that is not said. ``twice``: yes,
+    less than 1 MB/s; ``force``: yes, though it may be too little ever to end.
+    """
+    said = _reason(reason)
+    try:
+        wanted = bytes_per_second(rate)
+    except BadRate as bad:
+        raise Refused(str(bad)) from bad
+    with transaction.atomic():
+        run = _steered(change, user)
+        if seen is not None and seen != run.throttle:
+            raise Changed(_throttle_changed(run))
+        _refuse_outside(run, wanted)
+        if wanted == run.throttle:
+            return wanted
+        asks = _questions(run, wanted)
+        open_asks = {name: asks[name] for name, yes in (("twice", twice), ("force", force)) if name in asks and not yes}
+        if open_asks:
+            raise AsksAgain(open_asks)
+        also = {"confirmed": list(asks.values())} if asks else {}
+        _update(run, "throttle_changed", {"throttle": wanted}, user, said, request, also)
+    return wanted
+
+
+def set_parallel(
+    change: ChangeRequest,
+    user: User,
+    per_broker: int,
+    per_cluster: int,
+    reason: str,
+    *,
+    request: HttpRequest | None = None,
+) -> None:
+    """Other numbers of moves at once, per broker and direction and in the whole run; no more than were approved."""
+    said = _reason(reason)
+    with transaction.atomic():
+        run = _steered(change, user)
+        approved = _options(run)
+        for wanted, most, words in (
+            (per_broker, approved.per_broker, "per broker and direction"),
+            (per_cluster, approved.per_cluster, "in the whole run"),
+        ):
+            if wanted < 1:
+                raise Refused(f"At least one move at once {words}. To submit nothing more, pause the run.")
+            if wanted > most:
+                raise Refused(
+                    f"{change_name(run)} may have up to {count(most, 'move')} at once {words}, as it was approved. "
+                    "More than that needs a new approval."
+                )
+        wanted_now = {"per_broker": per_broker, "per_cluster": per_cluster}
+        if wanted_now != {name: getattr(run, name) for name in wanted_now}:
+            _update(run, "parallel_changed", wanted_now, user, said, request)
+
+
+def row(
+    change: ChangeRequest,
+    user: User,
+    topic: str,
+    partition: int,
+    deed: str,
+    reason: str,
+    *,
+    request: HttpRequest | None = None,
+) -> Order:
+    """An order for one row (``ROW_DEEDS``); the same one that nobody took yet is that order and no error."""
+    asked, said = _deed(deed, ROW_DEEDS), _reason(reason)
+    with transaction.atomic():
+        run = _taking_orders(change, user, asked)
+        move = Move.objects.filter(execution=run, topic=topic, partition=partition).first()
+        if move is None:
+            raise Refused(f"{topic}-{partition} is not moved by {change_name(run)}.")
+        _refuse_row(run, move, asked)
+        return _order(run, user, asked, said, {"topic": topic, "partition": partition}, request)
+
+
+def throttle_owner(
+    change: ChangeRequest,
+    user: User,
+    entity: str,
+    deed: str,
+    reason: str,
+    *,
+    request: HttpRequest | None = None,
+) -> Order:
+    """What is done about a throttle of others (``THROTTLE_DEEDS``); ``entity`` as in ``Order``."""
+    asked, said = _deed(deed, THROTTLE_DEEDS), _reason(reason)
+    with transaction.atomic():
+        run = _taking_orders(change, user, asked)
+        if entity not in {f"{each['resource']} {each['name']} {each['key']}" for each in run.foreign}:
+            raise Refused(f"There is no throttle of others on {entity} now that differs from ours. Look at it again.")
+        return _order(run, user, asked, said, {"entity": entity}, request)
+
+
+def change_name(run: Execution) -> str:
+    return f"#{run.request_id}"
+
+
+def _steered(change: ChangeRequest, user: User) -> Execution:
+    """The run, whose limits this person may change now. Raises Refused."""
+    run = _run(change)
+    refuse(user, START, run.cluster)
+    if run.request.state not in STEERED:
+        raise Refused(f"{change_name(run)} is {run.request.state}: its limits matter no more.")
+    return run
+
+
+def _taking_orders(change: ChangeRequest, user: User, deed: Deed) -> Execution:
+    run = _run(change)
+    refuse(user, START, run.cluster, read_only_too=deed in _ENDING)
+    if run.request.state not in TAKES_ORDERS:
+        raise Refused(f"{change_name(run)} is {run.request.state}: nothing of it is under way.")
+    if run.request.state == State.CANCELLING and deed is not Deed.GIVE_UP:
+        raise Refused(f"{change_name(run)} is being cancelled as a whole, and its rows with it.")
+    return run
+
+
+def _run(change: ChangeRequest) -> Execution:
+    run = (
+        Execution.objects.select_related("request", "cluster")
+        .defer("samples", "progress", "report")
+        .filter(request=change.pk)
+        .first()
+    )
+    if run is None:
+        raise Refused(f"#{change.pk} has no run: it was not started.")
+    return run
+
+
+def _options(run: Execution) -> Options:
+    options = options_of(run.request.options)
+    assert options is not None, "nothing is queued without its limits"
+    return options
+
+
+def _reason(reason: str) -> str:
+    said = text_of(reason, "The reason")
+    if not said:
+        raise Refused("Say why: it stands in the audit and in the report of the run.")
+    return said
+
+
+def _deed(written: str, possible: tuple[Deed, ...]) -> Deed:
+    if written not in possible:
+        raise Refused(f"“{written[:30]}” is nothing that can be done here. Look at the page again.")
+    return Deed(written)
+
+
+def _refuse_outside(run: Execution, wanted: int) -> None:
+    options = _options(run)
+    if not options.throttle_min <= wanted <= options.throttle_max:
+        raise Refused(
+            f"{change_name(run)} may run between {megabytes(options.throttle_min)} and "
+            f"{megabytes(options.throttle_max)} MB/s, as it was approved. {both(wanted)} needs a new approval: cancel "
+            "the run and propose what is left with other limits."
+        )
+
+
+def _questions(run: Execution, wanted: int) -> dict[str, str]:
+    """What has to be confirmed for this rate, by the name of the answer."""
+    asks = {}
+    if wanted < SLOW_BELOW:
+        asks["twice"] = f"{both(wanted)} is less than 1 MB/s. Is that what you mean?"
+    if wanted < run.throttle:
+        asks["force"] = (
+            "It is not known how much the moved partitions receive, so nobody can tell whether copies still get on at "
+            f"{both(wanted)}. Lower it all the same?"
+        )
+    return asks
+
+
+def _throttle_changed(run: Execution) -> str:
+    """Who set it to what it is now."""
+    event = (
+        AuditEvent.objects.filter(object_type=OBJECT, object_id=str(run.request_id), action="change.throttle_changed")
+        .order_by("-at", "-id")
+        .first()
+    )
+    now = megabytes(run.throttle)
+    if event is None:
+        return f"The throttle is {now} MB/s now, another one than you saw. Look at it again."
+    at = f"{event.at.astimezone(UTC):%-d %b at %H:%M:%S} UTC"
+    return f"{event.actor_name} set the throttle to {now} MB/s on {at}, while you read. Look at it again."
+
+
+def _update(
+    run: Execution,
+    verb: str,
+    wanted: Mapping[str, int],
+    user: User,
+    reason: str,
+    request: HttpRequest | None,
+    also: Mapping[str, Any] | None = None,
+) -> None:
+    """If these columns are as ``run`` has them, and the request is still in a state in which they matter."""
+    before = {name: getattr(run, name) for name in wanted}
+    same = Execution.objects.filter(pk=run.pk, request__state__in=STEERED, **before)
+    if not same.update(**wanted):
+        raise Changed(f"{change_name(run)} changed while you read it. Look at it again.")
+    audit(run.request, user, verb, reason=reason, before=before, after={**wanted, **(also or {})}, request=request)
+    tell(run.request_id, listed=False)
+
+
+def _refuse_row(run: Execution, move: Move, deed: Deed) -> None:
+    state = RowState(move.state)
+    if deed is Deed.CANCEL_ROW and state in ENDED:
+        raise Refused(f"{move} has ended: {MoveState(state).label}. There is nothing to cancel.")
+    if deed is Deed.CANCEL_ROW and state is RowState.CANCELLING:
+        raise Refused(f"{move} is being cancelled already.")
+    if deed in (Deed.AGAIN, Deed.GIVE_UP) and not move.asks:
+        raise Refused(f"{move} does not ask for anything now: it is {MoveState(state).label}. Look at it again.")
+    if deed is Deed.AGAIN and run.request.state != State.EXECUTING:
+        raise Refused(f"{change_name(run)} is {run.request.state}: nothing is submitted. Resume it first.")
+
+
+def _order(
+    run: Execution, user: User, deed: Deed, reason: str, of: Mapping[str, Any], request: HttpRequest | None
+) -> Order:
+    waiting = Order.objects.filter(execution=run, deed=deed, taken_at=None, **of).first()
+    if waiting is not None:
+        return waiting
+    order = Order.objects.create(
+        execution=run, deed=deed, user=user, user_name=user.get_username(), reason=reason, **of
+    )
+    audit(run.request, user, "ordered", reason=reason, after={"deed": deed.value, **of}, request=request)
+    tell(run.request_id, listed=False)
+    return order
