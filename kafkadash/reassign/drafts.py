@@ -112,7 +112,9 @@ def edit_url(change: ChangeRequest) -> str:
     return step_url(change.pk, Draft(change).next_step)
 
 
-def begin(cluster: Cluster, user: User, mode: str, brokers: tuple[int, ...], request: HttpRequest) -> ChangeRequest:
+def begin(
+    cluster: Cluster, user: User, mode: str, brokers: tuple[int, ...], request: HttpRequest | None = None
+) -> ChangeRequest:
     """A draft on the server from the first step on."""
     asked = Asked(mode, brokers=brokers)
     return services.create_draft(
@@ -142,7 +144,9 @@ def save_what(
     stop_planning(draft.change)
 
 
-def save_limits(draft: Draft, user: User, version: int, asked: Asked, options: Options, request: HttpRequest) -> None:
+def save_limits(
+    draft: Draft, user: User, version: int, asked: Asked, options: Options, request: HttpRequest | None = None
+) -> None:
     """How it may be run. Raises EditedMeanwhile and Refused.
 
     Of this the disk limit makes a plan void, and so does the election: who leads afterwards stands in its report.

@@ -26,7 +26,7 @@ def refusal(path: Path, *, port: int | None = None, given: Mapping[str, str] | N
     """The one sentence of a demo that refuses to start, which has started nothing and left no addresses."""
     said: list[str] = []
     complaints: list[str] = []
-    options = Options(path, port, move=False, reset=False, racks=("a",), given=given or {})
+    options = Options(path, port, drain=False, reset=False, racks=("a",), given=given or {})
     assert run(options, said.append, complaints.append) == FAILED
     assert len(complaints) == 1
     assert "\n" not in complaints[0]

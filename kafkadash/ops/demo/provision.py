@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 
 from django.db import transaction
@@ -39,13 +39,18 @@ def provision(bootstrap: str, kafka_id: str, passwords: Mapping[str, str]) -> st
     job = enqueue(CONNECTION_TEST, cluster=cluster)
     # While a worker tries the connection: hashing passwords takes as long.
     _make_people(passwords)
-    _wait_for(lambda: _ended(job), JOB_SECONDS, "No worker tried the connection")
+    wait_for(lambda: job_ended(job), JOB_SECONDS, "No worker tried the connection")
     job.refresh_from_db()
     if job.state != JobState.DONE:
         raise ServerError(f"The connection test of the demo's cluster {job.get_state_display()}: {job.error}")
-    _wait_for(lambda: _fresh(cluster), DATA_SECONDS, "The workers stored no figures of the demo's cluster")
+    wait_for(lambda: fresh(cluster, FIRST_KINDS), DATA_SECONDS, "The workers stored no figures of the demo's cluster")
     seconds = time.monotonic() - began
     return f"connection tested, fresh figures after {seconds:.1f} s; {', '.join(PEOPLE)} can sign in"
+
+
+def cluster_of_the_demo() -> Cluster:
+    """Raises Cluster.DoesNotExist before `provision`."""
+    return Cluster.objects.get(slug=CLUSTER_SLUG)
 
 
 def _make_people(passwords: Mapping[str, str]) -> None:
@@ -76,20 +81,21 @@ def _registered(bootstrap: str, kafka_id: str) -> Cluster:
     return update_connection(ACTOR, cluster, bootstrap_servers=bootstrap)
 
 
-def _ended(job: Job) -> bool:
+def job_ended(job: Job) -> bool:
     job.refresh_from_db(fields=["state"])
     return job.state not in (JobState.QUEUED, JobState.RUNNING)
 
 
-def _fresh(cluster: Cluster) -> bool:
+def fresh(cluster: Cluster, kinds: Collection[Kind]) -> bool:
     """Whether no page would call these kinds stale: their data are not older than twice the interval."""
-    runs = CollectorRun.objects.filter(cluster=cluster, kind__in=FIRST_KINDS, succeeded_at__isnull=False)
+    runs = CollectorRun.objects.filter(cluster=cluster, kind__in=kinds, succeeded_at__isnull=False)
     now = timezone.now()
-    fresh = [run for run in runs if run.succeeded_at and now - run.succeeded_at < timedelta(seconds=2 * run.interval_s)]
-    return len(fresh) == len(FIRST_KINDS)
+    young = [run for run in runs if run.succeeded_at and now - run.succeeded_at < timedelta(seconds=2 * run.interval_s)]
+    return len(young) == len(kinds)
 
 
-def _wait_for(condition: Callable[[], bool], deadline: float, otherwise: str) -> None:
+def wait_for(condition: Callable[[], bool], deadline: float, otherwise: str) -> None:
+    """Raises ServerError when it is not true within that many seconds."""
     end = time.monotonic() + deadline
     while not condition():
         if time.monotonic() > end:

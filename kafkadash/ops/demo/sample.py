@@ -5,9 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from kafkadash.ops.demo.move import ARCHIVE, HOMES
 from kafkadash.playground.load import MIB, LoadReport, Topic, load, steady
 
+ARCHIVE = "clickstream-archive"
+# The broker whose drain is proposed at the start: it leads all of the archive, so that all of it leaves from there.
+DRAINED = 2
+ARCHIVE_AT = ((DRAINED, 3), (DRAINED, 4), (DRAINED, 3), (DRAINED, 4))
+BROKERS_NEEDED = 5
 # Bytes per second over all topics that are written to.
 RATE = 60_000
 # Producers that lost their cluster try again after this many seconds.
@@ -25,8 +29,8 @@ def topics(brokers: int, *, with_archive: bool) -> list[Topic]:
     ]
     chosen = [Topic(name, partitions, min(rf, brokers), fill) for name, partitions, rf, fill in sizes]
     if with_archive:
-        # Nobody writes to it, and it must still be there for tomorrow's move.
-        chosen.append(Topic(ARCHIVE, fill_bytes=240 * MIB, placement=HOMES[0], retention_ms=-1))
+        # Nobody writes to it, and it must still be there when somebody approves the drain tomorrow.
+        chosen.append(Topic(ARCHIVE, fill_bytes=400 * MIB, placement=ARCHIVE_AT, retention_ms=-1))
     return chosen
 
 

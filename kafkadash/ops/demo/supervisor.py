@@ -18,7 +18,6 @@ from kafkadash.embedded.valkey import NAME as VALKEY
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.ops.demo import checks, sample, services
 from kafkadash.ops.demo.folder import Folder
-from kafkadash.ops.demo.move import BROKERS_NEEDED, SlowMove
 from kafkadash.ops.demo.people import PEOPLE
 from kafkadash.ops.demo.report import Report, memory_lines
 from kafkadash.ops.demo.stopping import Lane, StopRequests, wait_for
@@ -30,7 +29,7 @@ WATCH_SECONDS = 0.2
 # Whoever stops a broker on purpose takes it out of the ledger right after; one that is still there by now crashed.
 CRASHED_SECONDS = 5.0
 MIGRATE_SECONDS = 180.0
-PROVISION_SECONDS = 90.0
+PROVISION_SECONDS = 180.0
 STOP_SECONDS = 15.0
 THREAD_SECONDS = 8.0
 BROKER_TO_STOP = 3
@@ -42,7 +41,7 @@ class Options:
 
     folder: Path
     port: int | None
-    move: bool
+    drain: bool
     reset: bool
     racks: tuple[str, ...]
     given: Mapping[str, str]
@@ -61,8 +60,7 @@ class Demo:
         self._kept: list[services.Kept] = []
         self._playground = Playground(folder.playground)
         self._traffic: sample.Traffic | None = None
-        self._move: SlowMove | None = None
-        self._moving = options.move and len(options.racks) >= max(BROKERS_NEEDED)
+        self._drains = options.drain and len(options.racks) >= sample.BROKERS_NEEDED
         self._port = 0
         self._dead_since: dict[int, float] = {}
 
@@ -73,8 +71,7 @@ class Demo:
         self._clear()
         self._run_together(("jars", self._fetch_jars))
         self._run_together(("kafka", self._start_kafka), ("product", self._start_product))
-        last = [("provision", self._provision), ("move", self._start_move)]
-        self._run_together(*last[: 2 if self._moving else 1])
+        self._run_together(("provision", self._provision))
 
     def watch(self) -> None:
         """Return when somebody asked to stop. Raises ServerError when the database or Kafka ended by itself."""
@@ -111,11 +108,13 @@ class Demo:
         if self._folder.path != services.CODE / "var":
             command = f"KAFKADASH_VAR={self._folder.path} {command}"
         to_try = ["sign in as alice and open the cluster"]
-        if self._moving:
-            to_try = ["sign in as alice and open Reassignments: Kafka's own tool started that move, not kafkadash"]
+        if self._drains:
+            to_try = [
+                f"sign in as bob: alice proposes under Changes to drain broker {sample.DRAINED}; approve exactly that",
+                "sign in as alice in a private window, start it, watch it, raise its throttle; then roll it back",
+            ]
         if len(self._options.racks) >= BROKER_TO_STOP:
             to_try.append(f"{command} playground stop-broker {BROKER_TO_STOP}   (then start-broker): watch the board")
-        to_try.append("as alice, under Changes, propose to drain a broker; sign in as bob and approve exactly that")
         to_try.append(f"{command} playground tool reassign -- --list   is what Kafka itself says")
         return [
             f"Ready in {self._report.total()}.",
@@ -181,7 +180,7 @@ class Demo:
 
     def _fill_topics(self) -> None:
         with self._report.step("sample topics") as step:
-            report = sample.fill(self._playground.bootstrap, len(self._options.racks), with_archive=self._moving)
+            report = sample.fill(self._playground.bootstrap, len(self._options.racks), with_archive=self._drains)
             step.detail = f"{len(report.topics)} topics, {report.bytes / 1e6:.0f} MB produced"
 
     def _start_product(self) -> None:
@@ -222,16 +221,13 @@ class Demo:
         return server.url()
 
     def _provision(self) -> None:
-        with self._report.step("cluster and sign-ins") as step:
+        name = "cluster, sign-ins, a drain" if self._drains else "cluster and sign-ins"
+        with self._report.step(name) as step:
             self._folder.sign_ins(tuple(PEOPLE))
             playground = self._playground.cluster
-            arguments = ("manage.py", "provision_demo", playground.bootstrap, playground.cluster_id)
+            drain = ("--drain",) if self._drains else ()
+            arguments = ("manage.py", "provision_demo", playground.bootstrap, playground.cluster_id, *drain)
             step.detail = self._child("provision", arguments, PROVISION_SECONDS)
-
-    def _start_move(self) -> None:
-        with self._report.step("a slow move") as step:
-            self._move = SlowMove(self._playground, self._report.say)
-            step.detail = self._move.start()
 
     def _keep(self, service: services.Service) -> Child:
         kept = services.Kept(service, self._folder, self._environment, self._report.say)
@@ -259,9 +255,8 @@ class Demo:
         return [*children(self._folder.path), *children(self._folder.playground)]
 
     def _stop_in_order(self) -> None:
-        for part in (self._traffic, self._move):
-            if part is not None:
-                part.stop(THREAD_SECONDS)
+        if self._traffic is not None:
+            self._traffic.stop(THREAD_SECONDS)
         own = [child for child in children(self._folder.path) if child.entry.stage <= services.WORKER_STAGE]
         stop_all(own, STOP_SECONDS)
         self._playground.down()

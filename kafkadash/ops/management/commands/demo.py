@@ -23,20 +23,20 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--folder", type=Path, default=None, help="for data, logs and keys; default: var")
         parser.add_argument("--port", type=int, help="of the pages; default: last time's, or the first free from 8000")
-        parser.add_argument("--no-move", action="store_true", help="start no partition move")
+        parser.add_argument("--no-move", action="store_true", help="propose no drain, and make no data for one")
         parser.add_argument("--reset", action="store_true", help="throw away what an earlier demo left in the folder")
         parser.add_argument(
             "--racks",
             type=lambda text: tuple(text.split(",")),
             default=DEFAULT_RACKS,
-            help="one broker for each, default a,a,b,b,c; with fewer than five there is no move",
+            help="one broker for each, default a,a,b,b,c; with fewer than five there is no drain",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         chosen = Options(
             folder=options["folder"] or Path(settings.VAR_DIR),
             port=options["port"],
-            move=not options["no_move"],
+            drain=not options["no_move"],
             reset=options["reset"],
             racks=tuple(options["racks"]),
             given={name: value for name, value in os.environ.items() if name not in settings.NAMES_FROM_FILE},

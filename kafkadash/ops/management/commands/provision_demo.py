@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from kafkadash.embedded.process import ServerError
+from kafkadash.ops.demo.drain import propose_drain
 from kafkadash.ops.demo.folder import Folder
 from kafkadash.ops.demo.people import PEOPLE
 from kafkadash.ops.demo.provision import provision
@@ -21,10 +22,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("bootstrap", help="addresses of the playground's brokers")
         parser.add_argument("kafka_id", help="Kafka's cluster id of the playground")
+        parser.add_argument("--drain", action="store_true", help="also propose to drain a broker, as alice")
 
     def handle(self, *args: Any, **options: Any) -> None:
         passwords = Folder(Path(settings.VAR_DIR)).sign_ins(tuple(PEOPLE))
         try:
-            self.stdout.write(provision(options["bootstrap"], options["kafka_id"], passwords))
+            said = provision(options["bootstrap"], options["kafka_id"], passwords)
+            if options["drain"]:
+                said = f"{said}; {propose_drain()}"
+            self.stdout.write(said)
         except ServerError as error:
             raise CommandError(str(error)) from error
