@@ -114,7 +114,7 @@ class _Step:
         self._health = Health(seen)
         self._plain = Plain(seen, options, self._health)
         self._brake = brake(seen)
-        self._held = () if mode is Mode.CANCELLING else held(seen, mode, now)
+        self._held = () if mode is Mode.CANCELLING else (*held(seen, mode, now), *throttles.held)
         self._submits: list[Submit] = []
         self._follow: list[Cancel | Reorder] = []
 

@@ -40,11 +40,14 @@ NONE = Pairs()
 class Throttles:
     """``pairs`` by topic; ``rates`` by broker in bytes per second, for sending and for fetching alike.
 
-    As something that is set: what the ledger has as ours and neither cleared nor obliged.
+    As something that is set: what the ledger has as ours and neither cleared nor obliged, 0 for a broker with one of
+    the two rates only. ``held``: why nothing may be submitted now, in sentences: ours was taken away, and it is not
+    time yet to set it again.
     """
 
     pairs: Mapping[str, Pairs] = field(default_factory=dict)
     rates: Mapping[int, int] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

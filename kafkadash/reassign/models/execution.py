@@ -47,8 +47,9 @@ class Execution(models.Model):
     why it does not begin though it is its turn. ``held``, ``brake`` and ``error`` are what the last step found: why
     nothing is submitted, which min-ISR holds it up, why the cluster could not be read. ``progress`` is zlib of the
     JSON of ``domain.run_progress.RunNow``, ``samples`` zlib of the history for the chart; both overwritten each step.
-    ``foreign``: throttles of others that differ from ours while it runs, each {resource, name, key, value, ours, at};
-    while there is one, nothing is adjusted.
+    ``foreign``: throttles of others that stand where ours should, each {resource, name, key, value, ours, at}; there
+    nothing is adjusted until somebody decides, and ``left`` names who decided to leave it. ``throttles_read_at``: when
+    all that it set was last read.
     """
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="execution")
@@ -75,6 +76,7 @@ class Execution(models.Model):
     held = models.JSONField(default=list, blank=True, help_text="sentences")
     brake = models.TextField(blank=True)
     foreign = models.JSONField(default=list, blank=True)
+    throttles_read_at = models.DateTimeField(null=True, blank=True)
     progress = models.BinaryField(default=b"", blank=True)
     progress_at = models.DateTimeField(null=True, blank=True, help_text="when the offsets behind it were read")
     samples = models.BinaryField(default=b"", blank=True)

@@ -3,52 +3,136 @@
 In one step, in this order::
 
     ledger = Ledger.load(execution)                                  # 1 statement
-    ledger.look(client, alive, now, deadline=…)   # Kafka: what has to be read again
+    ledger.look(client, alive, now, deadline=…)                      # Kafka: what has to be read again
     taken = step(moves, …, throttles=ledger.throttles())             # pure
     ledger.intend(client, taken.actions, alive, now, deadline=…)     # Kafka: what is about to be touched
-    with lease.write(): …; ledger.store()                            # the intents, in the transaction of the step
+    with lease.write(): …; ledger.store(now)                         # the intents, in the transaction of the step
     wrong = ledger.set(client, now, deadline=…, may=…)               # lists and rates, before anything is submitted
     …                                                                # 45 but for the rows in ``wrong``; cancels
     ledger.clear(client, now, deadline=…, may=…)                     # rates that nothing uses any more
-    with lease.write(): …; ledger.store()
+    with lease.write(): …; ledger.store(now)
 
 A run may end when the step is ``over`` and ``ledger.pending(now)`` is not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import transaction
+
+from kafkadash.accounts.audit import record
+from kafkadash.changes.transitions import OBJECT
+from kafkadash.domain import ledger_lists, ledger_rates
 from kafkadash.domain.executor import Action
-from kafkadash.domain.executor_state import Key
-from kafkadash.domain.executor_throttles import Throttles
+from kafkadash.domain.executor_state import Key, Reply
+from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pair, Pairs, SetRate, Throttles
+from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
+from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
+from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
-from kafkadash.reassign.models import Deed, Execution
+from kafkadash.observe.models import ThrottledResource
+from kafkadash.reassign.models import Deed, Execution, ThrottleEntry
+from kafkadash.reassign.run import ledger_rows, throttle_reads
+from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
+
+EXECUTOR = "executor"
+"""Who acts, in the audit."""
+
+_SETTLES = timedelta(minutes=1)
+"""So long a run that could end waits for something that could not be read although its broker is there."""
+_NAMED = 20
+_SENTENCES = {
+    Found.VANISHED: "Our throttles were removed by somebody else: {places}.",
+    Found.FOREIGN: "Somebody else set another rate where ours stood: {places}. It is not adjusted any more.",
+    Found.LEFT: "What was there at the end was not ours any more, and was left: {places}.",
+    Found.LATE: "A call that had gone astray reached Kafka late: {places}.",
+    Found.OBLIGED: "It cannot be read or cleared now, and will be later: {places}.",
+}
 
 
 class Ledger:
     """What one run set, as the step sees and changes it; nothing is written before ``store``."""
 
+    def __init__(self, execution: Execution, entries: Mapping[Place, Entry]) -> None:
+        self._execution = execution
+        self._stored = dict(entries)
+        self._entries = dict(entries)
+        self._reads: dict[Place, Read] = {}
+        self._alive: Collection[int] = ()
+        self._missing: set[Place] = set()
+        self._foreign: dict[str, dict[str, Any]] = {_name(each): each for each in execution.foreign}
+        self._stored_foreign = dict(self._foreign)
+        self._read_at = execution.throttles_read_at
+        self._found: dict[Found, list[Place]] = defaultdict(list)
+        self._users: dict[Place, Mapping[Key, None]] = {}
+        self._wrong: dict[Key, str] = {}
+
     @classmethod
     def load(cls, execution: Execution) -> Ledger:
         """Entries that are open, and those of which a lost call may still arrive. One statement."""
-        raise NotImplementedError
+        return cls(execution, ledger_rows.load(execution.pk))
 
-    def look(self, client: KafkaClient, alive: Collection[int], now: datetime, *, deadline: float) -> None:
+    @property
+    def entries(self) -> Collection[Entry]:
+        return self._entries.values()
+
+    # ---- before the pure step
+
+    def look(
+        self, client: KafkaClient, alive: Collection[int], now: datetime, *, deadline: float, everything: bool = False
+    ) -> None:
         """Reads what has to be read again and settles what was left open: intents, obligations, others' changes.
 
-        ``alive`` are the brokers that can be asked. Raises KafkaFailure, with nothing changed.
+        ``alive`` are the brokers that can be asked. What cannot be read stays open and is no failure of the step.
         """
-        raise NotImplementedError
+        self._alive = alive
+        places, whole = throttle_reads.due(self._entries.values(), now, None if everything else self._read_at)
+        if whole and places:
+            self._read_at = now
+        self._take(throttle_reads.read(client, places, alive, deadline=deadline), now)
 
-    def order(self, deed: Deed, entity: str, now: datetime) -> str:
+    def order(self, deed: Deed, entity: str, user: str) -> str:
         """What an operator decided about a throttle of others (``Order.entity``); returns the answer. After look."""
-        raise NotImplementedError
+        theirs = self._foreign.get(entity)
+        place = next((place for place in self._entries if str(place) == entity), None)
+        if theirs is None or place is None:
+            return f"There is no throttle of others on {entity} any more that differs from ours."
+        value = ledger_rates.value_words(theirs["value"])
+        if deed is Deed.LEAVE_THROTTLE:
+            self._foreign[entity] = {**theirs, "left": user}
+            return f"{capital(value)} stays on {place.words}; it is not adjusted and not removed by this run."
+        del self._foreign[entity]
+        # As if it were touched for the first time: theirs is what stood there before, and is put back at the end.
+        self._entries[place] = replace(self._entries[place], state=EntryState.CLEARED, value="", again_at=None)
+        return f"Ours is set on {place.words}; {value} is put back when this run does not need it any more."
 
     def throttles(self) -> Throttles:
         """Ours in force, neither obliged nor cleared."""
-        raise NotImplementedError
+        pairs: dict[str, dict[str, frozenset[Pair]]] = defaultdict(dict)
+        rates: dict[int, list[str]] = defaultdict(list)
+        for place, entry in self._entries.items():
+            if place.key in LISTS:
+                held = frozenset(pair for pair, state in entry.pairs.items() if state is EntryState.SET)
+                if held:
+                    pairs[place.name][place.key] = held
+            elif entry.state is EntryState.SET:
+                rates[int(place.name)].append(entry.value)
+        return Throttles(
+            {
+                t: Pairs(own.get(LEADER_LIST, frozenset()), own.get(FOLLOWER_LIST, frozenset()))
+                for t, own in pairs.items()
+            },
+            {broker: _joint(values) for broker, values in rates.items()},
+            self._held(),
+        )
+
+    # ---- after the pure step
 
     def intend(
         self, client: KafkaClient, actions: Sequence[Action], alive: Collection[int], now: datetime, *, deadline: float
@@ -57,13 +141,36 @@ class Ledger:
 
         Other actions are passed over. Raises nothing for what cannot be read: ``set`` names the rows concerned.
         """
-        raise NotImplementedError
+        self._alive = alive
+        touched = {place for action in actions for place in _places(action)}
+        unread = [place for place in sorted(touched) if place not in self._reads]
+        self._take(throttle_reads.read(client, unread, alive, deadline=deadline), now)
+        for action in actions:
+            match action:
+                case ChangeLists():
+                    self._change_lists(action, now)
+                case SetRate():
+                    self._set_rate(action, now)
+                case ClearRate():
+                    self._clear_rate(action, now)
 
-    def store(self) -> None:
-        """Entries that changed, the throttles of others found, and audit events. Three statements at most, none where
-        nothing changed; in the caller's transaction.
+    def store(self, now: datetime) -> None:
+        """Entries that changed, the throttles of others found, and audit events. None where nothing changed; in the
+        caller's transaction.
         """
-        raise NotImplementedError
+        changed = [entry for place, entry in self._entries.items() if self._stored.get(place) != entry]
+        ledger_rows.store(self._execution.pk, changed, now)
+        self._stored = dict(self._entries)
+        if self._foreign != self._stored_foreign or self._read_at != self._execution.throttles_read_at:
+            foreign = list(self._foreign.values())
+            Execution.objects.filter(pk=self._execution.pk).update(foreign=foreign, throttles_read_at=self._read_at)
+            self._execution.foreign, self._execution.throttles_read_at = foreign, self._read_at
+            self._stored_foreign = dict(self._foreign)
+        for found, places in self._found.items():
+            self._tell(found, places)
+        self._found.clear()
+
+    # ---- calls
 
     def set(
         self, client: KafkaClient, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True
@@ -72,31 +179,228 @@ class Ledger:
 
         ``may`` is asked before each of its calls, at most three.
         """
-        raise NotImplementedError
+        first = [*sets(self.entries), *appends(self.entries)]
+        appending = {call.place for call in first}
+        alone = [call for call in subtracts(self.entries) if call.place not in appending]
+        self._call(client, [*first, *alone], now, deadline, may)
+        self._call(client, [c for c in subtracts(self.entries) if c.place in appending], now, deadline, may)
+        self._delete_empty(client, now, deadline, may)
+        return self._wrong
 
     def clear(
         self, client: KafkaClient, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True
     ) -> None:
         """Rates that no row in flight uses go back to what was there before; what cannot be, is obliged."""
-        raise NotImplementedError
+        self._call(client, restores(self.entries), now, deadline, may)
+
+    # ---- at the end
 
     def pending(self, now: datetime) -> bool:
         """Whether a later step has still to look after something that can be settled now."""
-        raise NotImplementedError
+        return any(self._waits(entry, now) for entry in self._entries.values())
 
     def obligations(self) -> list[str]:
         """What is still to be cleared and cannot be now, in sentences; empty: all is as it was before."""
-        raise NotImplementedError
+        return [
+            f"{capital(entry.place.words)}: {entry.words or 'it is still to be cleared.'}"
+            for _, entry in sorted(self._entries.items())
+            if entry.open
+        ]
+
+    def _open_brokers(self) -> list[int]:
+        """Brokers with a rate that is still to be put back."""
+        return sorted({int(place.name) for place, entry in self._entries.items() if place.key in RATES and entry.open})
+
+    def takes_away(self) -> list[Action]:
+        """What a step would ask for if no row were in flight any more, of brokers that are away too."""
+        held = self.throttles().pairs
+        lists = [ChangeLists(topic, NONE, pairs, ()) for topic, pairs in sorted(held.items())]
+        return [*lists, *map(ClearRate, self._open_brokers())]
+
+    def tell_clean(self) -> None:
+        """An audit event, in the caller's transaction: what was owed is cleared."""
+        self._record("throttle_settled", "What the run still owed is cleared.", {})
+
+    # ---- inside
+
+    def _waits(self, entry: Entry, now: datetime) -> bool:
+        if entry.state is not EntryState.OBLIGED:
+            return entry.open or entry.lost_at is not None
+        there = entry.place.resource != ThrottledResource.BROKER or int(entry.place.name) in self._alive
+        return there and entry.changed_at is not None and now - entry.changed_at < _SETTLES
+
+    def _held(self) -> tuple[str, ...]:
+        if not self._missing:
+            return ()
+        places = listed_shortly([place.words for place in sorted(self._missing)])
+        minutes = count(round(AGAIN_EVERY.total_seconds() / 60), "minute")
+        who = f"Somebody else keeps removing our throttle ({places})."
+        return (f"{who} It is set again {minutes} after the last time; until then nothing is submitted.",)
+
+    def _take(self, reads: Mapping[Place, Read], now: datetime) -> None:
+        self._reads.update(reads)
+        for place, read in reads.items():
+            entry = self._entries.get(place)
+            if entry is not None:
+                self._settled(
+                    place, (ledger_lists if place.key in LISTS else ledger_rates).settle(entry, read, now), now
+                )
+
+    def _settled(self, place: Place, settled: Settled, now: datetime) -> None:
+        self._entries[place] = settled.entry
+        (self._missing.add if settled.missing else self._missing.discard)(place)
+        if settled.found is not None:
+            self._found[settled.found].append(place)
+        known = self._foreign.get(str(place))
+        if settled.foreign is not None:
+            if known is None or known["value"] != settled.foreign:
+                self._found[Found.FOREIGN].append(place)
+                self._foreign[str(place)] = {
+                    "resource": place.resource,
+                    "name": place.name,
+                    "key": place.key,
+                    "value": settled.foreign,
+                    "ours": settled.entry.value,
+                    "at": now.isoformat(),
+                }
+        elif known is not None and not self._reads[place].unreadable:
+            del self._foreign[str(place)]
+
+    def _change_lists(self, action: ChangeLists, now: datetime) -> None:
+        for key, add, remove in (
+            (LEADER_LIST, action.add.leader, action.remove.leader),
+            (FOLLOWER_LIST, action.add.follower, action.remove.follower),
+        ):
+            if not add and not remove:
+                continue
+            place = Place(ThrottledResource.TOPIC.value, action.topic, key)
+            entry, read = self._entries.get(place), self._reads[place]
+            rows = {(action.topic, partition): None for partition, _ in add}
+            if read.unreadable or read.gone:
+                self._fail(rows, read.unreadable or f"{action.topic} was deleted.")
+                if entry is not None and remove and read.unreadable:
+                    self._entries[place] = ledger_lists.wanted_away(entry, remove, read.unreadable, now)
+            elif add or (entry is not None and ledger_lists.open_pairs(entry)):
+                self._entries[place] = ledger_lists.intended(entry, place, add, remove, read, now)
+                self._users[place] = rows
+
+    def _set_rate(self, action: SetRate, now: datetime) -> None:
+        rows = dict.fromkeys(action.rows)
+        for key in BROKER_RATES:
+            place = Place(ThrottledResource.BROKER.value, str(action.broker), key)
+            read = self._reads[place]
+            if read.unreadable:
+                self._fail(rows, read.unreadable)
+            else:
+                self._entries[place] = ledger_rates.intended(self._entries.get(place), place, action.rate, read, now)
+                self._users[place] = rows
+
+    def _clear_rate(self, action: ClearRate, now: datetime) -> None:
+        for key in BROKER_RATES:
+            place = Place(ThrottledResource.BROKER.value, str(action.broker), key)
+            entry = self._entries.get(place)
+            if entry is not None:
+                away = action.broker not in self._alive
+                self._settled(place, ledger_rates.clearing(entry, self._reads[place], now, away=away), now)
+
+    def _call(
+        self, client: KafkaClient, calls: Sequence[Call], now: datetime, deadline: float, may: Callable[[], bool]
+    ) -> None:
+        """All in one request; what is not sent stays an intent, which the next step resolves."""
+        if not calls:
+            return
+        if not may():
+            for call in calls:
+                self._fail(self._users.get(call.place, {}), "There was no time left to set its throttle in this step.")
+            return
+        for call, reply, words in sends(client, calls, deadline):
+            before = self._entries[call.place]
+            after = self._entries[call.place] = call.answered(before, reply, words, now)
+            if before.state is EntryState.CLEARING and after.state is EntryState.OBLIGED:
+                self._found[Found.OBLIGED].append(call.place)
+            if call.guards and reply is not Reply.ACCEPTED:
+                self._fail(self._users.get(call.place, {}), words or "Its throttle could not be set.")
+
+    def _delete_empty(self, client: KafkaClient, now: datetime, deadline: float, may: Callable[[], bool]) -> None:
+        """Lists that we emptied and that were not set before; read once more, so that nobody's new pair is deleted."""
+        places = [entry.place for entry in self.entries if ledger_lists.leaves_empty(entry)]
+        if not places or not may():
+            return
+        for place, read in throttle_reads.read(client, places, self._alive, deadline=deadline).items():
+            self._entries[place] = ledger_lists.emptied(self._entries[place], read, now)
+        self._call(client, deletes(self.entries), now, deadline, may)
+
+    def _fail(self, rows: Iterable[Key], why: str) -> None:
+        for row in rows:
+            self._wrong.setdefault(row, why)
+
+    def _tell(self, found: Found, places: Sequence[Place]) -> None:
+        words = [place.words for place in places]
+        said = _SENTENCES[found].format(places=listed_shortly(words, 5))
+        self._record(found.value, said, {"throttles": len(places), "places": words[:_NAMED]})
+
+    def _record(self, verb: str, said: str, after: Mapping[str, Any]) -> None:
+        run = self._execution
+        about = (OBJECT, str(run.request_id))
+        record(EXECUTOR, f"change.{verb}", about, cluster=run.cluster.slug, reason=said, after=after or None)
 
 
-def obliged(execution_ids: Collection[int] | None = None) -> list[int]:
-    """Ids of executions that ended and still owe something, for the dispatcher to hand out every 30 s."""
-    raise NotImplementedError
+def _places(action: Action) -> Iterable[Place]:
+    if isinstance(action, ChangeLists):
+        for key, add, remove in (
+            (LEADER_LIST, action.add.leader, action.remove.leader),
+            (FOLLOWER_LIST, action.add.follower, action.remove.follower),
+        ):
+            if add or remove:
+                yield Place(ThrottledResource.TOPIC.value, action.topic, key)
+    elif isinstance(action, SetRate | ClearRate):
+        for key in BROKER_RATES:
+            yield Place(ThrottledResource.BROKER.value, str(action.broker), key)
 
 
-def work_off(execution_id: int, client: KafkaClient, alive: Collection[int], now: datetime, *, deadline: float) -> bool:
-    """Clears what an ended run still owes, as far as its brokers are back; whether nothing is owed any more.
+def _name(foreign: Mapping[str, Any]) -> str:
+    return f"{foreign['resource']} {foreign['name']} {foreign['key']}"
 
-    Under the run's lease, outside a transaction; it opens its own.
+
+def _joint(values: Sequence[str]) -> int:
+    """The rate of a broker whose two rates are both ours and alike, else 0: it has to be set again."""
+    return int(values[0]) if len(values) == len(BROKER_RATES) and len(set(values)) == 1 else 0
+
+
+def obliged() -> list[int]:
+    """Ids of runs that ended and still owe something, on clusters that are watched; one statement."""
+    owing = ThrottleEntry.objects.exclude(state=EntryState.CLEARED.value).filter(
+        execution__ended_at__isnull=False, execution__cluster__enabled=True
+    )
+    return list(owing.order_by("execution").values_list("execution", flat=True).distinct())
+
+
+def work_off(
+    execution: Execution,
+    client: KafkaClient,
+    now: datetime,
+    *,
+    deadline: float,
+    write: Callable[[], AbstractContextManager[object]] = transaction.atomic,
+    may: Callable[[], bool] = lambda: True,
+) -> list[str]:
+    """Clears what an ended run still owes, as far as it can be; returns what it owes then, in sentences.
+
+    Under the run's lease; ``write`` opens a transaction, of which there are two. ``deadline`` is for each of at most
+    eight calls. Raises KafkaFailure where the cluster does not answer at all.
     """
-    raise NotImplementedError
+    ledger = Ledger.load(execution)
+    owed = bool(ledger.obligations())
+    alive = {b.id for b in client.describe_cluster(deadline=deadline).brokers if not b.fenced}
+    ledger.look(client, alive, now, deadline=deadline, everything=True)
+    ledger.intend(client, ledger.takes_away(), alive, now, deadline=deadline)
+    with write():
+        ledger.store(now)
+    ledger.set(client, now, deadline=deadline, may=may)
+    ledger.clear(client, now, deadline=deadline, may=may)
+    left = ledger.obligations()
+    with write():
+        ledger.store(now)
+        if owed and not left:
+            ledger.tell_clean()
+    return left
