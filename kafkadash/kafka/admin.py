@@ -66,7 +66,7 @@ class WireAdmin:
         self._closed = False
 
     def api_versions(self, *, deadline: float) -> port.ApiVersions:
-        left = _countdown(deadline)
+        left = countdown(deadline)
         ids = [broker.id for broker in self.metadata(deadline=left(), topics=()).brokers]
         ask: Ask[ApiVersionsAnswer] = Ask(api_versions_request)
         results = self._with_wire(lambda wire: wire.ask_each([(broker, ask) for broker in ids], deadline=left()))
@@ -109,7 +109,7 @@ class WireAdmin:
         )
 
     def list_reassignments(self, *, deadline: float) -> port.Reassignments:
-        left = _countdown(deadline)
+        left = countdown(deadline)
         ask: Ask[ReassignmentsAnswer] = Ask(
             lambda offered: reassignments_request(offered, timeout_ms=max(1, int(left() * 1000))), Lane.CONTROLLER
         )
@@ -156,7 +156,7 @@ class WireAdmin:
         return port.LogDirs(found, errors, _oldest(results))
 
     def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> port.ReplicaOffsets:
-        left = _countdown(deadline)
+        left = countdown(deadline)
         groups: dict[tuple[int, OffsetKind], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for query in dict.fromkeys(queries):
             groups[query.broker, query.kind][query.topic].append(query.partition)
@@ -192,10 +192,10 @@ class WireAdmin:
     def describe_configs(
         self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
     ) -> port.Configs:
-        return ConfigReading(keys).read(resources, self._with_wire, _countdown(deadline))
+        return ConfigReading(keys).read(resources, self._with_wire, countdown(deadline))
 
     def permissions(self, *, deadline: float) -> port.Permissions:
-        left = _countdown(deadline)
+        left = countdown(deadline)
         about_cluster: Ask[ClusterAnswer] = Ask(cluster_permissions_request)
         about_topics: Ask[MetadataAnswer] = Ask(topic_permissions_request)
         cluster = self._with_wire(lambda wire: wire.ask_any(about_cluster, deadline=left()))
@@ -263,7 +263,7 @@ class WireAdmin:
 _INHERITED: list[Wire] = []
 
 
-def _countdown(deadline: float) -> Callable[[], float]:
+def countdown(deadline: float) -> Callable[[], float]:
     until = time.monotonic() + deadline
     return lambda: max(0.0, until - time.monotonic())
 

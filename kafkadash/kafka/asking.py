@@ -21,6 +21,7 @@ from kafkadash.kafka.client import ConnectFailed, Loop, Manager, NodeConnection,
 from kafkadash.kafka.failures import SLACK, explained, label, most_telling
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.messages import ApiRanges, MetadataAnswer, Request, Response, brokers_only, metadata_request
+from kafkadash.kafka.once import Once
 from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure, QuorumUnavailable, Unreachable
 
 _BOOTSTRAP_STAGGER = 0.25  # seconds until the next bootstrap address is tried beside a silent one
@@ -37,10 +38,16 @@ class Lane(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ask(Generic[R]):
-    """A question; ``build`` makes the request from the versions a broker offers, and may raise NotSupported."""
+    """A question; ``build`` makes the request from the versions a broker offers, and may raise NotSupported.
+
+    With ``once`` it is a change: it goes out a single time, to a single broker, whatever comes of it. ``learns``: its
+    answer is what others wait for to learn the brokers' addresses, so that it must not wait for them itself.
+    """
 
     build: Callable[[ApiRanges], Request]
     lane: Lane = Lane.BROKER
+    once: Once | None = None
+    learns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,11 @@ class Asker:
     async def any(self, ask: Ask[R], until: float, turn: int | None = None) -> Answer[R]:
         await self._know_brokers(until)
         manager = self.lanes[ask.lane]
+        candidates = self._candidates(manager, turn)
+        if ask.once is not None:
+            return await self._one_only(candidates, ask, ask.once, until)
         stagger = (until - time.monotonic()) / 3
-        return await self._first(self._candidates(manager, turn), ask, until, stagger)
+        return await self._first(candidates, ask, until, stagger)
 
     async def each(self, asks: Sequence[tuple[int, Ask[R]]], until: float) -> list[Answer[R] | KafkaFailure]:
         await self._know_brokers(until)
@@ -98,7 +108,7 @@ class Asker:
             if not (probed.is_done and probed.exception is None):
                 raise
         raise QuorumUnavailable(
-            f"The brokers answer, but no controller did within {deadline:g} s: "
+            f"The brokers answer, but no controller did within {round(deadline, 1):g} s: "
             "the controllers have no majority, no leader yet, or are too slow."
         )
 
@@ -129,7 +139,7 @@ class Asker:
 
     async def _learn_brokers(self, until: float) -> None:
         manager = self.lanes[Lane.BROKER]
-        ask: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
+        ask: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()), learns=True)
         nodes = self._candidates(manager)
         stagger = min(_BOOTSTRAP_STAGGER, (until - time.monotonic()) / (2 * len(nodes)))
         answer = await self._first(nodes, ask, until, stagger)
@@ -181,13 +191,27 @@ class Asker:
         answer: Answer[R] = await won
         return answer
 
-    async def _ask_node(self, node: NodeId, ask: Ask[R], until: float) -> Answer[R]:
+    async def _one_only(self, nodes: Sequence[NodeId], ask: Ask[R], once: Once, until: float) -> Answer[R]:
+        """Sends to the first node that can be connected; nobody else is asked once the request may have left."""
+        failures: list[KafkaFailure] = []
+        for index, node in enumerate(nodes):
+            now = time.monotonic()
+            connect_by = now + (until - now) / (len(nodes) - index + 1)
+            try:
+                return await self._ask_node(node, ask, until, connect_by)
+            except KafkaFailure as failure:
+                if once.begun or not isinstance(failure, DeadlineExceeded | Unreachable):
+                    raise
+                failures.append(failure)
+        raise most_telling(failures) if failures else Unreachable(self._bootstrap_text("listed no live broker"))
+
+    async def _ask_node(self, node: NodeId, ask: Ask[R], until: float, connect_by: float | None = None) -> Answer[R]:
         """Two attempts at most: the second where the connection was lost, or where the broker has a new address.
 
-        Raises KafkaFailure.
+        A connection must be up at ``connect_by``. Raises KafkaFailure.
         """
         manager = self.lanes[ask.lane]
-        if manager.address(node) is None:
+        if manager.address(node) is None and not ask.learns:
             await self._refresh(until)
         failure: KafkaFailure | None = None
         for last in (False, True):
@@ -195,7 +219,7 @@ class Asker:
             if address is None:
                 raise Unreachable(f"Broker {node} is not among the live brokers of the cluster.")
             try:
-                answer = await self._exchange(manager, node, ask, until)
+                answer = await self._exchange(manager, node, ask, until, connect_by or until)
             except KafkaFailure:
                 raise
             except Exception as error:  # noqa: BLE001  (explained: it becomes the failure of this node)
@@ -203,7 +227,11 @@ class Asker:
                 self._failed_at[node] = time.monotonic()
                 if last or not isinstance(failure, Unreachable) or until - time.monotonic() < SLACK:
                     break
-                if isinstance(error, ConnectFailed) and not await self._moved(manager, node, address, until):
+                if ask.once is not None and ask.once.begun:
+                    break
+                if isinstance(error, ConnectFailed) and (
+                    ask.learns or not await self._moved(manager, node, address, until)
+                ):
                     break
             else:
                 self._failed_at.pop(node, None)
@@ -219,24 +247,30 @@ class Asker:
             await self._refresh(until)
         return manager.address(node) not in (None, address)
 
-    async def _exchange(self, manager: Manager, node: NodeId, ask: Ask[R], until: float) -> Answer[R]:
+    async def _exchange(
+        self, manager: Manager, node: NodeId, ask: Ask[R], until: float, connect_by: float
+    ) -> Answer[R]:
         while True:
-            conn = manager.connection(node, until - time.monotonic())
+            conn = manager.connection(node, connect_by - time.monotonic())
             self._track(conn)
             try:
-                await manager.within(conn.init_future, until - time.monotonic() + SLACK)
+                await manager.within(conn.init_future, connect_by - time.monotonic() + SLACK)
             except errors.KafkaTimeoutError:
                 if conn.transport is None:
                     raise ConnectFailed("the connection was not accepted in time") from None
                 raise
             request = ask.build(conn.broker_version_data.api_versions)
+            if ask.once is not None:
+                _begin(ask.once, conn, request, until)
             stamps: list[float] = []
             sent_at = time.time()
             promise = conn.send_request(request, request_timeout_ms=(until - time.monotonic()) * 1000)
             promise.add_callback(partial(_stamp, stamps, conn))
             try:
                 response: R = await manager.within(promise, until - time.monotonic() + SLACK)
-            except errors.NodeNotReadyError:
+            except errors.NodeNotReadyError:  # told before anything is sent
+                if ask.once is not None:
+                    ask.once.not_begun()
                 if time.monotonic() + _PAUSE >= until:
                     raise errors.KafkaTimeoutError("the broker throttles this client") from None
                 await self._loop.sleep(_PAUSE)
@@ -281,6 +315,15 @@ async def _outcomes(promises: Sequence[Promise]) -> list[Any]:
         except KafkaFailure as failure:
             results.append(failure)
     return results
+
+
+def _begin(once: Once, conn: NodeConnection, request: Request, until: float) -> None:
+    """Notes that a change is about to leave. Raises where it certainly cannot: no connection, version or time."""
+    request.API_VERSION = conn.broker_version_data.api_version(request)
+    if not conn.connected:
+        raise errors.KafkaConnectionError("closed before the request was sent")
+    if time.monotonic() >= until or not once.begin():
+        raise errors.KafkaTimeoutError("the time was over before the request was sent")
 
 
 def _stamp(stamps: list[float], conn: NodeConnection, _: object) -> None:

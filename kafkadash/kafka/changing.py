@@ -1,7 +1,8 @@
 """What kafkadash changes in a Kafka cluster, and what came of it item by item, independent of any client library.
 
 A call raises a ``KafkaFailure`` only when nothing of it can have reached Kafka. Everything else is in its answer: an
-item was done, was refused in Kafka's words, or is lost, where nobody knows whether it was done, now or later.
+item was done, was refused in Kafka's words, or is lost, where nobody knows whether it was done, now or later. Nothing
+is sent twice: a lost item is for the caller to look up in the cluster.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ T = TypeVar("T")
 class Changed(Generic[T]):
     """Each item that was asked for is in exactly one of the three.
 
+    ``refused``: it was certainly not done. Its ``code`` is Kafka's, or None where it was not sent (its broker could
+    not be connected, while others of the same call could).
+    ``lost``: its ``code`` is Kafka's where Kafka itself does not know (REQUEST_TIMED_OUT 7, UNKNOWN_SERVER_ERROR -1).
     ``guarded``: whether Kafka itself refused changes of the replication factor (AlterPartitionReassignments v1).
     """
 
@@ -55,6 +59,9 @@ class ReplicaPlace:
     broker: int
     topic: str
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on broker {self.broker}"
 
 
 class KafkaChanges(Protocol):

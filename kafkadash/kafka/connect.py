@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kafkadash.kafka.port import Connection, KafkaAdmin
+from kafkadash.kafka.changing import KafkaClient
+from kafkadash.kafka.port import Connection
 
 if TYPE_CHECKING:
-    from kafkadash.kafka.admin import WireAdmin
+    from kafkadash.kafka.wire_client import WireClient
 
 
 class _Clients:
@@ -19,7 +20,7 @@ class _Clients:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.admins: dict[str, tuple[int, WireAdmin]] = {}
+        self.admins: dict[str, tuple[int, WireClient]] = {}
 
 
 # The last one is this process's own; the others came with a fork and are never touched: the parent's clients have no
@@ -27,21 +28,21 @@ class _Clients:
 _clients = [_Clients()]
 
 
-def admin_for(connection: Connection) -> KafkaAdmin:
+def admin_for(connection: Connection) -> KafkaClient:
     """The client of ``connection.key``; a new one when ``connection.version`` is not that of the one in use.
 
     Cheap: nothing is connected before the first call. A replaced client is closed, and calls still under way on it
     raise Unreachable.
     """
     # Only who talks to Kafka loads the client library: the web imports this module and never calls it.
-    from kafkadash.kafka.admin import WireAdmin
+    from kafkadash.kafka.wire_client import WireClient
 
     clients = _clients[-1]
     with clients.lock:
         present = clients.admins.get(connection.key)
         if present is not None and present[0] == connection.version:
             return present[1]
-        admin = WireAdmin(connection)
+        admin = WireClient(connection)
         clients.admins[connection.key] = (connection.version, admin)
     if present is not None:
         present[1].close()
@@ -49,11 +50,11 @@ def admin_for(connection: Connection) -> KafkaAdmin:
 
 
 @contextmanager
-def own_admin(connection: Connection) -> Iterator[KafkaAdmin]:
+def own_admin(connection: Connection) -> Iterator[KafkaClient]:
     """A client that nobody shares and that is closed at the end: what it meets is met now, nothing is remembered."""
-    from kafkadash.kafka.admin import WireAdmin
+    from kafkadash.kafka.wire_client import WireClient
 
-    admin = WireAdmin(connection)
+    admin = WireClient(connection)
     try:
         yield admin
     finally:

@@ -19,22 +19,30 @@ with warnings.catch_warnings():
     from kafka.net.selector import NetworkSelector
     from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
     from kafka.protocol.admin import (
+        AlterPartitionReassignmentsRequest,
+        AlterReplicaLogDirsRequest,
         DescribeClusterRequest,
         DescribeConfigsRequest,
         DescribeLogDirsRequest,
         DescribeQuorumRequest,
+        ElectLeadersRequest,
+        IncrementalAlterConfigsRequest,
         ListPartitionReassignmentsRequest,
     )
     from kafka.protocol.consumer import ListOffsetsRequest
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest, MetadataResponse
 
 __all__ = [
+    "AlterPartitionReassignmentsRequest",
+    "AlterReplicaLogDirsRequest",
     "ApiVersionsRequest",
     "DescribeClusterRequest",
     "DescribeConfigsRequest",
     "DescribeLogDirsRequest",
     "DescribeQuorumRequest",
+    "ElectLeadersRequest",
     "Future",
+    "IncrementalAlterConfigsRequest",
     "KafkaConnectionManager",
     "KafkaSSLTransport",
     "KafkaTCPTransport",

@@ -225,7 +225,7 @@ class QuorumAnswer(Response, Protocol):
 
 
 def api_versions_request(offered: ApiRanges) -> Request:
-    _require(offered, API_VERSIONS, "ApiVersions")
+    require(offered, API_VERSIONS, "ApiVersions")
     return ApiVersionsRequest(client_software_name="kafkadash", client_software_version="0")
 
 
@@ -234,7 +234,7 @@ def metadata_request(offered: ApiRanges, topics: Collection[str] | None) -> Requ
 
     question creates a topic (allow_auto_topic_creation).
     """
-    _require(offered, METADATA, "Metadata with offline replicas", at_least=5)
+    require(offered, METADATA, "Metadata with offline replicas", at_least=5)
     named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)
 
@@ -260,18 +260,18 @@ def cluster_request(offered: ApiRanges) -> Request:
 
 
 def reassignments_request(offered: ApiRanges, timeout_ms: int) -> Request:
-    _require(offered, LIST_REASSIGNMENTS, "ListPartitionReassignments (Kafka 2.4)")
+    require(offered, LIST_REASSIGNMENTS, "ListPartitionReassignments (Kafka 2.4)")
     return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)
 
 
 def log_dirs_request(offered: ApiRanges) -> Request:
-    _require(offered, DESCRIBE_LOG_DIRS, "DescribeLogDirs (Kafka 1.0)")
+    require(offered, DESCRIBE_LOG_DIRS, "DescribeLogDirs (Kafka 1.0)")
     return DescribeLogDirsRequest(topics=None)
 
 
 def configs_request(offered: ApiRanges, resources: Iterable[tuple[int, str]], keys: Collection[str] | None) -> Request:
     """``resources`` as (type, name). v1 (Kafka 1.1) is the first that tells where a value comes from."""
-    _require(offered, DESCRIBE_CONFIGS, "DescribeConfigs with sources (Kafka 1.1)", at_least=1)
+    require(offered, DESCRIBE_CONFIGS, "DescribeConfigs with sources (Kafka 1.1)", at_least=1)
     asked = None if keys is None else sorted(keys)
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
@@ -287,7 +287,7 @@ def offsets_request(
     offered: ApiRanges, partitions: Mapping[str, Iterable[int]], timestamp: int, timeout_ms: int
 ) -> Request:
     """One timestamp for each partition: Kafka refuses a request that names a partition twice."""
-    _require(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
+    require(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
     topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=ASK_THE_REPLICA_ITSELF,
@@ -317,6 +317,6 @@ def quorum_request(offered: ApiRanges) -> Request:
     )
 
 
-def _require(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
+def require(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
     if api_key not in offered or offered[api_key][1] < at_least:
         raise NotSupported(f"This broker does not offer {what}.")

@@ -53,6 +53,10 @@ class Backend(Protocol):
 
     def keep_moving(self, topic: str, partition: int, broker: int) -> None: ...
 
+    def finish_move(self, topic: str, partition: int, broker: int) -> None:
+        """What is being added on ``broker`` has all records."""
+        ...
+
     def cancel_move(self, topic: str, partition: int) -> None: ...
 
     def cluster_id(self) -> str: ...
@@ -87,6 +91,10 @@ class Backend(Protocol):
 
     def frozen(self, broker: int) -> AbstractContextManager[None]: ...
 
+    def stopped(self, broker: int) -> AbstractContextManager[None]:
+        """Its process ended, and the cluster knows it."""
+        ...
+
     def without_controllers(self) -> AbstractContextManager[None]: ...
 
 
@@ -111,6 +119,11 @@ class FakeBackend:
     def keep_moving(self, topic: str, partition: int, broker: int) -> None:
         replicas = self.model.partition(topic, partition).replicas
         self.model.fetch(topic, partition, broker, replicas[broker].log_end + 1)
+
+    def finish_move(self, topic: str, partition: int, broker: int) -> None:
+        move = self.model.partition(topic, partition)
+        self.model.fetch(topic, partition, broker, move.replicas[move.leader].log_end)
+        self.model.complete(topic, partition)
 
     def cancel_move(self, topic: str, partition: int) -> None:
         self.model.cancel(topic, partition)
@@ -167,6 +180,16 @@ class FakeBackend:
             self.kafka.thaw(broker)
 
     @contextmanager
+    def stopped(self, broker: int) -> Iterator[None]:
+        self.kafka.kill(broker)
+        self.model.fence(broker)
+        try:
+            yield
+        finally:
+            self.kafka.start(broker)
+            self.model.unfence(broker)
+
+    @contextmanager
     def without_controllers(self) -> Iterator[None]:
         self.kafka.set_quorum(QuorumState.SILENT)
         try:
@@ -196,6 +219,9 @@ class KraftBackend:
 
     def keep_moving(self, topic: str, partition: int, broker: int) -> None:
         """Kafka does it by itself, at the throttle's pace."""
+
+    def finish_move(self, topic: str, partition: int, broker: int) -> None:
+        """Kafka does it by itself."""
 
     def cancel_move(self, topic: str, partition: int) -> None:
         file = self._move_file(topic, partition, self.broker_ids[:1])  # the tool asks for replicas, and ignores them
@@ -274,6 +300,16 @@ class KraftBackend:
         with self._stopped([broker]):
             yield
         self._wait_until_whole()
+
+    @contextmanager
+    def stopped(self, broker: int) -> Iterator[None]:
+        """Ends when the cluster lists all brokers again."""
+        self._playground.stop_broker(broker)
+        try:
+            yield
+        finally:
+            self._playground.start_broker(broker)
+            self._wait_until_whole()
 
     @contextmanager
     def without_controllers(self) -> Iterator[None]:

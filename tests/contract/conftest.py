@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafkadash.kafka.admin import WireAdmin
 from kafkadash.kafka.port import Connection
+from kafkadash.kafka.wire_client import WireClient
 from kafkadash.playground.cluster import Playground
 from tests.contract.backends import RACKS, Backend, FakeBackend, KraftBackend
 from tests.contract.fake_broker import FakeKafka
@@ -43,12 +43,12 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[[Connection], WireAdmin]]:
+def connect() -> Iterator[Callable[[Connection], WireClient]]:
     """Clients that are closed when the test ends."""
-    made: list[WireAdmin] = []
+    made: list[WireClient] = []
 
-    def make(connection: Connection) -> WireAdmin:
-        made.append(WireAdmin(connection))
+    def make(connection: Connection) -> WireClient:
+        made.append(WireClient(connection))
         return made[-1]
 
     yield make
@@ -57,7 +57,7 @@ def connect() -> Iterator[Callable[[Connection], WireAdmin]]:
 
 
 @pytest.fixture
-def admin(backend: Backend, connect: Callable[[Connection], WireAdmin]) -> WireAdmin:
+def admin(backend: Backend, connect: Callable[[Connection], WireClient]) -> WireClient:
     return connect(backend.connection)
 
 

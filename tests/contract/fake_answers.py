@@ -6,56 +6,33 @@ The sources are Kafka's request handlers (kafka.server.KafkaApis, org.apache.kaf
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from datetime import timedelta
-from functools import cache
-from types import ModuleType
 from typing import Any
 
-from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
-from kio.static.constants import EntityType
 
-from tests.contract.fake_configs import DEFAULT_SOURCE, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
+from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_REASSIGNMENTS, CHANGES, ELECT_LEADERS
+from tests.contract.fake_configs import DEFAULT_SOURCE, LEGAL_NAME, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
+from tests.contract.fake_entities import Entities
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, FakeVoter, Mode, QuorumState
 
 LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 17, 18, 36
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
-FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM)
+FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM, ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS)
 QUORUM_TOPIC = "__cluster_metadata"
 
 _NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
 _CONSUMER, _DEBUGGER = -1, -2  # ListOffsets' replica ids
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _BROKER_ENDPOINT = 1
 
 
 class Drop(Exception):
     """The broker closes the connection instead of answering."""
-
-
-class Entities:
-    """The entities of one response version: makes them from the values that this version has."""
-
-    def __init__(self, api_key: int, version: int) -> None:
-        self.version = version
-        self._module: ModuleType = load_payload_module(api_key, version, EntityType.response)
-
-    def new(self, entity: str, /, **values: object) -> Any:
-        kind, known = _entity(self._module, entity)
-        return kind(**{key: value for key, value in values.items() if key in known})
-
-
-@cache
-def _entity(module: ModuleType, name: str) -> tuple[Callable[..., Any], frozenset[str]]:
-    kind = getattr(module, name)
-    return kind, frozenset(field.name for field in fields(kind))
 
 
 def offered_versions(
@@ -64,6 +41,7 @@ def offered_versions(
     """Every version kio has, as ``{key: (lowest, highest)}``; an override of None takes a key away."""
     keys = [LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE]
     keys += [DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
+    keys += list(CHANGES)
     if model.mode is Mode.KRAFT:
         keys.append(DESCRIBE_QUORUM)
     offered: dict[int, tuple[int, int]] = {}
@@ -151,7 +129,7 @@ def _named_controller(model: ClusterModel, live: Sequence[FakeBroker]) -> int:
 def _metadata_topic(model: ClusterModel, entities: Entities, name: str, topic: FakeTopic | None, denied: bool) -> Any:
     if denied or topic is None:
         missing = (
-            ErrorCode.unknown_topic_or_partition if _LEGAL_NAME.fullmatch(name) else ErrorCode.invalid_topic_exception
+            ErrorCode.unknown_topic_or_partition if LEGAL_NAME.fullmatch(name) else ErrorCode.invalid_topic_exception
         )
         code = ErrorCode.topic_authorization_failed if denied else missing
         return entities.new(
@@ -311,7 +289,7 @@ def _configs_of(model: ClusterModel, broker: FakeBroker, entities: Entities, res
     elif kind == TOPIC_TYPE and name in model.topics:
         entries = model.configs.of_topic(name)
     elif kind == TOPIC_TYPE:
-        legal = _LEGAL_NAME.fullmatch(name)
+        legal = LEGAL_NAME.fullmatch(name)
         code = ErrorCode.unknown_topic_or_partition if legal else ErrorCode.invalid_topic_exception
     elif name == "":
         entries = model.configs.of_all_brokers()
@@ -447,4 +425,5 @@ _ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool],
     LIST_REASSIGNMENTS: _list_reassignments,
     DESCRIBE_QUORUM: _describe_quorum,
     DESCRIBE_CLUSTER: _describe_cluster,
+    **CHANGES,
 }

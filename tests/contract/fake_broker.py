@@ -38,12 +38,12 @@ from tests.contract.fake_answers import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Drop,
-    Entities,
     answer,
     api_versions_answer,
     offered_versions,
     unsupported_api_version_answer,
 )
+from tests.contract.fake_entities import Entities
 from tests.contract.fake_model import ClusterModel, FakeBroker, QuorumState
 
 LOOPBACK = "127.0.0.1"
@@ -87,6 +87,7 @@ class FakeKafka:
         self.versions: dict[int, tuple[int, int] | None] = {}  # other than kio's; None takes a key away
         self.versions_of: dict[int, dict[int, tuple[int, int] | None]] = {}  # the same for one broker
         self.dies_on: dict[int, int] = {}  # broker → API key: killed when it is asked that, without an answer
+        self.loses_reply: dict[int, int] = {}  # API key → how often: carried out, then the connection is dropped
         self.login = login
         self._tls = tls
         self._servers: dict[int, _Server] = {}
@@ -234,6 +235,9 @@ class FakeKafka:
             if api_key in _CACHED:
                 return struct.pack(">i", correlation_id) + self._encoded_once(broker, api_key, version, request)
             entity = answer(self.model, broker, api_key, version, request, frozenset(self.denied))
+        if self.loses_reply.get(api_key, 0) > 0:
+            self.loses_reply[api_key] -= 1
+            raise Drop
         return _with_header(correlation_id, entity)
 
     def _encoded_once(self, broker: FakeBroker, api_key: int, version: int, request: Any) -> bytes:

@@ -6,9 +6,11 @@ default for all. A broker's replication rates have no default: what is not set i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 TOPIC_TYPE, BROKER_TYPE = 2, 4
 TOPIC_SOURCE, BROKER_SOURCE, CLUSTER_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = 1, 2, 3, 4, 5
 

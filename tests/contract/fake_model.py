@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Concatenate, ParamSpec, TypeVar
 
+from kio.schema.errors import ErrorCode
+
 from tests.contract.fake_configs import FakeConfigs
 
 P = ParamSpec("P")
@@ -81,6 +83,7 @@ class FakeBroker:
     offline_directories: set[int] = field(default_factory=set)
     cordoned_directories: set[int] = field(default_factory=set)
     hosted: dict[TopicPartition, FakePartition] = field(default_factory=dict)
+    preferred: dict[TopicPartition, int] = field(default_factory=dict)  # directories of replicas that are not here yet
 
 
 @dataclass(slots=True)
@@ -132,6 +135,7 @@ class ClusterModel:
         self.topics: dict[str, FakeTopic] = {}
         self.moving: dict[TopicPartition, FakePartition] = {}
         self.configs = FakeConfigs()
+        self.refusals: dict[str, tuple[ErrorCode, str | None]] = {}  # "topic-partition" → what 45 says of it
         # name → (lowest, highest level that brokers know, level in force or None)
         self.features: dict[str, tuple[int, int, int | None]] = {
             "metadata.version": (7, 30, 30),
@@ -217,7 +221,8 @@ class ClusterModel:
         partition.order = [*target, *partition.removing]
         for broker in partition.adding:
             if broker not in partition.replicas:
-                self._host(partition, broker, FakeReplica(0, 0))
+                directory = self.brokers[broker].preferred.pop((topic, index), 0)
+                self._host(partition, broker, FakeReplica(0, 0, directory))
         if partition.adding or partition.removing:
             self.moving[topic, index] = partition
 
@@ -258,6 +263,15 @@ class ClusterModel:
     @_changes
     def move_between_directories(self, topic: str, index: int, broker: int, copied: int) -> None:
         self.partition(topic, index).replicas[broker].future_bytes = copied
+
+    @_changes
+    def prefer_directory(self, topic: str, index: int, broker: int, directory: int) -> None:
+        """A replica that is there begins to be copied into it; one that comes later will be put there."""
+        replica = self.partition(topic, index).replicas.get(broker)
+        if replica is None:
+            self.brokers[broker].preferred[topic, index] = directory
+        elif replica.directory != directory:
+            replica.future_bytes = 0
 
     # ---- configs
 

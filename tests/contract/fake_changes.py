@@ -1,0 +1,270 @@
+"""How a fake broker carries out what changes a cluster, with the codes and words of Kafka 4.3.
+
+The sources are org.apache.kafka.controller.ReplicationControlManager and ConfigurationControlManager,
+kafka.server.ConfigAdminManager and kafka.server.ReplicaManager.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from tests.contract.fake_configs import LEGAL_NAME, TOPIC_DEFAULTS, TOPIC_TYPE
+from tests.contract.fake_entities import Entities
+from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, Mode, QuorumState
+
+ALTER_LOG_DIRS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 34, 43, 44, 45
+
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_PAIRS = re.compile(r"(\*|(\d+:\d+)(,\d+:\d+)*)?")
+_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+Refused = tuple[ErrorCode, str | None]
+_FINE: Refused = (ErrorCode.none, None)
+
+
+def _unavailable(model: ClusterModel, broker: FakeBroker, denied: bool) -> Refused | None:
+    """What a controller's answer says as a whole."""
+    if denied:
+        return ErrorCode.cluster_authorization_failed, None
+    if model.mode is Mode.ZOOKEEPER and broker.id != model.controller:
+        return ErrorCode.not_controller, None
+    if model.quorum is QuorumState.LEADERLESS:
+        return ErrorCode.request_timed_out, None
+    return None
+
+
+# ---- reassignments
+
+
+def alter_reassignments(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    whole = _unavailable(model, broker, denied)
+    keep_factor = not getattr(request, "allow_replication_factor_change", True)
+    topics = []
+    for topic in request.topics if whole is None else ():
+        rows = []
+        for asked in topic.partitions:
+            key = f"{topic.name}-{asked.partition_index}"
+            code, message = model.refusals.get(key) or _alter(model, topic.name, asked, keep_factor)
+            rows.append(
+                entities.new(
+                    "ReassignablePartitionResponse",
+                    partition_index=asked.partition_index,
+                    error_code=code,
+                    error_message=message,
+                )
+            )
+        topics.append(entities.new("ReassignableTopicResponse", name=topic.name, partitions=tuple(rows)))
+    code, message = whole or _FINE
+    return entities.new(
+        "AlterPartitionReassignmentsResponse",
+        throttle_time=timedelta(0),
+        allow_replication_factor_change=not keep_factor,
+        error_code=code,
+        error_message=message,
+        responses=tuple(topics),
+    )
+
+
+def _alter(model: ClusterModel, name: str, asked: Any, keep_factor: bool) -> Refused:
+    index = asked.partition_index
+    if name not in model.topics:
+        return ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {name}."
+    if not 0 <= index < len(model.topics[name].partitions):
+        return ErrorCode.unknown_topic_or_partition, f"Unable to find partition {name}:{index}."
+    partition = model.partition(name, index)
+    if asked.replicas is None:
+        if (name, index) not in model.moving:
+            return ErrorCode.no_reassignment_in_progress, None
+        model.cancel(name, index)
+        return _FINE
+    target = list(asked.replicas)
+    wrong = _wrong_assignment(model, target)
+    if wrong:
+        return ErrorCode.invalid_replica_assignment, f"The manual partition assignment includes {wrong}."
+    factor = len(set(partition.order) - set(partition.removing))
+    if keep_factor and factor != len(target):
+        words = f"The replication factor is changed from {factor} to {len(target)}"
+        return ErrorCode.invalid_replication_factor, words
+    model.reassign(name, index, target)
+    return _FINE
+
+
+def _wrong_assignment(model: ClusterModel, target: Sequence[int]) -> str:
+    if not target:
+        return "an empty replica list"
+    for node, times in Counter(target).items():
+        if times > 1:
+            return f"the broker {node} more than once"
+        if node not in model.brokers:
+            return f"broker {node}, but no such broker is registered"
+    return ""
+
+
+# ---- elections
+
+
+def elect_leaders(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    whole = _unavailable(model, broker, denied)
+    everywhere = whole if whole and whole[0] is ErrorCode.not_controller else None
+    topics = []
+    for topic in request.topic_partitions if whole is None or everywhere else ():
+        rows = []
+        for index in topic.partitions:
+            code, message = everywhere or _elect(model, topic.topic, index)
+            rows.append(entities.new("PartitionResult", partition_id=index, error_code=code, error_message=message))
+        topics.append(entities.new("ReplicaElectionResult", topic=topic.topic, partition_result=tuple(rows)))
+    return entities.new(
+        "ElectLeadersResponse",
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none if whole is None or everywhere else whole[0],
+        replica_election_results=tuple(topics),
+    )
+
+
+def _elect(model: ClusterModel, name: str, index: int) -> Refused:
+    if name not in model.topics:
+        return ErrorCode.unknown_topic_or_partition, f"No such topic as {name}"
+    if not 0 <= index < len(model.topics[name].partitions):
+        return ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}"
+    partition = model.partition(name, index)
+    preferred = partition.order[0]
+    if partition.leader == preferred:
+        return ErrorCode.election_not_needed, None
+    if preferred not in partition.isr or model.brokers[preferred].fenced:
+        return ErrorCode.preferred_leader_not_available, None
+    model.change_leader(name, index, preferred)
+    return _FINE
+
+
+# ---- configs
+
+
+def alter_configs(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    rows = []
+    for resource in request.resources:
+        code, message = _alter_resource(model, broker, resource, denied)
+        rows.append(
+            entities.new(
+                "AlterConfigsResourceResponse",
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return entities.new("IncrementalAlterConfigsResponse", throttle_time=timedelta(0), responses=tuple(rows))
+
+
+def _alter_resource(model: ClusterModel, broker: FakeBroker, resource: Any, denied: bool) -> Refused:
+    """The changes of one resource are done all or none."""
+    name, is_topic = resource.resource_name, resource.resource_type == TOPIC_TYPE
+    if denied:
+        return (ErrorCode.topic_authorization_failed if is_topic else ErrorCode.cluster_authorization_failed), None
+    if len({config.name for config in resource.configs}) < len(resource.configs):
+        return ErrorCode.invalid_request, "Error due to duplicate config keys"
+    if is_topic and not LEGAL_NAME.fullmatch(name):
+        return ErrorCode.invalid_topic_exception, f"Topic name is invalid: '{name}'"
+    if is_topic and name not in model.topics:
+        return ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
+    if not is_topic and name not in ("", str(broker.id)):
+        return ErrorCode.invalid_request, f"Unexpected broker id, expected {broker.id}, but received {name}"
+    if model.quorum is QuorumState.LEADERLESS:
+        return ErrorCode.request_timed_out, None
+    owner: str | int | None = name if is_topic else int(name) if name else None
+    after: dict[str, str | None] = {}
+    for config in resource.configs:
+        value = _value_after(_present(model, owner, config.name), config)
+        wrong = _wrong_value(config.name, value)
+        if wrong:
+            return (ErrorCode.invalid_config if is_topic else ErrorCode.invalid_request), wrong
+        after[config.name] = value
+    for key, value in after.items():
+        model.set_config(owner, key, value)
+    return _FINE
+
+
+def _present(model: ClusterModel, owner: str | int | None, key: str) -> str:
+    configs = model.configs
+    if isinstance(owner, str):
+        return configs.topics.get(owner, {}).get(key, TOPIC_DEFAULTS.get(key, ""))
+    return (configs.default if owner is None else configs.brokers.get(owner, {})).get(key, "")
+
+
+def _value_after(present: str, config: Any) -> str | None:
+    operation = int(config.config_operation)
+    if operation == _DELETE:
+        return None
+    if operation == _SET:
+        return str(config.value)
+    items = [item for item in present.split(",") if item]
+    given = [item for item in config.value.split(",") if item]
+    if operation == _APPEND:
+        return ",".join([*items, *(item for item in given if item not in items)])
+    return ",".join(item for item in items if item not in given)
+
+
+def _wrong_value(key: str, value: str | None) -> str:
+    if value is None:
+        return ""
+    if key in _LISTS and not _PAIRS.fullmatch(value):
+        shown = ", ".join(value.split(","))
+        return f"Invalid value [{shown}] for configuration {key}: {key} must be the literal '*' or a list of replicas"
+    if key in _RATES:
+        if not re.fullmatch(r"-?\d+", value):
+            return f"Invalid value {value} for configuration {key}: Not a number of type LONG"
+        if int(value) < 0:
+            return f"Invalid value {value} for configuration {key}: Value must be at least 0"
+    return ""
+
+
+# ---- directories
+
+
+def alter_log_dirs(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    found: dict[str, list[Any]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                code = (
+                    ErrorCode.cluster_authorization_failed
+                    if denied
+                    else _place(model, broker, topic.name, index, directory.path)
+                )
+                row = entities.new("AlterReplicaLogDirPartitionResult", partition_index=index, error_code=code)
+                found.setdefault(topic.name, []).append(row)
+    return entities.new(
+        "AlterReplicaLogDirsResponse",
+        throttle_time=timedelta(0),
+        results=tuple(
+            entities.new("AlterReplicaLogDirTopicResult", topic_name=name, partitions=tuple(rows))
+            for name, rows in found.items()
+        ),
+    )
+
+
+def _place(model: ClusterModel, broker: FakeBroker, name: str, index: int, path: str) -> ErrorCode:
+    topic = model.topics.get(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition
+    if path not in broker.directories:
+        return ErrorCode.log_dir_not_found
+    number = broker.directories.index(path)
+    if number in broker.offline_directories:
+        return ErrorCode.kafka_storage_error
+    partition: FakePartition = topic.partitions[index]
+    model.prefer_directory(name, index, broker.id, number)
+    return ErrorCode.none if broker.id in partition.replicas else ErrorCode.replica_not_available
+
+
+CHANGES: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
+    ALTER_LOG_DIRS: alter_log_dirs,
+    ELECT_LEADERS: elect_leaders,
+    ALTER_CONFIGS: alter_configs,
+    ALTER_REASSIGNMENTS: alter_reassignments,
+}
