@@ -1,4 +1,4 @@
-"""One collector at a time per cluster and kind, also when one of them sleeps past its turn.
+"""One worker at a time on a row, also when one of them sleeps past its turn: on a collector, on a run of a change.
 
 A lease is a row's ``epoch`` and ``lease_until``. Taking it adds one to the epoch; whoever holds an older epoch finds
 no row to update and can write nothing. All times are the database's clock.
@@ -6,10 +6,11 @@ no row to update and can write nothing. All times are the database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -18,9 +19,22 @@ from django.db.models.expressions import Combinable
 
 from kafkadash.observe.models import CollectorRun
 
-_TABLE = CollectorRun._meta.db_table
 _SHAPES = 0x4B44  # the first half of the advisory lock's key; the second is the cluster's id
 _FROM_NOW = "clock_timestamp() + make_interval(secs => %s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A table whose rows have ``epoch``, ``lease_until``, ``next_at`` and ``dispatched_until``.
+
+    ``counter`` is its column that counts what was written under a lease.
+    """
+
+    table: str
+    counter: str
+
+
+COLLECTORS = Leased(CollectorRun._meta.db_table, "seq")
 
 
 class _ClockTimestamp(Func):
@@ -34,54 +48,78 @@ def from_now(seconds: float) -> Combinable:
 
 
 class LeaseLost(Exception):
-    """Another collector took over; nothing of this one may be written any more."""
+    """Another worker took over; nothing of this one may be written any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Identity of a refresh: rows written by it carry both numbers."""
+    """Identity of what is written: rows of a refresh carry both numbers."""
 
     epoch: int
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lease:
+    """``run_id`` is the row's primary key; ``taken_at`` is by the database's clock. Used by one thread."""
+
+    of: Leased
     run_id: int
     epoch: int
+    taken_at: datetime
+    _ends: float = field(repr=False)
+    _taken: float = field(repr=False)
+
+    def now(self) -> datetime:
+        """On the database's clock, carried on by this machine's: the same in all processes that hold it in turn."""
+        return self.taken_at + timedelta(seconds=time.monotonic() - self._taken)
+
+    def left(self) -> float:
+        """Seconds until somebody else may take over, at least so many: counted from before it was asked for."""
+        return self._ends - time.monotonic()
 
     def renew(self) -> None:
         """Another full term. Raises LeaseLost when somebody else has taken over."""
+        ends = _ends()
         with connection.cursor() as cursor:
             cursor.execute(
-                f"UPDATE {_TABLE} SET lease_until = {_FROM_NOW} WHERE id = %s AND epoch = %s",
+                f"UPDATE {self.of.table} SET lease_until = {_FROM_NOW} WHERE id = %s AND epoch = %s",
                 [_ttl(), self.run_id, self.epoch],
             )
             if cursor.rowcount == 0:
                 raise LeaseLost
+        self._ends = ends
+
+    def keep(self, seconds: float) -> None:
+        """Renews it unless so much is left. Raises LeaseLost."""
+        if self.left() < seconds:
+            self.renew()
 
     @contextmanager
     def write(self) -> Iterator[Stamp]:
-        """A transaction that begins by proving the lease and giving the refresh its number.
+        """A transaction that begins by proving the lease and giving what is written its number.
 
-        The update locks the run's row, so a collector that takes over meanwhile waits until this is committed.
+        The update locks the row, so a worker that takes over meanwhile waits until this is committed.
         Raises LeaseLost, with nothing written, when the epoch has moved on.
         """
         with transaction.atomic():
+            ends = _ends()
+            counter = self.of.counter
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f"UPDATE {_TABLE} SET seq = seq + 1, lease_until = {_FROM_NOW}"
-                    " WHERE id = %s AND epoch = %s RETURNING seq",
+                    f"UPDATE {self.of.table} SET {counter} = {counter} + 1, lease_until = {_FROM_NOW}"
+                    f" WHERE id = %s AND epoch = %s RETURNING {counter}",
                     [_ttl(), self.run_id, self.epoch],
                 )
                 row = cursor.fetchone()
             if row is None:
                 raise LeaseLost
+            self._ends = ends
             yield Stamp(epoch=self.epoch, seq=row[0])
 
     @contextmanager
     def write_portion(self) -> Iterator[None]:
-        """A transaction before that of ``write``, proven in the same way; it gives the refresh no number."""
+        """A transaction beside that of ``write``, proven in the same way; it gives nothing a number."""
         with transaction.atomic():
             self.renew()
             yield
@@ -90,15 +128,15 @@ class Lease:
         """Puts the next turn off, if the lease still holds."""
         with connection.cursor() as cursor:
             cursor.execute(
-                f"UPDATE {_TABLE} SET next_at = {_FROM_NOW} WHERE id = %s AND epoch = %s",
+                f"UPDATE {self.of.table} SET next_at = {_FROM_NOW} WHERE id = %s AND epoch = %s",
                 [seconds, self.run_id, self.epoch],
             )
 
     def give_back(self) -> None:
-        """Lets the next collector in at once. Finding the lease lost is fine here: there is nothing to give back."""
+        """Lets the next worker in at once. Finding the lease lost is fine here: there is nothing to give back."""
         with connection.cursor() as cursor:
             cursor.execute(
-                f"UPDATE {_TABLE} SET lease_until = NULL, dispatched_until = NULL WHERE id = %s AND epoch = %s",
+                f"UPDATE {self.of.table} SET lease_until = NULL, dispatched_until = NULL WHERE id = %s AND epoch = %s",
                 [self.run_id, self.epoch],
             )
 
@@ -113,41 +151,57 @@ def one_writer_of_shapes(cluster_id: int) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_SHAPES, cluster_id])
 
 
-def take(run_id: int, *, only_if_due: bool = True) -> Lease | None:
-    """The lease of a run, or None when somebody holds it (or, with ``only_if_due``, when its time has not come)."""
+def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> Lease | None:
+    """The lease of a row, or None when somebody holds it (or, with ``only_if_due``, when its time has not come)."""
     due = " AND next_at <= clock_timestamp()" if only_if_due else ""
+    ends = _ends()
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE {_TABLE} SET epoch = epoch + 1, lease_until = {_FROM_NOW}"
-            f" WHERE id = %s AND (lease_until IS NULL OR lease_until < clock_timestamp()){due} RETURNING epoch",
+            f"UPDATE {of.table} SET epoch = epoch + 1, lease_until = {_FROM_NOW}"
+            f" WHERE id = %s AND (lease_until IS NULL OR lease_until < clock_timestamp()){due} RETURNING epoch, clock_timestamp()",
             [_ttl(), run_id],
         )
         row = cursor.fetchone()
-    return Lease(run_id, row[0]) if row else None
+    return Lease(of, run_id, row[0], row[1], ends, time.monotonic()) if row else None
 
 
 def claim_due(limit: int = 200, hold_s: float = 10) -> list[int]:
-    """Ids of runs that are due and that nobody works on, marked for ``hold_s`` so that they are handed out once.
+    """Ids of collectors that are due and that nobody works on, marked as ``claim`` does."""
+    return claim(COLLECTORS, "JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled", limit, hold_s)
 
-    The mark is only a courtesy against double work; a message that gets lost costs ``hold_s``, not the run.
+
+def claim(of: Leased, where: str, limit: int, hold_s: float, values: Sequence[str | float] = ()) -> list[int]:
+    """Ids of rows that are due and that nobody works on, marked for ``hold_s`` so that they are handed out once.
+
+    The mark is only a courtesy against double work; a message that gets lost costs ``hold_s``, not the row.
+    ``where`` is SQL about the row ``r``, with its joins, the word WHERE and its ``values``.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE {_TABLE} SET dispatched_until = {_FROM_NOW} WHERE id IN ("
-            f" SELECT r.id FROM {_TABLE} r JOIN clusters_cluster c ON c.id = r.cluster_id"
-            "  WHERE c.enabled AND r.next_at <= clock_timestamp()"
+            f"UPDATE {of.table} SET dispatched_until = {_FROM_NOW} WHERE id IN ("
+            f" SELECT r.id FROM {of.table} r {where} AND r.next_at <= clock_timestamp()"
             "   AND (r.lease_until IS NULL OR r.lease_until < clock_timestamp())"
             "   AND (r.dispatched_until IS NULL OR r.dispatched_until < clock_timestamp())"
             "  ORDER BY r.next_at LIMIT %s FOR UPDATE OF r SKIP LOCKED) RETURNING id",
-            [hold_s, limit],
+            [hold_s, *values, limit],
         )
         return [row[0] for row in cursor.fetchall()]
 
 
 def hand_back(run_ids: list[int]) -> None:
-    """Takes the mark of ``claim_due`` away, for runs that could not be handed to a worker."""
-    CollectorRun.objects.filter(pk__in=run_ids).update(dispatched_until=None)
+    """Takes the mark of ``claim_due`` away, for collectors that could not be handed to a worker."""
+    unclaim(COLLECTORS, run_ids)
+
+
+def unclaim(of: Leased, ids: list[int]) -> None:
+    """Takes the mark of ``claim`` away."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {of.table} SET dispatched_until = NULL WHERE id = ANY(%s)", [ids])
 
 
 def _ttl() -> float:
     return float(settings.LEASE_TTL)
+
+
+def _ends() -> float:
+    return time.monotonic() + _ttl()

@@ -1,0 +1,69 @@
+"""The lease of a run: one worker steps it at a time, and one that slept past its turn writes and sends nothing.
+
+Kafka cannot be fenced. So a call that changes something is made only while so much of the lease is left that it ends
+before anybody else may step; what comes late all the same is told from the cluster by the next step.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Case, F, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
+
+from kafkadash.domain.workflow import State
+from kafkadash.observe import lease
+from kafkadash.observe.lease import Lease, Leased, LeaseLost
+from kafkadash.reassign.models import Execution
+
+__all__ = ["RUNS", "Lease", "LeaseLost", "claim_due", "hand_back", "next_turn", "ready", "take", "wake"]
+
+RUNS = Leased(Execution._meta.db_table, "steps")
+MARGIN_S = 2.0
+"""What must be left of the lease beyond the deadline of a call that changes something, in seconds."""
+OBLIGATIONS_EVERY_S = 30.0
+
+_GOES_ON = (State.QUEUED, State.EXECUTING, State.PAUSED, State.CANCELLING, State.VERIFYING)
+# Ended runs whose throttles could not all be cleared are worked off until they are.
+_DUE = (
+    "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"
+    " WHERE k.removed_at IS NULL AND (c.state IN %s OR EXISTS ("
+    " SELECT 1 FROM reassign_throttleentry t WHERE t.execution_id = r.id AND t.state <> 'cleared'))"
+)
+
+
+def take(execution_id: int) -> Lease | None:
+    """The lease of a run whose turn has come, or None."""
+    return lease.take(execution_id, of=RUNS)
+
+
+def ready(held: Lease, deadline: float) -> None:
+    """To be called before each call that changes something in Kafka and may take ``deadline`` seconds.
+
+    Raises LeaseLost when somebody else has taken over; then nothing more may be sent.
+    """
+    held.keep(deadline + MARGIN_S)
+
+
+def claim_due(limit: int = 100, hold_s: float = 10) -> list[int]:
+    """Ids of the executions whose turn has come, marked so that each is handed out once."""
+    states = ", ".join(["%s"] * len(_GOES_ON))
+    where = _DUE.replace("IN %s", f"IN ({states})")
+    return lease.claim(RUNS, where, limit, hold_s, [state.value for state in _GOES_ON])
+
+
+def hand_back(execution_ids: list[int]) -> None:
+    """Takes the mark of ``claim_due`` away, for runs that could not be handed to a worker."""
+    lease.unclaim(RUNS, execution_ids)
+
+
+def wake(execution_id: int) -> None:
+    """Something was asked of it: the next tick hands it out, also if it would rest longer."""
+    Execution.objects.filter(pk=execution_id).update(next_at=Now())
+
+
+def next_turn(held: Lease, seconds: float) -> Combinable:
+    """``Execution.next_at``, so many seconds after the lease was taken; who woke it since is not made to wait."""
+    later = held.taken_at + timedelta(seconds=seconds)
+    return Case(When(next_at__gt=held.taken_at, then=F("next_at")), default=later)

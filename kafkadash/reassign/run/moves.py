@@ -1,0 +1,137 @@
+"""The rows of a run as they are stored, and as the domain works with them.
+
+Only who holds the lease of the run writes them, so what a process has loaded stays true for its next step, if nobody
+stepped in between: then the lease's epoch is the next one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from kafkadash.domain.executor_state import Key, State, Work
+from kafkadash.domain.executor_state import Move as Row
+from kafkadash.domain.plan import Row as PlanRow
+from kafkadash.observe.collectors.writing import update_rows
+from kafkadash.observe.cycles import without_search_for_cycles
+from kafkadash.observe.lease import Lease
+from kafkadash.reassign.models import Move
+
+AT_ONCE = 2_000
+"""Rows of one statement when they are inserted: a short transaction."""
+KEPT_RUNS = 8
+
+_CHANGING = (
+    "state",
+    "reason",
+    "since",
+    "attempt",
+    "unanswered",
+    "first_at",
+    "submitted_at",
+    "acted_at",
+    "cancelled_at",
+    "reorders",
+    "elections",
+    "hint",
+    "hint_at",
+    "asks",
+)
+
+
+@dataclass(slots=True)
+class Rows:
+    """``moves`` in the order of topic and partition; ``ids`` are their primary keys."""
+
+    moves: list[Row]
+    ids: Mapping[Key, int]
+
+
+@without_search_for_cycles()
+def load(execution_id: int) -> Rows:
+    """All rows of a run; one query."""
+    found = Move.objects.filter(execution=execution_id).order_by("topic", "partition")
+    ids: dict[Key, int] = {}
+    moves = []
+    columns = ("pk", "topic", "topic_id", "partition", "current", "target", "log_dirs", "size_bytes", "mends_racks")
+    for pk, topic, topic_id, partition, current, target, dirs, size, mends, *changing in found.values_list(
+        *columns, *_CHANGING
+    ):
+        row = PlanRow(topic, topic_id, partition, tuple(current), tuple(target), tuple(dirs))
+        ids[topic, partition] = pk
+        moves.append(_domain(Work(row, size, mends), changing))
+    return Rows(moves, ids)
+
+
+def store(rows: Rows, changed: Sequence[Row], copied: Mapping[Key, int | None] | None = None) -> None:
+    """These rows as they are now, in one statement; and in one more what was copied to those that ended, in bytes.
+
+    To be called in a transaction that proved the lease.
+    """
+    update_rows(Move, {rows.ids[move.key]: _stored(move) for move in changed})
+    ended = {rows.ids[key]: {"moved_bytes": moved} for key, moved in (copied or {}).items() if moved is not None}
+    update_rows(Move, ended)
+
+
+def insert(lease: Lease, execution_id: int, works: Sequence[Work]) -> None:
+    """All rows of a run that is about to begin, in short transactions; what an earlier try left is removed first.
+
+    Raises LeaseLost.
+    """
+    with lease.write_portion():
+        Move.objects.filter(execution=execution_id)._raw_delete("default")
+    for start in range(0, len(works), AT_ONCE):
+        with lease.write_portion():
+            Move.objects.bulk_create([_new(execution_id, work) for work in works[start : start + AT_ONCE]])
+
+
+class _Kept:
+    """Rows of the runs that this process stepped last, with the epoch that they are of."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._of: OrderedDict[int, tuple[int, Rows]] = OrderedDict()
+
+    def take(self, execution_id: int, epoch: int) -> Rows | None:
+        """Those of the epoch right before this one. They are given away: who stored all that he did gives them back."""
+        with self._lock:
+            kept, rows = self._of.pop(execution_id, (None, None))
+        return rows if kept is not None and kept + 1 == epoch else None
+
+    def give(self, execution_id: int, epoch: int, rows: Rows) -> None:
+        with self._lock:
+            self._of[execution_id] = epoch, rows
+            while len(self._of) > KEPT_RUNS:
+                self._of.popitem(last=False)
+
+
+kept = _Kept()
+
+
+def _domain(work: Work, changing: Iterable[Any]) -> Row:
+    values = dict(zip(_CHANGING, changing, strict=True))
+    hint = values.pop("hint")
+    return Row(work, State(values.pop("state")), hint=State(hint) if hint else None, **values)
+
+
+def _stored(move: Row) -> dict[str, Any]:
+    values = {name: getattr(move, name) for name in _CHANGING}
+    return {**values, "state": move.state.value, "hint": move.hint.value if move.hint else ""}
+
+
+def _new(execution_id: int, work: Work) -> Move:
+    row = work.row
+    return Move(
+        execution_id=execution_id,
+        topic=row.topic,
+        topic_id=row.topic_id,
+        partition=row.partition,
+        current=list(row.current),
+        target=list(row.target),
+        log_dirs=list(row.log_dirs),
+        size_bytes=work.size_bytes,
+        mends_racks=work.mends_racks,
+    )
