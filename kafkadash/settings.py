@@ -125,6 +125,7 @@ CELERY_TASK_ROUTES = {
     "tick": {"queue": "tick"},
     "collect": {"queue": "collect"},
     "run_job": {"queue": "jobs"},
+    "execute": {"queue": "execute"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -154,7 +155,9 @@ KAFKA_DEADLINE = env.float("KAFKA_DEADLINE", default=8)
 REFUSED_RETRY_MAX = env.float("REFUSED_RETRY_MAX", default=600)
 # After so many refusals in a row they are not tried any more until a person changes something.
 REFUSED_TRIES = env.int("REFUSED_TRIES", default=12)
-# A collector that has not renewed its lease for this long is considered gone, in seconds.
+# Seconds between two steps of a run while anything moves.
+EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
+# A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
 LEASE_TTL = env.float("LEASE_TTL", default=30)
 # How long what was observed is kept, in hours.
 KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)

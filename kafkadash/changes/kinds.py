@@ -15,6 +15,7 @@ from django.http import HttpRequest
 
 from kafkadash.domain.checks import Checked
 from kafkadash.domain.risk import RiskFacts
+from kafkadash.domain.workflow import State
 
 if TYPE_CHECKING:
     from kafkadash.accounts.models import User
@@ -34,7 +35,9 @@ class ChangeKind:
     a request with an artifact. ``review_template`` is included by the review page between the verdict and the checks,
     with what ``review_context`` returns. ``facts``: short figures for the list and the summary bar, as (figure, unit or
     words) pairs. ``replan``: queue a new plan for a stale request; ``changes.services.refreshed`` ends it.
-    ``starts``: whether an approved request of this kind can be run by this version. ``copied``:
+    ``starts``: whether an approved request of this kind can be run by this version. ``moved``: told of each new state
+    with the one before, in the transaction that stores it and with the request as it was; what it needs of the request
+    beside its state is there. ``copied``:
     takes over what the kind keeps beside a request, from the original to its copy. ``related``: names for
     ``select_related`` of what ``facts`` reads, so that a list asks for all rows together.
 
@@ -53,6 +56,7 @@ class ChangeKind:
     facts: Callable[[ChangeRequest], Sequence[tuple[str, str]]]
     replan: Callable[[ChangeRequest, User], None]
     starts: bool = False
+    moved: Callable[[ChangeRequest, State, State], None] | None = None
     copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
 

@@ -82,6 +82,7 @@ def move(
         swap(change, written)
         if before.approvals and not after.approvals:
             _void(change, _void_why(deed, actor))
+        _tell_kind(change, before.state, after.state)
         audit(
             change,
             actor,
@@ -203,6 +204,18 @@ def _void_why(deed: Deed, actor: User | str) -> str:
     name = actor.get_username() if isinstance(actor, User) else actor
     did = {Trigger.REFRESH: "made a new plan", Trigger.EDIT: "took it back to edit it", Trigger.WITHDRAW: "withdrew it"}
     return f"{name} {did.get(deed.trigger, 'changed it')}"[:200]
+
+
+def _tell_kind(change: ChangeRequest, before: State, after: State) -> None:
+    """What the kind keeps beside the request follows its state."""
+    if before is after:
+        return
+    try:
+        moved = kind_of(change.kind).moved
+    except UnknownKind:  # of a version before this one: it can only end, and nothing of it is kept
+        return
+    if moved is not None:
+        moved(change, before, after)
 
 
 def _starts(kind: str) -> bool:

@@ -83,6 +83,15 @@ def replied(move: Move, reply: Reply, now: datetime, words: str = "") -> Move:
     return answered.to(State.FAILED, now, words)
 
 
+def unsent(transition: Transition, now: datetime, words: str) -> Move:
+    """The row of which a request was stored that certainly never left, with the reason: as if it had not been stored.
+
+    It takes its turn in the next step, and counts no attempt.
+    """
+    before = transition.before
+    return before.to(State.WAITING, now, words) if before.state in BEFORE else before
+
+
 def cancelled(move: Move, now: datetime, reason: str) -> Move:
     """One row as an operator cancels it, in a run that goes on; what has ended stays as it ended."""
     if move.state in BEFORE:

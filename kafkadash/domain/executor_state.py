@@ -245,6 +245,7 @@ class Observation:
 
     ``topics`` has those of the plan that exist, ``unread`` those that nobody answered for; ``partitions`` all of the
     plan. ``listing``: whether the reassignments could be read; ``quorum``: whether the controller answers.
+    ``withheld``: what else keeps everything from being submitted, in sentences.
     """
 
     at: datetime
@@ -256,6 +257,7 @@ class Observation:
     listing: bool = True
     quorum: bool = True
     window_open: bool = True
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

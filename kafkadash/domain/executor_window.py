@@ -58,7 +58,7 @@ def held(seen: Observation, mode: Mode, now: datetime) -> tuple[str, ...]:
         reasons.append("The window is closed.")
     if now - seen.at > OLDEST_LOOK:
         reasons.append(f"The cluster was read {duration((now - seen.at).total_seconds())} ago, too long to act on.")
-    return tuple(reasons)
+    return (*reasons, *seen.withheld)
 
 
 def content(move: Move, seen: Observation, options: Options, now: datetime) -> Move:

@@ -158,7 +158,8 @@ def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> L
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE {of.table} SET epoch = epoch + 1, lease_until = {_FROM_NOW}"
-            f" WHERE id = %s AND (lease_until IS NULL OR lease_until < clock_timestamp()){due} RETURNING epoch, clock_timestamp()",
+            f" WHERE id = %s AND (lease_until IS NULL OR lease_until < clock_timestamp()){due}"
+            " RETURNING epoch, clock_timestamp()",
             [_ttl(), run_id],
         )
         row = cursor.fetchone()

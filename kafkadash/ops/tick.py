@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
+from celery import Task
 from django.contrib.sessions.backends.db import SessionStore
 from kombu.exceptions import OperationalError
 
@@ -20,6 +22,8 @@ from kafkadash.observe.tasks import collect
 from kafkadash.oncall.services import judge_ages
 from kafkadash.oncall.services import prune as prune_findings
 from kafkadash.ops.health import beat
+from kafkadash.reassign.run import lease as runs
+from kafkadash.reassign.tasks import execute
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +35,7 @@ def tick() -> None:
     """Marks what is due and sends one message for each. What cannot be sent is unmarked and tried next second."""
     beat()
     ensure_runs()
+    _dispatch_runs()
     _dispatch_collectors()
     dispatch_due_jobs()
     _judge_ages()  # before what only tidies up: nothing that fails there may keep a silent cluster green
@@ -39,14 +44,21 @@ def tick() -> None:
     _prune_now_and_then()
 
 
+def _dispatch_runs() -> None:
+    _send(execute, runs.claim_due(), runs.hand_back, expires=10)
+
+
 def _dispatch_collectors() -> None:
-    due = lease.claim_due()
-    for sent, run_id in enumerate(due):
+    _send(collect, lease.claim_due(), lease.hand_back, expires=30)
+
+
+def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None], *, expires: int) -> None:
+    for sent, row_id in enumerate(due):
         try:
-            collect.apply_async((run_id,), expires=30, retry=False)
+            task.apply_async((row_id,), expires=expires, retry=False)
         except OperationalError as error:
-            lease.hand_back(due[sent:])
-            log.warning("tick.queue_unreachable", waiting=len(due) - sent, error=str(error))
+            hand_back(due[sent:])
+            log.warning("tick.queue_unreachable", task=task.name, waiting=len(due) - sent, error=str(error))
             return
 
 

@@ -12,6 +12,7 @@ from kafkadash.reassign.checks import checks
 from kafkadash.reassign.models import Upload
 from kafkadash.reassign.review_sections import review_context, short_facts
 from kafkadash.reassign.risk_facts import risk_facts
+from kafkadash.reassign.run import queue
 
 
 def make_known() -> None:
@@ -27,6 +28,8 @@ def make_known() -> None:
             review_context=review_context,
             facts=short_facts,
             replan=replan,
+            starts=True,
+            moved=queue.moved,
             copied=copied,
             related=("report",),
         )

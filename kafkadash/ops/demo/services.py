@@ -1,4 +1,4 @@
-"""The product's own processes: web, two workers, beat. One that ends is started again, each time a little later."""
+"""The product's own processes: web, three workers, beat. One that ends is started again, each time a little later."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def web(port: int) -> Service:
 
 
 def workers_and_beat(folder: Folder) -> list[Service]:
-    """The tick has a worker of its own, so that clusters that do not answer can never hold it up."""
+    """The tick has a worker of its own, so that clusters that do not answer can never hold it up; so have runs."""
     schedule = str(folder.path / "celerybeat-schedule")
     return [
         Service("worker-tick", (*_CELERY, *_WORKER, "-c", "1", "-Q", "tick", "-n", "tick@%h"), WORKER_STAGE),
         Service(
             "worker-collect", (*_CELERY, *_WORKER, "-c", "4", "-Q", "collect,jobs", "-n", "collect@%h"), WORKER_STAGE
         ),
+        Service("worker-execute", (*_CELERY, *_WORKER, "-c", "2", "-Q", "execute", "-n", "execute@%h"), WORKER_STAGE),
         Service("beat", (*_CELERY, "beat", "--schedule", schedule, "--pidfile="), BEAT_STAGE),
     ]
 

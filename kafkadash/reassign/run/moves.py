@@ -82,7 +82,7 @@ def insert(lease: Lease, execution_id: int, works: Sequence[Work]) -> None:
     Raises LeaseLost.
     """
     with lease.write_portion():
-        Move.objects.filter(execution=execution_id)._raw_delete("default")
+        Move.objects.filter(execution=execution_id).delete()
     for start in range(0, len(works), AT_ONCE):
         with lease.write_portion():
             Move.objects.bulk_create([_new(execution_id, work) for work in works[start : start + AT_ONCE]])

@@ -1,0 +1,179 @@
+"""Sends what a step decided, in its order, and makes rows of the answers; nothing is stored here.
+
+Lists and rates of the throttle first, then the moves, cancels, orders of replicas, what is cleared, and elections.
+Each call ends within its deadline, and is made only while the lease holds for longer. What certainly never left is
+told apart from what may have reached Kafka: the former counts no attempt.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from kafkadash.domain.executor import Action, replied, unsent
+from kafkadash.domain.executor_state import (
+    Cancel,
+    Elect,
+    Key,
+    Move,
+    Reorder,
+    Reply,
+    Submit,
+    Transition,
+)
+from kafkadash.domain.plan import Options
+from kafkadash.kafka.changing import Changed, KafkaClient
+from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
+from kafkadash.observe.lease import Lease
+from kafkadash.reassign.run.lease import ready
+from kafkadash.reassign.run.ledger import Ledger
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 500
+"""Partitions of one request."""
+NOT_IN_PROGRESS = 85
+_NO_TIME = "There was no time left for it in this step."
+
+
+@dataclass(slots=True)
+class Acted:
+    """``rows`` that changed by the answers. ``elected``: what came of elections, '' for done, Kafka's words else."""
+
+    rows: dict[Key, Move] = field(default_factory=dict)
+    elected: dict[Key, str] = field(default_factory=dict)
+
+
+class Acting:
+    """``transitions`` are those that were stored, by row; ``deadline`` is of one call, ``budget`` of all, in seconds.
+
+    Raises LeaseLost as soon as somebody else has taken over; what was answered until then is lost, and the next step
+    tells it from the cluster.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        lease: Lease,
+        ledger: Ledger,
+        options: Options,
+        stored: Mapping[Key, Transition],
+        *,
+        deadline: float,
+        budget: float,
+    ) -> None:
+        self._client, self._lease, self._ledger, self._options = client, lease, ledger, options
+        self._stored = stored
+        self._deadline, self._until = deadline, time.monotonic() + budget
+        self.acted = Acted()
+
+    def take(self, actions: Sequence[Action]) -> Acted:
+        now = self._lease.now()
+        wrong = self._ledger.set(self._client, now, deadline=self._deadline, may=self._may)
+        submits = [action for action in actions if isinstance(action, Submit)]
+        for action in submits:
+            if action.key in wrong:
+                self._unsent(action.key, wrong[action.key])
+        self._submit([action for action in submits if action.key not in wrong])
+        self._cancel([action.key for action in actions if isinstance(action, Cancel)])
+        self._reorder([action for action in actions if isinstance(action, Reorder)])
+        self._ledger.clear(self._client, self._lease.now(), deadline=self._deadline, may=self._may)
+        self._elect([action.key for action in actions if isinstance(action, Elect)])
+        return self.acted
+
+    def _may(self) -> bool:
+        """Whether there is time for one more call. Raises LeaseLost."""
+        if time.monotonic() >= self._until:
+            return False
+        ready(self._lease, self._deadline)
+        return True
+
+    def _submit(self, submits: Sequence[Submit]) -> None:
+        """Rows that keep their number of replicas are guarded by Kafka where it can (4.1)."""
+        changes_factor = [s for s in submits if self._changes_factor(s.key)]
+        keep_factor = [s for s in submits if not self._changes_factor(s.key)]
+        for some, keep in ((keep_factor, True), (changes_factor if self._options.change_rf else [], False)):
+            targets = {s.key: s.replicas for s in some}
+            self._alter(targets, keep, self._submitted)
+
+    def _changes_factor(self, key: Key) -> bool:
+        row = self._stored[key].after.work.row
+        return len(row.target) != len(row.current)
+
+    def _submitted(self, key: Key, reply: Reply, words: str, _: ItemError | None) -> None:
+        self._set(replied(self._row(key), reply, self._lease.now(), words))
+
+    def _cancel(self, keys: Sequence[Key]) -> None:
+        self._alter(dict.fromkeys(keys), keep=True, then=self._cancelled)
+
+    def _cancelled(self, key: Key, reply: Reply, words: str, error: ItemError | None) -> None:
+        if reply is Reply.REFUSED and (error is None or error.code != NOT_IN_PROGRESS):
+            self._set(replace(self._row(key), reason=f"Kafka refuses to cancel it: {words}"))
+
+    def _reorder(self, reorders: Sequence[Reorder]) -> None:
+        self._alter({r.key: r.replicas for r in reorders}, keep=True, then=self._reordered)
+
+    def _reordered(self, key: Key, reply: Reply, words: str, _: ItemError | None) -> None:
+        if reply is Reply.REFUSED:
+            self._set(replace(self._row(key), reason=f"Kafka refuses to restore the order of its replicas: {words}"))
+
+    def _alter(
+        self,
+        targets: Mapping[Key, tuple[int, ...] | None],
+        keep: bool,
+        then: Callable[[Key, Reply, str, ItemError | None], None],
+    ) -> None:
+        keys = sorted(targets)
+        for start in range(0, len(keys), AT_ONCE):
+            some = {TopicPartition(*key): targets[key] for key in keys[start : start + AT_ONCE]}
+            try:
+                if not self._may():
+                    self._none_sent(some, _NO_TIME)
+                    continue
+                answer = self._client.alter_reassignments(some, deadline=self._deadline, keep_factor=keep)
+            except KafkaFailure as failure:
+                self._none_sent(some, str(failure))
+                continue
+            for item, reply, error in _replies(answer):
+                then((item.topic, item.partition), reply, error.message if error else "", error)
+
+    def _elect(self, keys: Sequence[Key]) -> None:
+        if not keys:
+            return
+        try:
+            if not self._may():
+                self._none_sent([TopicPartition(*key) for key in keys], _NO_TIME)
+                return
+            answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
+        except KafkaFailure as failure:
+            self._none_sent([TopicPartition(*key) for key in keys], str(failure))
+            self.acted.elected |= {key: str(failure) for key in keys}
+            return
+        for item, reply, error in _replies(answer):
+            key = item.topic, item.partition
+            self.acted.elected[key] = "" if reply is Reply.ACCEPTED else error.message if error else ""
+
+    def _none_sent(self, items: Iterable[TopicPartition], words: str) -> None:
+        for item in items:
+            self._unsent((item.topic, item.partition), words)
+
+    def _unsent(self, key: Key, words: str) -> None:
+        stored = self._stored.get(key)
+        if stored is not None:
+            self._set(unsent(stored, self._lease.now(), words))
+
+    def _row(self, key: Key) -> Move:
+        return self.acted.rows.get(key, self._stored[key].after)
+
+    def _set(self, row: Move) -> None:
+        if row is not self._row(row.key):
+            self.acted.rows[row.key] = row
+
+
+def _replies(answer: Changed[TopicPartition]) -> Iterable[tuple[TopicPartition, Reply, ItemError | None]]:
+    yield from ((item, Reply.ACCEPTED, None) for item in answer.done)
+    yield from ((item, Reply.REFUSED, error) for item, error in answer.refused.items())
+    yield from ((item, Reply.LOST, error) for item, error in answer.lost.items())

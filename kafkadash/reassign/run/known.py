@@ -1,0 +1,111 @@
+"""What a step needs of the cluster beyond the rows it moves, from what the collectors stored: their age is respected.
+
+The rows themselves are read live. Of the rest of the cluster, partitions that lack replicas in sync, and the disks,
+are as the collectors saw them last; where that is too long ago, nothing more is submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, JSONField, Q, Value, When
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.planner.topology import Directory
+from kafkadash.domain.status import is_stale
+from kafkadash.domain.wording import duration
+from kafkadash.observe.models import BrokerWeights, CollectorRun, Kind, TopicState
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A partition that has fewer replicas in sync than replicas, as last seen."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+    offline: frozenset[int]
+    min_isr: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """The directories of a broker; ``age`` in words where they were read too long ago, '' where not."""
+
+    dirs: tuple[Directory, ...]
+    age: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``min_isr``: topic → (Kafka's id, min.insync.replicas in force or None). ``withheld``: see ``Observation``."""
+
+    at: datetime
+    min_isr: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
+    lacking: Sequence[Lacking] = ()
+    disks: Mapping[int, Disks] = field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
+
+
+def known(cluster: Cluster, topics: Collection[str], now: datetime) -> Known:
+    """Three queries."""
+    runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)}
+    lacks = Q(under_replicated__gt=0, min_isr__isnull=False)
+    rows = TopicState.objects.filter(Q(name__in=list(topics)) | lacks, cluster=cluster).values_list(
+        "name",
+        "topic_id",
+        "min_isr",
+        Case(When(lacks, then="partitions"), default=Value(None, JSONField()), output_field=JSONField()),
+    )
+    min_isr: dict[str, tuple[str, int | None]] = {}
+    lacking: list[Lacking] = []
+    for name, topic_id, least, partitions in rows:
+        min_isr[name] = (topic_id, least)
+        lacking += _lacking(name, least, partitions or ())
+    return Known(
+        now,
+        min_isr,
+        lacking,
+        {w[0]: _disks(*w[1:], runs.get(Kind.LOG_DIRS), now) for w in _weights(cluster)},
+        _withheld(runs.get(Kind.METADATA), now),
+    )
+
+
+def _lacking(topic: str, min_isr: int | None, partitions: Sequence[Sequence[Any]]) -> list[Lacking]:
+    if min_isr is None:
+        return []
+    return [
+        Lacking(topic, number, tuple(replicas), frozenset(isr), frozenset(offline), min_isr)
+        for number, _, _, replicas, isr, offline in partitions
+        if len(isr) < len(replicas) and len(isr) <= min_isr
+    ]
+
+
+def _weights(cluster: Cluster) -> Sequence[tuple[int, Any, datetime]]:
+    return list(BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs", "taken_at"))
+
+
+def _disks(stored: Sequence[Mapping[str, Any]], taken_at: datetime, run: CollectorRun | None, now: datetime) -> Disks:
+    old = run is None or is_stale(taken_at, run.interval_s, now)
+    age = duration((now - taken_at).total_seconds()) if old else ""
+    return Disks(tuple(_directory(each) for each in stored), age)
+
+
+def _directory(stored: Mapping[str, Any]) -> Directory:
+    """One that is offline takes no replicas, like a cordoned one."""
+    total, usable = stored["total_bytes"], stored["usable_bytes"]
+    used = None if total is None or usable is None else max(0, total - usable)
+    return Directory(stored["path"], total, used, bool(stored["cordoned"]) or bool(stored["error"]))
+
+
+def _withheld(metadata: CollectorRun | None, now: datetime) -> tuple[str, ...]:
+    if metadata is None or metadata.succeeded_at is None:
+        return ("The other topics of the cluster were never read, so nobody can tell whether a move would harm them.",)
+    if is_stale(metadata.succeeded_at, metadata.interval_s, now):
+        ago = duration((now - metadata.succeeded_at).total_seconds())
+        return (f"The other topics were read {ago} ago; nobody can tell whether another move would harm them.",)
+    return ()

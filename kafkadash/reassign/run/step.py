@@ -1,0 +1,272 @@
+"""One step of one run, from its lease to its last reply (04-changes.md §3).
+
+Lease, rows, what people asked for, a look at the cluster, the pure step; then one transaction with everything that was
+decided, the intents of all calls among it; then the calls; then their answers. Whoever dies in between leaves an
+intent, and the next step tells from the cluster what became of it. A look that failed changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+import structlog
+from django.conf import settings
+from django.db import Error
+from django.db.models import F
+
+from kafkadash.clusters.secrets import SecretError
+from kafkadash.domain.executor import Step, step
+from kafkadash.domain.executor_state import REOPENED, Elect, Mode, Move, Submit, Transition
+from kafkadash.domain.workflow import State
+from kafkadash.kafka.changing import KafkaClient
+from kafkadash.kafka.connect import admin_for
+from kafkadash.kafka.port import KafkaFailure
+from kafkadash.reassign.models import Execution
+from kafkadash.reassign.run import known as stored_facts
+from kafkadash.reassign.run import turn, verifying
+from kafkadash.reassign.run.act import Acting
+from kafkadash.reassign.run.known import Known
+from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, take
+from kafkadash.reassign.run.ledger import Ledger, work_off
+from kafkadash.reassign.run.look import AnotherCluster, Look, look
+from kafkadash.reassign.run.moves import kept, load, store
+from kafkadash.reassign.run.running import Running
+from kafkadash.reassign.run.taking_orders import Taken, take_orders
+
+log = structlog.get_logger(__name__)
+
+REST_S = 10.0
+"""Between two steps of a run in which nothing moves and nothing can be submitted."""
+FAULT_S = 10.0
+KNOWN_FOR_S = 10.0
+CALL_S = 4.0
+"""Deadline of a call that changes something, and of the ledger's reads, in seconds."""
+STEP_S = 15.0
+"""No call is begun later than this after the step was: a worker that is told to stop has ended it within 20 s."""
+
+_MODES = {
+    State.EXECUTING: Mode.EXECUTING,
+    State.PAUSED: Mode.PAUSED,
+    State.CANCELLING: Mode.CANCELLING,
+    State.VERIFYING: Mode.PAUSED,
+}
+
+
+class StateChanged(Exception):
+    """Somebody paused, resumed or cancelled it while it was decided what to do: it is decided anew, at once."""
+
+
+def step_once(execution_id: int) -> None:
+    """One step, or nothing where somebody else is at it or its time has not come. Raises nothing."""
+    lease = take(execution_id)
+    if lease is None:
+        return
+    try:
+        running = Running.of(lease)
+        if running is not None:
+            _step(running)
+    except StateChanged:
+        log.info("execution.state_changed", execution=execution_id)
+    except LeaseLost:
+        log.warning("execution.lease_lost", execution=execution_id, epoch=lease.epoch)
+    except Exception as fault:
+        log.exception("execution.step_failed", execution=execution_id)
+        with suppress(Error, LeaseLost), lease.write_portion():
+            _note_fault(execution_id, fault)
+            lease.postpone(FAULT_S)
+    finally:
+        with suppress(Error):
+            lease.give_back()
+
+
+def _note_fault(execution_id: int, fault: Exception) -> None:
+    words = f"This step failed inside of kafkadash ({type(fault).__name__}); its log says more. It is tried again."
+    Execution.objects.filter(pk=execution_id).update(error=words, failures=F("failures") + 1)
+
+
+def _step(running: Running) -> None:
+    try:
+        client = client_of(running)
+        if running.state is State.QUEUED:
+            turn.take_turn(running, client)
+        elif running.state in _MODES:
+            _Moving(running, client).take()
+        else:
+            _work_off(running, client)
+    except (KafkaFailure, SecretError, AnotherCluster) as failure:
+        _look_failed(running, failure)
+
+
+def client_of(running: Running) -> KafkaClient:
+    """The one that this process has for the cluster. Raises SecretError."""
+    return cast("KafkaClient", admin_for(running.cluster.connection()))
+
+
+def _look_failed(running: Running, failure: Exception) -> None:
+    own = running.execution
+    log.warning("execution.look_failed", execution=own.pk, change=own.request_id, error=str(failure))
+    if verifying.gives_up(running, failure):
+        return
+    with running.write():
+        running.save(
+            error=str(failure),
+            failures=own.failures + 1,
+            next_at=next_turn(running.lease, REST_S if own.failures else settings.EXECUTE_INTERVAL),
+        )
+    running.publish()
+
+
+def _work_off(running: Running, client: KafkaClient) -> None:
+    """What an ended run still owes: throttles on brokers that were away."""
+    described = client.describe_cluster(deadline=settings.KAFKA_DEADLINE)
+    if running.cluster.kafka_id not in ("", described.cluster_id):
+        raise AnotherCluster(f"Another Kafka cluster answers at the address of {running.cluster.name}.")
+    alive = frozenset(broker.id for broker in described.brokers if not broker.fenced)
+    work_off(running.execution.pk, client, alive, running.now(), deadline=CALL_S)
+    with running.write():
+        running.save(next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S), error="", failures=0)
+    running.publish()
+
+
+@dataclass(slots=True)
+class _Decided:
+    """What one look led to. ``rows`` are all as they are after it, ``changed`` those that are stored otherwise."""
+
+    taken: Step
+    orders: Taken
+    rows: list[Move]
+    changed: list[Transition]
+
+
+class _Moving:
+    """A step of a run that is under way."""
+
+    def __init__(self, running: Running, client: KafkaClient) -> None:
+        self._running, self._client = running, client
+        self._began = time.monotonic()
+        self._mode = _MODES[running.state]
+        execution = running.execution
+        self._rows = kept.take(execution.pk, running.lease.epoch) or load(execution.pk)
+        self._ledger = Ledger.load(execution)
+
+    def take(self) -> None:
+        running = self._running
+        seen = self._look()
+        self._ledger.look(self._client, seen.alive, running.now(), deadline=CALL_S)
+        decided = self._decide(seen)
+        self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=CALL_S)
+        self._commit(decided, seen)
+        if decided.taken.actions or decided.orders.elections:
+            self._act(decided)
+        kept.give(running.execution.pk, running.lease.epoch, self._rows)
+        running.publish()
+
+    def _look(self) -> Look:
+        running = self._running
+        topics = {move.work.row.topic for move in self._rows.moves}
+        return look(
+            self._client,
+            running.cluster,
+            self._rows.moves,
+            settings.KAFKA_DEADLINE,
+            now=running.now(),
+            known=_known(running, topics),
+            options=running.options,
+            disk_limit=running.disk_limit,
+        )
+
+    def _decide(self, seen: Look) -> _Decided:
+        running = self._running
+        before = self._rows.moves
+        orders = take_orders(running, before, self._ledger)
+        moves = [orders.rows.get(move.key, move) for move in before] if orders.rows else before
+        taken = step(moves, seen.observation, running.options, running.now(), self._mode, self._ledger.throttles())
+        after = {t.after.key: t.after for t in taken.transitions}
+        rows = [after.get(move.key, move) for move in moves]
+        if running.state is State.VERIFYING:
+            rows = [verifying.reread(move, seen.observation, running) for move in rows]
+        changed = [Transition(a, b) for a, b in zip(before, rows, strict=True) if a is not b]
+        return _Decided(taken, orders, rows, changed)
+
+    def _commit(self, decided: _Decided, seen: Look) -> None:
+        """All that was decided, and the intents, before anything of it is sent."""
+        running = self._running
+        over = decided.taken.over and not self._ledger.pending(running.now())
+        ends = over and running.state is not State.PAUSED
+        submits = any(isinstance(action, Submit) for action in decided.taken.actions)
+        with running.write_state() if ends or submits else running.write() as request:
+            if request is not None and request.state != running.state:
+                raise StateChanged
+            store(self._rows, [t.after for t in decided.changed])
+            self._ledger.store()
+            decided.orders.store(running.now())
+            self._tell(decided)
+            running.save(
+                looked_at=seen.taken_at,
+                error="",
+                failures=0,
+                held=list(decided.taken.held),
+                brake=decided.taken.brake.words,
+                next_at=next_turn(running.lease, self._rest(decided)),
+            )
+            if ends and request is not None:
+                verifying.end(running, request, decided.rows, seen, self._ledger.obligations())
+        self._rows.moves = decided.rows
+
+    def _rest(self, decided: _Decided) -> float:
+        """Seconds from the start of this step to that of the next; a little less, as the tick comes once a second."""
+        quick = float(settings.EXECUTE_INTERVAL)
+        still = not decided.taken.actions and not any(move.in_flight for move in decided.rows)
+        rests = still and not decided.taken.over and (decided.taken.held or self._all_wait(decided.rows))
+        return max(quick, REST_S) if rests else max(0.0, quick - 0.5)
+
+    @staticmethod
+    def _all_wait(rows: Sequence[Move]) -> bool:
+        return all(move.ended or move.reason for move in rows)
+
+    def _tell(self, decided: _Decided) -> None:
+        """What somebody will want to know later, in the audit."""
+        running = self._running
+        late = [t.after for t in decided.changed if t.before.state in REOPENED and t.after.in_flight]
+        if late:
+            named = [f"{move.work.row.name}: {move.reason}" for move in late[:20]]
+            running.audit("came_late", reason=late[0].reason, after={"rows": named, "count": len(late)})
+        brake, before = decided.taken.brake.words, running.execution.brake
+        if bool(brake) != bool(before):
+            running.audit("braked" if brake else "brake_released", reason=brake or before)
+
+    def _act(self, decided: _Decided) -> None:
+        running = self._running
+        acting = Acting(
+            self._client,
+            running.lease,
+            self._ledger,
+            running.options,
+            {t.after.key: t for t in decided.changed},
+            deadline=CALL_S,
+            budget=STEP_S - (time.monotonic() - self._began),
+        )
+        acted = acting.take([*decided.taken.actions, *(Elect(key) for key in decided.orders.elections)])
+        with running.write():
+            store(self._rows, list(acted.rows.values()))
+            self._ledger.store()
+            decided.orders.store_elected(acted.elected)
+        if acted.rows:
+            self._rows.moves = [acted.rows.get(move.key, move) for move in self._rows.moves]
+
+
+_known_lately: dict[int, tuple[float, Known]] = {}
+
+
+def _known(running: Running, topics: set[str]) -> Known:
+    """Read again after some seconds: the collectors are no quicker. What it says of ages holds until then."""
+    number = running.execution.pk
+    at, found = _known_lately.get(number, (0.0, None))
+    if found is None or time.monotonic() - at > KNOWN_FOR_S:
+        found = stored_facts.known(running.cluster, topics, running.now())
+        _known_lately[number] = time.monotonic(), found
+    return found

@@ -1,0 +1,113 @@
+"""How a run ends: its rows are read once more, its throttles are clean or owed, and its request says how it went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
+from kafkadash.domain.executor_state import Move, Observation
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.wording import count
+from kafkadash.domain.workflow import State, Trigger
+from kafkadash.reassign.models import Order, Outcome
+from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
+from kafkadash.reassign.run.look import AnotherCluster, Look
+from kafkadash.reassign.run.running import Running
+
+ANOTHER_FOR = timedelta(minutes=10)
+"""So long another cluster may answer before the run is given up: an address may be wrong for a while."""
+
+
+def end(running: Running, request: ChangeRequest, rows: Sequence[Move], seen: Look, obligations: Sequence[str]) -> None:
+    """The next state of a run of which every row has ended and nothing is left to be cleared now.
+
+    In the transaction of the step, with the request's row locked.
+    """
+    if not _whole(seen.observation) or any(move.hint is not None for move in rows):
+        return
+    state = running.state
+    if state is State.EXECUTING:
+        if rows and all(move.state is RowState.FAILED for move in rows):
+            _give_up(running, request, f"Kafka refused {count(len(rows), 'row')}, all there are: {rows[0].reason}")
+            return
+        running.move(request, Trigger.ROWS_ENDED)
+        running.save(next_at=next_turn(running.lease, 0))
+    elif state is State.CANCELLING:
+        running.move(request, Trigger.CLEAN, also=_tally(rows, obligations))
+        _over(running)
+    elif state is State.VERIFYING:
+        outcome = _outcome(rows, obligations)
+        running.move(request, Trigger.VERIFIED, also={"outcome": outcome.value, **_tally(rows, obligations)})
+        _over(running, outcome=outcome)
+
+
+def reread(move: Move, seen: Observation, running: Running) -> Move:
+    """A row that was done, looked at once more: what somebody did with it since is said, after two looks."""
+    if move.state is not RowState.DONE or not tells(move, seen):
+        return move
+    now = running.now()
+    if gone(move.work.row, seen):
+        return settled(move, RowState.TOPIC_DELETED, seen.at, now, f"{gone_words(move.work.row, seen)} It was done.")
+    partition = seen.partitions[move.key]
+    if partition.listed is not None or partition.replicas == move.work.row.target:
+        return unhinted(move)
+    there = f"It was done; its replicas are {ids(partition.replicas)} since, by somebody else."
+    return settled(move, RowState.SUPERSEDED, seen.at, now, there)
+
+
+def gives_up(running: Running, failure: Exception) -> bool:
+    """Whether the run ended as FAILED, because another cluster has answered for so long that it is no mishap."""
+    own = running.execution
+    since = own.looked_at or own.started_at
+    if not isinstance(failure, AnotherCluster) or running.state is not State.EXECUTING or since is None:
+        return False
+    if running.now() - since < ANOTHER_FOR:
+        return False
+    with running.write_state() as request:
+        if request.state != State.EXECUTING:
+            return False
+        _give_up(running, request, str(failure))
+    running.publish()
+    return True
+
+
+def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
+    running.move(request, Trigger.GIVE_UP, reason=why)
+    _over(running, error=why)
+
+
+def _over(running: Running, *, outcome: Outcome | None = None, error: str = "") -> None:
+    """The last columns of the run; what it still owes is worked off by later turns."""
+    Order.objects.filter(execution=running.execution, taken_at=None).update(
+        taken_at=Now(), answer="The run had ended before it was done."
+    )
+    running.save(
+        active=False,
+        ended_at=running.now(),
+        outcome=outcome.value if outcome else "",
+        error=error,
+        held=[],
+        brake="",
+        next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S),
+    )
+
+
+def _whole(seen: Observation) -> bool:
+    return seen.listing and seen.quorum and not seen.unread
+
+
+def _outcome(rows: Sequence[Move], obligations: Sequence[str]) -> Outcome:
+    if any(move.state is not RowState.DONE for move in rows):
+        return Outcome.EXCEPTIONS
+    return Outcome.OBLIGATIONS if obligations else Outcome.CLEAN
+
+
+def _tally(rows: Sequence[Move], obligations: Sequence[str]) -> dict[str, Any]:
+    counts = Counter(move.state.value for move in rows)
+    return {"rows": dict(sorted(counts.items())), "obligations": list(obligations)}
