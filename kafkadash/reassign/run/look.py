@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
+
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import (
     BrokerSeen,
@@ -91,11 +93,7 @@ def look(
     metadata = client.metadata(deadline=_left(until), topics=topics)
     described = client.describe_cluster(deadline=_left(until))
     for answered in (metadata.cluster_id, described.cluster_id):
-        if cluster.kafka_id and answered and answered != cluster.kafka_id:
-            raise AnotherCluster(
-                f"The address of {cluster.name} now leads to the Kafka cluster {answered}, and not to "
-                f"{cluster.kafka_id}. Nothing of this run is done there."
-            )
+        _refuse(cluster, answered)
     rows = listing.rows if listing is not None else ()
     listed = {(r.topic, r.partition): Listed(r.replicas, frozenset(r.adding), frozenset(r.removing)) for r in rows}
     asked = _Asked(moves, metadata.topics, listed)
@@ -116,6 +114,19 @@ def look(
         withheld=known.withheld,
     )
     return Look(observation, metadata, listing, offsets, now)
+
+
+def refuse_another(client: KafkaAdmin, cluster: Cluster) -> None:
+    """Raises AnotherCluster, and KafkaFailure where it cannot be asked."""
+    _refuse(cluster, client.describe_cluster(deadline=settings.KAFKA_DEADLINE).cluster_id)
+
+
+def _refuse(cluster: Cluster, answered: str) -> None:
+    if cluster.kafka_id and answered and answered != cluster.kafka_id:
+        raise AnotherCluster(
+            f"The address of {cluster.name} now leads to the Kafka cluster {answered}, and not to "
+            f"{cluster.kafka_id}. Nothing of this run is done there."
+        )
 
 
 def window_open(options: Options, now: datetime) -> bool:

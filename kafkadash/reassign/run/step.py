@@ -30,9 +30,9 @@ from kafkadash.reassign.run import known as stored_facts
 from kafkadash.reassign.run import turn, verifying
 from kafkadash.reassign.run.act import Acting
 from kafkadash.reassign.run.known import Known
-from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, take
+from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, ready, take
 from kafkadash.reassign.run.ledger import Ledger, work_off
-from kafkadash.reassign.run.look import AnotherCluster, Look, look
+from kafkadash.reassign.run.look import AnotherCluster, Look, look, refuse_another
 from kafkadash.reassign.run.moves import kept, load, store
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.run.taking_orders import Taken, take_orders
@@ -122,13 +122,17 @@ def _look_failed(running: Running, failure: Exception) -> None:
 
 def _work_off(running: Running, client: KafkaClient) -> None:
     """What an ended run still owes: throttles on brokers that were away."""
-    described = client.describe_cluster(deadline=settings.KAFKA_DEADLINE)
-    if running.cluster.kafka_id not in ("", described.cluster_id):
-        raise AnotherCluster(f"Another Kafka cluster answers at the address of {running.cluster.name}.")
-    alive = frozenset(broker.id for broker in described.brokers if not broker.fenced)
-    work_off(running.execution.pk, client, alive, running.now(), deadline=CALL_S)
+    refuse_another(client, running.cluster)
+    lease = running.lease
+
+    def may() -> bool:
+        ready(lease, CALL_S)
+        return True
+
+    owed = work_off(running.execution, client, running.now(), deadline=CALL_S, write=running.write, may=may)
     with running.write():
-        running.save(next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S), error="", failures=0)
+        error = "" if not owed else running.execution.error
+        running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=error, failures=0)
     running.publish()
 
 
@@ -202,7 +206,7 @@ class _Moving:
             if request is not None and request.state != running.state:
                 raise StateChanged
             store(self._rows, [t.after for t in decided.changed])
-            self._ledger.store()
+            self._ledger.store(running.now())
             decided.orders.store(running.now())
             self._tell(decided)
             running.save(
@@ -253,7 +257,7 @@ class _Moving:
         acted = acting.take([*decided.taken.actions, *(Elect(key) for key in decided.orders.elections)])
         with running.write():
             store(self._rows, list(acted.rows.values()))
-            self._ledger.store()
+            self._ledger.store(running.now())
             decided.orders.store_elected(acted.elected)
         if acted.rows:
             self._rows.moves = [acted.rows.get(move.key, move) for move in self._rows.moves]

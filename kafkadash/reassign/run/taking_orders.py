@@ -52,7 +52,7 @@ def take_orders(running: Running, moves: Sequence[Move], ledger: Ledger) -> Take
     rows = {move.key: move for move in moves if move.key in wanted}
     for order in taken.orders:
         if order.entity:
-            order.answer = ledger.order(Deed(order.deed), order.entity, running.now())
+            order.answer = ledger.order(Deed(order.deed), order.entity, order.user_name)
             continue
         move = rows.get(key_of(order))
         if move is None:

@@ -1,0 +1,137 @@
+"""A stored cluster, a queued drain on it, and a virtual Kafka behind it that steps are taken on by a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from unittest import mock
+
+from django.db.models.functions import Now
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes import running
+from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.plan import Options, Row
+from kafkadash.kafka.changing import KafkaClient
+from kafkadash.observe.lease import Lease
+from kafkadash.observe.models import BrokerWeights, CollectorRun
+from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.run import step as stepping
+from kafkadash.reassign.run.running import Running
+from kafkadash.reassign.topology import load_topology
+from tests.domain.executor_cluster import Cluster as Model
+from tests.factories import GB
+from tests.reassign.plans import planned
+from tests.reassign.run.model_kafka import ModelKafka
+
+SIZE = 3 * GB
+RATE = 500_000_000
+OPTIONS = Options(RATE, RATE // 10, 2 * RATE, per_broker=5, per_cluster=50)
+ROWS = (
+    Row("orders", "id-of-orders", 0, (1, 2, 3), (1, 2, 6)),
+    Row("orders", "id-of-orders", 1, (2, 3, 4), (2, 6, 4)),
+    Row("orders", "id-of-orders", 2, (3, 4, 5), (6, 4, 5)),
+    Row("orders", "id-of-orders", 4, (3, 1, 2), (6, 1, 2)),
+    Row("clicks", "id-of-clicks", 0, (3, 5), (6, 5)),
+)
+"""Broker 3 of ``tests.reassign.stored.TOPICS`` is drained to broker 6."""
+
+
+@dataclass
+class World:
+    """``clock`` is what the runs' lease gives as the time; ``tick`` takes one step of each and lets the model go on."""
+
+    cluster: Cluster
+    kafka: ModelKafka
+    clock: datetime = field(default_factory=lambda: datetime.now(UTC))
+    runs: list[int] = field(default_factory=list)
+
+    @property
+    def model(self) -> Model:
+        return self.kafka.model
+
+    def tick(self, seconds: float = 2.0) -> None:
+        for number in self.runs:
+            self.step(number)
+        self.passes(seconds)
+
+    def step(self, number: int | None = None) -> None:
+        execution = self.run(number)
+        Execution.objects.filter(pk=execution.pk).update(next_at=Now(), lease_until=None)
+        stepping.step_once(execution.pk)
+
+    def passes(self, seconds: float) -> None:
+        """Time goes by, the cluster moves on, and the collectors read all that they read."""
+        self.clock += timedelta(seconds=seconds)
+        self.model.pass_time(seconds)
+        CollectorRun.objects.filter(cluster=self.cluster).update(succeeded_at=self.clock)
+        BrokerWeights.objects.filter(cluster=self.cluster).update(taken_at=self.clock)
+
+    def until(self, state: str, most: int = 200, number: int | None = None) -> ChangeRequest:
+        for _ in range(most):
+            if self.change(number).state == state:
+                return self.change(number)
+            self.tick()
+        run = self.run(number)
+        raise AssertionError(f"{self.change(number).state}, not {state}: {run.error} {run.held} {self.states(number)}")
+
+    def change(self, number: int | None = None) -> ChangeRequest:
+        return ChangeRequest.objects.select_related("cluster").get(pk=number or self.runs[0])
+
+    def run(self, number: int | None = None) -> Execution:
+        return Execution.objects.get(request=number or self.runs[0])
+
+    def states(self, number: int | None = None) -> dict[str, tuple[str, str]]:
+        moves = Move.objects.filter(execution__request=number or self.runs[0])
+        return {f"{m.topic}-{m.partition}": (m.state, m.reason) for m in moves}
+
+    def audit(self, number: int | None = None) -> list[str]:
+        events = AuditEvent.objects.filter(object_type="changerequest", object_id=str(number or self.runs[0]))
+        return list(events.order_by("id").values_list("action", flat=True))
+
+    def queue(self, user: User, rows: Sequence[Row] = ROWS, options: Options = OPTIONS) -> ChangeRequest:
+        """An approved request for these rows that its operator has started."""
+        topology = load_topology(self.cluster).topology
+        change = planned(self.cluster, topology, rows, options=options, approvals_needed=0)
+        ChangeRequest.objects.filter(pk=change.pk).update(
+            state=RequestState.APPROVED, expires_at=datetime.now(UTC) + timedelta(days=1)
+        )
+        queued = running.start(change, user, "Now.")
+        self.runs.append(queued.pk)
+        return queued
+
+
+def model_of(cluster: Cluster, rate: float = RATE) -> ModelKafka:
+    """A virtual Kafka as the stored cluster is."""
+    topology = load_topology(cluster).topology
+    rows = [
+        Row(topic.name, topic.id, p.partition, p.replicas, p.replicas)
+        for topic in topology.topics.values()
+        for p in topic.partitions
+    ]
+    sizes = {(row.topic, row.partition): float(SIZE) for row in rows}
+    model = Model(rows, sizes, topology.brokers, rate)
+    for partition in model.partitions.values():
+        partition.min_isr = 2
+    return ModelKafka(model, cluster.kafka_id)
+
+
+@contextmanager
+def patched(world: World) -> Iterator[None]:
+    """Steps use the world's Kafka and clock."""
+
+    def client(_: Running) -> KafkaClient:
+        return world.kafka
+
+    def now(_: Lease) -> datetime:
+        return world.clock
+
+    with (
+        mock.patch.object(stepping, "client_of", client),
+        mock.patch.object(Lease, "now", now),
+        mock.patch.object(stepping, "KNOWN_FOR_S", 0.0),
+    ):
+        yield

@@ -1,0 +1,28 @@
+"""A run from the queue to its end, with nothing in its way."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import RequestState
+from kafkadash.reassign.models import Outcome
+from tests.reassign.run.runs import ROWS, World
+
+pytestmark = pytest.mark.django_db
+
+
+def test_run__goes_from_the_queue_to_done(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.until(RequestState.DONE)
+
+    for row in ROWS:
+        assert world.model.partitions[row.topic, row.partition].replicas == row.target
+        assert world.model.partitions[row.topic, row.partition].leader == row.target[0]
+    assert {state for state, _ in world.states().values()} == {"done"}
+    run = world.run()
+    assert (run.outcome, run.active, run.error) == (Outcome.CLEAN, False, "")
+    assert run.started_at is not None
+    assert run.ended_at is not None
+    assert run.rows == len(ROWS)
+    assert world.audit() == ["change.started", "change.turn_came", "change.rows_ended", "change.verified"]
