@@ -10,7 +10,17 @@ from django.contrib.auth.models import AnonymousUser
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, Policy, Review
 from kafkadash.changes.policy import rules_of
-from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, PROPOSE, read_only_text, roles_text
+from kafkadash.clusters.access import (
+    APPROVE,
+    CANCEL,
+    COMMENT,
+    DECLINE,
+    MANAGE,
+    PROPOSE,
+    START,
+    read_only_text,
+    roles_text,
+)
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.status import QUICKEST_JUDGED_S
 from kafkadash.domain.wording import duration
@@ -19,6 +29,9 @@ from kafkadash.observe.standing import Freshness
 
 _REOPENED = (State.PROPOSED, State.STALE)
 _WITHDRAWN = (State.PROPOSED, State.STALE, State.APPROVED, State.QUEUED)
+_CANCELLED = (State.EXECUTING, State.PAUSED)
+RUNS = (State.EXECUTING, State.PAUSED, State.CANCELLING, State.VERIFYING)
+RAN = (State.DONE, State.CANCELLED, State.FAILED)
 _COPIED = (State.DECLINED, State.EXPIRED, State.CANCELLED, State.FAILED, State.DONE)
 
 
@@ -27,6 +40,8 @@ class Decision:
     """``own``: this person wrote, edited or refreshed it; ``approved``: approved what is proposed now. ``may_approve``
     and ``may_decline`` show their forms; ``approve_off`` is why the former cannot be sent now. ``why_not`` is one
     sentence for whoever may decide nothing.
+
+    ``may_start`` shows its form and ``start_off`` why it cannot be sent now; ``may_break_glass`` likewise.
 
     The other flags offer what is possible in this state to this person; each is asked again when it is done.
     """
@@ -44,6 +59,19 @@ class Decision:
     may_withdraw: bool = False
     may_refresh: bool = False
     may_copy: bool = False
+    may_start: bool = False
+    start_off: str = ""
+    may_break_glass: bool = False
+    break_glass_off: str = ""
+    may_pause: bool = False
+    may_resume: bool = False
+    may_cancel: bool = False
+    may_turn_back: bool = False
+
+    @property
+    def something(self) -> bool:
+        """Whether the panel offers this person anything besides deciding, starting and steering."""
+        return self.may_copy or self.may_withdraw or self.may_reopen or self.may_delete or self.may_turn_back
 
     @property
     def any(self) -> bool:
@@ -56,8 +84,10 @@ def decision_of(
     may: frozenset[str],
     approvals: Sequence[Review],
     facts: Freshness,
+    *,
+    starts: bool = False,
 ) -> Decision:
-    """``may``: see ``clusters.access.actions_allowed``; ``facts``: of the last checks."""
+    """``may``: see ``clusters.access.actions_allowed``; ``facts``: of the last checks. ``starts``: its kind can run."""
     state = State(change.state)
     why_not = _why_not(user, change, may)
     approved = any(review.user_id == user.pk for review in approvals)
@@ -76,6 +106,14 @@ def decision_of(
         may_withdraw=PROPOSE in may and state in _WITHDRAWN,
         may_refresh=proposes and state is State.STALE,
         may_copy=proposes and state in _COPIED,
+        may_start=starts and START in may and state is State.APPROVED,
+        start_off=_off("Starting", change, facts) if state is State.APPROVED else "",
+        may_break_glass=starts and MANAGE in may and state is State.PROPOSED and _policy(change).break_glass,
+        break_glass_off=read_only_text(change.cluster) if change.cluster.read_only else "",
+        may_pause=START in may and state is State.EXECUTING,
+        may_resume=START in may and state is State.PAUSED and not change.cluster.read_only,
+        may_cancel=CANCEL in may and state in _CANCELLED,
+        may_turn_back=proposes and state in RAN,
     )
 
 
@@ -100,6 +138,8 @@ def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[s
         return f"There is nothing to decide yet: this is the draft of {change.author_name}."
     if change.state == State.STALE:
         return "There is nothing to decide: the plan no longer fits the cluster and has to be made anew first."
+    if change.state == State.APPROVED and START not in may:
+        return f"It waits to be started, by somebody with the role {roles_text(START)} on {change.cluster.name}."
     if change.state != State.PROPOSED:
         return "There is nothing left to decide."
     if not {APPROVE, DECLINE} & may:
@@ -111,11 +151,15 @@ def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[s
 
 def approve_off(change: ChangeRequest, facts: Freshness) -> str:
     """Why nobody can approve it now, '' where that is not so."""
+    return _off("Approving", change, facts)
+
+
+def _off(doing: str, change: ChangeRequest, facts: Freshness) -> str:
     if change.cluster.read_only:
         return read_only_text(change.cluster)
     if not facts.stale:
         return ""
     limit = duration(2 * max(facts.interval_s, QUICKEST_JUDGED_S))
     if facts.age_s is None:
-        return f"Approving needs checks on data younger than {limit}; it was not checked yet."
-    return f"Approving needs checks on data younger than {limit}; the last are on data {duration(facts.age_s)} old."
+        return f"{doing} needs checks on data younger than {limit}; it was not checked yet."
+    return f"{doing} needs checks on data younger than {limit}; the last are on data {duration(facts.age_s)} old."

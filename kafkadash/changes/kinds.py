@@ -27,6 +27,33 @@ class UnknownKind(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """The run of one request, as lists and bars show it; no more than what its last step stored.
+
+    ``url`` of its page, ``cancel_url`` of what a cancel would do, ``report_url`` once it has ended, ``back_url`` that
+    proposes the way back. ``percent`` of the bytes; ``ends_at`` as estimated, None where that is not known, and
+    ``no_progress`` where it would never end. ``behind``: numbers of the requests whose turn comes before. ``blocked``:
+    why it does not begin though it is its turn. ``outcome``: how it ended, of one that is done.
+    """
+
+    url: str
+    cancel_url: str
+    report_url: str = ""
+    back_url: str = ""
+    begun: bool = False
+    percent: float | None = None
+    ends_at: datetime | None = None
+    no_progress: bool = False
+    stuck: int = 0
+    slow: int = 0
+    behind: tuple[int, ...] = ()
+    blocked: str = ""
+    blocked_at: datetime | None = None
+    outcome: str = ""
+    figures_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeKind:
     """One kind. No function here asks Kafka: they read stored rows.
 
@@ -40,6 +67,9 @@ class ChangeKind:
     beside its state is there. ``copied``:
     takes over what the kind keeps beside a request, from the original to its copy. ``related``: names for
     ``select_related`` of what ``facts`` reads, so that a list asks for all rows together.
+
+    ``start_words``: what a start does, in sentences. ``runs``: the runs of those of these requests that have one, by
+    number; the number of queries is the same for any.
 
     ``review_context`` may hold ``sections``: (anchor, label, figure) for each panel of the template, for the index of
     the page.
@@ -59,6 +89,8 @@ class ChangeKind:
     moved: Callable[[ChangeRequest, State, State], None] | None = None
     copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
+    start_words: Callable[[ChangeRequest, datetime], Sequence[str]] | None = None
+    runs: Callable[[Sequence[ChangeRequest]], Mapping[int, Run]] | None = None
 
 
 _kinds: dict[str, ChangeKind] = {}

@@ -7,24 +7,35 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, When
 from django.http import HttpRequest, QueryDict
 
 from kafkadash.changes.decision import approvals_needed
-from kafkadash.changes.kinds import ChangeKind, UnknownKind, kind_of, kinds
+from kafkadash.changes.kinds import ChangeKind, Run, UnknownKind, kind_of, kinds
 from kafkadash.changes.models import ChangeRequest, RequestState, Verdict
 from kafkadash.changes.phases import ENDED, OPEN
 from kafkadash.changes.queries import waiting_for
 from kafkadash.clusters.access import visible_clusters
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.wording import count
+from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow import State
 from kafkadash.observe.listing import Choice, Listing
 
 SHOW = Choice(
-    "show", "selection", {"": "Waiting for you", "open": "Open", "mine": "Mine", "ended": "Ended", "all": "All"}
+    "show",
+    "selection",
+    {
+        "": "Waiting for you",
+        "running": "Running",
+        "open": "Open",
+        "mine": "Mine",
+        "ended": "Ended",
+        "all": "All",
+    },
 )
 _MOST_DIGITS = 18
+RUNNING = (State.EXECUTING, State.PAUSED, State.CANCELLING, State.VERIFYING)
+_HAS_RUN = (State.QUEUED, *RUNNING, State.DONE, State.CANCELLED, State.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,7 @@ class ChangeRow:
 
     change: ChangeRequest
     approvals: int
+    run: Run | None = None
 
     @property
     def kind(self) -> ChangeKind | None:
@@ -51,8 +63,16 @@ class ChangeRow:
         return f"{self.approvals} of {approvals_needed(self.change)}"
 
     @property
+    def running(self) -> bool:
+        return self.run is not None and self.change.state in RUNNING
+
+    @property
+    def blocked(self) -> bool:
+        return self.run is not None and bool(self.run.blocked) and not self.run.behind
+
+    @property
     def waits_for(self) -> str:
-        return waits_for(self.change, self.approvals)
+        return waits_for(self.change, self.approvals, self.run)
 
 
 def known_kind(change: ChangeRequest) -> ChangeKind | None:
@@ -63,7 +83,26 @@ def known_kind(change: ChangeRequest) -> ChangeKind | None:
         return None
 
 
-def waits_for(change: ChangeRequest, approvals: int) -> str:
+def run_of(change: ChangeRequest) -> Run | None:
+    """None where it was never queued. One or two queries."""
+    return runs_of([change]).get(change.pk) if change.state in _HAS_RUN else None
+
+
+def runs_of(changes: Iterable[ChangeRequest]) -> Mapping[int, Run]:
+    """By number, of those that have one; the number of queries is the same for any number of requests of one kind."""
+    by_kind: dict[str, list[ChangeRequest]] = {}
+    for change in changes:
+        if change.state in _HAS_RUN:
+            by_kind.setdefault(change.kind, []).append(change)
+    found: dict[int, Run] = {}
+    for own in by_kind.values():
+        kind = known_kind(own[0])
+        if kind is not None and kind.runs is not None:
+            found |= kind.runs(own)
+    return found
+
+
+def waits_for(change: ChangeRequest, approvals: int, run: Run | None = None) -> str:
     """What has to happen next, '' when nothing has to."""
     match State(change.state):
         case State.DRAFT:
@@ -72,6 +111,12 @@ def waits_for(change: ChangeRequest, approvals: int) -> str:
             return count(max(1, approvals_needed(change) - approvals), "approval")
         case State.STALE:
             return "a new plan"
+        case State.APPROVED:
+            return "an operator, to start it" if _starts(change) else ""
+        case State.QUEUED if run and run.behind:
+            return listed([f"#{number}" for number in run.behind])
+        case State.QUEUED if run and run.blocked:
+            return run.blocked
         case State.QUEUED:
             return "its turn"
         case State.PAUSED:
@@ -82,6 +127,11 @@ def waits_for(change: ChangeRequest, approvals: int) -> str:
             return "its rows to be read again"
         case _:
             return ""
+
+
+def _starts(change: ChangeRequest) -> bool:
+    kind = known_kind(change)
+    return kind is not None and kind.starts
 
 
 def change_listing(query: QueryDict, clusters: Iterable[Cluster]) -> Listing:
@@ -105,10 +155,12 @@ def list_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     seen = ChangeRequest.objects.filter(cluster__in=clusters)
     waiting = waiting_for(request.user)
     shown = _filtered(_selected(seen, waiting, listing, request.user.pk), listing)
-    page = listing.page_of(_with_facts(shown).order_by(*listing.order()))
+    page = listing.page_of(_with_facts(shown).order_by(*_running_first(listing), *listing.order()))
+    runs = runs_of(page.object_list)
     counts = seen.aggregate(
         all=Count("pk"),
         open=Count("pk", filter=Q(state__in=OPEN)),
+        running=Count("pk", filter=Q(state__in=(State.QUEUED, *RUNNING))),
         ended=Count("pk", filter=Q(state__in=ENDED)),
         mine=Count("pk", filter=_mine(request.user.pk)),
     )
@@ -117,7 +169,7 @@ def list_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
         "clusters": clusters,
         "listing": listing,
         "page": page,
-        "rows": [ChangeRow(change, change.valid_approvals) for change in page.object_list],
+        "rows": [ChangeRow(change, change.valid_approvals, runs.get(change.pk)) for change in page.object_list],
         "counts": counts,
         "states": RequestState.choices,
         "narrowed": any(listing.values[name] for name in ("cluster", "state", "author", "q")),
@@ -135,6 +187,8 @@ def _selected(
     show = listing.values["show"]
     if show == "open":
         return seen.filter(state__in=OPEN)
+    if show == "running":
+        return seen.filter(state__in=(State.QUEUED, *RUNNING))
     if show == "ended":
         return seen.filter(state__in=ENDED)
     if show == "mine":
@@ -161,6 +215,13 @@ def _filtered(rows: QuerySet[ChangeRequest], listing: Listing) -> QuerySet[Chang
             about |= Q(pk=int(number))
         rows = rows.filter(about)
     return rows
+
+
+def _running_first(listing: Listing) -> list[Any]:
+    """What runs, and then what is queued, stands above the rest until somebody sorts the list himself."""
+    if listing.sort_parameter:
+        return []
+    return [Case(When(state__in=RUNNING, then=0), When(state=State.QUEUED, then=1), default=2)]
 
 
 def _with_facts(rows: QuerySet[ChangeRequest]) -> QuerySet[ChangeRequest]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.kinds import kinds
 from kafkadash.changes.models import ChangeRequest, Policy, Review
-from kafkadash.clusters.access import APPROVE, PROPOSE, clusters_allowing
+from kafkadash.clusters.access import APPROVE, PROPOSE, START, clusters_allowing
 from kafkadash.domain.workflow import State
 
 
@@ -15,7 +17,8 @@ def waiting_for(user: User | AnonymousUser) -> QuerySet[ChangeRequest]:
     """What this person can bring forward now, as one query.
 
     Proposed requests that he may approve: by role, on a cluster that is not read-only, with no hand in them unless the
-    policy allows it, and not decided by him in this round. And stale ones he has a hand in, to refresh or to withdraw.
+    policy allows it, and not decided by him in this round. And those he has a hand in: stale ones, to refresh or to
+    withdraw, and approved ones that may be started, unless they wait for their window.
     """
     if not user.is_authenticated:
         return ChangeRequest.objects.none()
@@ -28,7 +31,13 @@ def waiting_for(user: User | AnonymousUser) -> QuerySet[ChangeRequest]:
         & ~Exists(decided)
     )
     to_refresh = own & Q(state=State.STALE, cluster__in=clusters_allowing(user, PROPOSE).order_by())
-    return ChangeRequest.objects.filter(to_approve | to_refresh)
+    to_start = (
+        own
+        & Q(state=State.APPROVED, kind__in=[kind.name for kind in kinds() if kind.starts])
+        & Q(cluster__in=clusters_allowing(user, START).order_by(), cluster__read_only=False)
+        & (Q(not_before=None) | Q(not_before__lte=Now()))
+    )
+    return ChangeRequest.objects.filter(to_approve | to_refresh | to_start)
 
 
 def waiting_count(user: User | AnonymousUser) -> int:

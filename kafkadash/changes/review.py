@@ -11,12 +11,13 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent
-from kafkadash.changes.decision import approvals_needed, decision_of
+from kafkadash.changes.decision import RUNS, approvals_needed, decision_of
 from kafkadash.changes.kinds import ChangeKind
-from kafkadash.changes.list_rows import known_kind
+from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.phases import steps
 from kafkadash.changes.replanning import replanning
+from kafkadash.changes.running import start_key
 from kafkadash.changes.trail import Entry, entries
 from kafkadash.clusters.access import actions_allowed
 from kafkadash.domain.checks import About, Check, Result
@@ -30,6 +31,8 @@ MOST_EVENTS = 200
 _CHECKED = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS)
 WAITING = (State.PROPOSED, State.APPROVED, State.QUEUED, State.STALE)
 """States in which a request may expire and checks are repeated; in the others they are a record of the last time."""
+_ENDS = ("change.failed", "change.cancelled")
+"""Events whose reason is why a run did not end as planned."""
 _RISK_STATES = {"low": "ok", "medium": "warning", "high": "critical"}
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
@@ -133,6 +136,9 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
     reviews = list(change.reviews.all())
     approvals = valid_approvals(change, reviews)
     may = actions_allowed(request.user, change.cluster)
+    starts = bool(kind and kind.starts)
+    trail = _trail(change)
+    decision = decision_of(request.user, change, may, approvals, checks.freshness, starts=starts)
     of_kind = _of_kind(kind, change, request, now)
     return {
         "change": change,
@@ -142,7 +148,7 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "sections": of_kind.get("sections", ()),
         "edit_url": kind.edit_url(change) if kind and change.state == State.DRAFT else "",
         "expires": _expires(change, now),
-        "steps": steps(change.state, submitted=change.submitted_at is not None, starts=bool(kind and kind.starts)),
+        "steps": steps(change.state, submitted=change.submitted_at is not None, starts=starts),
         "checks": checks,
         "verdict": verdict_of(change, checks, approvals),
         "reviews": reviews,
@@ -153,9 +159,34 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "replanning": replanning(change),
         "stale_sentence": stale_sentence(change, reviews, checks),
         "comments": list(change.comments.all()),
-        "trail": _trail(change),
-        "decision": decision_of(request.user, change, may, approvals, checks.freshness),
+        "trail": trail,
+        "decision": decision,
+        "run": run_of(change),
+        "runs_now": change.state in RUNS,
+        "ended_by": next((entry for entry in reversed(trail) if entry.action in _ENDS), None),
+        "start_words": _start_words(kind, change, now) if decision.may_start or decision.may_break_glass else (),
+        "start_key": start_key(change, request.user) if decision.may_start else "",
     }
+
+
+def bar_context(request: HttpRequest, change: ChangeRequest, now: datetime) -> dict[str, Any]:
+    """For the bar above the pages of a run, which is the one above the review. Three queries."""
+    kind = known_kind(change)
+    may = actions_allowed(request.user, change.cluster)
+    return {
+        "change": change,
+        "kind": kind,
+        "facts": kind.facts(change) if kind and change.artifact_id else (),
+        "decision": decision_of(
+            request.user, change, may, (), facts_of(change, now), starts=bool(kind and kind.starts)
+        ),
+        "run": run_of(change),
+        "runs_now": change.state in RUNS,
+    }
+
+
+def _start_words(kind: ChangeKind | None, change: ChangeRequest, now: datetime) -> Sequence[str]:
+    return kind.start_words(change, now) if kind and kind.start_words else ()
 
 
 def _expires(change: ChangeRequest, now: datetime) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.http import HttpRequest
 
@@ -26,7 +27,7 @@ LONGEST_KEY = 100
 _STARTED = f"change.{Trigger.START.value}"
 
 
-def start_key(change: ChangeRequest, user: User) -> str:
+def start_key(change: ChangeRequest, user: User | AnonymousUser) -> str:
     """What this person's form for this approval is known by: sent twice, or from two windows, it starts once."""
     return f"{change.pk}-{change.round}-{user.pk}"
 

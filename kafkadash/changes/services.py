@@ -352,7 +352,13 @@ def start_refresh(change: ChangeRequest, user: User, request: HttpRequest | None
 
 
 def break_glass(
-    change: ChangeRequest, user: User, digest: str, reason: str, request: HttpRequest | None = None
+    change: ChangeRequest,
+    user: User,
+    digest: str,
+    reason: str,
+    request: HttpRequest | None = None,
+    *,
+    seen_round: int | None = None,
 ) -> ChangeRequest:
     """PROPOSED → QUEUED without the approvals, by an administrator, if the policy allows it and the kind can be run."""
     said = text_of(reason, "The reason")
@@ -363,7 +369,7 @@ def break_glass(
         before = pure(row)
         move(
             row,
-            Deed(Trigger.BREAK_GLASS, user.pk, frozenset({Who.ADMIN}), digest=digest, reason=said),
+            Deed(Trigger.BREAK_GLASS, user.pk, frozenset({Who.ADMIN}), digest, seen_round, said),
             rules,
             datetime.now(UTC),
             actor=user,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from kafkadash.accounts.models import AuditEvent
 
@@ -25,9 +26,33 @@ _SAID = {
     "change.refreshed": "made a new plan; approvals of the old one are void",
     "change.expired": "let it expire: its time was over",
     "change.broke_glass": "broke the glass: queued it without the approvals",
+    "change.started": "started it: queued for its turn",
+    "change.scheduled": "queued it, as its window began",
+    "change.turn_came": "began to run it",
+    "change.paused": "paused it: nothing more is submitted",
+    "change.resumed": "resumed it",
+    "change.cancelled": "cancelled the run",
+    "change.rows_ended": "found every row ended, and reads them again",
+    "change.cancel_ended": "ended the cancelled run",
+    "change.verified": "verified what it did",
+    "change.failed": "gave it up",
 }
 _TROUBLE = {"change.turned_stale": "warning", "change.failed": "critical", "change.broke_glass": "critical"}
 _SHOWN_DIGITS = 8
+_OF_CONTENT = frozenset(
+    {
+        "change.planned",
+        "change.submitted",
+        "change.approved",
+        "change.declined",
+        "change.refreshed",
+        "change.broke_glass",
+        "change.started",
+        "change.turn_came",
+    }
+)
+"""What was done with one content: the digest says with which. Of the others it would only repeat it."""
+_MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +66,7 @@ class Entry:
     trouble: str
     words: str
     detail: Sequence[str]
+    action: str = ""
 
 
 def entries(events: Iterable[AuditEvent]) -> list[Entry]:
@@ -52,15 +78,65 @@ def entries(events: Iterable[AuditEvent]) -> list[Entry]:
             who=event.actor_name,
             person=event.actor.startswith(_PERSON),
             trouble=_TROUBLE.get(event.action, ""),
-            words=_SAID.get(event.action) or event.action.partition(".")[2].replace("_", " "),
+            words=_words(event),
             detail=_detail(event),
+            action=event.action,
         )
         for event in events
     ]
 
 
+def _words(event: AuditEvent) -> str:
+    if words := _SAID.get(event.action):
+        return words
+    before, after = _recorded(event.before), _recorded(event.after)
+    match event.action:
+        case "change.throttle_changed":
+            return _throttle_words(before.get("throttle"), after.get("throttle"))
+        case "change.parallel_changed":
+            return _parallel_words(before, after)
+        case "change.ordered":
+            return _order_words(after)
+        case other:
+            return other.partition(".")[2].replace("_", " ")
+
+
+def _throttle_words(before: object, after: object) -> str:
+    """ "raised the throttle 40 → 60 MB/s"."""
+    if not isinstance(before, int) or not isinstance(after, int):
+        return "changed the throttle"
+    verb = "raised" if after > before else "lowered"
+    return f"{verb} the throttle {before / _MB:g} → {after / _MB:g} MB/s"
+
+
+def _parallel_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    words = {"per_broker": "per broker", "per_cluster": "in the cluster"}
+    changes = [
+        f"{before.get(name)} → {after.get(name)} {said}"
+        for name, said in words.items()
+        if before.get(name) != after.get(name)
+    ]
+    return f"changed the moves at once: {', '.join(changes)}"
+
+
+def _order_words(after: Mapping[str, Any]) -> str:
+    of = after.get("entity") or f"{after.get('topic')}-{after.get('partition')}"
+    words = {
+        "cancel_row": f"cancelled {of}",
+        "again": f"had {of} submitted again",
+        "give_up": f"gave {of} up",
+        "elect": f"asked for the preferred leader of {of}",
+        "set_throttle": f"had our throttle set again on {of}",
+        "leave_throttle": f"left the throttle of others on {of}",
+    }
+    return words.get(str(after.get("deed")), f"asked something of {of}")
+
+
+def _recorded(fields: object) -> Mapping[str, Any]:
+    return fields if isinstance(fields, dict) else {}
+
+
 def _detail(event: AuditEvent) -> list[str]:
-    after = event.after if isinstance(event.after, dict) else {}
-    digest = after.get("digest")
+    digest = _recorded(event.after).get("digest") if event.action in _OF_CONTENT else None
     shown = [f"digest {digest[:_SHOWN_DIGITS]}…"] if isinstance(digest, str) and digest else []
     return [*([event.reason] if event.reason else []), *shown]

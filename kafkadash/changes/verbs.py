@@ -12,19 +12,19 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import running, services
 from kafkadash.changes.access import needs_on_change, request_for, seen_change
 from kafkadash.changes.decision import approve_off
 from kafkadash.changes.kinds import UnknownKind
-from kafkadash.changes.list_rows import known_kind
+from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.review import facts_of
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
-from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, PROPOSE
+from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, START
 from kafkadash.domain.workflow import State
 
-_FIELDS = ("note", "reason", "text")
+_FIELDS = ("note", "reason", "text", "glass_reason", "pause_reason")
 
 
 def _not_allowed(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
@@ -60,6 +60,69 @@ def decline(request: HttpRequest, number: int) -> HttpResponse:
         said=f"You declined #{number}.",
         missing="" if reason else "Say what has to change before you would approve: declining needs a reason.",
     )
+
+
+@require_POST
+@needs_on_change(START, refused=_not_allowed)
+def start(request: HttpRequest, number: int) -> HttpResponse:
+    """``key`` makes a second press of the same button the same start."""
+    change = request_for(request, number, START)
+    reason, key = _typed(request)["reason"].strip(), request.POST.get("key", "")
+    return _done(
+        request,
+        change,
+        lambda user: running.start(change, user, reason, key, request, seen_round=_round(request)),
+        said=f"You started #{number}.",
+    )
+
+
+@require_POST
+@needs_on_change(MANAGE, refused=_not_allowed)
+def break_glass(request: HttpRequest, number: int) -> HttpResponse:
+    """Without the approvals, if the policy allows that; the reason is written into the audit."""
+    change = request_for(request, number, MANAGE)
+    digest, reason = request.POST.get("digest", ""), _typed(request)["glass_reason"].strip()
+    return _done(
+        request,
+        change,
+        lambda user: services.break_glass(change, user, digest, reason, request, seen_round=_round(request)),
+        said=f"You started #{number} without its approvals.",
+        missing="" if reason else "Say why this cannot wait for its approvals; it is written into the audit.",
+        field="glass_reason",
+    )
+
+
+@require_POST
+@needs_on_change(START, refused=_not_allowed, read_only_too=True)
+def pause(request: HttpRequest, number: int) -> HttpResponse:
+    """Nothing more is submitted; what is in flight finishes."""
+    change = request_for(request, number, START, read_only_too=True)
+    reason = _typed(request)["pause_reason"].strip()
+    answer = _done(
+        request,
+        change,
+        lambda user: running.pause(change, user, reason, request),
+        said=f"#{number} is paused: nothing more is submitted.",
+        missing="" if reason else "Say why it is paused: whoever finds it so has to know.",
+        field="pause_reason",
+    )
+    return _to_its_run(change, answer)
+
+
+@require_POST
+@needs_on_change(START, refused=_not_allowed)
+def resume(request: HttpRequest, number: int) -> HttpResponse:
+    change = request_for(request, number, START)
+    reason = _typed(request)["pause_reason"].strip()
+    answer = _done(
+        request,
+        change,
+        lambda user: running.resume(change, user, reason, request),
+        said=f"#{number} goes on.",
+        missing="" if reason else "Say why it may go on: whoever paused it has to know.",
+        field="pause_reason",
+    )
+    return _to_its_run(change, answer)
 
 
 @require_POST
@@ -184,6 +247,12 @@ def _done(
     answer = redirect("changes:request", number)
     answer["Location"] += anchor
     return answer
+
+
+def _to_its_run(change: ChangeRequest, answer: HttpResponse) -> HttpResponse:
+    """Where it was done, to the page of the run."""
+    run = run_of(change) if answer.status_code == HTTPStatus.FOUND else None
+    return redirect(run.url) if run else answer
 
 
 def _typed(request: HttpRequest) -> Mapping[str, str]:

@@ -129,6 +129,7 @@ def test_every_filter_has_an_address(demo: Cluster, operator: User, viewer: User
         ("?show=all", {"parcels", "ended", "mine"}),
         ("?show=open", {"parcels", "mine"}),
         ("?show=ended", {"ended"}),
+        ("?show=running", set()),
         ("?show=mine", {"mine"}),
         ("?show=all&cluster=demo", {"parcels"}),
         ("?show=all&state=declined", {"ended"}),
@@ -145,7 +146,7 @@ def test_every_filter_has_an_address(demo: Cluster, operator: User, viewer: User
         page = get_page(f"/changes/{address}")
         assert {name for name, change in of.items() if page.has(f"change-{change.pk}")} == expected, address
     page = get_page("/changes/?show=all&author=vera&sort=since")
-    assert page.words("changes").startswith("Changes Waiting for you 0 Open 2 Mine 1 Ended 1 All 3")
+    assert page.words("changes").startswith("Changes Waiting for you 0 Running 0 Open 2 Mine 1 Ended 1 All 3")
     assert 'href="?author=vera&amp;show=ended&amp;sort=since"' in page.html
     assert 'value="vera"' in page.html
 
