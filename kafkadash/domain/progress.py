@@ -6,13 +6,16 @@ is the replica's true log end offset and not what the leader believes. Bytes are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 RATE_HALF_LIFE_S = 60.0
 """Weight of a sample halves every minute: a broker's quota averages over about 11 s and bursts after a change."""
 
 RATE_MIN_WINDOW_S = 15.0
 RATE_MIN_SAMPLES = 3
+
+EXPECTED_WEIGHT = 0.3
+"""Of a rate that is only expected: half a minute of samples outweighs it."""
 
 
 def copied_percent(log_start: int, leader_end: int, replica_end: int) -> float:
@@ -62,6 +65,15 @@ class RateMeter:
             weighted=self.weighted * keep + (value - self.value) / elapsed * (1 - keep),
             weight=self.weight * keep + (1 - keep),
         )
+
+    def rested(self, at: float, value: int) -> RateMeter:
+        """As it was, from here on: the time since its last sample, and what the counter did then, are not judged."""
+        return replace(self, at=at, value=value, first_at=self.first_at + (at - self.at))
+
+    def expecting(self, rate: float) -> RateMeter:
+        """With another rate from now on, believed only until there are samples of it."""
+        weight = min(self.weight, EXPECTED_WEIGHT)
+        return replace(self, weighted=rate * weight, weight=weight)
 
     def per_second(self) -> float | None:
         """Growth per second; None before three samples that span a quarter of a minute."""

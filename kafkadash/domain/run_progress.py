@@ -41,7 +41,9 @@ class Direction(StrEnum):
 @dataclass(frozen=True, slots=True)
 class RowNow:
     """One row in flight. ``percent`` counts records and may fall; ``rate`` is bytes per second; ``eta_s`` infinite
-    where nothing gets on. ``source`` is the leader that is copied from. ``sampled_at``: when its replicas were asked.
+    where nothing gets on. ``size_bytes`` and ``moved_bytes`` are of all its copies, by the leader's log as it is now;
+    ``inbound`` is what producers add to that log, bytes per second, once. ``grew_at``: when it last came nearer to the
+    leader. ``source`` is the leader that is copied from. ``sampled_at``: when its replicas were asked.
     ``estimate``: why its figures are estimates ("compacted"), '' where they are not.
     """
 
@@ -60,6 +62,7 @@ class RowNow:
     cause_words: str = ""
     estimate: str = ""
     sampled_at: datetime | None = None
+    inbound: float | None = None
 
     @property
     def remaining_bytes(self) -> int | None:
@@ -70,7 +73,10 @@ class RowNow:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNow:
-    """What goes into, or out of, one broker in the whole run."""
+    """What goes into, or out of, one broker in the whole run, by the sizes that were known when it began.
+
+    ``inbound``: what producers add, bytes per second, to what is copied there now; None where it is not known.
+    """
 
     broker: int
     direction: Direction
@@ -78,13 +84,17 @@ class BrokerNow:
     moved_bytes: int | None
     rate: float | None = None
     eta_s: float | None = None
+    inbound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunNow:
-    """The whole run. ``percent`` never falls in one run. ``eta_s`` with its range ``eta_low_s`` and ``eta_high_s``
-    from the rates of the last ten minutes; infinite where nothing gets on, None before three samples. ``binding``: the
-    broker and direction that take longest. ``counts``: rows by ``executor_state.State``. ``notes``: sentences, such as
+    """The whole run. ``percent`` never falls in one run, and is 100 only when all is copied. Each row weighs what its
+    copies took when the run began: ``total_bytes`` stays, ``moved_bytes`` is the share of it that is there. ``rate`` is
+    of all copies together, ``throttle`` the one in force. ``eta_s`` with its range ``eta_low_s`` and ``eta_high_s``
+    from the rates of the last ten minutes; infinite where nothing gets on, None before three samples. ``left_out``:
+    rows that do not get on and are not in it. ``binding``: the broker and direction that take longest; None where it is
+    the limit of moves in parallel. ``counts``: rows by ``executor_state.State``. ``notes``: sentences, such as
     that a log shrank.
     """
 
@@ -101,6 +111,8 @@ class RunNow:
     counts: Mapping[str, int] = field(default_factory=dict)
     rows: tuple[RowNow, ...] = ()
     notes: tuple[str, ...] = ()
+    throttle: int | None = None
+    left_out: int = 0
 
     @property
     def slow(self) -> int:

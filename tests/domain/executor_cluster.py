@@ -125,8 +125,8 @@ class Cluster:
             for broker, left in partition.left.items()
             if left > 0 and self.brokers[broker]
         ]
-        sends = dict.fromkeys(self.brokers, self.rate * seconds)
-        fetches = dict(sends)
+        sends = {broker: self.speed(broker, "out") * seconds for broker in self.brokers}
+        fetches = {broker: self.speed(broker, "in") * seconds for broker in self.brokers}
         for _ in range(6):
             out, into = Counter(f[1] for f in flows), Counter(f[2] for f in flows)
             send = {b: sends[b] / n for b, n in out.items()}
@@ -143,6 +143,10 @@ class Cluster:
             partition = self.partitions[key]
             partition.isr.update(b for b, left in partition.left.items() if left <= 0 and self.brokers[b])
             self._end_if_copied(key)
+
+    def speed(self, broker: int, way: str) -> float:
+        """Bytes per second that the broker can take ("in") or send ("out") now."""
+        return self.rate
 
     def look(self, keys: Iterable[Key] | None = None) -> Observation:
         wanted = self.partitions if keys is None else [key for key in keys if key in self.partitions]

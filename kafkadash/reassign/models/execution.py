@@ -45,8 +45,9 @@ class Execution(models.Model):
     ``active`` from its turn until all is over: a cluster has at most one such run. ``throttle`` (bytes per second),
     ``per_broker`` and ``per_cluster`` are in force now and may be changed within what was approved. ``blocked`` says
     why it does not begin though it is its turn. ``held``, ``brake`` and ``error`` are what the last step found: why
-    nothing is submitted, which min-ISR holds it up, why the cluster could not be read. ``progress`` is zlib of the
-    JSON of ``domain.run_progress.RunNow``, ``samples`` zlib of the history for the chart; both overwritten each step.
+    nothing is submitted, which min-ISR holds it up, why the cluster could not be read. ``progress`` are the figures
+    (``domain.run_progress.RunNow``) and what measuring remembers, ``samples`` the history for the chart; both
+    overwritten each step (``run.measure``).
     ``foreign``: throttles of others that stand where ours should, each {resource, name, key, value, ours, at}; there
     nothing is adjusted until somebody decides, and ``left`` names who decided to leave it. ``throttles_read_at``: when
     all that it set was last read.

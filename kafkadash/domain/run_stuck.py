@@ -1,0 +1,257 @@
+"""Whether a row gets on, and if not, why, and what can be done about it (04-changes.md §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kafkadash.domain.executor_state import Move, Observation, PartitionSeen
+from kafkadash.domain.run_flows import AT_THROTTLE
+from kafkadash.domain.run_memory import Lane, RowMemory
+from kafkadash.domain.run_progress import Cause, Direction, Mark
+from kafkadash.domain.wording import count, duration, listed
+
+SLOW_AFTER_S, STUCK_AFTER_S = 90.0, 300.0
+SLOW_BELOW = 100_000.0
+"""Bytes per second."""
+
+IDLE_BELOW = 0.3
+"""Share of the throttle: a broker that sends less could send more."""
+
+MB = 1e6
+
+
+class Fix(StrEnum):
+    """What may be offered for a row that does not get on; pages name it."""
+
+    RAISE_THROTTLE = "raise_throttle"
+    SETTLE_THROTTLE = "settle_throttle"
+    ELECT_LEADER = "elect_leader"
+    REPLAN_ROW = "replan_row"
+    CANCEL_ROW = "cancel_row"
+
+
+_FIXES = {
+    Cause.DESTINATION_AWAY: (Fix.REPLAN_ROW, Fix.CANCEL_ROW),
+    Cause.KEPT_REPLICA_AWAY: (Fix.REPLAN_ROW, Fix.CANCEL_ROW),
+    Cause.NO_LEADER: (Fix.ELECT_LEADER, Fix.CANCEL_ROW),
+    Cause.BELOW_INBOUND: (Fix.RAISE_THROTTLE, Fix.CANCEL_ROW),
+    Cause.DESTINATION_DISK: (Fix.REPLAN_ROW, Fix.CANCEL_ROW),
+    Cause.SOURCE_AT_THROTTLE: (Fix.RAISE_THROTTLE, Fix.ELECT_LEADER, Fix.CANCEL_ROW),
+    Cause.FOREIGN_THROTTLE: (Fix.SETTLE_THROTTLE, Fix.ELECT_LEADER, Fix.REPLAN_ROW, Fix.CANCEL_ROW),
+    Cause.REFUSED: (Fix.CANCEL_ROW,),
+    Cause.UNKNOWN: (Fix.ELECT_LEADER, Fix.REPLAN_ROW, Fix.CANCEL_ROW),
+}
+
+
+def fixes(cause: Cause | None, *, foreign: bool = False) -> tuple[Fix, ...]:
+    """What fits, the best first. ``foreign``: a throttle that is not ours is in force on one of its brokers, so that
+    raising ours does not help.
+    """
+    if cause is None:
+        return ()
+    own = _FIXES[cause]
+    if foreign and Fix.RAISE_THROTTLE in own:
+        return tuple(Fix.SETTLE_THROTTLE if fix is Fix.RAISE_THROTTLE else fix for fix in own)
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignThrottle:
+    """A throttle of somebody else in force while we run: a rate of a broker (bytes per second), or a topic's list."""
+
+    resource: str
+    name: str
+    key: str
+    value: str
+
+    @property
+    def lane(self) -> Lane | None:
+        """The broker and direction that a replication rate holds back; None for a list, or a rate between disks."""
+        if self.resource != "broker" or not self.name.isdecimal():
+            return None
+        ways = {"leader.": Direction.OUT, "follower.": Direction.IN}
+        way = next((way for head, way in ways.items() if self.key.startswith(head)), None)
+        return (int(self.name), way) if way else None
+
+    @property
+    def rate(self) -> int | None:
+        return int(self.value) if self.value.isdecimal() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a row shares with the others. ``throttle`` is ours, ``limits`` those in force that differ. ``rates`` in
+    bytes per second; ``inbound``: what producers add to all that is copied there, counted once for each copy.
+    """
+
+    throttle: int
+    limits: Mapping[Lane, int] = field(default_factory=dict)
+    foreign: tuple[ForeignThrottle, ...] = ()
+    rates: Mapping[Lane, float] = field(default_factory=dict)
+    inbound: Mapping[Lane, float] = field(default_factory=dict)
+
+    def limit(self, lane: Lane) -> int:
+        return self.limits.get(lane, self.throttle)
+
+
+def quiet_s(row: RowMemory, now: float) -> float:
+    """Seconds for which the row has not come nearer to its leader."""
+    since = [row.grew_at if row.grew_at is not None else row.begun_at]
+    if row.losing_since is not None:
+        since.append(row.losing_since)
+    if row.copied_at is not None:
+        since = [row.copied_at]
+    return now - min(since)
+
+
+def mark(row: RowMemory, rate: float | None, now: float) -> Mark | None:
+    """Of a row in flight that copies something; one whose copies are complete is never slow, but it may be stuck."""
+    quiet = quiet_s(row, now)
+    if quiet >= STUCK_AFTER_S:
+        return Mark.STUCK
+    if row.copied_at is not None:
+        return None
+    return Mark.SLOW if quiet >= SLOW_AFTER_S or (rate is not None and rate < SLOW_BELOW) else None
+
+
+def cause(
+    move: Move, row: RowMemory, seen: Observation, around: Surroundings, inbound: float | None, now: float
+) -> tuple[Cause, str]:
+    """The first that matches, in one or two sentences with its figures."""
+    partition = seen.partitions.get(move.key)
+    lacking = tuple(b for b in move.work.adding if row.log_end is None or (row.copies[b].end or 0) < row.log_end)
+    found = (
+        _destination_away(move.work.adding, seen)
+        or _kept_away(move, partition, seen)
+        or _no_leader(partition)
+        or _below_inbound(move, row, lacking, around, inbound)
+        or _disk(lacking or move.work.adding, seen)
+        or _source_full(row, partition, around)
+        or _foreign(move, row, around)
+    )
+    if found:
+        return found
+    if row.refused:
+        return Cause.REFUSED, f"The cluster refuses: {row.refused}"
+    return Cause.UNKNOWN, (
+        f"It has not come nearer to its leader for {duration(quiet_s(row, now))}. Source, destination, leader, disk and"
+        " throttles look well; the log of the destination may say why."
+    )
+
+
+def _destination_away(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | None:
+    for broker in adding:
+        state = seen.brokers.get(broker)
+        if state is None:
+            return Cause.DESTINATION_AWAY, f"Broker {broker}, which it is copied to, is not registered."
+        if not state.alive or state.fenced:
+            word = "fenced" if state.alive else "away"
+            return Cause.DESTINATION_AWAY, f"Broker {broker}, which it is copied to, is {word}."
+    return None
+
+
+def _kept_away(move: Move, partition: PartitionSeen | None, seen: Observation) -> tuple[Cause, str] | None:
+    """All is copied and in sync, and yet it is listed: a reassignment ends only when every target is in sync."""
+    if partition is None or not partition.isr.issuperset(move.work.adding):
+        return None
+    kept = [b for b in move.work.row.target if b not in move.work.adding and b not in partition.isr]
+    away = [b for b in kept if b in partition.offline or b not in seen.brokers or not seen.brokers[b].alive]
+    if not kept:
+        return None
+    which = listed([str(b) for b in away or kept])
+    noun = "Broker" if len(away or kept) == 1 else "Brokers"
+    verb = "is" if len(away or kept) == 1 else "are"
+    state = "away" if away else "not in sync"
+    return Cause.KEPT_REPLICA_AWAY, (
+        f"It is copied and in sync, but {noun.lower()} {which}, which {'keeps' if verb == 'is' else 'keep'} a replica,"
+        f" {verb} {state}: Kafka ends the move only when every replica is in sync."
+    )
+
+
+def _no_leader(partition: PartitionSeen | None) -> tuple[Cause, str] | None:
+    if partition is None or partition.leader is not None:
+        return None
+    return Cause.NO_LEADER, "The partition has no leader, so there is nothing to copy from."
+
+
+def _below_inbound(
+    move: Move, row: RowMemory, lacking: Collection[int], around: Surroundings, inbound: float | None
+) -> tuple[Cause, str] | None:
+    """Producers write at least what the throttle lets through: it falls behind for ever."""
+    lanes: list[Lane] = [(broker, Direction.IN) for broker in lacking]
+    if row.source is not None:
+        lanes.append((row.source, Direction.OUT))
+    for lane in lanes:
+        limit = around.limit(lane)
+        share = (inbound or 0.0) * (len(lacking) if lane[1] is Direction.OUT else 1)
+        needed = max(around.inbound.get(lane, 0.0), share)
+        if needed < limit or needed <= 0:
+            continue
+        does = "sends" if lane[1] is Direction.OUT else "takes"
+        whose = " That limit is not ours." if lane in around.limits and limit != around.throttle else ""
+        what = (
+            f"{move.work.row.name} receives {_mb(inbound or 0.0)}"
+            if share >= limit
+            else f"producers write {_mb(needed)} to what is copied there"
+        )
+        return Cause.BELOW_INBOUND, (
+            f"Broker {lane[0]} {does} replicas at no more than {_mb(limit)}; {what}, so it can never finish.{whose}"
+        )
+    if row.losing_since is not None and inbound:
+        return Cause.BELOW_INBOUND, (
+            f"Producers write {_mb(inbound)} to {move.work.row.name}, which is no less than its copy gets:"
+            " so it can never finish."
+        )
+    return None
+
+
+def _disk(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | None:
+    for broker in adding:
+        state = seen.brokers.get(broker)
+        if state is not None and state.full:
+            return Cause.DESTINATION_DISK, state.full
+        if state is not None and state.cordoned:
+            return Cause.DESTINATION_DISK, f"All log directories of broker {broker} are cordoned."
+    return None
+
+
+def _source_full(row: RowMemory, partition: PartitionSeen | None, around: Surroundings) -> tuple[Cause, str] | None:
+    if row.source is None or partition is None or around.throttle <= 0:
+        return None
+    lane = (row.source, Direction.OUT)
+    sent, limit = around.rates.get(lane, 0.0), around.limit(lane)
+    if sent < AT_THROTTLE * limit:
+        return None
+    idle = [
+        broker
+        for broker in partition.replicas
+        if broker != row.source
+        and broker in partition.isr
+        and around.rates.get((broker, Direction.OUT), 0.0) < IDLE_BELOW * around.limit((broker, Direction.OUT))
+    ]
+    if not idle:
+        return None
+    return Cause.SOURCE_AT_THROTTLE, (
+        f"Broker {row.source}, which it is copied from, sends {_mb(sent)} of the {_mb(limit)} it may, while"
+        f" {count(len(idle), 'other broker')} in sync ({listed([str(b) for b in idle])}) could send."
+    )
+
+
+def _foreign(move: Move, row: RowMemory, around: Surroundings) -> tuple[Cause, str] | None:
+    lanes = {(broker, Direction.IN) for broker in move.work.adding} | {(row.source, Direction.OUT)}
+    for throttle in around.foreign:
+        if throttle.lane in lanes:
+            rate = f"{_mb(throttle.rate)}" if throttle.rate is not None else f"“{throttle.value}”"
+            return Cause.FOREIGN_THROTTLE, (
+                f"Broker {throttle.name} has a throttle that is not ours: {throttle.key} is {rate}."
+            )
+        if throttle.resource == "topic" and throttle.name == move.work.row.topic:
+            return Cause.FOREIGN_THROTTLE, f"{throttle.key} of {throttle.name} was changed by somebody else."
+    return None
+
+
+def _mb(rate: float) -> str:
+    """Megabytes with one decimal, or as many bytes as it is where that would be nothing."""
+    return f"{rate / MB:,.1f} MB/s" if rate >= SLOW_BELOW else f"{rate:,.0f} B/s"

@@ -1,0 +1,187 @@
+"""A run's figures: from what a step read of the cluster to what is stored with the run, and back for the pages.
+
+``measure`` asks nobody anything; what it needs of the stored rows is read before by ``fresh_sizes``, in one statement.
+``Execution.progress`` holds two zlib streams one after the other: the figures that are shown, and what the next
+measurement has to remember. ``Execution.samples`` holds the history for the chart.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain import run_stored
+from kafkadash.domain.executor_state import Key, Move, Observation, State
+from kafkadash.domain.run_copies import RowRead, Sizes
+from kafkadash.domain.run_measure import InForce, Reads, measured
+from kafkadash.domain.run_memory import RunMemory
+from kafkadash.domain.run_progress import RunNow
+from kafkadash.domain.run_stuck import ForeignThrottle
+from kafkadash.domain.throughput import History, sampled
+from kafkadash.kafka.port import OffsetKind, OffsetQuery, ReplicaOffsets
+from kafkadash.observe.models import BrokerWeights, TopicState
+from kafkadash.reassign.models import Execution
+
+_NOT_A_REPLICA = frozenset({3, 6})
+"""UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER: the copy is not there yet, or is no longer."""
+
+
+class FreshSizes:
+    """Directories that were read since the last measurement, and why figures of some topics are estimates."""
+
+    def __init__(self, sizes: Sizes, estimates: Mapping[str, str] | None = None) -> None:
+        self.sizes, self.estimates = sizes, estimates
+
+
+def fresh_sizes(execution: Execution, moves: Sequence[Move]) -> FreshSizes:
+    """What the collectors stored since the last measurement about what is in flight: one statement, which finds
+    nothing in most steps; in the first step of a run a second one.
+    """
+    _, memory = _unpacked(bytes(execution.progress))
+    estimates = None
+    if memory is None or memory.estimates is None:
+        estimates = _estimates(execution.cluster, {move.work.row.topic for move in moves})
+    flying = [move for move in moves if move.in_flight and move.work.adding]
+    brokers = {broker for move in flying for broker in (*move.work.adding, *move.work.row.current)}
+    if not brokers:
+        return FreshSizes({}, estimates)
+    since = datetime.fromtimestamp(memory.sizes_at if memory else 0.0, UTC)
+    topics = {move.work.row.topic for move in flying}
+    rows = BrokerWeights.objects.filter(cluster=execution.cluster_id, broker_id__in=brokers, taken_at__gt=since)
+    found = rows.values_list("broker_id", "taken_at", "data")
+    return FreshSizes({b: (at.timestamp(), _replicas(data, topics)) for b, at, data in found}, estimates)
+
+
+def measure(
+    execution: Execution,
+    moves: Sequence[Move],
+    seen: Observation,
+    offsets: ReplicaOffsets,
+    fresh: FreshSizes,
+    now: datetime,
+) -> RunNow:
+    """The figures of all rows as the step left them; also sets ``progress``, ``progress_at`` and ``samples`` of the
+    execution, which the caller stores.
+
+    ``offsets`` of the rows that are listed: log start and end of the leader, the log end of each adding
+    replica. After a worker was killed it goes on from what was stored last.
+    """
+    _, memory = _unpacked(bytes(execution.progress))
+    reads = Reads(_read_at(offsets, now), _row_reads(moves, seen, offsets), fresh.sizes, fresh.estimates)
+    run, memory = measured(moves, seen, reads, in_force(execution), now, memory)
+    memory.sizes_at = max([memory.sizes_at, *(at for at, _ in fresh.sizes.values())])
+    rates = {lane: flow.latest for lane, flow in memory.flows.items()}
+    history = sampled(stored_samples(execution) or History(), run, rates, memory.whole.latest if memory.whole else None)
+    execution.progress = _zipped(run_stored.as_json(run)) + _zipped(memory.as_json())
+    execution.progress_at = datetime.fromtimestamp(reads.at, UTC)
+    execution.samples = _zipped(history.as_json())
+    return run
+
+
+def in_force(execution: Execution) -> InForce:
+    foreign = tuple(
+        ForeignThrottle(str(one["resource"]), str(one["name"]), str(one["key"]), str(one["value"]))
+        for one in execution.foreign
+    )
+    return InForce(execution.throttle, execution.per_broker, execution.per_cluster, foreign)
+
+
+def stored_progress(execution: Execution) -> RunNow | None:
+    """The figures as the last step stored them; None before there were any."""
+    packed = bytes(execution.progress)
+    return run_stored.from_json(json.loads(zlib.decompressobj().decompress(packed))) if packed else None
+
+
+def stored_samples(execution: Execution) -> History | None:
+    packed = bytes(execution.samples)
+    return History.from_json(json.loads(zlib.decompress(packed))) if packed else None
+
+
+def moved_at_end(before: RunNow | None, move: Move) -> int | None:
+    """Bytes that had been copied of a row that has just ended, all copies together, by the figures of the step before.
+
+    None where that is not known. One that is done has all of it.
+    """
+    if not move.work.adding:
+        return 0
+    row = next((r for r in before.rows if (r.topic, r.partition) == move.key), None) if before else None
+    if move.state is State.DONE:
+        if row is not None and row.size_bytes is not None:
+            return row.size_bytes
+        return None if move.work.size_bytes is None else move.work.size_bytes * len(move.work.adding)
+    if row is None:
+        return 0 if move.submitted_at is None else None
+    return row.moved_bytes
+
+
+def _unpacked(packed: bytes) -> tuple[RunNow | None, RunMemory | None]:
+    if not packed:
+        return None, None
+    first = zlib.decompressobj()
+    first.decompress(packed)
+    return None, RunMemory.from_json(json.loads(zlib.decompress(first.unused_data)))
+
+
+def _zipped(content: Mapping[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(content, separators=(",", ":"), allow_nan=False).encode(), 1)
+
+
+def _read_at(offsets: ReplicaOffsets, now: datetime) -> float:
+    """The middle of the answers, so that a broker that answers late does not put the others off."""
+    times = sorted(found.taken_at for found in offsets.offsets.values())
+    return round(times[len(times) // 2] if times else now.timestamp(), 3)
+
+
+def _row_reads(moves: Sequence[Move], seen: Observation, offsets: ReplicaOffsets) -> dict[Key, RowRead]:
+    found = {}
+    for move in moves:
+        if move.in_flight and move.work.adding:
+            partition = seen.partitions.get(move.key)
+            found[move.key] = _row_read(move, partition.leader if partition else None, offsets)
+    return found
+
+
+def _row_read(move: Move, leader: int | None, offsets: ReplicaOffsets) -> RowRead:
+    topic, number = move.key
+    ends, times, refused = {}, [], ""
+    for broker in move.work.adding:
+        query = OffsetQuery(broker, topic, number, OffsetKind.LATEST)
+        own = offsets.offsets.get(query)
+        if own is not None:
+            ends[broker] = own.offset
+            times.append(own.taken_at)
+        elif (error := offsets.errors.get(query)) and error.code is not None and error.code not in _NOT_A_REPLICA:
+            refused = error.message
+    if leader is None:
+        return RowRead(ends=ends, refused=refused)
+    end = offsets.offsets.get(OffsetQuery(leader, topic, number, OffsetKind.LATEST))
+    start = offsets.offsets.get(OffsetQuery(leader, topic, number, OffsetKind.EARLIEST))
+    return RowRead(
+        leader,
+        start.offset if start else None,
+        end.offset if end else None,
+        ends,
+        min(times) if times else None,
+        refused,
+    )
+
+
+def _replicas(data: bytes | memoryview, topics: Collection[str]) -> dict[Key, int]:
+    packed: Mapping[str, Mapping[str, int]] = json.loads(zlib.decompress(bytes(data)))
+    return {(topic, int(number)): size for topic in topics for number, size in packed.get(topic, {}).items()}
+
+
+def _estimates(cluster: Cluster, topics: Collection[str]) -> dict[str, str]:
+    """Compaction changes how many records there are, and a tiered follower starts at the local log (03-kafka.md §5)."""
+    found = {}
+    for name, config in TopicState.objects.filter(cluster=cluster, name__in=topics).values_list("name", "config"):
+        values = {key: value for key, (value, _) in (config or {}).items()}
+        if "compact" in (values.get("cleanup.policy") or ""):
+            found[name] = "compacted"
+        elif values.get("remote.storage.enable") == "true":
+            found[name] = "tiered storage"
+    return found
