@@ -3,150 +3,141 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafkadash.domain.executor_state import BrokerSeen, Move
+from kafkadash.domain.executor_state import BrokerSeen
 from kafkadash.domain.run_eta import LaneLoad
-from kafkadash.domain.run_memory import FlowMemory, Lane, RowMemory
+from kafkadash.domain.run_memory import FlowMemory, Lane
 from kafkadash.domain.run_progress import Direction
 from kafkadash.domain.run_stuck import SLOW_BELOW
 
 
 @dataclass(slots=True)
-class OpenRow:
-    """A row that copies something and has not ended. ``row`` is None while it waits. ``left``: broker → bytes that its
-    copy still lacks. ``stuck``: it has not grown for long. ``copying``: it is in flight and a copy of it is behind.
-    ``written``: bytes per second that producers add to its log, None where that is not known.
+class LaneSums:
+    """``total`` and ``done`` bytes by the sizes of the run's begin; ``unsized``: of some rows they are not known.
+
+    ``rows`` that have not ended, of them ``stuck`` ones, which have not grown for long; ``left_out``: those that do not
+    get on, or would wait for one that does not. ``remaining`` bytes, and ``ends``, the brokers at the other end of what
+    is copied now, are of the others. ``inbound``: bytes per second that producers add to what is in flight;
+    ``unmetered``: of some of that it is not known.
     """
-
-    move: Move
-    row: RowMemory | None
-    leader: int
-    left: Mapping[int, float]
-    stuck: bool = False
-    copying: bool = False
-    written: float | None = None
-
-    @property
-    def lanes(self) -> tuple[Lane, ...]:
-        return ((self.leader, Direction.OUT), *((broker, Direction.IN) for broker in self.move.work.adding))
-
-
-@dataclass(slots=True)
-class LaneTotal:
-    """Bytes by the sizes of the run's begin; ``unsized``: of some rows they are not known."""
 
     total: float = 0.0
     done: float = 0.0
     unsized: bool = False
-
-
-@dataclass(slots=True)
-class LaneNow:
-    """``rows`` that have not ended; of them ``stuck`` ones. ``busy``: something is copied. ``inbound``: bytes a
-    second that producers add to what is copied there, ``unmetered``: of some rows that is not known.
-    """
-
     rows: int = 0
     stuck: int = 0
+    left_out: int = 0
     busy: bool = False
+    remaining: float = 0.0
+    ends: set[int] = field(default_factory=set)
     inbound: float = 0.0
     unmetered: bool = False
 
 
+def _lanes() -> defaultdict[int, LaneSums]:
+    return defaultdict(LaneSums)
+
+
 @dataclass(slots=True)
 class Lanes:
-    totals: defaultdict[Lane, LaneTotal] = field(default_factory=lambda: defaultdict(LaneTotal))
-    now: defaultdict[Lane, LaneNow] = field(default_factory=lambda: defaultdict(LaneNow))
-    open: list[OpenRow] = field(default_factory=list)
+    out: defaultdict[int, LaneSums] = field(default_factory=_lanes)
+    into: defaultdict[int, LaneSums] = field(default_factory=_lanes)
 
-    def add(self, move: Move, leader: int, size: int | None, share: float) -> None:
+    def add(self, leader: int, adding: Sequence[int], size: int | None, share: float) -> None:
         """Any row: each copy is sent once and taken once. ``share`` of it is there."""
-        out = self.totals[leader, Direction.OUT]
-        for broker in move.work.adding:
-            for sums in (out, self.totals[broker, Direction.IN]):
+        out = self.out[leader]
+        for broker in adding:
+            for sums in (out, self.into[broker]):
                 if size is None:
                     sums.unsized = True
                 else:
                     sums.total += size
                     sums.done += size * share
 
-    def add_open(self, row: OpenRow) -> None:
-        self.open.append(row)
-        copies = len(row.move.work.adding)
-        for lane in row.lanes:
-            times = copies if lane[1] is Direction.OUT else 1
-            sums = self.now[lane]
-            sums.rows += 1
-            sums.stuck += row.stuck
-            sums.busy = sums.busy or row.copying
-            sums.inbound += (row.written or 0.0) * times
-            sums.unmetered = sums.unmetered or (row.row is not None and row.written is None)
+    def add_waiting(self, leader: int, adding: Sequence[int], size: int) -> None:
+        out = self.out[leader]
+        out.rows += 1
+        out.remaining += size * len(adding)
+        for broker in adding:
+            into = self.into[broker]
+            into.rows += 1
+            into.remaining += size
 
-    def left_out(
+    def add_flying(
+        self, leader: int, left: Mapping[int, float], written: float | None, *, copying: bool, stuck: bool
+    ) -> None:
+        """``left``: broker → bytes that its copy still lacks. ``written``: what producers add, None if not known."""
+        out = self.out[leader]
+        out.rows += 1
+        out.stuck += stuck
+        out.left_out += stuck
+        for broker, lacks in left.items():
+            into = self.into[broker]
+            into.rows += 1
+            into.stuck += stuck
+            into.left_out += stuck
+            for sums, other in ((out, broker), (into, leader)):
+                sums.busy = sums.busy or copying
+                sums.inbound += written or 0.0
+                sums.unmetered = sums.unmetered or written is None
+                if not stuck:
+                    sums.remaining += lacks
+                    if copying:
+                        sums.ends.add(other)
+
+    def take_out(self, leader: int, left: Mapping[int, float]) -> None:
+        """A row that would wait for ever; it was added as one that does not."""
+        out = self.out[leader]
+        out.left_out += 1
+        for broker, lacks in left.items():
+            out.remaining -= lacks
+            self.into[broker].remaining -= lacks
+            self.into[broker].left_out += 1
+
+    def each(self) -> Iterator[tuple[Lane, LaneSums]]:
+        for broker in sorted({*self.out, *self.into}):
+            if broker in self.into:
+                yield (broker, Direction.IN), self.into[broker]
+            if broker in self.out:
+                yield (broker, Direction.OUT), self.out[broker]
+
+    def blocked(
         self, brokers: Mapping[int, BrokerSeen], limit: Callable[[Lane], int], throttle: int, per_broker: int
-    ) -> list[OpenRow]:
-        """Rows that do not get on, and those that would wait for ever: their destination is away, the slots of one of
-        their brokers are taken by what does not get on, or somebody else's throttle stops it.
+    ) -> set[Lane]:
+        """Where what waits would wait for ever: the broker is away and should take something, its slots are taken by
+        what does not get on, or somebody else's throttle stops it.
         """
-        blocked = set()
-        for lane, sums in self.now.items():
+        found = set()
+        for lane, sums in self.each():
+            if not sums.rows:
+                continue
             state = brokers.get(lane[0])
             away = lane[1] is Direction.IN and (state is None or not state.alive or state.fenced)
             if away or sums.stuck >= per_broker or limit(lane) < min(SLOW_BELOW, throttle):
-                blocked.add(lane)
-        return [row for row in self.open if row.stuck or (blocked and not blocked.isdisjoint(row.lanes))]
+                found.add(lane)
+        return found
 
-    def loads(
-        self, rows: Iterable[OpenRow], flows: Mapping[Lane, FlowMemory], limit: Callable[[Lane], int]
-    ) -> dict[Lane, LaneLoad]:
-        """Of these rows, what each lane still has to do and how fast it goes there."""
-        sums: defaultdict[Lane, _Load] = defaultdict(_Load)
-        for row in rows:
-            out = (row.leader, Direction.OUT)
-            for broker, left in row.left.items():
-                into = (broker, Direction.IN)
-                for lane, other in ((out, into), (into, out)):
-                    load = sums[lane]
-                    load.remaining += left
-                    load.inbound += row.written or 0.0
-                    if row.copying:
-                        load.ends.add(other)
-            for lane in row.lanes:
-                sums[lane].rows += 1
-        return {lane: load.at(flows[lane], limit(lane)) for lane, load in sums.items()}
-
-
-@dataclass(slots=True)
-class _Load:
-    remaining: float = 0.0
-    inbound: float = 0.0
-    rows: int = 0
-    ends: set[Lane] = field(default_factory=set)
-
-    def at(self, flow: FlowMemory, limit: int) -> LaneLoad:
-        return LaneLoad(
-            remaining=self.remaining,
-            rate=flow.meter.per_second(),
-            limit=limit,
-            busy=bool(self.ends),
-            ends=frozenset(self.ends),
-            inbound=self.inbound,
-            rows=self.rows,
-            windows=flow.windows,
-        )
+    def loads(self, flows: Mapping[Lane, FlowMemory], limit: Callable[[Lane], int]) -> dict[Lane, LaneLoad]:
+        """Of what is not left out, what each lane still has to do and how fast it goes there."""
+        other = {Direction.IN: Direction.OUT, Direction.OUT: Direction.IN}
+        return {
+            lane: LaneLoad(
+                remaining=max(0.0, sums.remaining),
+                rate=flows[lane].meter.per_second(),
+                limit=limit(lane),
+                busy=bool(sums.ends),
+                ends=frozenset((broker, other[lane[1]]) for broker in sums.ends),
+                inbound=sums.inbound,
+                rows=sums.rows - sums.left_out,
+                windows=flows[lane].windows,
+            )
+            for lane, sums in self.each()
+            if sums.rows > sums.left_out
+        }
 
 
 def arriving(loads: Mapping[Lane, LaneLoad]) -> float:
     """Bytes still to come, each copy once."""
     return sum(load.remaining for (_, way), load in loads.items() if way is Direction.IN)
-
-
-def grown_into(grown: Mapping[Lane, float]) -> float:
-    return sum(number for (_, way), number in grown.items() if way is Direction.IN)
-
-
-def without(rows: Sequence[OpenRow], out: Collection[OpenRow]) -> list[OpenRow]:
-    gone = {id(row) for row in out}
-    return [row for row in rows if id(row) not in gone] if gone else list(rows)

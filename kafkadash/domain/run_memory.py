@@ -18,7 +18,7 @@ FORMAT = 1
 Lane = tuple[int, Direction]
 """A broker and whether it is what arrives there or what it sends: each has a throttle of its own (KIP-73)."""
 
-PAST_EVERY_S, PAST_KEPT = 10.0, 6
+PAST_EVERY_S, PAST_KEPT = 15.0, 4
 """Log ends of the last minute are kept, to find out how long a copy was when its directory was read."""
 
 WINDOW_S, WINDOWS_KEPT = 15.0, 40

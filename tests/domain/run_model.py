@@ -14,9 +14,10 @@ from kafkadash.domain.executor_state import Cancel, Elect, Key, Mode, Move, Reor
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, SetRate, Throttles, wanted
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.run_copies import RowRead, Sizes
-from kafkadash.domain.run_measure import InForce, Reads, measured
+from kafkadash.domain.run_measure import InForce, measured
 from kafkadash.domain.run_memory import RunMemory
 from kafkadash.domain.run_progress import RunNow
+from kafkadash.domain.run_reading import Reads
 from kafkadash.domain.run_stuck import ForeignThrottle
 from tests.domain.executor_cluster import START, Cluster
 

@@ -17,12 +17,15 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain import run_stored
 from kafkadash.domain.executor_state import Key, Move, Observation, State
 from kafkadash.domain.run_copies import RowRead, Sizes
-from kafkadash.domain.run_measure import InForce, Reads, measured
+from kafkadash.domain.run_measure import InForce, measured
 from kafkadash.domain.run_memory import RunMemory
-from kafkadash.domain.run_progress import RunNow
+from kafkadash.domain.run_progress import Direction, RunNow
+from kafkadash.domain.run_reading import Reads
 from kafkadash.domain.run_stuck import ForeignThrottle
 from kafkadash.domain.throughput import History, sampled
+from kafkadash.domain.wording import count
 from kafkadash.kafka.port import OffsetKind, OffsetQuery, ReplicaOffsets
+from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerWeights, TopicState
 from kafkadash.reassign.models import Execution
 
@@ -33,29 +36,32 @@ _NOT_A_REPLICA = frozenset({3, 6})
 class FreshSizes:
     """Directories that were read since the last measurement, and why figures of some topics are estimates."""
 
-    def __init__(self, sizes: Sizes, estimates: Mapping[str, str] | None = None) -> None:
+    def __init__(self, sizes: Sizes, estimates: Mapping[str, str] | None, memory: RunMemory | None) -> None:
         self.sizes, self.estimates = sizes, estimates
+        self.memory = memory
+        """What the last measurement left; the next one uses it up."""
 
 
 def fresh_sizes(execution: Execution, moves: Sequence[Move]) -> FreshSizes:
     """What the collectors stored since the last measurement about what is in flight: one statement, which finds
     nothing in most steps; in the first step of a run a second one.
     """
-    _, memory = _unpacked(bytes(execution.progress))
+    memory = _memory(execution)
     estimates = None
     if memory is None or memory.estimates is None:
         estimates = _estimates(execution.cluster, {move.work.row.topic for move in moves})
     flying = [move for move in moves if move.in_flight and move.work.adding]
     brokers = {broker for move in flying for broker in (*move.work.adding, *move.work.row.current)}
     if not brokers:
-        return FreshSizes({}, estimates)
+        return FreshSizes({}, estimates, memory)
     since = datetime.fromtimestamp(memory.sizes_at if memory else 0.0, UTC)
     topics = {move.work.row.topic for move in flying}
     rows = BrokerWeights.objects.filter(cluster=execution.cluster_id, broker_id__in=brokers, taken_at__gt=since)
     found = rows.values_list("broker_id", "taken_at", "data")
-    return FreshSizes({b: (at.timestamp(), _replicas(data, topics)) for b, at, data in found}, estimates)
+    return FreshSizes({b: (at.timestamp(), _replicas(data, topics)) for b, at, data in found}, estimates, memory)
 
 
+@without_search_for_cycles()
 def measure(
     execution: Execution,
     moves: Sequence[Move],
@@ -64,15 +70,14 @@ def measure(
     fresh: FreshSizes,
     now: datetime,
 ) -> RunNow:
-    """The figures of all rows as the step left them; also sets ``progress``, ``progress_at`` and ``samples`` of the
+    """The figures of all rows as the step left them, ``fresh`` of this step; also sets ``progress``, ``progress_at`` and ``samples`` of the
     execution, which the caller stores.
 
     ``offsets`` of the rows that are listed: log start and end of the leader, the log end of each adding
     replica. After a worker was killed it goes on from what was stored last.
     """
-    _, memory = _unpacked(bytes(execution.progress))
     reads = Reads(_read_at(offsets, now), _row_reads(moves, seen, offsets), fresh.sizes, fresh.estimates)
-    run, memory = measured(moves, seen, reads, in_force(execution), now, memory)
+    run, memory = measured(moves, seen, reads, in_force(execution), now, fresh.memory)
     memory.sizes_at = max([memory.sizes_at, *(at for at, _ in fresh.sizes.values())])
     rates = {lane: flow.latest for lane, flow in memory.flows.items()}
     history = sampled(stored_samples(execution) or History(), run, rates, memory.whole.latest if memory.whole else None)
@@ -84,7 +89,7 @@ def measure(
 
 def in_force(execution: Execution) -> InForce:
     foreign = tuple(
-        ForeignThrottle(str(one["resource"]), str(one["name"]), str(one["key"]), str(one["value"]))
+        ForeignThrottle(str(one["resource"]), str(one["name"]), str(one["key"]), str(one["value"] or ""))
         for one in execution.foreign
     )
     return InForce(execution.throttle, execution.per_broker, execution.per_cluster, foreign)
@@ -99,6 +104,31 @@ def stored_progress(execution: Execution) -> RunNow | None:
 def stored_samples(execution: Execution) -> History | None:
     packed = bytes(execution.samples)
     return History.from_json(json.loads(zlib.decompress(packed))) if packed else None
+
+
+def inbound_of(execution: Execution) -> tuple[float | None, str]:
+    """Bytes per second that a throttle must be above so that what is in flight can finish, and where that comes from.
+
+    It is what producers add to all that is copied to one broker, or from one, at the worst of them. None where it is
+    not known, before a move has been watched for a quarter of a minute; then the words say so.
+    """
+    run = stored_progress(execution)
+    known = [b for b in run.brokers if b.inbound] if run else []
+    unknown = [row for row in run.rows if row.inbound is None and row.size_bytes != 0] if run else []
+    if run is None or not run.rows:
+        return None, "Nothing is in flight, so what producers write to the partitions that move is not known."
+    if unknown:
+        return None, (
+            f"What producers write is not known yet of {count(len(unknown), 'move')} of {len(run.rows):,} in flight."
+        )
+    if not known:
+        return 0.0, "Producers write nothing to the partitions in flight."
+    most = max(known, key=lambda b: b.inbound or 0.0)
+    way = "to" if most.direction is Direction.IN else "from"
+    return most.inbound, (
+        f"Producers write {(most.inbound or 0.0) / 1e6:,.2f} MB/s to the partitions that are copied {way} broker"
+        f" {most.broker}, counted once for each copy."
+    )
 
 
 def moved_at_end(before: RunNow | None, move: Move) -> int | None:
@@ -118,12 +148,14 @@ def moved_at_end(before: RunNow | None, move: Move) -> int | None:
     return row.moved_bytes
 
 
-def _unpacked(packed: bytes) -> tuple[RunNow | None, RunMemory | None]:
+def _memory(execution: Execution) -> RunMemory | None:
+    """What follows after the figures."""
+    packed = bytes(execution.progress)
     if not packed:
-        return None, None
+        return None
     first = zlib.decompressobj()
     first.decompress(packed)
-    return None, RunMemory.from_json(json.loads(zlib.decompress(first.unused_data)))
+    return RunMemory.from_json(json.loads(zlib.decompress(first.unused_data)))
 
 
 def _zipped(content: Mapping[str, Any]) -> bytes:
