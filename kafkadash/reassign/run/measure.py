@@ -70,8 +70,9 @@ def measure(
     fresh: FreshSizes,
     now: datetime,
 ) -> RunNow:
-    """The figures of all rows as the step left them, ``fresh`` of this step; also sets ``progress``, ``progress_at`` and ``samples`` of the
-    execution, which the caller stores.
+    """The figures of all rows as the step left them, with ``fresh`` of the same step.
+
+    Sets ``progress``, ``progress_at`` and ``samples`` of the execution, which the caller stores.
 
     ``offsets`` of the rows that are listed: log start and end of the leader, the log end of each adding
     replica. After a worker was killed it goes on from what was stored last.
