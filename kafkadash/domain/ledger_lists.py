@@ -16,6 +16,7 @@ from kafkadash.domain.executor_state import Reply
 from kafkadash.domain.executor_throttles import Pair
 from kafkadash.domain.ledger import Entry, EntryState, Found, Place, Read, Settled
 from kafkadash.domain.throttled_replicas import ThrottledReplicas, throttled_replicas
+from kafkadash.domain.throttles import LISTS
 from kafkadash.domain.wording import count
 
 EVERY_REPLICA_WORDS = "The list is “*”, which names every replica; it was left as it is."
@@ -91,8 +92,11 @@ def subtracts(entry: Entry) -> frozenset[Pair]:
 
 
 def leaves_empty(entry: Entry) -> bool:
-    """Whether nothing of ours is in the list any more, and it may have to be deleted because it was not set before."""
-    return entry.state is EntryState.CLEARING and not open_pairs(entry)
+    """Whether nothing of ours is in the list any more, and it may have to be deleted because it was not set before.
+
+    Never of a rate, which is cleared by a call of its own.
+    """
+    return entry.place.key in LISTS and entry.state is EntryState.CLEARING and not open_pairs(entry)
 
 
 def appended(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
