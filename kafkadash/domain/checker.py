@@ -110,7 +110,10 @@ class _Checker:
                 yield f"{row.name} is of another topic of that name."
             elif row.current != partition.replicas:
                 yield f"{row.name} is on {_ids(partition.replicas)}; the plan expects {_ids(row.current)}."
-            elif row.target == partition.replicas and not row.log_dirs:
+            elif row.kept_directories:
+                broker, path = row.kept_directories[0]
+                yield f"{row.name} would stay on broker {broker} and move to {path}; disk moves are not run here."
+            elif row.target == partition.replicas:
                 yield f"{row.name} changes nothing."
             elif partition.moving:
                 yield f"{row.name} is being reassigned already."

@@ -23,6 +23,7 @@ from kafkadash.domain.executor_state import (
     Mode,
     Move,
     Observation,
+    Place,
     Reorder,
     Reply,
     State,
@@ -33,7 +34,7 @@ from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, SetRate,
 from kafkadash.domain.executor_window import Brake, Health, Plain, Window, brake, chosen, content, held, repairs, under
 from kafkadash.domain.plan import Options
 
-Action = ChangeLists | SetRate | Submit | Cancel | Reorder | ClearRate | Elect
+Action = ChangeLists | SetRate | Place | Submit | Cancel | Reorder | ClearRate | Elect
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def step(
 
 
 def replied(move: Move, reply: Reply, now: datetime, words: str = "") -> Move:
-    """The row after Kafka's answer to its last ``Submit``; ``words`` are Kafka's own, of a refusal.
+    """The row after Kafka's answer to its last ``Submit``, or to the ``Place`` before it, where that was not accepted;
+    ``words`` are Kafka's own, of a refusal.
 
     Accepted is not done, and lost is not refused: the next look tells.
     """
@@ -141,6 +143,7 @@ class _Step:
         actions: tuple[Action, ...] = (
             *throttle.lists,
             *throttle.rates,
+            *self._places(),
             *self._submits,
             *sorted(self._follow, key=lambda action: isinstance(action, Reorder)),
             *throttle.clears,
@@ -227,6 +230,12 @@ class _Step:
         for move in taken:
             self._after[place[move.key]], submit = submitted(move, self._now)
             self._submits.append(submit)
+
+    def _places(self) -> list[Place]:
+        """Where the new replicas of the rows submitted now shall lie, where the plan says."""
+        keys = {submit.key for submit in self._submits}
+        rows = [move.work.row for move in self._after if move.key in keys and move.work.row.log_dirs]
+        return [Place((row.topic, row.partition), row.directories) for row in rows if row.directories]
 
     def _elections(self) -> tuple[list[Elect], bool]:
         """Preferred leaders of the rows that are done, once all have ended; and whether some are under way."""

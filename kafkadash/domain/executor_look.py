@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from kafkadash.domain.executor_state import (
     ASK_AFTER,
+    LATE_METADATA,
     MOST_ATTEMPTS,
     REOPENED,
     RETRY,
@@ -174,10 +175,21 @@ def _as_before(move: Move, replicas: tuple[int, ...], at: datetime, mode: Mode, 
         return Looked(unhinted(move), untraced=not move.asks)
     if move.work.only_reorders:
         return Looked(settled(move, State.SUPERSEDED, at, now, FOREIGN_ORDER))
+    if _may_be_from_before(move, replicas, at):
+        return Looked(unhinted(move))
     ended = settled(move, State.CANCELLED, at, now, FOREIGN_CANCEL)
     if ended.state is not State.CANCELLED or (replicas == row.current and move.quiet(now)):
         return Looked(ended)
     return _restored(ended.to(State.CANCELLING, now, FOREIGN_CANCEL), replicas, at, mode, now)
+
+
+def _may_be_from_before(move: Move, replicas: tuple[int, ...], at: datetime) -> bool:
+    """Whether the original replicas in their order may be what a broker still has from before the submission.
+
+    Two looks do not rule it out: both may be answered by the same broker, or by two that are behind.
+    """
+    young = move.submitted_at is not None and at - move.submitted_at < LATE_METADATA
+    return young and replicas == move.work.row.current
 
 
 def _cancelling(move: Move, now: datetime) -> Move:
@@ -193,6 +205,8 @@ def _restored(move: Move, replicas: tuple[int, ...], at: datetime, mode: Mode, n
     if not move.quiet(now):
         return Looked(unhinted(move))
     row = move.work.row
+    if _may_be_from_before(move, replicas, at):
+        return Looked(unhinted(move))
     if replicas == row.current:
         return Looked(settled(move, State.CANCELLED, at, now, move.reason))
     if move.work.only_reorders:

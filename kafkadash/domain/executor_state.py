@@ -21,8 +21,12 @@ MOST_ATTEMPTS = 3
 ASK_AFTER = timedelta(minutes=10)
 """So long after the first attempt it is tried again; a call of ours that shows after that is nobody's any more."""
 
-UNANSWERED = timedelta(seconds=30)
-"""So long after it was stored, a request whose answer nobody has may still reach Kafka (its time limit is shorter)."""
+UNANSWERED = timedelta(seconds=75)
+"""So long after it was stored, a request whose answer nobody has may still be carried out: a broker that finds no
+controller keeps what it forwards for 60 s, whatever the request's own time limit (kafka.server.BrokerServer)."""
+
+LATE_METADATA = timedelta(seconds=10)
+"""So far a broker's metadata may be behind the controller's listing: it may still show what was before a submission."""
 
 RETRY = timedelta(seconds=10)
 """Between two cancels, reorders or elections of one row."""
@@ -258,6 +262,18 @@ class Observation:
     quorum: bool = True
     window_open: bool = True
     withheld: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """AlterReplicaLogDirs (34) before the ``Submit`` of the same row: (broker, directory) of replicas that will come.
+
+    A broker keeps it in memory until the replica comes (kafka.server.ReplicaManager), so it goes before every attempt.
+    Where it was refused or lost, the row is not submitted, and takes that as the answer to its submission.
+    """
+
+    key: Key
+    directories: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kafkadash.domain.plan import ANY_DIRECTORY
 from kafkadash.domain.wording import count
 
-ANY_DIRECTORY = "any"
 LARGEST_ID = 2**31 - 1
 LONGEST_PATH = 4096
 """Characters; PATH_MAX of Linux."""

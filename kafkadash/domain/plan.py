@@ -14,6 +14,9 @@ from typing import Any
 
 FORMAT = 1
 
+ANY_DIRECTORY = "any"
+"""Kafka's word in its own files for a replica whose log directory the broker chooses."""
+
 
 class BadPlan(Exception):
     """These bytes are no plan of a format known here; ``str()`` says what is wrong."""
@@ -56,6 +59,21 @@ class Row(Replaced):
     current: tuple[int, ...]
     target: tuple[int, ...]
     log_dirs: tuple[str, ...] = ()
+
+    @property
+    def directories(self) -> tuple[tuple[int, str], ...]:
+        """(broker, path) of each new replica whose log directory is chosen."""
+        return tuple((b, path) for b, path in self._directories_named if b not in self.current)
+
+    @property
+    def kept_directories(self) -> tuple[tuple[int, str], ...]:
+        """(broker, path) of each replica that stays and for which the plan names a directory nevertheless."""
+        return tuple((b, path) for b, path in self._directories_named if b in self.current)
+
+    @property
+    def _directories_named(self) -> list[tuple[int, str]]:
+        pairs = zip(self.target, self.log_dirs, strict=False)
+        return [(broker, path) for broker, path in pairs if path != ANY_DIRECTORY]
 
     @property
     def only_reorders(self) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkadash.domain.kafka_json import JsonRow
-from kafkadash.domain.kafka_json_entry import ANY_DIRECTORY
+from kafkadash.domain.plan import ANY_DIRECTORY
 from kafkadash.domain.wording import listed
 
 Replica = tuple[int, str, int]

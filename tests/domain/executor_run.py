@@ -20,6 +20,7 @@ from kafkadash.domain.executor_state import (
     Mode,
     Move,
     Observation,
+    Place,
     Reorder,
     Reply,
     State,
@@ -32,6 +33,9 @@ from tests.domain.executor_cluster import Cluster
 
 EVERY = 2.0
 """Seconds between two steps."""
+
+MOST_LATE = 4
+"""Looks by which metadata may be behind, less than the executor's ``LATE_METADATA``."""
 
 
 class Fate(Enum):
@@ -53,9 +57,10 @@ class Run:
     ours: Throttles = field(default_factory=Throttles)
     late: list[tuple[datetime, Action]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    metadata_late: bool = False
+    looks_late: int = 0
     disturbed: set[Key] = field(default_factory=set)
-    _last: Observation | None = None
+    placed: dict[tuple[Key, int], str] = field(default_factory=dict)
+    _looks: list[Observation] = field(default_factory=list)
 
     @classmethod
     def of(cls, rows: Sequence[Row], brokers: int, options: Options, size: float = 10e6, rate: float = 1e6) -> Run:
@@ -98,10 +103,11 @@ class Run:
                 self._reach(action, late=True)
 
     def _look(self) -> Observation:
-        """With ``metadata_late``, the broker that answers has heard of nothing since the last look."""
+        """The broker that answers has heard of nothing in so many looks as it is late."""
         seen = self.cluster.look(move.key for move in self.moves)
-        last, self._last = self._last, seen
-        if not self.metadata_late or last is None:
+        self._looks = [*self._looks[-MOST_LATE:], seen]
+        last = self._looks[max(0, len(self._looks) - 1 - self.looks_late)]
+        if last is seen:
             return seen
         partitions = {
             key: replace(last.partitions[key], listed=now.listed) if key in last.partitions else now
@@ -112,7 +118,13 @@ class Run:
     def _take(self, action: Action, seen: Observation, fate: Fate) -> None:
         if isinstance(action, Submit | Reorder):
             assert seen.partitions[action.key].listed is None, "a request to what is listed"
+        if isinstance(action, Place):
+            self.placed |= {(action.key, broker): path for broker, path in action.directories}
+            return
         if isinstance(action, Submit):
+            assert self.move(action.key).work.row.directories == tuple(
+                (broker, path) for (key, broker), path in self.placed.items() if key == action.key
+            ), "submitted before its replicas were placed"
             assert action.replicas == self.move(action.key).work.row.target
         if fate is Fate.NOT_SENT:
             return
@@ -221,7 +233,7 @@ class Run:
 
     def settle(self, most: int = 400) -> None:
         """Without faults, the operator answering what is asked, until all is over."""
-        self.metadata_late = False
+        self.looks_late = 0
         for _ in range(most):
             self.moves = [answered(move, self.cluster.now, again=True) for move in self.moves]
             if self.tick().over:

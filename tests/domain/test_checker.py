@@ -59,6 +59,11 @@ def first(**changes: object) -> Mutant:
         (first(topic_id="other"), "current assignment", "t-0 is of another topic of that name."),
         (first(current=(1, 3, 2)), "current assignment", "t-0 is on 1, 2, 3; the plan expects 1, 3, 2."),
         (first(target=(1, 2, 3)), "current assignment", "t-0 changes nothing."),
+        (
+            first(log_dirs=("/a", "any", "any")),
+            "current assignment",
+            "t-0 would stay on broker 1 and move to /a; disk moves are not run here.",
+        ),
         (first(target=(1, 2)), "replication factor", "t-0 would have 2 replicas instead of 3."),
         (first(target=()), "distinct brokers", "t-0 would have no replicas."),
         (first(target=(1, 2, 2)), "distinct brokers", "t-0 would have two replicas on one broker: 1, 2, 2."),

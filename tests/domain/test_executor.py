@@ -10,6 +10,7 @@ import pytest
 
 from kafkadash.domain.executor import answered, cancelled, replied, step
 from kafkadash.domain.executor_state import (
+    ENDED,
     BrokerSeen,
     Cancel,
     Elect,
@@ -18,6 +19,7 @@ from kafkadash.domain.executor_state import (
     Move,
     Observation,
     PartitionSeen,
+    Place,
     Pressed,
     Reorder,
     Reply,
@@ -74,6 +76,25 @@ def test_submit__comes_after_its_throttle_and_has_its_intent() -> None:
     )
     intent = taken.transitions[0].after
     assert (intent.state, intent.attempt, intent.since) == (State.SUBMITTING, 1, START)
+
+
+def test_submit__comes_after_its_directories_at_every_attempt() -> None:
+    row = replace(ROW, log_dirs=("any", "/d2", "any"))
+    run = Run.of([row, replace(row, topic="u", log_dirs=("any", "any", "any"))], 5, OPTIONS)
+    for _ in range(2):
+        actions = [a for a in run.tick(Fate.NOT_SENT).actions if isinstance(a, Place | Submit)]
+        assert actions == [Place(KEY, ((5, "/d2"),)), Submit(KEY, (2, 5, 3)), Submit(("u", 0), (2, 5, 3))]
+    run.tick()
+    assert run.placed == {(KEY, 5): "/d2"}
+
+
+def test_replied__a_directory_that_was_refused_ends_the_row_in_kafkas_words() -> None:
+    row = replace(ROW, log_dirs=("any", "/d2", "any"))
+    intent = step([Move(Work(row, 10))], seen(), OPTIONS, START).transitions[0].after
+
+    refused = replied(intent, Reply.REFUSED, START, "Broker 5 has no directory /d2.")
+
+    assert (refused.state, refused.reason, refused.unanswered) == (State.FAILED, "Broker 5 has no directory /d2.", 0)
 
 
 def test_intent_without_trace__is_sent_again_twice_then_the_operator_is_asked() -> None:
@@ -183,7 +204,7 @@ def test_order_after_a_cancel__is_not_restored_while_a_lost_submission_may_arriv
     """The original replicas submitted to a row that moves make a zombie."""
     lost = moving(state=State.CANCELLING, unanswered=1, submitted_at=START - timedelta(seconds=5))
     other_order = PartitionSeen((2, 3, 1), frozenset({1, 2, 3}), 3)
-    for seconds, expected in ((0, []), (2, []), (26, []), (28, [Reorder(KEY, (3, 1, 2))])):
+    for seconds, expected in ((0, []), (2, []), (71, []), (73, [Reorder(KEY, (3, 1, 2))])):
         look = seen(other_order, seconds=seconds)
         taken = step([lost], look, OPTIONS, look.at)
         lost = taken.transitions[0].after if taken.transitions else lost
@@ -196,8 +217,22 @@ def test_cancelled_with_an_answer_missing__is_over_only_when_nothing_can_arrive(
     late = step([row], seen(IN_FLIGHT), OPTIONS, START, Mode.CANCELLING)
     assert late.transitions[0].after.state is State.CANCELLING
     assert Cancel(KEY) in late.actions
-    look = seen(seconds=25)
+    look = seen(seconds=69)
+    assert not step([row], look, OPTIONS, look.at, Mode.CANCELLING).over
+    look = seen(seconds=70)
     assert step([row], look, OPTIONS, look.at, Mode.CANCELLING).over
+
+
+@pytest.mark.parametrize("mode", [Mode.EXECUTING, Mode.CANCELLING])
+def test_metadata_from_before_the_submission__is_no_end_however_often_it_is_read(mode: Mode) -> None:
+    """The listing is the controller's; the partition is what some broker has heard of it."""
+    row = moving(submitted_at=START - timedelta(seconds=2))
+    looks = [seen(seconds=seconds) for seconds in (0, 2, 4, 6)]
+    assert after(row, *looks, mode=mode).state not in ENDED
+    fresh = seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 2), seconds=8)
+    assert after(row, *looks, fresh, mode=mode).state is State.DONE
+    late = [seen(seconds=seconds) for seconds in (8, 10)]
+    assert after(row, *looks, *late, mode=mode).state is State.CANCELLED
 
 
 def test_only_added__metadata_from_before_the_cancel_is_not_done() -> None:

@@ -9,7 +9,7 @@ from kafkadash.domain.executor import cancelled
 from kafkadash.domain.executor_state import ENDED, Mode, State
 from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.plan import Options, Row
-from tests.domain.executor_run import Fate, Run
+from tests.domain.executor_run import MOST_LATE, Fate, Run
 
 BROKERS = 6
 ROWS = (
@@ -43,7 +43,7 @@ events = st.one_of(
     st.tuples(st.just("recreate"), st.sampled_from("abc")),
     st.tuples(st.just("stop"), st.integers(1, BROKERS)),
     st.tuples(st.just("start"), st.integers(1, BROKERS)),
-    st.tuples(st.just("late metadata"), st.booleans()),
+    st.tuples(st.just("late metadata"), st.integers(0, MOST_LATE)),
 )
 
 
@@ -74,8 +74,8 @@ def happens(run: Run, kind: str, what: object) -> None:
             cluster.stop(broker)
         case "start", int(broker):
             cluster.start(broker)
-        case "late metadata", bool(late):
-            run.metadata_late = late
+        case "late metadata", int(looks):
+            run.looks_late = looks
         case _:
             raise AssertionError((kind, what))
 

@@ -72,8 +72,17 @@ def test_explicit__rows_know_the_topic_id_and_what_is_now_and_those_as_asked_are
             [{"replicas": [1, 2, 3], "log_dirs": ["/d", "any", "any"]}],
             [
                 (
-                    "Line 2: t-0 keeps its brokers and only asks for other log directories; "
-                    "only moves between brokers are planned here."
+                    "Line 2: t-0 keeps its brokers and only asks for other log directories; only moves between "
+                    "brokers are planned here. Move it between disks with Kafka's own tool, kafka-reassign-partitions."
+                )
+            ],
+        ),
+        (
+            [{"replicas": [1, 2, 4], "log_dirs": ["any", "/d", "/d"]}],
+            [
+                (
+                    "Line 2: t-0: broker 2 keeps its replica, and the file names the directory /d for it. "
+                    'Only new replicas are put into a directory here: write "any" for one that stays.'
                 )
             ],
         ),

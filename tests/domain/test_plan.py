@@ -143,3 +143,10 @@ def test_fifty_thousand_rows_take_less_than_a_second() -> None:
     name = digest(KAFKA_ID, sha256(canonical(many)), OPTIONS)
     assert time.process_time() - began <= 1.0
     assert len(name) == 64
+
+
+def test_directories_are_told_apart_by_whether_the_replica_is_new() -> None:
+    row = Row("t", "", 0, (1, 2, 3), (4, 2, 3), ("/new", "/kept", "any"))
+    assert row.directories == ((4, "/new"),)
+    assert row.kept_directories == ((2, "/kept"),)
+    assert replace(row, log_dirs=()).directories == ()

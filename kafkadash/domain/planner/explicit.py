@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkadash.domain.kafka_json import JsonRow, Parsed
-from kafkadash.domain.kafka_json_entry import ANY_DIRECTORY
-from kafkadash.domain.plan import Row
+from kafkadash.domain.plan import ANY_DIRECTORY, Row
 from kafkadash.domain.planner.planned import (
     Planned,
     already_moving,
@@ -117,10 +116,18 @@ class _Explicit:
                 yield Problem("unknown directory", sentence, asked.line)
         if asked.replicas == partition.replicas and _dirs(asked):
             sentence = (
-                f"{asked.name} keeps its brokers and only asks for other log directories; "
-                "only moves between brokers are planned here."
+                f"{asked.name} keeps its brokers and only asks for other log directories; only moves between brokers "
+                "are planned here. Move it between disks with Kafka's own tool, kafka-reassign-partitions."
             )
             yield Problem("directories only", sentence, asked.line)
+            return
+        for broker, path in zip(asked.replicas, asked.log_dirs, strict=True):
+            if path != ANY_DIRECTORY and broker in partition.replicas:
+                sentence = (
+                    f"{asked.name}: broker {broker} keeps its replica, and the file names the directory {path} for it. "
+                    'Only new replicas are put into a directory here: write "any" for one that stays.'
+                )
+                yield Problem("kept directory", sentence, asked.line)
 
     def _gathered(self) -> None:
         """Problems that many rows share, with the line of the first."""

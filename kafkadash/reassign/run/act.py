@@ -1,6 +1,7 @@
 """Sends what a step decided, in its order, and makes rows of the answers; nothing is stored here.
 
-Lists and rates of the throttle first, then the moves, cancels, orders of replicas, what is cleared, and elections.
+Lists and rates of the throttle first, then the directories of what will come, the moves, cancels, orders of replicas,
+what is cleared, and elections.
 Each call ends within its deadline, and is made only while the lease holds for longer. What certainly never left is
 told apart from what may have reached Kafka: the former counts no attempt.
 """
@@ -19,6 +20,7 @@ from kafkadash.domain.executor_state import (
     Elect,
     Key,
     Move,
+    Place,
     Reorder,
     Reply,
     Submit,
@@ -30,6 +32,7 @@ from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
 from kafkadash.observe.lease import Lease
 from kafkadash.reassign.run.lease import ready
 from kafkadash.reassign.run.ledger import Ledger
+from kafkadash.reassign.run.places import place
 
 log = structlog.get_logger(__name__)
 
@@ -73,11 +76,11 @@ class Acting:
     def take(self, actions: Sequence[Action]) -> Acted:
         now = self._lease.now()
         wrong = self._ledger.set(self._client, now, deadline=self._deadline, may=self._may)
-        submits = [action for action in actions if isinstance(action, Submit)]
-        for action in submits:
-            if action.key in wrong:
-                self._unsent(action.key, wrong[action.key])
-        self._submit([action for action in submits if action.key not in wrong])
+        for key in (action.key for action in actions if isinstance(action, Submit) and action.key in wrong):
+            self._unsent(key, wrong[key])
+        unplaced = self._place([a for a in actions if isinstance(a, Place) and a.key not in wrong])
+        held = wrong.keys() | unplaced
+        self._submit([action for action in actions if isinstance(action, Submit) and action.key not in held])
         self._cancel([action.key for action in actions if isinstance(action, Cancel)])
         self._reorder([action for action in actions if isinstance(action, Reorder)])
         self._ledger.clear(self._client, self._lease.now(), deadline=self._deadline, may=self._may)
@@ -90,6 +93,15 @@ class Acting:
             return False
         ready(self._lease, self._deadline)
         return True
+
+    def _place(self, wanted: Sequence[Place]) -> set[Key]:
+        """Rows that are not submitted now, because where their replicas shall lie could not be told."""
+        unplaced = place(self._client, wanted, deadline=self._deadline, may=self._may)
+        for key, words in unplaced.again.items():
+            self._unsent(key, words)
+        for key, words in unplaced.refused.items():
+            self._submitted(key, Reply.REFUSED, words, None)
+        return unplaced.again.keys() | unplaced.refused.keys()
 
     def _submit(self, submits: Sequence[Submit]) -> None:
         """Rows that keep their number of replicas are guarded by Kafka where it can (4.1)."""

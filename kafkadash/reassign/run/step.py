@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
 
 import structlog
 from django.conf import settings
@@ -103,7 +102,7 @@ def _step(running: Running) -> None:
 
 def client_of(running: Running) -> KafkaClient:
     """The one that this process has for the cluster. Raises SecretError."""
-    return cast("KafkaClient", admin_for(running.cluster.connection()))
+    return admin_for(running.cluster.connection())
 
 
 def _look_failed(running: Running, failure: Exception) -> None:

@@ -45,7 +45,8 @@ class ModelKafka:
     """Implements ``KafkaClient``. ``before`` is called with the name of each call; ``fail`` makes calls fail.
 
     ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
-    partition → Kafka's words. ``sent`` are all calls that changed something, in order.
+    partition → Kafka's words, ``refuse_places``: broker → those about its directories, whose answers ``lose_places``
+    loses. ``sent`` are all calls that changed something, in order.
     """
 
     model: Cluster
@@ -57,6 +58,8 @@ class ModelKafka:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
     hidden: set[str] = field(default_factory=set)
+    refuse_places: dict[int, ItemError] = field(default_factory=dict)
+    lose_places: bool = False
     before: Callable[[str], None] = lambda _: None
 
     # What reads.
@@ -158,7 +161,11 @@ class ModelKafka:
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> Changed[ReplicaPlace]:
         self._called("place_replicas")
         self.sent.append(("place_replicas", dict(places)))
-        return Changed(frozenset(places))
+        if self.lose_places:
+            lost = {place: ItemError(f"Broker {place.broker} did not answer in time.") for place in places}
+            return Changed(lost=lost)
+        refused = {p: self.refuse_places[p.broker] for p in places if p.broker in self.refuse_places}
+        return Changed(frozenset(places.keys() - refused.keys()), refused)
 
     # How.
 

@@ -1,0 +1,67 @@
+"""Rows that name the log directory of a new replica: its broker is told before the move is submitted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import RequestState
+from kafkadash.kafka.changing import ReplicaPlace
+from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
+from kafkadash.reassign.models import Outcome
+from tests.reassign.run.runs import ROWS, World
+
+pytestmark = pytest.mark.django_db
+
+NAMED = replace(ROWS[0], log_dirs=("any", "any", "/data-2"))
+PLACE = ReplicaPlace(6, NAMED.topic, NAMED.partition)
+
+
+def _sent(world: World, call: str) -> list[object]:
+    return [what for name, what in world.kafka.sent if name == call]
+
+
+def test_a_directory_is_told_before_the_move_and_only_where_one_is_named(world: World, operator: User) -> None:
+    world.queue(operator, [NAMED, ROWS[4]])
+    world.until(RequestState.DONE)
+
+    assert _sent(world, "place_replicas") == [{PLACE: "/data-2"}]
+    calls = [name for name, _ in world.kafka.sent]
+    assert calls.index("place_replicas") < calls.index("alter_reassignments")
+    assert world.run().outcome == Outcome.CLEAN
+
+
+def test_a_directory_that_kafka_refuses_ends_its_row_and_no_other(world: World, operator: User) -> None:
+    words = "The directory of orders-0 on broker 6 was not chosen: not found (LOG_DIR_NOT_FOUND)."
+    world.kafka.refuse_places[6] = ItemError(words, 57, "LOG_DIR_NOT_FOUND")
+    world.queue(operator, [NAMED, ROWS[4]])
+    world.until(RequestState.DONE)
+
+    assert world.states() == {"orders-0": ("failed", words), "clicks-0": ("done", "")}
+    assert world.run().outcome == Outcome.EXCEPTIONS
+    moved = [target for targets in _sent(world, "alter_reassignments") for target in targets]  # type: ignore[attr-defined]
+    assert TopicPartition("orders", 0) not in moved
+
+
+@pytest.mark.parametrize("unsent", [True, False])
+def test_a_directory_that_could_not_be_told_keeps_its_row_waiting(world: World, operator: User, unsent: bool) -> None:
+    """Whether nothing left, or its answer was lost: the move itself was not sent, and is tried again."""
+    if unsent:
+        world.kafka.fail["place_replicas"] = Unreachable("Broker 6 could not be connected.")
+    else:
+        world.kafka.lose_places = True
+    world.queue(operator, [NAMED])
+    world.until(RequestState.EXECUTING)
+    for _ in range(5):
+        world.tick()
+    [(state, reason)] = world.states().values()
+    assert state == "waiting"
+    assert "Broker 6" in reason
+    assert not _sent(world, "alter_reassignments")
+
+    world.kafka.fail.clear()
+    world.kafka.lose_places = False
+    world.until(RequestState.DONE)
+    assert [state for state, _ in world.states().values()] == ["done"]
