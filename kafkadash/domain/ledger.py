@@ -87,11 +87,11 @@ class Read:
 class Entry:
     """What the run did at one place.
 
-    Of a rate, ``value`` is ours as last known to be set, ``asked`` what is being set now, ``late`` what a lost call may
-    still set. Of a list, ``pairs`` are ours, each with its own state (CLEARED: a lost call may still add it), and
-    ``already`` those of them that stood there before and are never subtracted. ``previous`` is what stood there before
-    us, None for nothing, with its ``Source``. ``lost_at``: of the last call of which nobody has the answer;
-    ``again_at``: when what others had taken away was last set again.
+    Of a rate, ``value`` is ours as last known to be set, ``asked`` what is being set now, ``late`` what lost calls may
+    still set, separated by blanks. Of a list, ``pairs`` are ours, each with its own state (CLEARED: a lost call may
+    still add it), and ``already`` those of them that stood there before and are never subtracted. ``previous`` is what
+    stood there before us, None for nothing, with its ``Source``. ``lost_at``: of the last call of which nobody has the
+    answer; ``again_at``: when what others had taken away was last set again.
     """
 
     place: Place

@@ -38,7 +38,7 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     if any(state in _UNDER_WAY for state in entry.pairs.values()) and entry.lost_at is None:
         entry = replace(entry, lost_at=entry.changed_at)
     found = _Pairs(entry, _listed(read), keep_late=entry.may_come_late(now))
-    if EntryState.CLEARED not in found.pairs.values():
+    if not entry.may_come_late(now):
         entry = replace(entry, lost_at=None)
     missing = bool(found.vanished) and not entry.may_set_again(now)
     if missing:
@@ -62,7 +62,7 @@ def intended(
     if entry is None or not open_pairs(entry):
         entry = _fresh(entry, place, read)
     listed = _listed(read)
-    pairs, already = dict(entry.pairs), set(entry.already)
+    pairs, already, late = dict(entry.pairs), set(entry.already), entry.may_come_late(now)
     for pair in add:
         if pairs.get(pair) is EntryState.SET:
             continue  # a read of this step has just shown it to be ours
@@ -73,11 +73,11 @@ def intended(
     for pair in remove:
         if pair not in pairs:
             continue
-        if pair in already or listed.everything or not listed.names(*pair):
-            del pairs[pair]
-            already.discard(pair)
-        else:
+        if pair not in already and not listed.everything and listed.names(*pair):
             pairs[pair] = EntryState.CLEARING
+        else:
+            pairs = _without(pairs, {pair}, late=late and pair not in already)
+            already.discard(pair)
     if listed.everything:
         words = EVERY_REPLICA_WORDS
     return _with(replace(entry, already=frozenset(already), words=words), pairs, read, now)
@@ -106,7 +106,8 @@ def appended(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
     ours = appends(entry)
     if reply is Reply.ACCEPTED:
         return _state({**entry.pairs, **dict.fromkeys(ours, EntryState.SET)}, entry, now)
-    return _state(_without(entry.pairs, ours), replace(entry, words=words), now)
+    left = _without(entry.pairs, ours, late=entry.may_come_late(now))
+    return _state(left, replace(entry, words=words), now)
 
 
 def subtracted(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
@@ -116,7 +117,7 @@ def subtracted(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
     ours = subtracts(entry)
     if reply is Reply.REFUSED:
         return _state({**entry.pairs, **dict.fromkeys(ours, EntryState.OBLIGED)}, replace(entry, words=words), now)
-    left = _without(entry.pairs, ours)
+    left = _without(entry.pairs, ours, late=entry.may_come_late(now))
     if any(state is not EntryState.CLEARED for state in left.values()):
         return _state(left, entry, now)
     if entry.restores is not None:
@@ -181,9 +182,10 @@ class _Pairs:
                     late.add(pair)
                 elif state is EntryState.CLEARED and keep_late:
                     self.pairs[pair] = state
-            elif state is EntryState.SET:
+                continue
+            if state is EntryState.SET:
                 vanished.add(pair)
-            elif state in (EntryState.INTENT, EntryState.CLEARED) and keep_late:
+            if keep_late:
                 self.pairs[pair] = EntryState.CLEARED
         self.vanished, self.late = frozenset(vanished), frozenset(late)
 
@@ -225,7 +227,12 @@ def _ended(entry: Entry, now: datetime, words: str) -> Entry:
 
 
 def _fresh(entry: Entry | None, place: Place, read: Read) -> Entry:
-    """Nothing of ours stands there: what does, is what was before. That others removed ours is past."""
+    """Nothing of ours stands there: what does, is what was before. That others removed ours is past.
+
+    But for an empty list that we left and have not deleted yet: it is ours.
+    """
+    if entry is not None and leaves_empty(entry) and read.own == "":
+        return entry
     late = {} if entry is None else dict(entry.pairs)
     words = entry.words if entry is not None and entry.again_at is not None else ""
     return Entry(
@@ -257,5 +264,7 @@ def _in(entry: Entry, state: EntryState) -> frozenset[Pair]:
     return frozenset(pair for pair, own in entry.pairs.items() if own is state)
 
 
-def _without(pairs: Mapping[Pair, EntryState], away: Collection[Pair]) -> dict[Pair, EntryState]:
-    return {pair: state for pair, state in pairs.items() if pair not in away}
+def _without(pairs: Mapping[Pair, EntryState], away: Collection[Pair], *, late: bool) -> dict[Pair, EntryState]:
+    """``late``: a lost call may still add them, so they are given up and not forgotten."""
+    left = {pair: state for pair, state in pairs.items() if pair not in away}
+    return {**left, **dict.fromkeys(away, EntryState.CLEARED)} if late else left

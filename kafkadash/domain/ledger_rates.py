@@ -14,6 +14,8 @@ from kafkadash.domain.ledger import Entry, EntryState, Found, Place, Read, Settl
 from kafkadash.domain.throttled_replicas import rate_of
 from kafkadash.domain.wording import capital
 
+_MOST_LATE = 4
+
 
 def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     """The entry by what stands there now: an intent whose value is there is set, one that left no trace is dropped.
@@ -23,19 +25,19 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     if read.unreadable:
         return _unreadable(entry, read, now)
     entry = _lost(entry)
-    ours = {entry.late} if entry.state is EntryState.CLEARED else {entry.value, entry.asked, entry.late}
-    if read.own and read.own in ours:
-        late = entry.state is EntryState.CLEARED
-        return Settled(_quiet(_arrived(entry, read.own, now), now), Found.LATE if late else None)
+    late = entry.late.split()
+    if read.own and read.own in (late if entry.state is EntryState.CLEARED else [entry.value, entry.asked, *late]):
+        found = Found.LATE if entry.state is EntryState.CLEARED else None
+        return Settled(_quiet(_is_set(entry, read.own, now), now), found)
     match entry.state:
         case EntryState.CLEARED:
             return Settled(_quiet(entry, now))
         case EntryState.SET:
             return _not_ours(entry, read, now)
         case EntryState.INTENT if entry.value:
-            return _not_ours(replace(entry, state=EntryState.SET, asked="", late=entry.asked), read, now)
+            return _not_ours(replace(entry, state=EntryState.SET, asked=""), read, now)
         case EntryState.INTENT:
-            return Settled(_quiet(_ended(entry, now, "It was not set.", late=entry.asked), now))
+            return Settled(_quiet(_ended(entry, now, "It was not set."), now))
         case _:
             return _given_back(entry, read, now)
 
@@ -76,7 +78,7 @@ def clearing(entry: Entry, read: Read, now: datetime, *, away: bool = False) -> 
 def answered(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
     """After Kafka's answer to the call of an INTENT or of a CLEARING; ``words`` are Kafka's own, of a refusal."""
     if reply is Reply.LOST:
-        return replace(entry, lost_at=now, words=words)
+        return _lost(replace(entry, lost_at=None, changed_at=now, words=words))
     if entry.state is EntryState.INTENT:
         if reply is Reply.ACCEPTED:
             return _is_set(entry, entry.asked, now)
@@ -145,13 +147,6 @@ def _fresh(entry: Entry | None, place: Place, read: Read) -> Entry:
     )
 
 
-def _arrived(entry: Entry, value: str, now: datetime) -> Entry:
-    """Found in force: a lost call that set it has arrived, and only another one may still come."""
-    pending = entry.asked if entry.state is EntryState.INTENT and value != entry.asked else entry.late
-    entry = replace(_is_set(entry, value, now), late=pending)
-    return entry if entry.late and entry.late != value else replace(entry, late="", lost_at=None)
-
-
 def _is_set(entry: Entry, value: str, now: datetime) -> Entry:
     if entry.state is EntryState.SET and entry.value == value:
         return entry
@@ -159,15 +154,8 @@ def _is_set(entry: Entry, value: str, now: datetime) -> Entry:
     return replace(entry, state=EntryState.SET, value=value, asked="", words=words, changed_at=now)
 
 
-def _ended(entry: Entry, now: datetime, words: str, *, late: str = "") -> Entry:
-    return replace(
-        entry,
-        state=EntryState.CLEARED,
-        asked="",
-        late=late or entry.late,
-        words=words,
-        changed_at=now,
-    )
+def _ended(entry: Entry, now: datetime, words: str) -> Entry:
+    return replace(entry, state=EntryState.CLEARED, asked="", words=words, changed_at=now)
 
 
 def _obliged(entry: Entry, words: str, now: datetime) -> Entry:
@@ -177,10 +165,11 @@ def _obliged(entry: Entry, words: str, now: datetime) -> Entry:
 
 
 def _lost(entry: Entry) -> Entry:
-    """An intent that is found without an answer: its call may be under way still."""
-    if entry.state in (EntryState.INTENT, EntryState.CLEARING) and entry.lost_at is None:
-        return replace(entry, lost_at=entry.changed_at)
-    return entry
+    """An intent that is found without an answer: its call may be under way still, and set what it was to set."""
+    if entry.state not in (EntryState.INTENT, EntryState.CLEARING) or entry.lost_at == entry.changed_at:
+        return entry
+    late = dict.fromkeys([*entry.late.split(), *([entry.asked] if entry.asked else [])])
+    return replace(entry, lost_at=entry.changed_at, late=" ".join(list(late)[-_MOST_LATE:]))
 
 
 def _quiet(entry: Entry, now: datetime) -> Entry:

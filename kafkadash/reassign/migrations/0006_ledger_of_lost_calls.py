@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="throttleentry",
             name="late",
-            field=models.CharField(blank=True, db_default="", default="", max_length=20),
+            field=models.CharField(blank=True, db_default="", default="", max_length=100),
         ),
         migrations.AddField(
             model_name="throttleentry",

@@ -27,7 +27,7 @@ class ThrottleEntry(models.Model):
     own ``EntryState``. ``previous`` is what stood there before us with its source (``ConfigSource`` of ``observe``);
     None: nothing was set. ``already``: those of our pairs that stood there before; they are never subtracted.
     ``words``: what became of it, why it is obliged, or why it was left as somebody else's. ``asked``: the rate that is
-    being set now; ``late``: one that a lost call may still set. ``lost_at``: of the last call whose answer was lost;
+    being set now; ``late``: those that lost calls may still set. ``lost_at``: of the last call whose answer was lost;
     ``again_at``: when what others had removed was last set again.
     """
 
@@ -37,7 +37,7 @@ class ThrottleEntry(models.Model):
     key = models.CharField(max_length=64)
     value = models.CharField(max_length=20, blank=True)
     asked = models.CharField(max_length=20, blank=True, db_default="", default="")
-    late = models.CharField(max_length=20, blank=True, db_default="", default="")
+    late = models.CharField(max_length=100, blank=True, db_default="", default="")
     pairs = models.JSONField(default=dict, blank=True)
     already = models.JSONField(default=list, blank=True)
     previous = models.TextField(null=True, blank=True)  # noqa: DJ001  None: nothing was set; '' is an empty list

@@ -67,9 +67,8 @@ class Ledger:
         self._alive: Collection[int] = ()
         self._missing: set[Place] = set()
         self._foreign: dict[str, dict[str, Any]] = {_name(each): each for each in execution.foreign}
-        self._stored_foreign = dict(self._foreign)
         self._read_at = execution.throttles_read_at
-        self._found: dict[Found, list[Place]] = defaultdict(list)
+        self.found: dict[Found, list[Place]] = defaultdict(list)
         self._users: dict[Place, Mapping[Key, None]] = {}
         self._wrong: dict[Key, str] = {}
 
@@ -161,14 +160,21 @@ class Ledger:
         changed = [entry for place, entry in self._entries.items() if self._stored.get(place) != entry]
         ledger_rows.store(self._execution.pk, changed, now)
         self._stored = dict(self._entries)
-        if self._foreign != self._stored_foreign or self._read_at != self._execution.throttles_read_at:
-            foreign = list(self._foreign.values())
-            Execution.objects.filter(pk=self._execution.pk).update(foreign=foreign, throttles_read_at=self._read_at)
-            self._execution.foreign, self._execution.throttles_read_at = foreign, self._read_at
-            self._stored_foreign = dict(self._foreign)
-        for found, places in self._found.items():
+        written = self.take_over()
+        if written:
+            Execution.objects.filter(pk=self._execution.pk).update(**written)
+        for found, places in self.found.items():
             self._tell(found, places)
-        self._found.clear()
+        self.found.clear()
+
+    def take_over(self) -> dict[str, Any]:
+        """Puts what it found into the execution; returns the columns that changed."""
+        run = self._execution
+        written = {"foreign": list(self._foreign.values()), "throttles_read_at": self._read_at}
+        if [*run.foreign] == written["foreign"] and run.throttles_read_at == self._read_at:
+            return {}
+        run.foreign, run.throttles_read_at = written["foreign"], self._read_at
+        return written
 
     # ---- calls
 
@@ -250,11 +256,11 @@ class Ledger:
         self._entries[place] = settled.entry
         (self._missing.add if settled.missing else self._missing.discard)(place)
         if settled.found is not None:
-            self._found[settled.found].append(place)
+            self.found[settled.found].append(place)
         known = self._foreign.get(str(place))
         if settled.foreign is not None:
             if known is None or known["value"] != settled.foreign:
-                self._found[Found.FOREIGN].append(place)
+                self.found[Found.FOREIGN].append(place)
                 self._foreign[str(place)] = {
                     "resource": place.resource,
                     "name": place.name,
@@ -317,7 +323,7 @@ class Ledger:
             before = self._entries[call.place]
             after = self._entries[call.place] = call.answered(before, reply, words, now)
             if before.state is EntryState.CLEARING and after.state is EntryState.OBLIGED:
-                self._found[Found.OBLIGED].append(call.place)
+                self.found[Found.OBLIGED].append(call.place)
             if call.guards and reply is not Reply.ACCEPTED:
                 self._fail(self._users.get(call.place, {}), words or "Its throttle could not be set.")
 

@@ -55,7 +55,7 @@ def deletes(entries: Iterable[Entry]) -> list[Call]:
     return [
         Call(entry.place, ConfigOperation.DELETE, None, ledger_lists.deleted)
         for entry in entries
-        if entry.place.key in LISTS and ledger_lists.leaves_empty(entry)
+        if ledger_lists.leaves_empty(entry)
     ]
 
 
