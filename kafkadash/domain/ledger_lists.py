@@ -201,7 +201,9 @@ def _with(entry: Entry, pairs: Mapping[Pair, EntryState], read: Read, now: datet
     """The entry with these pairs; without open ones it ends, unless it leaves an empty list behind."""
     if any(state is not EntryState.CLEARED for state in pairs.values()):
         return _state(pairs, entry, now)
-    if entry.open and read.own == "" and entry.restores is None:
+    # A SUBTRACT that comes late sets a list to '' that was deleted since.
+    ours = entry.open or entry.may_come_late(now)
+    if ours and read.own == "" and entry.restores is None:
         return _changed(entry, replace(entry, pairs=dict(pairs), state=EntryState.CLEARING), now)
     if not entry.open:
         return _changed(entry, replace(entry, pairs=dict(pairs)), now)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from kafkadash.domain.executor import Action
 from kafkadash.domain.executor_throttles import Pair, Pairs, Throttles, changes
 from kafkadash.domain.ledger import Entry, Place
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST
@@ -42,7 +43,7 @@ class LedgerRun:
         ledger = Ledger(self.execution, self.rows)
         ledger.look(client, alive, self.now, deadline=1)
         taken = changes(ledger.throttles(), self.want, (), alive)
-        actions = [*taken.lists, *taken.rates, *taken.clears]
+        actions: list[Action] = [*taken.lists, *taken.rates, *taken.clears]
         ledger.intend(client, actions, alive, self.now, deadline=1)
         self._stored(ledger)
         if death is not Death.BEFORE_CALLS:
@@ -61,7 +62,7 @@ class LedgerRun:
             ledger = self.step()
             if not ledger.pending(self.now) and not ledger.obligations():
                 return ledger
-        raise AssertionError(ledger.obligations())
+        raise AssertionError(self.rows)
 
     def wants(self, pairs: Mapping[str, Pairs], brokers: Iterable[int], rate: int) -> None:
         self.want = Throttles(pairs, dict.fromkeys(brokers, rate))

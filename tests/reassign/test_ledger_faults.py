@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkadash.domain.executor_throttles import Pair
 from kafkadash.domain.throttled_replicas import throttled_replicas
 from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_RATE, LISTS
 from kafkadash.kafka.changing import ConfigOperation
-from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResourceType
+from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
 from tests.reassign.config_store import ConfigStore, Fate
 from tests.reassign.ledger_run import BROKERS, FOLLOWER_LIST, LEADER_LIST, Death, LedgerRun, broker, pairs_of, topic
 
 TOPICS = "ab"
 OURS = [(partition, number) for partition in (0, 1) for number in BROKERS]
+
+Before = dict[tuple[ConfigResource, str], str]
+Wants = tuple[dict[str, set[Pair]], set[int], int]
 
 before = st.fixed_dictionaries(
     {},
@@ -48,7 +53,7 @@ def happens(run: LedgerRun, step: tuple[object, Fate, Death, set[int]]) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(before=before, story=st.lists(steps, max_size=9), arrives=st.integers(0, 9))
-def test_in_the_end_all_stands_as_before(before: dict, story: list, arrives: int) -> None:
+def test_in_the_end_all_stands_as_before(before: Before, story: list[Any], arrives: int) -> None:
     run = LedgerRun(ConfigStore(dict(before)))
     for number, step in enumerate(story):
         happens(run, step)
@@ -69,7 +74,7 @@ def test_in_the_end_all_stands_as_before(before: dict, story: list, arrives: int
 
 @settings(max_examples=60, deadline=None)
 @given(before=before, wanted=wants, then=wants)
-def test_what_is_wanted_is_in_force_after_one_step(before: dict, wanted: tuple, then: tuple) -> None:
+def test_what_is_wanted_is_in_force_after_one_step(before: Before, wanted: Wants, then: Wants) -> None:
     run = LedgerRun(ConfigStore(dict(before)))
     for pairs, brokers, rate in (wanted, then):
         run.wants({name: pairs_of(own) for name, own in pairs.items()}, brokers, rate)
@@ -94,7 +99,7 @@ foreign_pairs = st.tuples(st.sampled_from(TOPICS), st.sampled_from(LISTS), st.sa
     before=before,
     story=st.lists(st.tuples(st.none() | wants, st.sampled_from(Death), st.none() | foreign_pairs), max_size=8),
 )
-def test_what_others_append_meanwhile_stays(before: dict, story: list) -> None:
+def test_what_others_append_meanwhile_stays(before: Before, story: list[Any]) -> None:
     run = LedgerRun(ConfigStore(dict(before)))
     expected = dict(before)
     for wanted, death, theirs in story:
@@ -115,7 +120,7 @@ def test_what_others_append_meanwhile_stays(before: dict, story: list) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(before=before, wanted=wants, seconds=st.integers(0, 40))
-def test_what_kafkas_own_tool_removes_is_set_again_once_a_minute(before: dict, wanted: tuple, seconds: int) -> None:
+def test_what_kafkas_own_tool_removes_is_set_again_once_a_minute(before: Before, wanted: Wants, seconds: int) -> None:
     pairs, brokers, rate = wanted
     run = LedgerRun(ConfigStore(dict(before)))
     run.wants({name: pairs_of(own) for name, own in pairs.items()}, brokers, rate)

@@ -37,7 +37,7 @@ from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
 from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.models import ThrottledResource
-from kafkadash.reassign.models import Deed, Execution, ThrottleEntry
+from kafkadash.reassign.models import Deed, Execution
 from kafkadash.reassign.run import ledger_rows, throttle_reads
 from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
 
@@ -177,6 +177,11 @@ class Ledger:
         return written
 
     # ---- calls
+
+    @property
+    def calls_left(self) -> bool:
+        """Whether ``set`` or ``clear`` has anything to send: also what an earlier step left half done."""
+        return any(entry.state in (EntryState.INTENT, EntryState.CLEARING) for entry in self.entries)
 
     def set(
         self, client: KafkaClient, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True
@@ -371,14 +376,6 @@ def _name(foreign: Mapping[str, Any]) -> str:
 def _joint(values: Sequence[str]) -> int:
     """The rate of a broker whose two rates are both ours and alike, else 0: it has to be set again."""
     return int(values[0]) if len(values) == len(BROKER_RATES) and len(set(values)) == 1 else 0
-
-
-def obliged() -> list[int]:
-    """Ids of runs that ended and still owe something, on clusters that are watched; one statement."""
-    owing = ThrottleEntry.objects.exclude(state=EntryState.CLEARED.value).filter(
-        execution__ended_at__isnull=False, execution__cluster__enabled=True
-    )
-    return list(owing.order_by("execution").values_list("execution", flat=True).distinct())
 
 
 def work_off(

@@ -163,7 +163,7 @@ class _Moving:
         decided = self._decide(seen)
         self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=CALL_S)
         self._commit(decided, seen)
-        if decided.taken.actions or decided.orders.elections:
+        if decided.taken.actions or decided.orders.elections or self._ledger.calls_left:
             self._act(decided)
         kept.give(running.execution.pk, running.lease.epoch, self._rows)
         running.publish()
