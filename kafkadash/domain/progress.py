@@ -14,8 +14,11 @@ RATE_HALF_LIFE_S = 60.0
 RATE_MIN_WINDOW_S = 15.0
 RATE_MIN_SAMPLES = 3
 
-EXPECTED_WEIGHT = 0.3
-"""Of a rate that is only expected: half a minute of samples outweighs it."""
+ANEW_AFTER_S = 90.0
+"""What stood still for so long and goes on is measured from there: how slow it was says nothing of how fast it is."""
+
+EXPECTED_WEIGHT = 0.1
+"""Of a rate that is only expected: a quarter of a minute of samples outweighs it."""
 
 
 def copied_percent(log_start: int, leader_end: int, replica_end: int) -> float:

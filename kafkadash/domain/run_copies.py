@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.domain.executor_state import Key
-from kafkadash.domain.progress import RateMeter, copied_percent
+from kafkadash.domain.progress import ANEW_AFTER_S, RateMeter, copied_percent
 from kafkadash.domain.run_memory import CopyMemory, RowMemory
 
 Sizes = Mapping[int, tuple[float, Mapping[Key, int]]]
@@ -95,7 +95,8 @@ def update(
     for broker, copy in row.copies.items():
         _learn_own_size(copy, key, sizes.get(broker), times)
     records = sum(grown.values())
-    row.moved = _metered(row.moved, now, (row.moved.value if row.moved else 0) + records)
+    stood = row.grew_at is not None and row.moved is not None and row.moved.at - row.grew_at >= ANEW_AFTER_S
+    row.moved = _metered(None if stood and records else row.moved, now, (row.moved.value if row.moved else 0) + records)
     if records or row.grew_at is None:
         row.grew_at = now
     ends = [copy.end for copy in row.copies.values()]

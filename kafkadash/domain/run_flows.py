@@ -6,7 +6,7 @@ copied counts: a broker that waits for its turn is not slow.
 
 from __future__ import annotations
 
-from kafkadash.domain.progress import RATE_MIN_WINDOW_S, RateMeter
+from kafkadash.domain.progress import ANEW_AFTER_S, RATE_MIN_WINDOW_S, RateMeter
 from kafkadash.domain.run_memory import WINDOW_S, WINDOWS_KEPT, FlowMemory
 
 AT_THROTTLE = 0.8
@@ -14,13 +14,19 @@ AT_THROTTLE = 0.8
 
 
 def begun(at: float) -> FlowMemory:
-    return FlowMemory(0, RateMeter.start(at, 0), window_at=at)
+    return FlowMemory(0, RateMeter.start(at, 0), window_at=at, grew_at=at)
 
 
 def add(flow: FlowMemory, at: float, grown: float, *, busy: bool) -> None:
     """``grown`` bytes since the last look; ``busy``: whether anything is left to be copied by what is in flight."""
     flow.total += round(grown)
-    if not flow.busy and not grown:
+    stood = flow.meter.at - flow.grew_at
+    if grown or not flow.busy:
+        flow.grew_at = at
+    if grown and flow.busy and stood >= ANEW_AFTER_S:
+        flow.meter, flow.windows = RateMeter.start(at, flow.total), []
+        flow.window_at, flow.window_total = at, flow.total
+    elif not flow.busy and not grown:
         flow.meter = flow.meter.rested(at, flow.total)
         flow.window_at, flow.window_total = at, flow.total
     else:

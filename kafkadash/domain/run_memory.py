@@ -70,8 +70,9 @@ class RowMemory:
 class FlowMemory:
     """What arrives at a broker, or what it sends. ``total`` counts bytes since the run began to be measured.
 
-    ``busy``: something was copied there at the last look. Until ``held_until`` the meter takes no sample: the throttle
-    was changed, and a quota bursts then. ``windows``: bytes per second over quarter minutes, the newest last.
+    ``busy``: something was copied there at the last look; ``grew_at``: when it grew last. Until ``held_until`` the
+    meter takes no sample: the throttle was changed, and a quota bursts then. ``windows``: bytes per second over
+    quarter minutes, the newest last.
     """
 
     total: int
@@ -81,6 +82,7 @@ class FlowMemory:
     windows: list[int] = field(default_factory=list)
     window_at: float = 0.0
     window_total: int = 0
+    grew_at: float = 0.0
 
     @property
     def latest(self) -> float | None:
@@ -202,6 +204,7 @@ def _flow(flow: FlowMemory) -> list[Any]:
         flow.windows,
         flow.window_at,
         flow.window_total,
+        flow.grew_at,
     ]
 
 
