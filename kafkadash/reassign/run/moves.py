@@ -107,6 +107,11 @@ class _Kept:
             while len(self._of) > KEPT_RUNS:
                 self._of.popitem(last=False)
 
+    def forget(self) -> None:
+        """As a process that begins: all is loaded anew."""
+        with self._lock:
+            self._of.clear()
+
 
 kept = _Kept()
 

@@ -42,7 +42,7 @@ LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttle
 
 @dataclass
 class ModelKafka:
-    """Implements ``KafkaClient``. ``before`` is called with the name of each call; ``fail`` makes calls fail.
+    """Implements ``KafkaClient``. ``before`` and ``after`` get the name of each call; ``fail`` makes calls fail.
 
     ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
     partition → Kafka's words, ``refuse_places``: broker → those about its directories, whose answers ``lose_places``
@@ -61,6 +61,7 @@ class ModelKafka:
     refuse_places: dict[int, ItemError] = field(default_factory=dict)
     lose_places: bool = False
     before: Callable[[str], None] = lambda _: None
+    after: Callable[[str], None] = lambda _: None
 
     # What reads.
 
@@ -68,6 +69,7 @@ class ModelKafka:
         self._called("list_reassignments")
         moving = ((key, self.model.partitions[key]) for key in sorted(self.model.moving))
         rows = [OngoingReassignment(*key, p.replicas, tuple(p.adding), tuple(p.removing)) for key, p in moving]
+        self.after("list_reassignments")
         return Reassignments(rows, time.time())
 
     def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> Metadata:
@@ -116,6 +118,7 @@ class ModelKafka:
                 for key in LISTS if topic else ():
                     entries.setdefault(key, ConfigEntry(key, "", ConfigSource.DEFAULT_CONFIG, False, False))
                 found[resource] = {key: entry for key, entry in entries.items() if keys is None or key in keys}
+        self.after("describe_configs")
         return Configs(found, errors, time.time())
 
     def api_versions(self, *, deadline: float) -> ApiVersions:
@@ -135,7 +138,9 @@ class ModelKafka:
     def alter_reassignments(self, targets: Targets, *, deadline: float, keep_factor: bool) -> Changed[TopicPartition]:
         self._called("alter_reassignments")
         self.sent.append(("alter_reassignments", dict(targets)))
-        return self._changed(targets, self._alter)
+        changed = self._changed(targets, self._alter)
+        self.after("alter_reassignments")
+        return changed
 
     def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> Changed[ConfigResource]:
         self._called("alter_configs")
@@ -151,12 +156,15 @@ class ModelKafka:
             done.add(resource)
             for change in own:
                 self._configure(change)
+        self.after("alter_configs")
         return Changed(frozenset(done), {}, lost)
 
     def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> Changed[TopicPartition]:
         self._called("elect_leaders")
         self.sent.append(("elect_leaders", tuple(partitions)))
-        return self._changed(dict.fromkeys(partitions), self._elect)
+        changed = self._changed(dict.fromkeys(partitions), self._elect)
+        self.after("elect_leaders")
+        return changed
 
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> Changed[ReplicaPlace]:
         self._called("place_replicas")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -80,6 +81,17 @@ class World:
 
     def change(self, number: int | None = None) -> ChangeRequest:
         return ChangeRequest.objects.select_related("cluster").get(pk=number or self.runs[0])
+
+    @property
+    def arrived(self) -> Counter[tuple[str, int]]:
+        """How often a target arrived in Kafka, by partition."""
+        return Counter(
+            (item.topic, item.partition)
+            for call, targets in self.kafka.sent
+            if call == "alter_reassignments" and isinstance(targets, dict)
+            for item, target in targets.items()
+            if target is not None
+        )
 
     def run(self, number: int | None = None) -> Execution:
         return Execution.objects.get(request=number or self.runs[0])

@@ -1,0 +1,187 @@
+"""A worker that dies anywhere in a step loses nothing and doubles nothing; one that lost its lease does nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+from unittest import mock
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import RequestState
+from kafkadash.reassign.models import Execution, Move, ThrottleEntry
+from kafkadash.reassign.run import moves
+from kafkadash.reassign.run import step as stepping
+from kafkadash.reassign.run.running import Running
+from tests.reassign.run.runs import ROWS, World
+
+CALLS = ("alter_configs", "alter_reassignments", "elect_leaders", "describe_configs", "list_reassignments")
+
+
+class Killed(BaseException):
+    """As SIGKILL does it: nobody catches it, and whoever comes next is another process."""
+
+
+class Killer:
+    """Kills the ``first`` times that the point is passed."""
+
+    def __init__(self, point: str, first: int) -> None:
+        self._point, self._left = point, first
+        self.passed: Counter[str] = Counter()
+
+    def at(self, point: str) -> None:
+        self.passed[point] += 1
+        if point == self._point and self._left:
+            self._left -= 1
+            raise Killed
+
+    @contextmanager
+    def watching(self, world: World) -> Iterator[None]:
+        world.kafka.before = lambda call: self.at(f"before {call}")
+        world.kafka.after = lambda call: self.at(f"after {call}")
+        with (
+            mock.patch.object(Running, "write", self._wrapped(Running.write)),
+            mock.patch.object(Running, "write_state", self._wrapped(Running.write_state)),
+            mock.patch.object(moves, "AT_ONCE", 2),
+            mock.patch.object(moves.Move.objects, "bulk_create", self._inserting(moves.Move.objects.bulk_create)),
+        ):
+            yield
+
+    def _wrapped(self, write):  # type: ignore[no-untyped-def]
+        @contextmanager
+        def wrapped(running: Running) -> Iterator[object]:
+            with write(running) as row:
+                yield row
+                self.at("before commit")
+            self.at("after commit")
+
+        return wrapped
+
+    def _inserting(self, insert):  # type: ignore[no-untyped-def]
+        def inserting(rows: list[Move]) -> list[Move]:
+            made: list[Move] = insert(rows)
+            self.at("inserting rows")
+            return made
+
+        return inserting
+
+
+def goes_to_its_end(world: World, operator: User, killer: Killer) -> None:
+    world.queue(operator)
+    with killer.watching(world):
+        for _ in range(200):
+            if world.change().state == RequestState.DONE:
+                return
+            try:
+                world.step()
+            except Killed:
+                moves.kept.forget()
+            world.passes(2)
+    raise AssertionError(f"{world.change().state} {world.run().error} {world.states()}")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(
+    "point",
+    [
+        *(f"{when} {call}" for call in CALLS for when in ("before", "after")),
+        "before commit",
+        "after commit",
+        "inserting rows",
+    ],
+)
+def test_killed__nothing_is_lost_or_doubled(world: World, operator: User, point: str, times: int) -> None:
+    killer = Killer(point, times)
+    goes_to_its_end(world, operator, killer)
+
+    assert killer.passed[point] > times, "it was killed there, and passed there later"
+    assert {state for state, _ in world.states().values()} == {"done"}
+    assert Move.objects.count() == len(ROWS)
+    for row in ROWS:
+        partition = world.model.partitions[row.topic, row.partition]
+        assert (partition.replicas, partition.leader) == (row.target, row.target[0])
+    assert world.arrived == Counter({(row.topic, row.partition): 1 for row in ROWS})
+    assert not any(value for own in world.kafka.configs.values() for value in own.values())
+    assert not ThrottleEntry.objects.exclude(state="cleared").exists()
+    assert world.audit() == ["change.started", "change.turn_came", "change.rows_ended", "change.verified"]
+    assert world.run().outcome == "clean"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("call", ["list_reassignments", "metadata", "describe_cluster", "describe_configs"])
+def test_lease_lost__before_it_was_decided__writes_and_sends_nothing(world: World, operator: User, call: str) -> None:
+    world.queue(operator)
+    world.step()
+    assert world.change().state == RequestState.EXECUTING
+    world.passes(2)
+    before = world.states()
+    world.kafka.before = lambda asked: _taken_over(world) if asked == call else None
+    world.step()
+
+    assert world.kafka.sent == []
+    assert world.states() == before
+    assert not ThrottleEntry.objects.exists()
+    run = world.run()
+    assert run.error == ""
+    assert run.lease_until is not None, "the other one's lease is his"
+
+
+@pytest.mark.django_db
+def test_lease_lost__after_intents_were_stored__sends_nothing_more(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.step()
+    world.passes(2)
+    world.kafka.after = lambda call: _taken_over(world) if call == "alter_configs" else None
+    with mock.patch.object(stepping, "CALL_S", 1000.0):  # so that the lease has to be renewed before each call
+        world.step()
+
+    assert [call for call, _ in world.kafka.sent] == ["alter_configs"]
+    assert {state for state, _ in world.states().values()} == {"submitting", "pending"}
+    world.kafka.after = lambda _: None
+    world.until(RequestState.DONE)
+    assert world.arrived == Counter({(row.topic, row.partition): 1 for row in ROWS})
+
+
+def _taken_over(world: World) -> None:
+    Execution.objects.filter(request=world.runs[0]).update(epoch=F("epoch") + 1, lease_until=Now())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_at_once__one_steps_and_the_other_does_nothing(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.step()
+    world.passes(2)
+    asked, go_on = Event(), Event()
+
+    def hold(call: str) -> None:
+        if call == "list_reassignments" and not asked.is_set():
+            asked.set()
+            assert go_on.wait(20)
+
+    world.kafka.before = hold
+    execution = world.run()
+    Execution.objects.filter(pk=execution.pk).update(next_at=Now(), lease_until=None)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(_in_thread, execution.pk)
+        assert asked.wait(20)
+        stepping.step_once(execution.pk)
+        assert world.kafka.sent == []
+        go_on.set()
+        first.result(20)
+    assert world.run().epoch == execution.epoch + 1
+    assert [call for call, _ in world.kafka.sent].count("alter_reassignments") == 1
+
+
+def _in_thread(execution_id: int) -> None:
+    try:
+        stepping.step_once(execution_id)
+    finally:
+        connection.close()
