@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 from django.conf import settings
@@ -19,7 +19,7 @@ from django.db.models import F
 
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.domain.executor import Step, step
-from kafkadash.domain.executor_state import REOPENED, Elect, Mode, Move, Submit, Transition
+from kafkadash.domain.executor_state import REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.workflow import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
@@ -32,6 +32,7 @@ from kafkadash.reassign.run.known import Known
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, ready, take
 from kafkadash.reassign.run.ledger import Ledger, work_off
 from kafkadash.reassign.run.look import AnotherCluster, Look, look, refuse_another
+from kafkadash.reassign.run.measure import fresh_sizes, measure, moved_at_end, stored_progress
 from kafkadash.reassign.run.moves import kept, load, store
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.run.taking_orders import Taken, take_orders
@@ -137,12 +138,16 @@ def _work_off(running: Running, client: KafkaClient) -> None:
 
 @dataclass(slots=True)
 class _Decided:
-    """What one look led to. ``rows`` are all as they are after it, ``changed`` those that are stored otherwise."""
+    """What one look led to. ``rows`` are all as they are after it, ``changed`` those that are stored otherwise.
+
+    ``copied``: bytes that had been copied of rows that have just ended.
+    """
 
     taken: Step
     orders: Taken
     rows: list[Move]
     changed: list[Transition]
+    copied: dict[Key, int | None] = field(default_factory=dict)
 
 
 class _Moving:
@@ -162,6 +167,7 @@ class _Moving:
         self._ledger.look(self._client, seen.alive, running.now(), deadline=CALL_S)
         decided = self._decide(seen)
         self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=CALL_S)
+        self._measure(decided, seen)
         self._commit(decided, seen)
         if decided.taken.actions or decided.orders.elections or self._ledger.calls_left:
             self._act(decided)
@@ -195,16 +201,31 @@ class _Moving:
         changed = [Transition(a, b) for a, b in zip(before, rows, strict=True) if a is not b]
         return _Decided(taken, orders, rows, changed)
 
+    def _measure(self, decided: _Decided, seen: Look) -> None:
+        """Its figures. A fault in them keeps nobody from what moves: then the last ones stay, with their age."""
+        execution, now = self._running.execution, self._running.now()
+        try:
+            ended = [t.after for t in decided.changed if t.after.ended and not t.before.ended]
+            shown = stored_progress(execution) if ended else None
+            decided.copied = {move.key: moved_at_end(shown, move) for move in ended}
+            fresh = fresh_sizes(execution, decided.rows)
+            measure(execution, decided.rows, seen.observation, seen.offsets, fresh, now)
+        except Error:
+            raise
+        except Exception:
+            log.exception("execution.not_measured", execution=execution.pk)
+
     def _commit(self, decided: _Decided, seen: Look) -> None:
         """All that was decided, and the intents, before anything of it is sent."""
         running = self._running
+        own = running.execution
         over = decided.taken.over and not self._ledger.pending(running.now())
         ends = over and running.state is not State.PAUSED
         submits = any(isinstance(action, Submit) for action in decided.taken.actions)
         with running.write_state() if ends or submits else running.write() as request:
             if request is not None and request.state != running.state:
                 raise StateChanged
-            store(self._rows, [t.after for t in decided.changed])
+            store(self._rows, [t.after for t in decided.changed], decided.copied)
             self._ledger.store(running.now())
             decided.orders.store(running.now())
             self._tell(decided)
@@ -215,6 +236,9 @@ class _Moving:
                 held=list(decided.taken.held),
                 brake=decided.taken.brake.words,
                 next_at=next_turn(running.lease, self._rest(decided)),
+                progress=own.progress,
+                progress_at=own.progress_at,
+                samples=own.samples,
             )
             if ends and request is not None:
                 verifying.end(running, request, decided.rows, seen, self._ledger.obligations())

