@@ -202,6 +202,13 @@ class ReassignmentRow:
         return bool(self.snapshot.claimed_by)
 
     @property
+    def submitted_at(self) -> datetime | None:
+        """When we submitted it; None where it was not us, or more than once, so that nobody knows which one arrived."""
+        row = self.snapshot
+        exact = row.started_from == StartedFrom.SUBMITTED and row.started_after == row.started_before
+        return row.started_before if exact else None
+
+    @property
     def title(self) -> str:
         """The heading of its own page."""
         if not self.running:

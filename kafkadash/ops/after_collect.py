@@ -1,5 +1,5 @@
-"""What happens after a refresh was stored, in this order: judge it, compare the open change requests with it, publish
-it to the browsers that look at it.
+"""What happens after a refresh was stored, in this order: say what of it is ours, judge it, compare the open change
+requests with it, publish it to the browsers that look at it.
 
 A receiver compares state, never edges: an event that gets lost costs one interval.
 """
@@ -16,6 +16,7 @@ from kafkadash.changes.recheck import KINDS, recheck
 from kafkadash.events import collected
 from kafkadash.live.publisher import publish_panels
 from kafkadash.oncall.services import judge
+from kafkadash.reassign.run import claims
 
 log = structlog.get_logger(__name__)
 
@@ -23,6 +24,12 @@ log = structlog.get_logger(__name__)
 @receiver(collected, dispatch_uid="ops.after_collect")
 def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any) -> None:
     now = datetime.now(UTC)
+    try:
+        if kinds & claims.KINDS:
+            claims.reconcile(cluster_id, now)
+    except Exception:
+        # Pages call ours somebody else's for one refresh more; nothing is done on that.
+        log.exception("claims.reconcile_failed", cluster=cluster_id)
     try:
         judge(cluster_id, now)
     except Exception:

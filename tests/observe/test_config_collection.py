@@ -203,6 +203,25 @@ def test_throttles__needed_by_nothing_in_two_refreshes__are_orphans(
     assert ClusterState.objects.get().orphan_throttles == 0
 
 
+def test_throttles__of_a_run_of_ours__are_no_orphans_while_it_claims_them(
+    kafka: MemoryCluster, refresh: Refresher, orders: str, clock: Clock
+) -> None:
+    kafka.set_config(2, LEADER_RATE, "5000000")
+    refresh("configs")
+    for _ in range(3):
+        ThrottleState.objects.update(claimed_by="#42")
+        clock.pass_by(30)
+        refresh("configs")
+        row = ThrottleState.objects.get()
+        assert (row.unneeded_since, row.orphan) == (None, False)
+    assert row.claimed_by == "", "no run has it in its ledger, so it is nobody's from now on"
+    refresh("configs")
+    assert not ThrottleState.objects.get().orphan
+    clock.pass_by(30)
+    refresh("configs")
+    assert ThrottleState.objects.get().orphan
+
+
 @pytest.mark.parametrize(
     ("owner", "key", "value", "needed"),
     [

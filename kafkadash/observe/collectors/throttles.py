@@ -157,11 +157,11 @@ def _take_over(row: ThrottleState, entry: ConfigEntry, taken_at: datetime) -> No
 def _judge(row: ThrottleState, moving: InFlight | None, taken_at: datetime) -> None:
     """An orphan is in force and needed by nothing in two refreshes in a row, as throttles are set before the moves.
 
-    Where the reassignments are not known, what was judged before stays.
+    What is claimed has an owner who takes it away. Where the reassignments are not known, what was judged before stays.
     """
-    if moving is None:
+    if moving is None and not row.claimed_by:
         return
-    if _needed(row, moving):
+    if row.claimed_by or moving is None or _needed(row, moving):
         row.unneeded_since, row.orphan = None, False
     elif row.unneeded_since is None:
         row.unneeded_since = taken_at

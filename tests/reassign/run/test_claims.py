@@ -1,0 +1,107 @@
+"""What a run set and moves is shown as its own while it does, and as nobody's afterwards."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from kafkadash.accounts.models import User
+from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
+from kafkadash.kafka.port import ConfigResource
+from kafkadash.observe.models import Outcome, ReassignmentSnapshot, StartedFrom, ThrottleState
+from kafkadash.reassign.models import Move, ThrottleEntry
+from kafkadash.reassign.run.claims import reconcile
+from tests.factories import ReassignmentFactory, ThrottleFactory
+from tests.reassign.run.runs import World
+
+
+def found(world: World) -> None:
+    """What the collectors find: every throttle that is set, and the first moves."""
+    for resource, values in world.kafka.configs.items():
+        for key, value in values.items():
+            kind = "topic" if resource == ConfigResource.topic(resource.name) else "broker"
+            ThrottleFactory.create(cluster=world.cluster, resource=kind, name=resource.name, key=key, value=value)
+    for move in Move.objects.exclude(submitted_at=None):
+        ReassignmentFactory.create(
+            cluster=world.cluster,
+            topic=move.topic,
+            topic_id=move.topic_id,
+            partition=move.partition,
+            target=move.target,
+            adding=[6],
+            removing=[3],
+        )
+
+
+def test_ours_is_claimed_with_the_time_it_was_submitted(world: World, operator: User) -> None:
+    change = world.queue(operator)
+    world.tick()
+    world.tick()
+    found(world)
+    theirs = ThrottleFactory.create(cluster=world.cluster, name="9")
+    reconcile(world.cluster.pk, world.clock)
+    ours = ThrottleState.objects.exclude(claimed_by="")
+    assert ours.count() == ThrottleState.objects.count() - 1
+    assert ours.filter(key=LEADER_RATE, claimed_by=f"#{change.pk}", claim_url=f"/changes/{change.pk}/").count() == 6
+    assert ours.filter(key=LEADER_LIST).count() == 2
+    theirs.refresh_from_db()
+    assert (theirs.claimed_by, theirs.claimed_at) == ("", None)
+    for row in ReassignmentSnapshot.objects.all():
+        move = Move.objects.get(topic=row.topic, partition=row.partition)
+        assert (row.claimed_by, row.started_from) == (f"#{change.pk}", StartedFrom.SUBMITTED)
+        assert row.started_after == row.started_before == move.submitted_at
+    assert ReassignmentSnapshot.objects.count() >= 1
+
+
+def test_when_it_has_ended_nothing_is_claimed_but_what_it_was(world: World, operator: User) -> None:
+    change = world.queue(operator)
+    world.tick()
+    world.tick()
+    found(world)
+    reconcile(world.cluster.pk, world.clock)
+    world.until("done")
+    assert not ThrottleEntry.objects.exclude(state="cleared").exists()
+    ThrottleState.objects.update(unneeded_since=world.clock - timedelta(minutes=1))
+    ended = ReassignmentSnapshot.objects.order_by("pk").first()
+    assert ended is not None
+    ReassignmentSnapshot.objects.filter(pk=ended.pk).update(outcome=Outcome.COMPLETED, ended_at=world.clock)
+    reconcile(world.cluster.pk, world.clock)
+    assert not ThrottleState.objects.exclude(claimed_by="").exists()
+    assert not ThrottleState.objects.filter(unneeded_since__isnull=False).exists(), "judged from here on"
+    assert not ReassignmentSnapshot.objects.filter(outcome=Outcome.RUNNING).exclude(claimed_by="").exists()
+    ended.refresh_from_db()
+    assert (ended.claimed_by, ended.started_from) == (f"#{change.pk}", StartedFrom.SUBMITTED)
+
+
+def test_a_reassignment_to_another_target_is_not_ours(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.tick()
+    world.tick()
+    found(world)
+    ReassignmentSnapshot.objects.update(target=[4, 5, 6])
+    reconcile(world.cluster.pk, world.clock)
+    assert not ReassignmentSnapshot.objects.exclude(claimed_by="").exists()
+
+
+def test_what_had_stood_there_before_just_the_same_is_not_ours(world: World, operator: User) -> None:
+    change = world.queue(operator)
+    rate = str(world.run().throttle)
+    world.kafka.configs[ConfigResource.broker(6)] = {LEADER_RATE: rate}
+    world.tick()
+    world.tick()
+    found(world)
+    reconcile(world.cluster.pk, world.clock)
+    same = ThrottleState.objects.get(name="6", key=LEADER_RATE)
+    assert (same.value, same.claimed_by) == (rate, "")
+    assert ThrottleState.objects.filter(name="6", claimed_by=f"#{change.pk}").count() == 1
+
+
+def test_nothing_is_written_when_nothing_differs(
+    world: World, operator: User, django_assert_num_queries: object
+) -> None:
+    world.queue(operator)
+    world.tick()
+    world.tick()
+    found(world)
+    reconcile(world.cluster.pk, world.clock)
+    with django_assert_num_queries(5):  # type: ignore[operator]
+        reconcile(world.cluster.pk, world.clock)
