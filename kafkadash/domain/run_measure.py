@@ -53,7 +53,6 @@ def measured(
     before = memory or RunMemory(reads.at, force.throttle, throttle_at=0.0)
     if reads.estimates is not None:
         before.estimates = dict(reads.estimates)
-    expect_throttle(before, force.throttle, reads.at)
     grown = take_in(moves, seen, reads, before, first=memory is None)
     return _Measurement(moves, seen, reads.at, force, now, before).taken(grown)
 
@@ -73,6 +72,7 @@ class _Measurement:
         memory = self._memory
         self._sum_up()
         self._flow(grown)
+        expect_throttle(memory, self._force.throttle, self._at)  # the time until now was still under the old one
         left, out = self._time_left()
         percent, moved = self._percent()
         fell_back = percent is not None and self._done < (memory.moved_bytes or 0) - FELL_BACK * self._total

@@ -77,7 +77,7 @@ def measure(
     ``offsets`` of the rows that are listed: log start and end of the leader, the log end of each adding
     replica. After a worker was killed it goes on from what was stored last.
     """
-    reads = Reads(_read_at(offsets, now), _row_reads(moves, seen, offsets), fresh.sizes, fresh.estimates)
+    reads = Reads(_read_at(offsets, now, fresh.memory), _row_reads(moves, seen, offsets), fresh.sizes, fresh.estimates)
     run, memory = measured(moves, seen, reads, in_force(execution), now, fresh.memory)
     memory.sizes_at = max([memory.sizes_at, *(at for at, _ in fresh.sizes.values())])
     rates = {lane: flow.latest for lane, flow in memory.flows.items()}
@@ -163,10 +163,17 @@ def _zipped(content: Mapping[str, Any]) -> bytes:
     return zlib.compress(json.dumps(content, separators=(",", ":"), allow_nan=False).encode(), 1)
 
 
-def _read_at(offsets: ReplicaOffsets, now: datetime) -> float:
-    """The middle of the answers, so that a broker that answers late does not put the others off."""
+def _read_at(offsets: ReplicaOffsets, now: datetime, memory: RunMemory | None) -> float:
+    """The middle of the answers, so that a broker that answers late does not put the others off.
+
+    It is on the worker's clock, and ``now`` is on the database's: without answers, so much later than the last time as
+    has passed there. It never goes back, whatever another worker's clock says.
+    """
     times = sorted(found.taken_at for found in offsets.offsets.values())
-    return round(times[len(times) // 2] if times else now.timestamp(), 3)
+    if memory is None:
+        return round(times[len(times) // 2] if times else now.timestamp(), 3)
+    passed = max(0.0, now.timestamp() - memory.stepped_at)
+    return round(max(memory.at, times[len(times) // 2] if times else memory.at + passed), 3)
 
 
 def _row_reads(moves: Sequence[Move], seen: Observation, offsets: ReplicaOffsets) -> dict[Key, RowRead]:
