@@ -69,6 +69,8 @@ def create_draft(
     title: str,
     input: Mapping[str, Any],  # noqa: A002  the column's name
     options: Mapping[str, Any],
+    origin: ChangeRequest | None = None,
+    origin_word: str = "",
     request: HttpRequest | None = None,
 ) -> ChangeRequest:
     """A new draft, written at the first step of its form. Raises UnknownKind as well.
@@ -90,6 +92,8 @@ def create_draft(
             author=user,
             author_name=user.get_username(),
             hands=[user.pk],
+            origin=origin,
+            origin_word=origin_word,
             **window_of(options),
         )
         change.save(force_insert=True)

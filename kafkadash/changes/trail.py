@@ -36,6 +36,7 @@ _SAID = {
     "change.cancel_ended": "ended the cancelled run",
     "change.verified": "verified what it did",
     "change.failed": "gave it up",
+    "change.rollback_proposed": "began a draft of the way back",
 }
 _TROUBLE = {"change.turned_stale": "warning", "change.failed": "critical", "change.broke_glass": "critical"}
 _SHOWN_DIGITS = 8

@@ -40,6 +40,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "change.cancel_ended": "ended a cancelled run",
         "change.verified": "verified a run",
         "change.failed": "gave up a run",
+        "change.rollback_proposed": "began the rollback of a change",
         "change.copied": "copied a change",
         "change.deleted": "deleted a draft",
         "policy.changed": "changed the policy of a cluster",

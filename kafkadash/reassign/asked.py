@@ -9,8 +9,9 @@ from typing import Any
 from kafkadash.domain.plan import Options
 from kafkadash.domain.wording import listed
 
-DRAIN, EXPLICIT = "drain", "explicit"
+DRAIN, EXPLICIT, ROLLBACK = "drain", "explicit", "rollback"
 MODES = (DRAIN, EXPLICIT)
+"""What is chosen in the wizard; a rollback is proposed from the run that it takes back."""
 DISK_LIMIT = 0.8
 LONGEST_TITLE = 200
 _MOST_NAMED = 8
@@ -22,7 +23,8 @@ class Asked:
 
     ``disk_limit`` (0 to 1 of each disk) bounds where replicas may go. ``name`` of the file, for titles only.
     ``ignore_racks`` and ``accept_fewer_racks`` (as in ``DrainRequest``) are for drains, ``change_rf`` is for
-    explicit assignments.
+    explicit assignments. ``of`` is the number of the request that a rollback takes back, ``since`` when its run ended
+    (ISO 8601): facts from before do not show what it did.
     """
 
     mode: str
@@ -33,6 +35,8 @@ class Asked:
     accept_fewer_racks: bool = False
     change_rf: bool = False
     disk_limit: float = DISK_LIMIT
+    of: int = 0
+    since: str = ""
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Asked:
@@ -44,13 +48,15 @@ class Asked:
     @property
     def complete(self) -> bool:
         """There is something to plan."""
-        return bool(self.brokers if self.mode == DRAIN else self.upload)
+        return bool({DRAIN: self.brokers, ROLLBACK: self.of}.get(self.mode, self.upload))
 
     @property
     def title(self) -> str:
         """What the change does, as it is called until somebody gives it another name."""
         if self.mode == DRAIN:
             return f"Drain {broker_names(self.brokers)}" if self.brokers else "Drain brokers"
+        if self.mode == ROLLBACK:
+            return f"Rollback of #{self.of}"
         return f"Reassign as in {self.name}"[:LONGEST_TITLE] if self.name else "Reassign as given"
 
     @property
@@ -58,6 +64,11 @@ class Asked:
         """What is to be done, in full, for whoever decides about it."""
         if self.mode == DRAIN:
             return f"Move every replica off {broker_names(self.brokers)}. Nothing else moves."
+        if self.mode == ROLLBACK:
+            return (
+                f"Give the partitions that #{self.of} moved their original replicas back, in their original order. "
+                "Nothing else moves."
+            )
         brought = self.name or "the JSON that was brought"
         return f"Give the partitions named in {brought} the replicas that stand there. Nothing else moves."
 
@@ -68,6 +79,8 @@ class Asked:
             shown = ", ".join(map(str, self.brokers[:_MOST_NAMED]))
             more = len(self.brokers) - _MOST_NAMED
             return f"drain {shown}{f' and {more} more' if more > 0 else ''}" if self.brokers else ""
+        if self.mode == ROLLBACK:
+            return f"take #{self.of} back"
         return (self.name or "pasted") if self.upload else ""
 
 

@@ -20,22 +20,25 @@ from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.domain import plan
 from kafkadash.domain.impact import Impact
+from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.domain.problem import Problem
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.run import JobFailed, Run
-from kafkadash.reassign.asked import DRAIN, Asked, options_of
+from kafkadash.reassign.asked import DRAIN, EXPLICIT, ROLLBACK, Asked, options_of
 from kafkadash.reassign.drafts import PLAN_JOB
 from kafkadash.reassign.models import Upload
 from kafkadash.reassign.plan_process import Outcome, PlanFault, make_plan
 from kafkadash.reassign.plan_store import store_report
+from kafkadash.reassign.run.way_back import refuse_facts_before_the_end, way_back
 from kafkadash.reassign.topology import load_topology
 from kafkadash.reassign.uploads import content_of
 
 REQUEST_FORMAT = 1
 _LOADED, _PLANNED = 0.1, 0.9
 _LOOK_S = 0.5
+MOST_LISTED = 1000
 
 
 def make_known() -> None:
@@ -61,7 +64,10 @@ def _planned(run: Run) -> dict[str, Any]:
     _wait_for_facts(run, change)
     known = load_topology(change.cluster)
     files = {"topology.json": write_topology(known.topology)}
-    if asked.mode != DRAIN:
+    left_out: list[Problem] = []
+    if asked.mode == ROLLBACK:
+        files["upload.json"], left_out = _way_back(asked, known.topology)
+    elif asked.mode != DRAIN:
         files["upload.json"] = _upload(change, asked)
     try:
         outcome = make_plan(_request(change, asked), files, partial(_step, run))
@@ -72,7 +78,7 @@ def _planned(run: Run) -> dict[str, Any]:
         _store(run, change, outcome, outcome.artifact, known.topology, known.facts_at)
     else:
         tell(change.pk)
-    return _summary(outcome, faults)
+    return _with_notices(_summary(outcome, faults), left_out)
 
 
 def _change(run: Run) -> ChangeRequest:
@@ -93,6 +99,7 @@ def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
     while True:
         try:
             refuse_old_facts(change.cluster, timezone.now())
+            refuse_facts_before_the_end(change.cluster, Asked.from_json(change.input).since)
         except services.Refused as refused:
             if time.monotonic() >= until:
                 raise JobFailed(str(refused)) from refused
@@ -109,12 +116,32 @@ def _upload(change: ChangeRequest, asked: Asked) -> bytes:
     return content_of(upload)
 
 
+def _way_back(asked: Asked, topology: Topology) -> tuple[bytes, list[Problem]]:
+    """What of the run can be taken back, as Kafka's JSON, and what is left out of it and why."""
+    back = way_back(asked.of, topology)
+    if not back.rows:
+        why = f" {back.left_out[0]}" if back.left_out else ""
+        raise JobFailed(f"Nothing of #{asked.of} can be taken back.{why}")
+    return plan_json(back.rows), list(back.left_out)
+
+
+def _with_notices(summary: dict[str, Any], more: list[Problem]) -> dict[str, Any]:
+    """What was left out before the planner saw it stands first."""
+    if not more:
+        return summary
+    listed = [problem.as_json() for problem in more[:MOST_LISTED]]
+    return summary | {
+        "notices": [*listed, *summary["notices"]][:MOST_LISTED],
+        "notice_count": summary["notice_count"] + len(more),
+    }
+
+
 def _request(change: ChangeRequest, asked: Asked) -> dict[str, Any]:
     """As ``kafkadash.plan_job`` reads it."""
     options = options_of(change.options)
     return {
         "format": REQUEST_FORMAT,
-        "mode": asked.mode,
+        "mode": DRAIN if asked.mode == DRAIN else EXPLICIT,
         "brokers": list(asked.brokers),
         "ignore_racks": asked.ignore_racks,
         "accept_fewer_racks": asked.accept_fewer_racks,

@@ -17,11 +17,12 @@ from kafkadash.domain.impact import Impact, rates_around, seconds
 from kafkadash.domain.plan import Options
 from kafkadash.domain.wording import count, run_time
 from kafkadash.domain.wording import size as size_text
-from kafkadash.reassign.asked import Asked
+from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.before_after import BrokerBars, RackPair, broker_bars, rack_pair
 from kafkadash.reassign.models import PlanReport
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.report_rows import RowWords, diff_context, plan_listing
+from kafkadash.reassign.run.rollback import left_words
 from kafkadash.reassign.window_facts import WindowFacts, run_options, window_facts
 
 
@@ -156,7 +157,7 @@ def review_context(change: ChangeRequest, request: HttpRequest, now: datetime) -
     if plan is None:
         return {}
     return {
-        "what": Asked.from_json(change.input).sentence if change.input else "",
+        "what": _what(change),
         "plan": plan,
         "now": now,
         "sections": (
@@ -168,6 +169,13 @@ def review_context(change: ChangeRequest, request: HttpRequest, now: datetime) -
             ("rollback", "Rollback", ""),
         ),
     }
+
+
+def _what(change: ChangeRequest) -> str:
+    if not change.input:
+        return ""
+    asked = Asked.from_json(change.input)
+    return " ".join(filter(None, (asked.sentence, left_words(asked.of) if asked.mode == ROLLBACK else "")))
 
 
 def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:

@@ -19,12 +19,13 @@ from kafkadash.changes.review import CheckRow, Checks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
 from kafkadash.domain.plan import Options
 from kafkadash.reassign import drafts
-from kafkadash.reassign.asked import DRAIN, MODES, Asked
+from kafkadash.reassign.asked import DRAIN, MODES, ROLLBACK, Asked
 from kafkadash.reassign.brokers import broker_choices
 from kafkadash.reassign.drafts import Draft
 from kafkadash.reassign.forms import DrainForm, ExplicitForm, LimitsForm, NewForm, WhyForm, WizardForm, moment_of
 from kafkadash.reassign.models import PlanReport, Upload
 from kafkadash.reassign.rates import MB, BadRate, bytes_per_second, megabytes
+from kafkadash.reassign.run.rollback import left_words
 from kafkadash.reassign.uploads import LARGEST_BYTES, SHOWN_BYTES, content_of, sent_too_much
 from kafkadash.reassign.wizard import again, on_draft, page_context, person
 
@@ -66,7 +67,10 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(_READ_OR_WRITE)
 @on_draft("what")
 def what(request: HttpRequest, draft: Draft) -> HttpResponse:
-    """Which brokers are drained, or what assignment is asked for."""
+    """Which brokers are drained, or what assignment is asked for. A rollback has nothing to be chosen here."""
+    if draft.asked.mode == ROLLBACK:
+        context = {**page_context(request, draft, "what"), "left_words": left_words(draft.asked.of)}
+        return render(request, "reassign/what_back.html", context)
     form = _what_form(request, draft)
     conflict = None
     if request.method == "POST" and form.is_valid():
