@@ -97,7 +97,7 @@ def break_glass(request: HttpRequest, number: int) -> HttpResponse:
 def pause(request: HttpRequest, number: int) -> HttpResponse:
     """Nothing more is submitted; what is in flight finishes."""
     change = request_for(request, number, START, read_only_too=True)
-    reason = _typed(request)["pause_reason"].strip()
+    reason = _steering_reason(request)
     answer = _done(
         request,
         change,
@@ -113,7 +113,7 @@ def pause(request: HttpRequest, number: int) -> HttpResponse:
 @needs_on_change(START, refused=_not_allowed)
 def resume(request: HttpRequest, number: int) -> HttpResponse:
     change = request_for(request, number, START)
-    reason = _typed(request)["pause_reason"].strip()
+    reason = _steering_reason(request)
     answer = _done(
         request,
         change,
@@ -247,6 +247,12 @@ def _done(
     answer = redirect("changes:request", number)
     answer["Location"] += anchor
     return answer
+
+
+def _steering_reason(request: HttpRequest) -> str:
+    """From the bar above the review, or from the page of the run."""
+    typed = _typed(request)
+    return (typed["pause_reason"] or typed["reason"]).strip()
 
 
 def _to_its_run(change: ChangeRequest, answer: HttpResponse) -> HttpResponse:

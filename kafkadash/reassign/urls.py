@@ -1,6 +1,7 @@
 from django.urls import path
 
 from kafkadash.reassign import downloads, plan_views, report_views, verify_views, wizard_views
+from kafkadash.reassign.run import ending_views
 
 app_name = "reassign"
 
@@ -8,6 +9,11 @@ urlpatterns = [
     path("changes/<int:number>/kafka.json", downloads.kafka_json, name="kafka_json"),
     path("changes/<int:number>/rollback.json", downloads.rollback_json, name="rollback_json"),
     path("changes/<int:number>/topics/<str:topic>/", report_views.topic_rows, name="topic_rows"),
+    path("changes/<int:number>/run/cancel/", ending_views.run_cancel, name="run_cancel"),
+    path("changes/<int:number>/report/", ending_views.report, name="report"),
+    path("changes/<int:number>/report/report.md", ending_views.report_markdown, name="report_markdown"),
+    path("changes/<int:number>/report/report.json", ending_views.report_json, name="report_json"),
+    path("changes/<int:number>/rollback/", ending_views.rollback, name="rollback"),
     path("clusters/<slug:slug>/verify/", verify_views.verify, name="verify"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/", verify_views.verification, name="verification"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/again/", verify_views.verify_again, name="verify_again"),

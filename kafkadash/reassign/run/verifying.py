@@ -18,6 +18,7 @@ from kafkadash.domain.workflow import State, Trigger
 from kafkadash.reassign.models import Order, Outcome
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
 from kafkadash.reassign.run.look import AnotherCluster, Look
+from kafkadash.reassign.run.report import report_when_it_ends
 from kafkadash.reassign.run.running import Running
 
 ANOTHER_FOR = timedelta(minutes=10)
@@ -40,11 +41,11 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Move], seen: Lo
         running.save(next_at=next_turn(running.lease, 0))
     elif state is State.CANCELLING:
         running.move(request, Trigger.CLEAN, also=_tally(rows, obligations))
-        _over(running)
+        _over(running, State.CANCELLED)
     elif state is State.VERIFYING:
         outcome = _outcome(rows, obligations)
         running.move(request, Trigger.VERIFIED, also={"outcome": outcome.value, **_tally(rows, obligations)})
-        _over(running, outcome=outcome)
+        _over(running, State.DONE, outcome=outcome)
 
 
 def reread(move: Move, seen: Observation, running: Running) -> Move:
@@ -79,11 +80,11 @@ def gives_up(running: Running, failure: Exception) -> bool:
 
 def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
     running.move(request, Trigger.GIVE_UP, reason=why)
-    _over(running, error=why)
+    _over(running, State.FAILED, error=why)
 
 
-def _over(running: Running, *, outcome: Outcome | None = None, error: str = "") -> None:
-    """The last columns of the run; what it still owes is worked off by later turns."""
+def _over(running: Running, state: State, *, outcome: Outcome | None = None, error: str = "") -> None:
+    """The last columns of the run, with its report; what it still owes is worked off by later turns."""
     Order.objects.filter(execution=running.execution, taken_at=None).update(
         taken_at=Now(), answer="The run had ended before it was done."
     )
@@ -91,6 +92,7 @@ def _over(running: Running, *, outcome: Outcome | None = None, error: str = "") 
         active=False,
         ended_at=running.now(),
         outcome=outcome.value if outcome else "",
+        report=report_when_it_ends(running.execution, state, outcome.value if outcome else "", running.now()),
         error=error,
         held=[],
         brake="",

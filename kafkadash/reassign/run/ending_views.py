@@ -1,0 +1,165 @@
+"""How a run ends on its pages: what a cancel would lead to, its report, and the way back."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import running
+from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not
+from kafkadash.changes.decision import RAN
+from kafkadash.changes.live import change_key
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import Refused
+from kafkadash.changes.review import bar_context
+from kafkadash.changes.views import review_page
+from kafkadash.changes.written import LONGEST_TEXT
+from kafkadash.clusters.access import CANCEL, PROPOSE, VIEW
+from kafkadash.domain.workflow import State
+from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.models import Kind
+from kafkadash.observe.revalidate import revalidated
+from kafkadash.reassign.models import Execution
+from kafkadash.reassign.run.cancelling import preview
+from kafkadash.reassign.run.report import stored_report
+from kafkadash.reassign.run.report_text import ReportShown, markdown
+from kafkadash.reassign.run.rollback import propose_back
+
+CANCELLED = (State.EXECUTING, State.PAUSED)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs_on_change(VIEW)
+def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
+    """What a cancel would lead to, row by row; POST cancels, with a ``reason``."""
+    change = request_for(request, number)
+    if request.method != "POST":
+        if change.state not in CANCELLED:
+            return redirect("reassign:run", number)
+        return _cancel_page(request, change)
+    reason = request.POST.get("reason", "")
+    refused = why_not(request, change, CANCEL, read_only_too=True)
+    if refused:
+        return _cancel_page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
+    wrong = _wrong_reason(reason)
+    if wrong:
+        return _cancel_page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        running.cancel(change, request.user, reason, request)
+    except Refused as error:
+        now = seen_change(request, number)
+        return _cancel_page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
+    messages.success(request, f"#{number} is being cancelled.")
+    return redirect("reassign:run", number)
+
+
+@require_safe
+@needs_on_change(VIEW)
+@revalidated
+def report(request: HttpRequest, number: int) -> HttpResponse:
+    change = request_for(request, number)
+    if change.state not in RAN:
+        return redirect("changes:request", number)
+    bar = cluster_bar(request, change.cluster, Kind.METADATA)
+    context = {
+        **bar,
+        **bar_context(request, change, bar["now"]),
+        "section": "changes",
+        "tab": "reassignments",
+        "part": "report",
+        "report": _report(change),
+        "live_keys": [change_key(number)],
+    }
+    return render(request, "reassign/run_report.html", context)
+
+
+@require_safe
+@needs_on_change(VIEW)
+def report_markdown(request: HttpRequest, number: int) -> HttpResponse:
+    text = markdown(_report(request_for(request, number)))
+    return _file(text, f"change-{number}-report.md", "text/markdown; charset=utf-8")
+
+
+@require_safe
+@needs_on_change(VIEW)
+def report_json(request: HttpRequest, number: int) -> HttpResponse:
+    """As it is stored."""
+    stored = _report(request_for(request, number)).stored
+    text = json.dumps(stored, indent=2, ensure_ascii=False) + "\n"
+    return _file(text, f"change-{number}-report.json", "application/json")
+
+
+def _back_refused(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
+    return review_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence)
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_back_refused)
+def rollback(request: HttpRequest, number: int) -> HttpResponse:
+    """A draft of the way back, whose plan is being made."""
+    change = request_for(request, number, PROPOSE)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        draft = propose_back(change, request.user, request)
+    except Refused as refused:
+        return review_page(request, seen_change(request, number), status=HTTPStatus.CONFLICT, refused=str(refused))
+    return redirect("reassign:plan", draft.pk)
+
+
+def _cancel_page(
+    request: HttpRequest,
+    change: ChangeRequest,
+    *,
+    status: int = HTTPStatus.OK,
+    refused: str = "",
+    wrong: str = "",
+    reason: str = "",
+) -> HttpResponse:
+    execution = Execution.objects.filter(request=change).defer("progress", "samples", "report").first()
+    if execution is None:
+        return review_page(request, change, status=status, refused=refused or wrong)
+    bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
+    context: dict[str, Any] = {
+        **bar,
+        **bar_context(request, change, bar["now"]),
+        "section": "changes",
+        "tab": "reassignments",
+        "part": "cancel",
+        "preview": preview(execution, request.GET.get("page")),
+        "can_cancel": change.state in CANCELLED,
+        "refused": refused,
+        "why_not": why_not(request, change, CANCEL, read_only_too=True),
+        "typed": {"reason": reason},
+        "wrong": {"reason": wrong},
+        "live_keys": [],
+    }
+    return render(request, "reassign/run_cancel.html", context, status=status)
+
+
+def _wrong_reason(reason: str) -> str:
+    if not reason.strip():
+        return "Say why it is cancelled: it stands in its report."
+    if len(reason) > LONGEST_TEXT:
+        return f"This has {len(reason):,} characters; {LONGEST_TEXT:,} is the most."
+    return ""
+
+
+def _report(change: ChangeRequest) -> ReportShown:
+    stored = stored_report(change) if change.state in RAN else None
+    if stored is None:
+        raise Http404(f"Change #{change.pk} has no report: its run has not ended.")
+    return ReportShown(stored)
+
+
+def _file(text: str, name: str, content_type: str) -> HttpResponse:
+    response = HttpResponse(text, content_type=content_type)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

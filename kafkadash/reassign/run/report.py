@@ -1,0 +1,231 @@
+"""The report of a run that has ended: what was moved, how long it took, what came otherwise, and who did what.
+
+It is made once, when the run ends, and stored as JSON (format 1, see ``report_of``); pages and files only show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import Count, Max, Q, Sum
+
+from kafkadash.accounts.models import AuditEvent
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.trail import Entry, entries
+from kafkadash.changes.transitions import OBJECT
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.impact import Impact, seconds
+from kafkadash.domain.wording import count, duration, listed, run_time
+from kafkadash.domain.workflow import State
+from kafkadash.observe.models import BrokerState, ReassignmentSnapshot
+from kafkadash.reassign.models import Execution, Move, MoveState, PlanReport
+from kafkadash.reassign.rates import megabytes
+from kafkadash.reassign.run.ledger import Ledger
+from kafkadash.reassign.window_facts import run_options
+
+log = structlog.get_logger(__name__)
+
+FORMAT = 1
+MOST_ROWS = 500
+"""Rows that ended otherwise than done and are named in the report; the others are counted."""
+MOST_NAMED = 10
+MOST_EVENTS = 500
+
+_NOT_DONE = ~Q(state=RowState.DONE)
+_PEOPLE = (
+    "change.approved",
+    "change.broke_glass",
+    "change.started",
+    "change.scheduled",
+    "change.turn_came",
+    "change.paused",
+    "change.resumed",
+    "change.throttle_changed",
+    "change.parallel_changed",
+    "change.ordered",
+    "change.cancelled",
+    "change.cancel_ended",
+    "change.verified",
+    "change.failed",
+)
+
+
+def report_of(execution: Execution, state: State, outcome: str, now: datetime) -> dict[str, Any]:
+    """Of a run that ends now in this state. From stored rows, the ledger among them; about ten queries.
+
+    Keys: ``format``, ``change``, ``title``, ``cluster``, ``state``, ``outcome``, ``digest``, ``plan`` (the artifact);
+    times ``queued_at``, ``started_at``, ``ended_at`` as ISO 8601 and ``duration_s``; ``bytes`` that were copied with
+    ``bytes_unknown`` (rows of which that is not known) and ``mean_rate`` in bytes per second; ``rows`` with ``total``
+    and ``by_end``; ``otherwise``: rows that did not end as done, each [topic, partition, state, reason], at most
+    MOST_ROWS of ``otherwise_count``; ``deviations``, ``obligations``, ``meanwhile``: sentences; ``people``: what was
+    done, each {at, who, did, detail}.
+    """
+    change = execution.request
+    moves = Move.objects.filter(execution=execution)
+    by_end = dict(moves.order_by().values_list("state").annotate(Count("pk")))
+    total = sum(by_end.values())
+    copied = moves.aggregate(bytes=Sum("moved_bytes"), unknown=Count("pk", filter=Q(moved_bytes=None)))
+    took = (now - execution.started_at).total_seconds() if execution.started_at else None
+    events = _events(change)
+    other = list(
+        moves.filter(_NOT_DONE).order_by("topic", "partition").values_list("topic", "partition", "state", "reason")
+    )
+    moved: int | None = copied["bytes"] if total > copied["unknown"] else None
+    return {
+        "format": FORMAT,
+        "change": change.pk,
+        "title": change.title,
+        "cluster": {"name": execution.cluster.name, "slug": execution.cluster.slug, "id": execution.cluster.kafka_id},
+        "state": state.value,
+        "outcome": outcome,
+        "digest": change.digest,
+        "plan": change.artifact_id,
+        "queued_at": execution.queued_at.isoformat(),
+        "started_at": execution.started_at.isoformat() if execution.started_at else None,
+        "ended_at": now.isoformat(),
+        "duration_s": None if took is None else round(took, 1),
+        "bytes": moved,
+        "bytes_unknown": copied["unknown"],
+        "mean_rate": round(moved / took) if moved and took else None,
+        "rows": {"total": total, "by_end": by_end},
+        "otherwise": [list(row) for row in other[:MOST_ROWS]],
+        "otherwise_count": len(other),
+        "deviations": _deviations(change, execution, took, by_end, events),
+        "obligations": Ledger.load(execution).obligations(),
+        "meanwhile": _meanwhile(execution, now),
+        "people": [_event(entry) for entry in entries(events)],
+    }
+
+
+def report_when_it_ends(execution: Execution, state: State, outcome: str, now: datetime) -> dict[str, Any]:
+    """The same; nothing where it cannot be made: a run ends all the same, and its page makes the report then."""
+    try:
+        with transaction.atomic():
+            return report_of(execution, state, outcome, now)
+    except Exception:
+        log.exception("execution.report_failed", execution=execution.pk)
+        return {}
+
+
+def stored_report(change: ChangeRequest) -> dict[str, Any] | None:
+    """As it was made when the run ended, or made now where that was not possible; None where there is none."""
+    execution = (
+        Execution.objects.select_related("request", "cluster")
+        .defer("progress", "samples")
+        .filter(request=change.pk, ended_at__isnull=False)
+        .first()
+    )
+    if execution is None or execution.ended_at is None:
+        return None
+    stored: dict[str, Any] = execution.report
+    if stored.get("format") == FORMAT:
+        return stored
+    return report_of(execution, State(change.state), execution.outcome, execution.ended_at)
+
+
+def _events(change: ChangeRequest) -> list[AuditEvent]:
+    rows = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(change.pk), action__in=_PEOPLE)
+    return list(rows.order_by("at", "id")[:MOST_EVENTS])
+
+
+def _event(entry: Entry) -> dict[str, Any]:
+    return {"at": entry.at.isoformat(), "who": entry.who, "did": entry.words, "detail": list(entry.detail)}
+
+
+def _deviations(
+    change: ChangeRequest,
+    execution: Execution,
+    took: float | None,
+    by_end: Mapping[str, int],
+    events: Sequence[AuditEvent],
+) -> list[str]:
+    """What came otherwise than planned, in sentences."""
+    said = []
+    planned = _planned_s(change)
+    if planned and took is not None:
+        rate = megabytes(run_options(change).throttle)
+        said.append(
+            f"The plan reckoned with at least {run_time(planned)} at {rate} MB/s; it took {run_time(took)}, "
+            f"{took / planned:.1f} times that."
+        )
+    for state, number in sorted(by_end.items()):
+        if state != RowState.DONE:
+            said.append(
+                f"{count(number, 'partition')} of {sum(by_end.values()):,} ended otherwise: {MoveState(state).label}."
+            )
+    changes = [event for event in events if event.action == "change.throttle_changed"]
+    if changes:
+        said.append(
+            f"The throttle was changed {_times(len(changes))}; it was {megabytes(execution.throttle)} MB/s last."
+        )
+    paused = _paused_s(events)
+    if paused:
+        said.append(f"It was paused for {duration(paused)} in all.")
+    again = Move.objects.filter(execution=execution, attempt__gt=1).aggregate(rows=Count("pk"), most=Max("attempt"))
+    if again["rows"]:
+        said.append(
+            f"{count(again['rows'], 'partition')} had to be submitted more than once, at most {_times(again['most'])}."
+        )
+    return said
+
+
+def _planned_s(change: ChangeRequest) -> float | None:
+    report = PlanReport.objects.filter(request=change).only("impact").first()
+    if report is None:
+        return None
+    return seconds(Impact.from_json({**report.impact, "brokers": ()}), run_options(change).throttle)
+
+
+def _paused_s(events: Sequence[AuditEvent]) -> float:
+    total, since = 0.0, None
+    for event in events:
+        if event.action == "change.paused":
+            since = event.at
+        elif since is not None and event.action in ("change.resumed", "change.cancelled"):
+            total += (event.at - since).total_seconds()
+            since = None
+    return total
+
+
+def _meanwhile(execution: Execution, now: datetime) -> list[str]:
+    """What changed elsewhere while it ran, as far as the collectors stored it; what is not stored is said to be so."""
+    began = execution.started_at
+    if began is None:
+        return []
+    said = []
+    rows = {
+        (topic, partition): target
+        for topic, partition, target in Move.objects.filter(execution=execution).values_list(
+            "topic", "partition", "target"
+        )
+    }
+    others = [
+        f"{topic}-{partition}"
+        for topic, partition, target in ReassignmentSnapshot.objects.filter(
+            cluster=execution.cluster_id, last_seen_at__gte=began, started_before__lte=now
+        ).values_list("topic", "partition", "target")
+        if rows.get((topic, partition)) != list(target)
+    ]
+    if others:
+        named = sorted(set(others))
+        more = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
+        said.append(f"Others moved {count(len(named), 'partition')}: {', '.join(named[:MOST_NAMED])}{more}.")
+    else:
+        said.append("No reassignment of others was seen.")
+    away = BrokerState.objects.filter(cluster=execution.cluster_id, gone_at__gte=began, gone_at__lte=now)
+    gone = sorted(away.values_list("broker_id", flat=True))
+    if gone:
+        said.append(
+            f"Broker{'s' if len(gone) > 1 else ''} {listed(list(map(str, gone)))} went away and did not return."
+        )
+    else:
+        said.append("Every broker that was there when it began was there when it ended.")
+    return [*said, "Which topics were created or deleted elsewhere is not recorded, so it is not known."]
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

@@ -1,0 +1,128 @@
+"""Runs in short, for lists, bars and the review: how far, until when, behind whom; and what a start would do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+
+from kafkadash.changes.decision import RAN
+from kafkadash.changes.kinds import Run
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.wording import count, listed
+from kafkadash.domain.workflow import State
+from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.rates import megabytes
+from kafkadash.reassign.run.measure import stored_progress
+from kafkadash.reassign.window_facts import run_options
+
+
+def runs(changes: Sequence[ChangeRequest]) -> Mapping[int, Run]:
+    """Those of these requests that have a run, by number. One query, one more where one is queued, and one more where
+    one has ended.
+    """
+    by_number = {change.pk: change for change in changes}
+    executions = list(
+        Execution.objects.filter(request__in=list(by_number)).defer("samples", "report", "foreign").order_by()
+    )
+    queued = {run.cluster_id for run in executions if by_number[run.request_id].state == State.QUEUED}
+    in_front = _in_front(queued, timezone.now()) if queued else {}
+    ended = [run.pk for run in executions if by_number[run.request_id].state in RAN]
+    moved = _moved_something(ended) if ended else frozenset()
+    return {
+        run.request_id: _short(run, by_number[run.request_id], in_front.get(run.pk, ()), run.pk in moved)
+        for run in executions
+    }
+
+
+def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
+    """What a start does, in sentences. One query."""
+    options = run_options(change)
+    rows = change.artifact.rows if change.artifact else 0
+    moved = (
+        f"It moves {count(rows, 'partition')} with at most {megabytes(options.throttle)} MB/s into and out of each "
+        f"broker, up to {count(options.per_broker, 'move')} at once per broker and direction and "
+        f"{options.per_cluster:,} in the cluster."
+    )
+    said = [moved]
+    if change.not_before is not None and change.not_before > now:
+        said.append("Its window has not begun: it is queued, and begins with its window.")
+    if change.not_after is not None:
+        said.append("When its window ends, nothing more is submitted.")
+    others = _waiting({change.cluster_id}, now)
+    if others:
+        names = listed([f"#{run.request_id}" for run in others])
+        said.append(f"It waits behind {names}: one reassignment runs on {change.cluster.name} at a time.")
+    said.append("Every partition is read again right before it is moved, and the throttles are taken away at the end.")
+    return said
+
+
+def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved: bool) -> Run:
+    number, over = change.pk, change.state in RAN
+    figures = stored_progress(run)
+    eta = figures.eta_s if figures else None
+    finite = eta is not None and math.isfinite(eta)
+    return Run(
+        url=reverse("reassign:run", args=[number]),
+        cancel_url=reverse("reassign:run_cancel", args=[number]),
+        report_url=reverse("reassign:report", args=[number]) if over else "",
+        back_url=reverse("reassign:rollback", args=[number]) if over and moved else "",
+        begun=run.started_at is not None,
+        percent=figures.percent if figures else None,
+        ends_at=figures.at + timedelta(seconds=eta) if figures and eta is not None and finite else None,
+        no_progress=eta is not None and not finite,
+        stuck=figures.stuck if figures else 0,
+        slow=figures.slow if figures else 0,
+        behind=behind,
+        blocked=run.blocked,
+        blocked_at=run.blocked_at,
+        outcome=run.get_outcome_display() if run.outcome else "",
+        figures_at=run.progress_at,
+    )
+
+
+def _in_front(clusters: Collection[int], now: datetime) -> Mapping[int, tuple[int, ...]]:
+    """Of each queued run, by its key, the requests whose turn comes before: as ``queue.in_front_of`` has it."""
+    found: dict[int, tuple[int, ...]] = {}
+    waiting = _waiting(clusters, now, everything=True)
+    for run in waiting:
+        found[run.pk] = tuple(
+            other.request_id
+            for other in waiting
+            if other.cluster_id == run.cluster_id
+            and other.pk != run.pk
+            and (other.active or (_begun(other, now) and _order(other) < _order(run)))
+        )
+    return found
+
+
+def _waiting(clusters: Collection[int], now: datetime, *, everything: bool = False) -> list[Execution]:
+    """Active and queued runs of these clusters in their order; without those whose window has not begun, unless asked
+    for: they keep nobody waiting.
+    """
+    rows = (
+        Execution.objects.filter(Q(active=True) | Q(request__state=State.QUEUED), cluster__in=clusters)
+        .select_related("request")
+        .only("cluster_id", "active", "queued_at", "request_id", "request__not_before", "request__state")
+    )
+    ordered = sorted(rows, key=lambda run: (not run.active, *_order(run)))
+    return [run for run in ordered if everything or run.active or _begun(run, now)]
+
+
+def _order(run: Execution) -> tuple[datetime, int]:
+    return run.queued_at, run.pk
+
+
+def _begun(run: Execution, now: datetime) -> bool:
+    begin = run.request.not_before
+    return begin is None or begin <= now
+
+
+def _moved_something(executions: Sequence[int]) -> frozenset[int]:
+    done = Move.objects.filter(execution__in=executions, state=RowState.DONE)
+    return frozenset(done.order_by().values_list("execution", flat=True).distinct())
