@@ -11,7 +11,7 @@ SLOW_BELOW = MB
 LARGEST = 100_000 * MB
 """More than any disk or network: a slip of the keyboard."""
 
-_DECIMAL = re.compile(r"\d{1,12}(\.\d{1,12})?")
+_DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
 class BadRate(ValueError):

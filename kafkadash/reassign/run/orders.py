@@ -33,7 +33,7 @@ from kafkadash.domain.workflow import State
 from kafkadash.reassign.asked import options_of
 from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
-from kafkadash.reassign.run.measure import stored_progress
+from kafkadash.reassign.run.measure import inbound_of
 
 STEERED = (State.QUEUED, State.EXECUTING, State.PAUSED)
 """States of a request in which the limits of its run may be changed."""
@@ -230,31 +230,17 @@ def _questions(run: Execution, wanted: int) -> dict[str, str]:
     asks = {}
     if wanted < SLOW_BELOW:
         asks["twice"] = f"{both(wanted)} is less than 1 MB/s. Is that what you mean?"
-    least = inbound(run)
+    least, whence = inbound_of(run)
     if least is not None and wanted <= least:
         asks["force"] = (
-            f"{both(wanted)} is not above the {least / 1e6:,.1f} MB/s that the moving partitions receive: at that rate "
-            "the run could never finish. Set it all the same?"
+            f"{both(wanted)} is not above {least / 1e6:,.2f} MB/s. {whence} At that rate the run could never finish. "
+            "Set it all the same?"
         )
     elif least is None and wanted < run.throttle:
         asks["force"] = (
-            "It is not known how much the moved partitions receive, so nobody can tell whether copies still get on at "
-            f"{both(wanted)}. Lower it all the same?"
+            f"{whence} So nobody can tell whether copies still get on at {both(wanted)}. Lower it all the same?"
         )
     return asks
-
-
-def inbound(run: Execution) -> float | None:
-    """The most that producers add, in bytes per second, to what is copied into or out of one broker now: a throttle
-    has to be above it. None where it was not measured, for example in the first minutes; 0 where nothing is copied.
-    """
-    figures = stored_progress(run)
-    if figures is None:
-        return None
-    known = [broker.inbound for broker in figures.brokers]
-    if any(one is None for one in known):
-        return None
-    return max((one for one in known if one is not None), default=0.0)
 
 
 def _throttle_changed(run: Execution) -> str:

@@ -1,0 +1,205 @@
+"""Starting, pausing, resuming and cancelling: once, by those who may, with the reason kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes import running, services
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.domain.workflow import State
+from kafkadash.observe.models import CollectorRun
+from tests.changes.test_two_at_once import ATTEMPTS, at_once
+from tests.changes.worlds import World, kind_registered, now_of, proposed
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    with kind_registered(world, starts=True):
+        yield world
+
+
+def approved(cluster: Cluster, alice: User, bob: User) -> ChangeRequest:
+    change = proposed(cluster, alice)
+    return services.approve(change, bob, change.digest)
+
+
+def in_state(change: ChangeRequest, state: State) -> ChangeRequest:
+    ChangeRequest.objects.filter(pk=change.pk).update(state=state)
+    return now_of(change)
+
+
+def events(change: ChangeRequest, action: str) -> list[AuditEvent]:
+    return list(AuditEvent.objects.filter(action=f"change.{action}", object_id=str(change.pk)))
+
+
+class TestStart:
+    def test_it_is_queued_and_the_audit_says_by_whom(
+        self, world: World, cluster: Cluster, alice: User, ann: User, bob: User
+    ) -> None:
+        change = approved(cluster, alice, bob)
+        after = running.start(change, ann, "The night is quiet.", "k1")
+        assert after.state == State.QUEUED
+        (event,) = events(change, "started")
+        assert (event.actor_name, event.reason) == ("ann", "The night is quiet.")
+        assert event.after["key"] == "k1"
+
+    def test_the_same_key_again_is_the_same_start(self, world: World, cluster: Cluster, alice: User, bob: User) -> None:
+        change = approved(cluster, alice, bob)
+        running.start(change, alice, key="k1")
+        in_state(change, State.EXECUTING)
+        assert running.start(change, alice, key="k1").state == State.EXECUTING
+        assert len(events(change, "started")) == 1
+        for key in ("", "k2"):
+            with pytest.raises(Changed, match=r"cannot be started\. alice started it on"):
+                running.start(change, alice, key=key)
+
+    def test_an_old_key_does_not_start_what_was_approved_anew(
+        self, world: World, cluster: Cluster, alice: User, bob: User
+    ) -> None:
+        change = approved(cluster, alice, bob)
+        key, seen = running.start_key(change, alice), change.round
+        running.start(change, alice, key=key, seen_round=seen)
+        services.withdraw(change, alice, "Not now.")
+        draft = now_of(change)
+        again = services.submit(draft, alice, why="Now it is.", version=draft.version)
+        services.approve(again, bob, again.digest)
+        with pytest.raises(Changed, match="changed while you read it"):
+            running.start(change, alice, key=key, seen_round=seen)
+        assert running.start_key(now_of(change), alice) != key
+
+    def test_who_lost_the_role_meanwhile_is_told(self, world: World, cluster: Cluster, alice: User, bob: User) -> None:
+        change = approved(cluster, alice, bob)
+        ClusterRole.objects.filter(user=alice).update(role=Role.VIEWER)
+        with pytest.raises(Refused, match="you need the role operator, which you do not have now"):
+            running.start(change, alice)
+        with pytest.raises(Refused, match="To start a change or to steer its run on orders-eu you need the role"):
+            running.start(change, bob)
+        assert now_of(change).state == State.APPROVED
+
+    def test_a_cluster_that_became_read_only_refuses(
+        self, world: World, cluster: Cluster, alice: User, bob: User
+    ) -> None:
+        change = approved(cluster, alice, bob)
+        Cluster.objects.update(read_only=True)
+        with pytest.raises(Refused, match="orders-eu is read-only"):
+            running.start(change, alice)
+
+    def test_old_facts_refuse(self, world: World, cluster: Cluster, alice: User, bob: User) -> None:
+        change = approved(cluster, alice, bob)
+        CollectorRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=1))
+        with pytest.raises(Refused, match="is 1 h old, so nobody can tell whether this still fits"):
+            running.start(change, alice)
+
+    def test_what_is_not_approved_or_over_is_not_started(
+        self, world: World, cluster: Cluster, alice: User, bob: User
+    ) -> None:
+        change = proposed(cluster, alice)
+        with pytest.raises(Changed, match="is proposed now, so it cannot be started"):
+            running.start(change, alice)
+        services.approve(change, bob, change.digest)
+        ChangeRequest.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+        with pytest.raises(Changed, match=r"The time of #\d+ is over"):
+            running.start(change, alice)
+        with pytest.raises(Refused, match="at most 100 characters"):
+            running.start(change, alice, key="k" * 101)
+
+    def test_a_kind_that_cannot_be_run_is_not_started(self, cluster: Cluster, alice: User, bob: User) -> None:
+        with kind_registered(World()):
+            change = approved(cluster, alice, bob)
+            with pytest.raises(Refused, match="This version of kafkadash cannot run"):
+                running.start(change, alice)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtOnce:
+    def test_pressed_twice_it_is_started_once_and_nobody_gets_an_error(
+        self, world: World, cluster: Cluster, alice: User, bob: User
+    ) -> None:
+        for _ in range(ATTEMPTS):
+            change = approved(cluster, alice, bob)
+            key = running.start_key(change, alice)
+            results = at_once(*[partial(running.start, change, alice, key=key)] * 3)
+            assert [getattr(result, "state", result) for result in results] == [State.QUEUED] * 3
+            assert len(events(change, "started")) == 1
+
+    def test_of_two_people_one_starts_it_and_the_other_is_told(
+        self, world: World, cluster: Cluster, alice: User, ann: User, bob: User
+    ) -> None:
+        for _ in range(ATTEMPTS):
+            change = approved(cluster, alice, bob)
+            results = at_once(
+                *(partial(running.start, change, user, key=running.start_key(change, user)) for user in (alice, ann))
+            )
+            (told,) = (result for result in results if isinstance(result, Refused))
+            assert "started it on" in str(told)
+            assert len(events(change, "started")) == 1
+
+    def test_a_start_and_a_withdrawal_end_in_one_or_the_other(
+        self, world: World, cluster: Cluster, alice: User, ann: User, bob: User
+    ) -> None:
+        for _ in range(ATTEMPTS):
+            change = approved(cluster, alice, bob)
+            results = at_once(
+                partial(running.start, change, alice), partial(services.withdraw, change, ann, "Not tonight.")
+            )
+            state = now_of(change).state
+            assert state == State.DRAFT, "withdrawn before or after its start"
+            assert sum(isinstance(result, Refused) for result in results) <= 1
+
+
+@pytest.fixture
+def runs(world: World, cluster: Cluster, alice: User, bob: User) -> ChangeRequest:
+    return in_state(approved(cluster, alice, bob), State.EXECUTING)
+
+
+class TestSteering:
+    def test_it_is_paused_resumed_and_cancelled_with_reasons(self, runs: ChangeRequest, alice: User, bob: User) -> None:
+        assert running.pause(runs, alice, "p99 is high.").state == State.PAUSED
+        assert running.resume(runs, alice, "It is down again.").state == State.EXECUTING
+        assert running.cancel(runs, bob, "Wrong broker.").state == State.CANCELLING
+        said = {action: events(runs, action)[0] for action in ("paused", "resumed", "cancelled")}
+        assert [(e.actor_name, e.reason) for e in said.values()] == [
+            ("alice", "p99 is high."),
+            ("alice", "It is down again."),
+            ("bob", "Wrong broker."),
+        ]
+
+    @pytest.mark.parametrize("deed", [running.pause, running.resume, running.cancel])
+    @pytest.mark.parametrize("nothing", ["", " \n"])
+    def test_each_needs_a_reason(
+        self, deed: Callable[..., ChangeRequest], nothing: str, runs: ChangeRequest, alice: User
+    ) -> None:
+        with pytest.raises(Refused, match="Say why it"):
+            deed(runs, alice, nothing)
+        assert now_of(runs).state == State.EXECUTING
+
+    def test_an_approver_cancels_and_nothing_else(self, runs: ChangeRequest, bob: User) -> None:
+        for deed in (running.pause, running.resume):
+            with pytest.raises(Refused, match="you need the role operator"):
+                deed(runs, bob, "Because.")
+        assert running.cancel(runs, bob, "Because.").state == State.CANCELLING
+
+    def test_a_viewer_cancels_nothing(self, runs: ChangeRequest, make_user: Callable[..., User]) -> None:
+        with pytest.raises(Refused, match="To cancel a run on orders-eu you need the role operator or approver"):
+            running.cancel(runs, make_user("vera", Role.VIEWER), "Because.")
+
+    def test_a_read_only_cluster_lets_pause_and_cancel_but_not_go_on(self, runs: ChangeRequest, alice: User) -> None:
+        Cluster.objects.update(read_only=True)
+        assert running.pause(runs, alice, "Read-only now.").state == State.PAUSED
+        with pytest.raises(Refused, match="orders-eu is read-only"):
+            running.resume(runs, alice, "Because.")
+        assert running.cancel(runs, alice, "Read-only now.").state == State.CANCELLING
+
+    def test_what_somebody_else_did_first_is_said(self, runs: ChangeRequest, alice: User, ann: User) -> None:
+        running.cancel(runs, ann, "Wrong broker.")
+        for deed in (running.pause, running.cancel):
+            with pytest.raises(Changed, match=r"is cancelling now, .* ann cancelled it on"):
+                deed(runs, alice, "Because.")
