@@ -49,7 +49,7 @@ class TestStart:
         assert after.state == State.QUEUED
         (event,) = events(change, "started")
         assert (event.actor_name, event.reason) == ("ann", "The night is quiet.")
-        assert event.after["key"] == "k1"
+        assert (event.after or {})["key"] == "k1"
 
     def test_the_same_key_again_is_the_same_start(self, world: World, cluster: Cluster, alice: User, bob: User) -> None:
         change = approved(cluster, alice, bob)

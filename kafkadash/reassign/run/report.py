@@ -163,7 +163,7 @@ def _deviations(
             f"The throttle was changed {_times(len(changes))}; it was {megabytes(execution.throttle)} MB/s last."
         )
     paused = _paused_s(events)
-    if paused:
+    if paused >= 1:
         said.append(f"It was paused for {duration(paused)} in all.")
     again = Move.objects.filter(execution=execution, attempt__gt=1).aggregate(rows=Count("pk"), most=Max("attempt"))
     if again["rows"]:
