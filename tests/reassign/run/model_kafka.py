@@ -243,7 +243,7 @@ class ModelKafka:
                 5,
                 p.replicas,
                 tuple(sorted(p.isr)),
-                tuple(b for b in p.replicas if not self.model.brokers[b]),
+                tuple(b for b in p.replicas if not self.model.brokers.get(b)),
             )
             for (topic, number), p in self.model.partitions.items()
             if topic == name

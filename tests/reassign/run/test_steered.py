@@ -1,0 +1,311 @@
+"""Pause, resume, cancel, and what is asked of single rows while a run is under way."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import running
+from kafkadash.changes.models import RequestState
+from kafkadash.kafka.port import DeadlineExceeded, ItemError, QuorumUnavailable, TopicPartition
+from kafkadash.observe.models import TopicState
+from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
+from tests.reassign.run.runs import ROWS, World
+
+pytestmark = pytest.mark.django_db
+
+
+def begun(world: World, operator: User) -> None:
+    """In flight, and Kafka has answered."""
+    world.queue(operator)
+    world.step()
+    world.passes(2)
+    world.step()
+    assert "moving" in {state for state, _ in world.states().values()}
+
+
+def clean(world: World) -> bool:
+    values = [value for own in world.kafka.configs.values() for value in own.values()]
+    return not any(values) and not ThrottleEntry.objects.exclude(state="cleared").exists()
+
+
+def test_pause__submits_nothing_more_and_lets_go_on_what_moves(world: World, operator: User) -> None:
+    begun(world, operator)
+    sent = world.arrived
+    running.pause(world.change(), operator, "Traffic is high.")
+    for _ in range(30):
+        world.tick()
+    assert world.arrived == sent
+    assert {state for state, _ in world.states().values()} == {"done", "pending"}
+    assert world.change().state == RequestState.PAUSED
+    assert world.run().held == ["It is paused; what is in flight goes on."]
+    assert clean(world), "what nothing uses is cleared"
+    assert world.run().next_at - datetime.now(UTC) > timedelta(seconds=7), "nothing moves, so it rests"
+
+    running.resume(world.change(), operator, "It is quiet again.")
+    assert world.run().next_at <= datetime.now(UTC), "it goes on at once"
+    world.until(RequestState.DONE)
+    assert world.run().outcome == Outcome.CLEAN
+
+
+def test_paused_while_it_was_decided__nothing_of_it_is_sent(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.step()
+    world.passes(2)
+
+    def pause(call: str) -> None:
+        if call == "metadata" and world.change().state == RequestState.EXECUTING:
+            running.pause(world.change(), operator, "Now.")
+
+    world.kafka.before = pause
+    world.step()
+    assert world.kafka.sent == []
+    assert {state for state, _ in world.states().values()} == {"pending"}
+    assert not ThrottleEntry.objects.exists()
+    assert world.run().error == ""
+
+
+def test_cancel__takes_back_what_moves_and_says_what_stays_done(world: World, operator: User) -> None:
+    begun(world, operator)
+    running.cancel(world.change(), operator, "Wrong broker.")
+    world.until(RequestState.CANCELLED)
+    for row in ROWS:
+        state, _ = world.states()[row.name]
+        replicas = world.model.partitions[row.topic, row.partition].replicas
+        assert (state, replicas) in (("cancelled", row.current), ("done", row.target))
+    assert not world.model.moving
+    assert clean(world)
+    run = world.run()
+    assert (run.active, run.outcome) == (False, "")
+    assert run.ended_at is not None
+    assert world.audit()[-2:] == ["change.cancelled", "change.cancel_ended"]
+
+
+def test_one_row_cancelled__the_run_goes_on(world: World, operator: User) -> None:
+    begun(world, operator)
+    moving = Move.objects.filter(state="moving").order_by("topic", "partition")[0]
+    waiting = Move.objects.filter(state="pending").order_by("topic", "partition")[0]
+    for move in (moving, waiting):
+        ask(world, operator, Deed.CANCEL_ROW, move)
+    world.step()
+    answers = list(Order.objects.order_by("id").values_list("answer", flat=True))
+    assert answers == ["It is being cancelled.", "It had not begun, and is left out."]
+    world.until(RequestState.DONE)
+    assert world.run().outcome == Outcome.EXCEPTIONS
+    for move in (moving, waiting):
+        assert world.states()[str(move)] == ("cancelled", "olga ended it: Not this one.")
+        key = move.topic, move.partition
+        assert world.model.partitions[key].replicas == tuple(move.current)
+    assert clean(world)
+
+
+def ask(world: World, user: User, deed: Deed, move: Move) -> Order:
+    return Order.objects.create(
+        execution=world.run(),
+        deed=deed,
+        topic=move.topic,
+        partition=move.partition,
+        user=user,
+        user_name=user.get_username(),
+        reason="Not this one.",
+    )
+
+
+def test_row_without_trace__asks_and_does_as_it_is_told(world: World, operator: User) -> None:
+    world.kafka.lose = False
+    world.queue(operator)
+    for _ in range(60):
+        world.tick()
+    asking = list(Move.objects.filter(asks=True).order_by("topic", "partition"))
+    assert len(asking) >= 2
+    assert world.states()[str(asking[0])][1].startswith("It was submitted 3 times")
+    world.kafka.lose = None
+    ask(world, operator, Deed.AGAIN, asking[0])
+    ask(world, operator, Deed.GIVE_UP, asking[1])
+    for other in asking[2:]:
+        ask(world, operator, Deed.AGAIN, other)
+    world.step()
+    assert [order.answer for order in Order.objects.order_by("id")][:2] == [
+        "It takes its turn again.",
+        "It was given up.",
+    ]
+    world.until(RequestState.DONE)
+    assert world.states()[str(asking[0])][0] == "done"
+    assert world.states()[str(asking[1])][0] == "cancelled"
+
+
+def test_election_asked_for__is_answered_by_kafka(world: World, operator: User) -> None:
+    begun(world, operator)
+    move = Move.objects.filter(state="moving")[0]
+    order = ask(world, operator, Deed.ELECT, move)
+    world.step()
+    order.refresh_from_db()
+    assert order.answer == "Its preferred replica leads it."
+    assert order.taken_at is not None
+    world.kafka.refuse[TopicPartition(move.topic, move.partition)] = ItemError("Not in sync.", 80)
+    order = ask(world, operator, Deed.ELECT, move)
+    world.step()
+    order.refresh_from_db()
+    assert order.answer == "It was not elected: Not in sync."
+
+
+def test_order_for_a_row_that_is_not_there__is_answered(world: World, operator: User) -> None:
+    begun(world, operator)
+    order = ask(world, operator, Deed.CANCEL_ROW, Move(topic="orders", partition=99))
+    world.step()
+    order.refresh_from_db()
+    assert order.answer == "The run has no such row."
+
+
+def test_asked_for_again_while_all_is_cancelled__is_answered(world: World, operator: User) -> None:
+    begun(world, operator)
+    running.cancel(world.change(), operator, "Wrong broker.")
+    late = ask(world, operator, Deed.AGAIN, Move.objects.filter(state="moving")[0])
+    world.until(RequestState.CANCELLED)
+    late.refresh_from_db()
+    assert late.taken_at is not None
+    assert late.answer == "The run is being cancelled: nothing is submitted any more."
+
+
+def test_look_failed__changes_nothing_and_says_why(world: World, operator: User) -> None:
+    begun(world, operator)
+    before = world.states()
+    world.kafka.fail["metadata"] = DeadlineExceeded("No answer within 8 s.")
+    for _ in range(3):
+        world.tick()
+    assert world.states() == before
+    run = world.run()
+    assert (run.error, run.failures) == ("No answer within 8 s.", 3)
+    world.kafka.fail.clear()
+    world.until(RequestState.DONE)
+
+
+def test_quorum_away__holds_and_goes_on_by_itself(world: World, operator: User) -> None:
+    begun(world, operator)
+    before = world.states()
+    world.kafka.fail["list_reassignments"] = QuorumUnavailable("No majority.")
+    world.tick()
+    assert world.states() == before
+    assert world.run().held[:2] == [
+        "The controller quorum does not answer.",
+        "The reassignments in flight could not be read.",
+    ]
+    world.kafka.fail.clear()
+    world.until(RequestState.DONE)
+
+
+def test_another_cluster_answers__nothing_is_done_there_and_after_long_it_has_failed(
+    world: World, operator: User
+) -> None:
+    begun(world, operator)
+    before, sent = world.states(), len(world.kafka.sent)
+    own, world.kafka.cluster_id = world.kafka.cluster_id, "AnotherClusterAltogether"
+    world.tick()
+    assert "leads to the Kafka cluster AnotherClusterAltogether" in world.run().error
+    assert (world.states(), len(world.kafka.sent)) == (before, sent)
+    assert world.change().state == RequestState.EXECUTING
+    world.passes(11 * 60)
+    world.step()
+    assert world.change().state == RequestState.FAILED
+    assert len(world.kafka.sent) == sent
+    run = world.run()
+    assert not run.active
+    assert run.ended_at is not None
+    assert ThrottleEntry.objects.exclude(state="cleared").exists(), "owed"
+
+    world.kafka.cluster_id = own
+    world.step()
+    assert clean(world), "worked off when the right one answers"
+
+
+def test_every_row_refused__has_failed_with_kafkas_words(world: World, operator: User) -> None:
+    for row in ROWS:
+        item = TopicPartition(row.topic, row.partition)
+        world.kafka.refuse[item] = ItemError("Reassignments are not allowed here.", 42)
+    world.queue(operator)
+    world.until(RequestState.FAILED)
+    assert world.run().error == "Kafka refused 6 rows, all there are: Reassignments are not allowed here."
+    assert {state for state, _ in world.states().values()} == {"failed"}
+    assert clean(world)
+
+
+def test_topic_deleted_while_it_moves__ends_with_exceptions(world: World, operator: User) -> None:
+    begun(world, operator)
+    world.model.delete("clicks")
+    world.until(RequestState.DONE)
+    assert world.states()["clicks-0"] == ("topic_deleted", "clicks was deleted.")
+    assert world.run().outcome == Outcome.EXCEPTIONS
+    assert not ThrottleEntry.objects.exclude(state="cleared").exists()
+
+
+def test_broker_away_at_the_end__is_owed_and_worked_off(world: World, operator: User) -> None:
+    begun(world, operator)
+    world.model.stop(3)
+    world.until(RequestState.DONE)
+    run = world.run()
+    assert run.outcome == Outcome.OBLIGATIONS
+    assert ThrottleEntry.objects.filter(state="obliged", name="3").exists()
+    world.model.start(3)
+    world.passes(30)
+    world.step()
+    assert clean(world)
+    assert Execution.objects.get().outcome == Outcome.OBLIGATIONS, "how it ended is how it ended"
+
+
+def test_partition_elsewhere_under_min_isr__brakes_and_says_so(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.step()
+    TopicState.objects.filter(name="clicks").update(name="other", topic_id="id-of-other", under_replicated=1)
+    TopicState.objects.filter(name="other").update(partitions=[[0, 1, 5, [1, 2], [1], []]], min_isr=2)
+    world.model.delete("clicks")
+    world.passes(2)
+    world.step()
+    assert world.run().brake == "other-0 is under min-ISR, and no broker is away that would explain it."
+    assert world.arrived == {}
+    assert "change.braked" in world.audit()
+    TopicState.objects.filter(name="other").update(partitions=[[0, 1, 5, [1, 2], [1, 2], []]], under_replicated=0)
+    world.until(RequestState.DONE)
+    assert world.audit().count("change.braked") == 1
+    assert world.audit().count("change.brake_released") == 1
+
+
+def test_request_comes_late_after_a_cancel__is_cancelled_again_and_told(world: World, operator: User) -> None:
+    begun(world, operator)
+    world.kafka.lose = False
+    world.tick()
+    late = Move.objects.filter(state__in=["unknown", "submitting"]).first()
+    if late is None:
+        for _ in range(20):
+            world.tick()
+            late = Move.objects.filter(state__in=["unknown", "submitting"]).first()
+            if late is not None:
+                break
+    assert late is not None
+    world.kafka.lose = None
+    running.cancel(world.change(), operator, "Wrong broker.")
+    world.tick()
+    world.model.submit((late.topic, late.partition), tuple(late.target))
+    world.until(RequestState.CANCELLED)
+    assert world.model.partitions[late.topic, late.partition].replicas == tuple(late.current)
+    assert clean(world)
+
+
+def test_fault_of_ours__is_told_and_gives_the_lease_back(
+    world: World, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(world, operator)
+
+    def fault(_: str) -> None:
+        raise KeyError("of ours")
+
+    world.kafka.before = fault
+    world.step()
+    run = world.run()
+    assert run.error == "This step failed inside of kafkadash (KeyError); its log says more. It is tried again."
+    assert run.lease_until is None
+    assert run.next_at > datetime.now(UTC) + timedelta(seconds=5)
+    world.kafka.before = lambda _: None
+    world.until(RequestState.DONE)
+    assert world.run().error == ""

@@ -1,0 +1,245 @@
+"""How a queued run begins, or why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import running, services
+from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.changes.refusals import Refused
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.plan import Row
+from kafkadash.kafka.port import DeadlineExceeded, QuorumUnavailable
+from kafkadash.observe.models import BrokerWeights, CollectorRun
+from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.run.queue import in_front_of
+from tests.factories import GB, directory
+from tests.reassign.run.runs import OPTIONS, ROWS, World
+
+pytestmark = pytest.mark.django_db
+
+OTHER_ROWS = (Row("clicks", "id-of-clicks", 1, (1, 2), (1, 5)),)
+
+
+def blocked(world: World) -> str:
+    world.step()
+    assert world.change().state == RequestState.QUEUED
+    assert world.kafka.sent == []
+    assert not Move.objects.exists()
+    return world.run().blocked
+
+
+def test_queued__has_its_run_and_nothing_of_it_was_sent(world: World, operator: User) -> None:
+    world.queue(operator)
+    run = world.run()
+    assert (run.active, run.throttle, run.per_broker, run.per_cluster) == (
+        False,
+        OPTIONS.throttle,
+        OPTIONS.per_broker,
+        OPTIONS.per_cluster,
+    )
+
+
+def test_turn__rows_are_there_with_their_sizes_when_it_begins(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.step()
+    run = world.run()
+    assert world.change().state == RequestState.EXECUTING
+    assert (run.active, run.rows, run.blocked) == (True, len(ROWS), "")
+    assert run.started_at is not None
+    moves = {(m.topic, m.partition): m for m in Move.objects.filter(execution=run)}
+    assert {key: (tuple(m.current), tuple(m.target), m.topic_id) for key, m in moves.items()} == {
+        (row.topic, row.partition): (row.current, row.target, row.topic_id) for row in ROWS
+    }
+    assert {m.size_bytes for m in moves.values()} == {3 * GB}
+    assert world.kafka.sent == [], "nothing is sent before the rows are stored"
+
+
+def test_withdrawn__its_run_is_gone_and_it_can_be_queued_again(world: World, operator: User) -> None:
+    change = world.queue(operator)
+    services.withdraw(change, operator)
+    assert not Execution.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        (lambda world: world.model.stop(6), "Broker 6 is away; a move with it would not end."),
+        (lambda world: world.model.brokers.pop(6), "Broker 6 is not registered; a move with it would not end."),
+        (
+            lambda world: world.kafka.fail.update(list_reassignments=QuorumUnavailable("No majority.")),
+            "The controller quorum does not answer.",
+        ),
+        (lambda world: world.kafka.hidden.add("clicks"), "Nothing was told about 1 topic: clicks."),
+    ],
+)
+def test_unwell__stays_queued_with_the_sentence_and_begins_when_it_is_well(
+    world: World, operator: User, stop: Callable[[World], object], said: str
+) -> None:
+    world.queue(operator)
+    stop(world)
+    assert blocked(world).startswith(said)
+    at = world.run().blocked_at
+    assert at is not None
+    world.step()
+    assert world.run().blocked_at == at, "since when"
+    world.model.brokers[6] = True
+    world.kafka.fail.clear()
+    world.kafka.hidden.clear()
+    world.until(RequestState.EXECUTING, 3)
+    assert (world.run().blocked, world.run().blocked_at) == ("", None)
+
+
+def test_unwell__the_next_try_is_ten_seconds_later(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.model.stop(6)
+    blocked(world)
+    wait = world.run().next_at - datetime.now(UTC)
+    assert timedelta(seconds=8) < wait <= timedelta(seconds=10)
+
+
+def test_read_only__is_blocked(world: World, operator: User) -> None:
+    world.queue(operator)
+    Cluster.objects.update(read_only=True)
+    assert "read-only" in blocked(world)
+
+
+def test_disabled__is_blocked(world: World, operator: User) -> None:
+    world.queue(operator)
+    Cluster.objects.update(enabled=False)
+    assert "is not watched now" in blocked(world)
+
+
+def test_old_facts__are_blocked(world: World, operator: User) -> None:
+    world.queue(operator)
+    CollectorRun.objects.filter(kind="log_dirs").update(succeeded_at=world.clock - timedelta(minutes=10))
+    assert blocked(world) == (
+        "The log directories were not read lately, so nobody can tell whether the cluster is well."
+    )
+
+
+def test_disk_too_full__is_blocked(world: World, operator: User) -> None:
+    world.queue(operator)
+    full = [directory("/data/a", usable=250 * GB)]
+    BrokerWeights.objects.filter(broker_id=6).update(dirs=full)
+    ChangeRequest.objects.update(input={"disk_limit": 0.8, "mode": "drain", "brokers": [3]})
+    assert "Broker 6 would come to" in blocked(world)
+
+
+def test_permission_missing__is_blocked(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.kafka.lacks = frozenset({"Alter"})
+    assert blocked(world) == "The principal needs Alter on the cluster."
+
+
+def test_not_reached__is_no_reason_to_give_up(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.kafka.fail["metadata"] = DeadlineExceeded("No answer within 8 s.")
+    world.step()
+    assert (world.run().error, world.run().failures) == ("No answer within 8 s.", 1)
+    world.kafka.fail.clear()
+    world.until(RequestState.EXECUTING, 2)
+    assert (world.run().error, world.run().failures) == ("", 0)
+
+
+def test_foreign_move_on_a_row__turns_stale_with_a_sentence(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.model.submit(("orders", 1), (2, 3, 5))
+    world.step()
+    change = world.change()
+    assert change.state == RequestState.STALE
+    assert change.stale_reasons == ["orders-1: Somebody else reassigns it, to 2, 3, 5."]
+    assert not Execution.objects.exists()
+    assert not Move.objects.exists()
+    assert world.kafka.sent == []
+
+
+@pytest.mark.parametrize("what", ["replicas", "deleted", "recreated"])
+def test_other_content__turns_stale_after_a_second_look(world: World, operator: User, what: str) -> None:
+    """A broker's metadata may be late: one answer does not make approvals void."""
+    world.queue(operator)
+    if what == "replicas":
+        world.model.partitions["clicks", 0].replicas = (5, 3)
+        said = "clicks-0: Its replicas are 5, 3; the plan expects 3, 5 before."
+    else:
+        world.model.delete("clicks")
+        said = "clicks-0: clicks was deleted."
+    if what == "recreated":
+        world.model.create("clicks", "another-id", 2, (1, 2))
+        said = "clicks-0: clicks was deleted and created again."
+    assert blocked(world) == f"Looked at once more: {said}"
+    world.passes(2)
+    world.step()
+    assert world.change().state == RequestState.STALE
+    assert world.change().stale_reasons == [said]
+    assert world.audit()[-1] == "change.turned_stale"
+
+
+def test_other_content_at_one_look_only__begins(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.model.partitions["clicks", 0].replicas = (5, 3)
+    blocked(world)
+    world.model.partitions["clicks", 0].replicas = (3, 5)
+    world.until(RequestState.EXECUTING, 2)
+
+
+def test_window_not_open__waits_and_keeps_nobody_behind_it(world: World, operator: User) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    world.queue(operator, options=replace(OPTIONS, not_before=f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}"))
+    ChangeRequest.objects.update(not_before=tomorrow)
+    assert blocked(world) == "Its window is not open."
+    second = world.queue(operator, OTHER_ROWS)
+    assert in_front_of(world.run(second.pk), world.clock) is None
+    world.step(second.pk)
+    assert world.change(second.pk).state == RequestState.EXECUTING
+
+
+def test_two_queued__the_second_waits_for_the_first(world: World, operator: User) -> None:
+    first = world.queue(operator)
+    second = world.queue(operator, OTHER_ROWS)
+    world.step(second.pk)
+    assert world.change(second.pk).state == RequestState.QUEUED
+    assert world.run(second.pk).blocked == ""
+    front = in_front_of(world.run(second.pk), world.clock)
+    assert front is not None
+    assert front.request_id == first.pk
+    begun = None
+    for _ in range(60):
+        world.tick()
+        if begun is None and world.change(second.pk).state != RequestState.QUEUED:
+            begun = world.change(first.pk).state
+        if world.change(second.pk).state == RequestState.DONE:
+            break
+    assert begun == RequestState.DONE
+    assert world.change(second.pk).state == RequestState.DONE
+
+
+def test_first_ends__the_second_is_woken(world: World, operator: User) -> None:
+    world.queue(operator)
+    second = world.queue(operator, OTHER_ROWS)
+    world.step(second.pk)
+    Execution.objects.filter(request=second).update(next_at=datetime.now(UTC) + timedelta(hours=1))
+    world.runs.remove(second.pk)
+    world.until(RequestState.DONE)
+    assert world.run(second.pk).next_at <= datetime.now(UTC)
+
+
+def test_two_active_at_once__the_database_refuses(world: World, operator: User) -> None:
+    world.queue(operator)
+    second = world.queue(operator, OTHER_ROWS)
+    Execution.objects.filter(request=world.runs[0]).update(active=True)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Execution.objects.filter(request=second).update(active=True)
+
+
+def test_start_pressed_twice__runs_once(world: World, operator: User) -> None:
+    change = world.queue(operator)
+    with pytest.raises(Refused):
+        running.start(change, operator, "Again.")
+    assert Execution.objects.count() == 1
