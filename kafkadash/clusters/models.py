@@ -92,6 +92,7 @@ class Cluster(models.Model):
             key=f"cluster-{self.pk}",
             version=self.connection_version,
             bootstrap_servers=tuple(self.addresses),
+            controller_servers=tuple(s.strip() for s in self.controller_servers.split(",") if s.strip()),
             security=Security(
                 protocol=self.security_protocol,
                 sasl_mechanism=self.sasl_mechanism,

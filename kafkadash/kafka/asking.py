@@ -99,6 +99,15 @@ class Asker:
     async def in_turn(self, asks: Sequence[tuple[int, Ask[R]]], until: float) -> list[Answer[R] | KafkaFailure]:
         return await _outcomes([self._loop.call_soon_with_future(self.any, ask, until, turn) for turn, ask in asks])
 
+    async def bootstrap_each(self, ask: Ask[R], until: float) -> list[Answer[R] | KafkaFailure]:
+        """Every bootstrap server for itself, and no broker that they may name."""
+        nodes = self.lanes[ask.lane].bootstrap_nodes()
+        return await _outcomes([self._loop.call_soon_with_future(self._ask_node, n, ask, until) for n in nodes])
+
+    async def bootstrap_one(self, node: NodeId, ask: Ask[R], until: float) -> Answer[R]:
+        """One of the nodes that answered ``bootstrap_each`` in the same lane."""
+        return await self._ask_node(node, ask, until)
+
     async def controller(self, ask: Ask[R], until: float, deadline: float) -> Answer[R]:
         probe: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
         probed = self._loop.call_soon_with_future(self.any, probe, until)

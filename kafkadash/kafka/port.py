@@ -375,13 +375,18 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where and how. ``version`` changes whenever an address or a credential does, and gives a fresh client."""
+    """Where and how. ``version`` changes whenever an address or a credential does, and gives a fresh client.
+
+    ``controller_servers``: host:port of the controllers' own listeners (KRaft), connected in the same way; empty where
+    they cannot be reached.
+    """
 
     key: str
     version: int
     bootstrap_servers: tuple[str, ...]
     security: Security = field(default_factory=Security)
     client_id: str = "kafkadash"
+    controller_servers: tuple[str, ...] = ()
 
 
 class KafkaAdmin(Protocol):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
 from kafkadash.kafka.asking import Answer, Ask, Asker
-from kafkadash.kafka.client import Loop, client_options, new_loop
+from kafkadash.kafka.client import Loop, NodeId, client_options, new_loop
 from kafkadash.kafka.client_logs import quiet_client_logs
 from kafkadash.kafka.messages import Response
 from kafkadash.kafka.port import Connection, DeadlineExceeded, KafkaFailure, Unreachable
@@ -78,6 +78,14 @@ class Wire:
         The same turn goes to the same broker first, as long as the cluster has the same brokers.
         """
         return self._call(lambda until: self._asker.in_turn(asks, until), deadline)
+
+    def ask_each_bootstrap(self, ask: Ask[R], *, deadline: float) -> list[Answer[R] | KafkaFailure]:
+        """Every bootstrap server, in order: for listeners that know no Metadata, as those of controllers."""
+        return self._call(lambda until: self._asker.bootstrap_each(ask, until), deadline)
+
+    def ask_bootstrap(self, node: NodeId, ask: Ask[R], *, deadline: float) -> Answer[R]:
+        """The bootstrap server that answered ``ask_each_bootstrap`` in the same lane as this node."""
+        return self._call(lambda until: self._asker.bootstrap_one(node, ask, until), deadline)
 
     def retire(self) -> None:
         """No new calls; closes as soon as the calls under way are over, which their deadlines guarantee."""

@@ -32,16 +32,19 @@ from kafkadash.kafka.codes import (
     UNKNOWN_SERVER_ERROR,
     item_error,
 )
+from kafkadash.kafka.controllers import Controllers, harmless
 from kafkadash.kafka.messages import DESCRIBE_QUORUM, ApiRanges, Request, Response
 from kafkadash.kafka.once import Once
 from kafkadash.kafka.port import (
     CLUSTER_DEFAULT,
     ConfigResource,
     ConfigResourceType,
+    Connection,
     ItemError,
     KafkaFailure,
     QuorumUnavailable,
     TopicPartition,
+    Unreachable,
 )
 from kafkadash.kafka.sending import Unanswered, outcome, outcomes
 
@@ -57,6 +60,15 @@ _ALTER_CLUSTER = "Alter on the cluster"
 
 class WireClient(WireAdmin):
     """A client that reads and changes one cluster."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._controllers = Controllers(connection) if connection.controller_servers else None
+
+    def close(self) -> None:
+        super().close()
+        if self._controllers is not None:
+            self._controllers.close()
 
     def alter_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, deadline: float, keep_factor: bool
@@ -112,19 +124,46 @@ class WireClient(WireAdmin):
         groups: defaultdict[ConfigResource, list[ConfigChange]] = defaultdict(list)
         for change in changes:
             groups[change.resource].append(change)
-        brokers = [r for r in groups if r.type is ConfigResourceType.BROKER and r != CLUSTER_DEFAULT]
+        brokers = {r: o for r, o in groups.items() if r.type is ConfigResourceType.BROKER and r != CLUSTER_DEFAULT}
         anywhere = {resource: own for resource, own in groups.items() if resource not in brokers}
         parts: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = []
         if brokers:
-            asks = [(int(r.name), _alter_configs({r: groups[r]})) for r in brokers]
-            results = outcomes(asks, self._with_wire, left() / 2 if anywhere else left())
-            parts += [([r], result) for r, result in zip(brokers, results, strict=True)]
+            parts += self._alter_brokers(brokers, countdown(left() / 2) if anywhere else left)
         if anywhere:
             ask = _alter_configs(anywhere)
-            parts.append((list(anywhere), self._outcome_anywhere(ask, left)))
+            parts.append((list(anywhere), _sent(lambda: self._forwarded(ask, left))))
         return _joined(
-            parts, "The configuration of {} was not changed", "AlterConfigs on the topic or the cluster", _config_codes
+            parts,
+            "The configuration of {} was not changed",
+            "AlterConfigs on the topic or the cluster",
+            _config_codes,
+            uncertain=_UNCERTAIN | {NOT_CONTROLLER},  # only a controller that was asked by itself says so
         )
+
+    def _alter_brokers(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], left: Callable[[], float]
+    ) -> list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]]:
+        """Each through its own broker; those that could not be sent through the active controller, if it is known."""
+        asks = [(int(broker.name), _alter_configs({broker: own})) for broker, own in changes.items()]
+        through_them = left() if self._controllers is None else left() / 2
+        results = outcomes(asks, self._with_wire, through_them)
+        unsent = [
+            broker
+            for broker, result in zip(changes, results, strict=True)
+            if isinstance(result, KafkaFailure) and all(harmless(change) for change in changes[broker])
+        ]
+        if self._controllers is None or not unsent:
+            return [([broker], result) for broker, result in zip(changes, results, strict=True)]
+        found: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = [
+            ([broker], result) for broker, result in zip(changes, results, strict=True) if broker not in unsent
+        ]
+        controllers, ask = self._controllers, _alter_configs({broker: changes[broker] for broker in unsent})
+        through = _sent(lambda: controllers.send(ask, deadline=left()))
+        if isinstance(through, KafkaFailure):
+            why = " ".join(dict.fromkeys([*(str(r) for r in results if isinstance(r, KafkaFailure)), str(through)]))
+            through = Unreachable(why)
+        found.append((unsent, through))
+        return found
 
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> Changed[ReplicaPlace]:
         by_broker: defaultdict[int, dict[ReplicaPlace, str]] = defaultdict(dict)
@@ -145,11 +184,8 @@ class WireClient(WireAdmin):
 
     # ---- routing
 
-    def _outcome_anywhere(self, ask: Ask[AlterConfigsAnswer], left: Callable[[], float]) -> Result[AlterConfigsAnswer]:
-        try:
-            return outcome(ask, lambda: self._with_wire(lambda wire: wire.ask_controller(ask, deadline=left())))
-        except KafkaFailure as failure:
-            return failure
+    def _forwarded(self, ask: Ask[R], left: Callable[[], float]) -> Answer[R] | Unanswered:
+        return outcome(ask, lambda: self._with_wire(lambda wire: wire.ask_controller(ask, deadline=left())))
 
     def _to_controller(
         self, build: Callable[[ApiRanges], Request], left: Callable[[], float], refused: Callable[[R], bool]
@@ -168,7 +204,7 @@ class WireClient(WireAdmin):
             return build(offered)
 
         ask: Ask[R] = Ask(noted, Lane.CONTROLLER, Once())
-        result = outcome(ask, lambda: self._with_wire(lambda wire: wire.ask_controller(ask, deadline=left())))
+        result = self._forwarded(ask, left)
         if isinstance(result, Unanswered) or not refused(result.response):
             return result
         if forwarded:
@@ -200,7 +236,14 @@ class _Sorting(Generic[T]):
     def all(self, code: int, message: str | None, *, guarded: bool = False) -> Changed[T]:
         return self.each(dict.fromkeys(self._asked, (code, message)), guarded=guarded)
 
-    def each(self, codes: Codes[T], *, fine: int = 0, guarded: bool = False) -> Changed[T]:
+    def each(
+        self,
+        codes: Codes[T],
+        *,
+        fine: int = 0,
+        uncertain: Collection[int] = _UNCERTAIN,
+        guarded: bool = False,
+    ) -> Changed[T]:
         done: set[T] = set()
         refused: dict[T, ItemError] = {}
         lost: dict[T, ItemError] = {}
@@ -211,7 +254,7 @@ class _Sorting(Generic[T]):
             code, message = codes[item]
             if code in (0, fine):
                 done.add(item)
-            elif code in _UNCERTAIN:
+            elif code in uncertain:
                 lost[item] = self._error(item, code, message)
             else:
                 refused[item] = self._error(item, code, message)
@@ -229,6 +272,7 @@ def _joined(
     codes: Callable[[Answer[R]], Codes[T]],
     *,
     fine: int = 0,
+    uncertain: Collection[int] = _UNCERTAIN,
 ) -> Changed[T]:
     """What came of several requests of one call. Raises the first KafkaFailure where none of them was sent."""
     done: set[T] = set()
@@ -244,11 +288,18 @@ def _joined(
         elif isinstance(result, Unanswered):
             part = sorting.lost(result)
         else:
-            part = sorting.each(codes(result), fine=fine)
+            part = sorting.each(codes(result), fine=fine, uncertain=uncertain)
         done |= part.done
         refused.update(part.refused)
         lost.update(part.lost)
     return Changed(frozenset(done), refused, lost)
+
+
+def _sent(send: Callable[[], Answer[R] | Unanswered]) -> Result[R]:
+    try:
+        return send()
+    except KafkaFailure as failure:
+        return failure
 
 
 def _alter_configs(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Ask[AlterConfigsAnswer]:

@@ -95,6 +95,10 @@ class Backend(Protocol):
         """Its process ended, and the cluster knows it."""
         ...
 
+    def controller_servers(self) -> tuple[str, ...]:
+        """host:port of the controllers' own listeners."""
+        ...
+
     def without_controllers(self) -> AbstractContextManager[None]: ...
 
 
@@ -178,6 +182,10 @@ class FakeBackend:
             yield
         finally:
             self.kafka.thaw(broker)
+
+    def controller_servers(self) -> tuple[str, ...]:
+        self.kafka.start_controllers()
+        return self.kafka.controller_servers
 
     @contextmanager
     def stopped(self, broker: int) -> Iterator[None]:
@@ -300,6 +308,9 @@ class KraftBackend:
         with self._stopped([broker]):
             yield
         self._wait_until_whole()
+
+    def controller_servers(self) -> tuple[str, ...]:
+        return tuple(f"127.0.0.1:{node.controller_port}" for node in self._playground.cluster.controllers)
 
     @contextmanager
     def stopped(self, broker: int) -> Iterator[None]:

@@ -24,6 +24,7 @@ LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
 FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM, ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS)
+ASKED_OF_CONTROLLERS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, ALTER_CONFIGS, DESCRIBE_QUORUM)
 QUORUM_TOPIC = "__cluster_metadata"
 
 _NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
@@ -372,7 +373,6 @@ def _offset(
 
 
 def _describe_quorum(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
-    del broker
     if denied:
         return entities.new(
             "DescribeQuorumResponse",
@@ -385,14 +385,15 @@ def _describe_quorum(model: ClusterModel, broker: FakeBroker, entities: Entities
         return entities.new(
             "DescribeQuorumResponse", error_code=ErrorCode.invalid_request, error_message=None, topics=(), nodes=()
         )
-    led = model.quorum is QuorumState.LED
+    standby = broker.id in model.controllers and broker.id not in (model.controller, *model.brokers)
+    led = model.quorum is QuorumState.LED and not standby
     now_ms = int(time.time() * 1000)
     partition = entities.new(
         "PartitionData",
         partition_index=0,
         error_code=ErrorCode.none if led else ErrorCode.not_leader_or_follower,
         error_message=None,
-        leader_id=model.controller if led else -1,
+        leader_id=model.controller if led else 0 if standby else -1,
         leader_epoch=model.controller_epoch,
         high_watermark=model.metadata_end,
         current_voters=tuple(_voter(model, entities, voter, now_ms) for voter in model.voters.values()),

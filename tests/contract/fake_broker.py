@@ -31,6 +31,7 @@ from kio.serial import entity_reader, entity_writer
 
 from tests.contract.fake_answers import (
     API_VERSIONS,
+    ASKED_OF_CONTROLLERS,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     FORWARDED,
@@ -118,6 +119,16 @@ class FakeKafka:
     @property
     def bootstrap_servers(self) -> tuple[str, ...]:
         return tuple(f"{LOOPBACK}:{broker.port}" for broker in self.model.brokers.values())
+
+    @property
+    def controller_servers(self) -> tuple[str, ...]:
+        """Of those that were started."""
+        return tuple(f"{LOOPBACK}:{node.port}" for node in self.model.controllers.values() if node.port)
+
+    def start_controllers(self) -> None:
+        """Gives each controller a listener of its own (KRaft)."""
+        for node in self.model.controllers.values():
+            self._run(self._listen(node, 0))
 
     def start(self, broker: int, *, port: int = 0) -> None:
         """Listens, on a free port unless one is given."""
@@ -218,6 +229,8 @@ class FakeKafka:
         asked = self.asked_of.setdefault(api_key, {})
         asked[broker.id] = asked.get(broker.id, 0) + 1
         offered = offered_versions(self.model, {**self.versions, **self.versions_of.get(broker.id, {})})
+        if broker.id not in self.model.brokers:
+            offered = {key: versions for key, versions in offered.items() if key in ASKED_OF_CONTROLLERS}
         if api_key == API_VERSIONS and not _offers(offered, api_key, version):
             return struct.pack(">i", correlation_id) + _encoded(unsupported_api_version_answer(offered))
         if not _offers(offered, api_key, version):

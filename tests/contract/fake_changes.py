@@ -164,29 +164,50 @@ def alter_configs(model: ClusterModel, broker: FakeBroker, entities: Entities, r
 def _alter_resource(model: ClusterModel, broker: FakeBroker, resource: Any, denied: bool) -> Refused:
     """The changes of one resource are done all or none."""
     name, is_topic = resource.resource_name, resource.resource_type == TOPIC_TYPE
-    if denied:
-        return (ErrorCode.topic_authorization_failed if is_topic else ErrorCode.cluster_authorization_failed), None
+    wrong = _wrong_resource(model, broker, name, is_topic, denied)
+    if wrong is not None:
+        return wrong
     if len({config.name for config in resource.configs}) < len(resource.configs):
         return ErrorCode.invalid_request, "Error due to duplicate config keys"
-    if is_topic and not LEGAL_NAME.fullmatch(name):
-        return ErrorCode.invalid_topic_exception, f"Topic name is invalid: '{name}'"
-    if is_topic and name not in model.topics:
-        return ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
-    if not is_topic and name not in ("", str(broker.id)):
-        return ErrorCode.invalid_request, f"Unexpected broker id, expected {broker.id}, but received {name}"
-    if model.quorum is QuorumState.LEADERLESS:
-        return ErrorCode.request_timed_out, None
     owner: str | int | None = name if is_topic else int(name) if name else None
     after: dict[str, str | None] = {}
     for config in resource.configs:
         value = _value_after(_present(model, owner, config.name), config)
-        wrong = _wrong_value(config.name, value)
-        if wrong:
-            return (ErrorCode.invalid_config if is_topic else ErrorCode.invalid_request), wrong
+        unchecked = broker.id not in model.brokers and not is_topic  # a controller leaves it to the broker
+        words = "" if unchecked else _wrong_value(config.name, value)
+        if words:
+            return (ErrorCode.invalid_config if is_topic else ErrorCode.invalid_request), words
         after[config.name] = value
     for key, value in after.items():
         model.set_config(owner, key, value)
     return _FINE
+
+
+def _wrong_resource(model: ClusterModel, broker: FakeBroker, name: str, is_topic: bool, denied: bool) -> Refused | None:
+    if denied:
+        return (ErrorCode.topic_authorization_failed if is_topic else ErrorCode.cluster_authorization_failed), None
+    if broker.id not in model.brokers and broker.id != model.controller:
+        return ErrorCode.not_controller, None
+    if model.quorum is QuorumState.LEADERLESS:
+        return ErrorCode.request_timed_out, None
+    return _wrong_topic(model, name) if is_topic else _wrong_broker(model, broker, name)
+
+
+def _wrong_topic(model: ClusterModel, name: str) -> Refused | None:
+    if not LEGAL_NAME.fullmatch(name):
+        return ErrorCode.invalid_topic_exception, f"Topic name is invalid: '{name}'"
+    if name not in model.topics:
+        return ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
+    return None
+
+
+def _wrong_broker(model: ClusterModel, broker: FakeBroker, name: str) -> Refused | None:
+    if broker.id in model.brokers:
+        if name not in ("", str(broker.id)):
+            return ErrorCode.invalid_request, f"Unexpected broker id, expected {broker.id}, but received {name}"
+    elif name and int(name) not in model.brokers:
+        return ErrorCode.broker_id_not_registered, f"No node with id {name} found."
+    return None
 
 
 def _present(model: ClusterModel, owner: str | int | None, key: str) -> str:

@@ -132,6 +132,7 @@ class ClusterModel:
             )
             for broker in range(1, brokers + 1)
         }
+        self.controllers = {node: FakeBroker(node, None, ()) for node in controllers}  # with listeners of their own
         self.topics: dict[str, FakeTopic] = {}
         self.moving: dict[TopicPartition, FakePartition] = {}
         self.configs = FakeConfigs()
@@ -311,7 +312,7 @@ class ClusterModel:
 
     @_changes
     def set_port(self, broker: int, port: int) -> None:
-        self.brokers[broker].port = port
+        (self.brokers.get(broker) or self.controllers[broker]).port = port
 
     @_changes
     def lose_directory(self, broker: int, directory: int) -> None:

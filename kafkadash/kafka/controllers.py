@@ -1,0 +1,68 @@
+"""The controllers' own listeners: the way to change the configs of a broker that is down (KIP-919).
+
+They know no Metadata, and each answers for itself; only the active one carries anything out. It checks no value of a
+broker's config, as the broker itself does: what it would not understand when it comes back must not be sent here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafkadash.kafka.admin import WireAdmin, countdown
+from kafkadash.kafka.asking import Answer, Ask, Lane
+from kafkadash.kafka.change_messages import AlterConfigsAnswer
+from kafkadash.kafka.changing import ConfigChange, ConfigOperation
+from kafkadash.kafka.client import NodeId
+from kafkadash.kafka.messages import QUORUM_TOPIC, QuorumAnswer, quorum_request
+from kafkadash.kafka.port import Connection, KafkaFailure, QuorumUnavailable
+from kafkadash.kafka.sending import Unanswered, outcome
+
+RATES = frozenset(
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+
+
+def harmless(change: ConfigChange) -> bool:
+    """Whether any broker understands it: a rate that is a whole number of bytes per second, or one that is deleted."""
+    if change.key not in RATES:
+        return False
+    if change.operation is ConfigOperation.DELETE:
+        return True
+    value = change.value or ""
+    return change.operation is ConfigOperation.SET and value.isdecimal() and int(value) < 2**63
+
+
+class Controllers(WireAdmin):
+    """``connection.controller_servers`` as a client of their own."""
+
+    def __init__(self, connection: Connection) -> None:
+        own = replace(connection, key=f"{connection.key}-controllers", bootstrap_servers=connection.controller_servers)
+        super().__init__(own)
+
+    def send(self, ask: Ask[AlterConfigsAnswer], *, deadline: float) -> Answer[AlterConfigsAnswer] | Unanswered:
+        """To the active controller, once. Raises KafkaFailure where it certainly was not sent."""
+        left = countdown(deadline)
+        node = self._active(left() / 2)
+        return outcome(ask, lambda: self._with_wire(lambda wire: wire.ask_bootstrap(node, ask, deadline=left())))
+
+    def _active(self, deadline: float) -> NodeId:
+        """The one that describes the quorum: a standby answers NOT_LEADER_OR_FOLLOWER in the partition."""
+        # The lane of the changes: bootstrap servers are numbered by each lane for itself.
+        ask: Ask[QuorumAnswer] = Ask(quorum_request, Lane.CONTROLLER)
+        results = self._with_wire(lambda wire: wire.ask_each_bootstrap(ask, deadline=deadline))
+        for result in results:
+            if isinstance(result, Answer) and _leads(result.response):
+                return result.node
+        failures = [str(result) for result in results if isinstance(result, KafkaFailure)]
+        raise QuorumUnavailable(
+            " ".join(["None of the controllers' listeners leads the quorum.", *dict.fromkeys(failures)])
+        )
+
+
+def _leads(response: QuorumAnswer) -> bool:
+    partitions = [p for topic in response.topics if topic.topic_name == QUORUM_TOPIC for p in topic.partitions]
+    return not response.error_code and any(not p.error_code and p.leader_id >= 0 for p in partitions)
