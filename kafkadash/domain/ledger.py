@@ -19,6 +19,9 @@ from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_RATE
 AGAIN_EVERY = timedelta(minutes=1)
 """What somebody else takes away from us is set again at most so often."""
 
+SHOWS_LATE = timedelta(seconds=6)
+"""So long a broker may still show what stood there before a change that Kafka has confirmed."""
+
 BROKER_RATES = (LEADER_RATE, FOLLOWER_RATE)
 """Set together: a destination leads other partitions that are sources."""
 
@@ -122,6 +125,15 @@ class Entry:
 
     def may_come_late(self, now: datetime) -> bool:
         return self.lost_at is not None and now - self.lost_at < UNANSWERED
+
+    def may_show_late(self, now: datetime) -> bool:
+        """Whether a read may be of the time before our last change here; nobody is accused on such a one."""
+        return self.changed_at is not None and now - self.changed_at < SHOWS_LATE
+
+    def watched_until_shown(self, now: datetime) -> datetime:
+        """``lost_at`` of an entry that was just cleared: it is read until brokers must have heard of it."""
+        least = now - UNANSWERED + SHOWS_LATE
+        return least if self.lost_at is None else max(self.lost_at, least)
 
     def may_set_again(self, now: datetime) -> bool:
         return self.again_at is None or now - self.again_at >= AGAIN_EVERY

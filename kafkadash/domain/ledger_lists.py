@@ -41,6 +41,8 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     if not entry.may_come_late(now):
         entry = replace(entry, lost_at=None)
     missing = bool(found.vanished) and not entry.may_set_again(now)
+    if found.vanished and entry.may_show_late(now):
+        return Settled(replace(entry, pairs=found.pairs | dict.fromkeys(found.vanished, EntryState.SET)))
     if missing:
         found.pairs |= dict.fromkeys(found.vanished, EntryState.SET)
     elif found.vanished:
@@ -49,7 +51,8 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     settled = _with(entry, found.pairs, read, now)
     if found.vanished and not missing:
         return Settled(settled, Found.VANISHED)
-    return Settled(settled, Found.LATE if found.late else None, missing=missing)
+    came_late = bool(found.late) and not entry.may_show_late(now)
+    return Settled(settled, Found.LATE if came_late else None, missing=missing)
 
 
 def intended(
@@ -73,7 +76,8 @@ def intended(
     for pair in remove:
         if pair not in pairs:
             continue
-        if pair not in already and not listed.everything and listed.names(*pair):
+        there = listed.names(*pair) or entry.may_show_late(now)
+        if pair not in already and not listed.everything and there:
             pairs[pair] = EntryState.CLEARING
         else:
             pairs = _without(pairs, {pair}, late=late and pair not in already)
@@ -117,7 +121,9 @@ def subtracted(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
     ours = subtracts(entry)
     if reply is Reply.REFUSED:
         return _state({**entry.pairs, **dict.fromkeys(ours, EntryState.OBLIGED)}, replace(entry, words=words), now)
-    left = _without(entry.pairs, ours, late=entry.may_come_late(now))
+    # A broker that still shows them shall not have us take them for somebody else's.
+    entry = replace(entry, lost_at=entry.watched_until_shown(now))
+    left = _without(entry.pairs, ours, late=True)
     if any(state is not EntryState.CLEARED for state in left.values()):
         return _state(left, entry, now)
     if entry.restores is not None:
@@ -129,9 +135,15 @@ def emptied(entry: Entry, read: Read, now: datetime) -> Entry:
     """An entry that ``leaves_empty``, after a read that followed the SUBTRACT: CLEARING still if DELETE is called."""
     if read.unreadable:
         return replace(entry, words=read.unreadable)
-    if read.own == "" and entry.restores is None:
+    listed = _listed(read)
+    if (read.own == "" and entry.restores is None) or any(listed.names(*pair) for pair in entry.pairs):
         return entry
     return _ended(entry, now, _left_words(read))
+
+
+def may_be_deleted(entry: Entry, read: Read) -> bool:
+    """Of an entry that is CLEARING still after ``emptied``: whether that read showed an empty list."""
+    return leaves_empty(entry) and read.own == "" and entry.restores is None
 
 
 def deleted(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:

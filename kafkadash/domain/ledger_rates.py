@@ -27,7 +27,8 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     entry = _lost(entry)
     late = entry.late.split()
     if read.own and read.own in (late if entry.state is EntryState.CLEARED else [entry.value, entry.asked, *late]):
-        found = Found.LATE if entry.state is EntryState.CLEARED else None
+        came_late = entry.state is EntryState.CLEARED and not entry.may_show_late(now)
+        found = Found.LATE if came_late else None
         return Settled(_quiet(_is_set(entry, read.own, now), now), found)
     match entry.state:
         case EntryState.CLEARED:
@@ -69,7 +70,7 @@ def clearing(entry: Entry, read: Read, now: datetime, *, away: bool = False) -> 
     if read.unreadable and not away:
         return Settled(_obliged(entry, read.unreadable, now), Found.OBLIGED)
     if not read.unreadable and read.own != entry.value:
-        return _given_back(entry, read, now)
+        return Settled(entry) if entry.may_show_late(now) else _given_back(entry, read, now)
     if not away and read.own == entry.restores:
         return Settled(_ended(entry, now, "It stood there before, and stays."))
     return Settled(replace(entry, state=EntryState.CLEARING, changed_at=now))
@@ -86,7 +87,12 @@ def answered(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
             return replace(entry, state=EntryState.SET, asked="", words=words, changed_at=now)
         return _ended(entry, now, f"It was not set. {words}".strip())
     if entry.state is EntryState.CLEARING:
-        return _ended(entry, now, _restored(entry)) if reply is Reply.ACCEPTED else _obliged(entry, words, now)
+        if reply is Reply.REFUSED:
+            return _obliged(entry, words, now)
+        # A broker that still shows ours shall not have us take it for somebody else's.
+        late = " ".join(dict.fromkeys([*entry.late.split(), *([entry.value] if entry.value else [])]))
+        cleared = replace(entry, late=late, lost_at=entry.watched_until_shown(now))
+        return _ended(cleared, now, _restored(entry))
     return entry
 
 
@@ -106,6 +112,8 @@ def _unreadable(entry: Entry, read: Read, now: datetime) -> Settled:
 
 def _not_ours(entry: Entry, read: Read, now: datetime) -> Settled:
     """Ours should stand there, and does not."""
+    if entry.may_show_late(now):
+        return Settled(_quiet(entry, now))
     if read.own is not None:
         return Settled(_quiet(entry, now), foreign=read.own)
     if not entry.may_set_again(now):

@@ -214,7 +214,7 @@ def test_throttles__of_a_run_of_ours__are_no_orphans_while_it_claims_them(
         refresh("configs")
         row = ThrottleState.objects.get()
         assert (row.unneeded_since, row.orphan) == (None, False)
-    assert row.claimed_by == "", "no run has it in its ledger, so it is nobody's from now on"
+    assert ThrottleState.objects.get().claimed_by == "", "no run has it in its ledger, so it is nobody's from now on"
     refresh("configs")
     assert not ThrottleState.objects.get().orphan
     clock.pass_by(30)

@@ -38,13 +38,17 @@ class Fate(Enum):
 
 @dataclass
 class ConfigStore:
-    """What is set: (resource, key) → value. ``away`` are brokers that do not answer, ``gone`` topics that are not."""
+    """What is set: (resource, key) → value. ``away`` are brokers that do not answer, ``gone`` topics that are not.
+
+    ``shown`` is what brokers show that have not heard of the newest changes yet; None: all of it.
+    """
 
     values: dict[tuple[ConfigResource, str], str] = field(default_factory=dict)
     away: set[int] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     fate: Fate = Fate.DONE
     late: list[Sequence[ConfigChange]] = field(default_factory=list)
+    shown: dict[tuple[ConfigResource, str], str] | None = None
     reads: int = 0
     calls: list[Sequence[ConfigChange]] = field(default_factory=list)
 
@@ -128,11 +132,12 @@ class ConfigStore:
 
     def _entries(self, resource: ConfigResource) -> Iterable[ConfigEntry]:
         for key in LISTS if resource.type is ConfigResourceType.TOPIC else RATES:
-            own = self.values.get((resource, key))
+            shown = self.values if self.shown is None else self.shown
+            own = shown.get((resource, key))
             topic = resource.type is ConfigResourceType.TOPIC
             source = ConfigSource.DYNAMIC_TOPIC_CONFIG if topic else ConfigSource.DYNAMIC_BROKER_CONFIG
             if own is None and not topic:
-                own, source = self.values.get((CLUSTER_DEFAULT, key)), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+                own, source = shown.get((CLUSTER_DEFAULT, key)), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
             if own is None and topic:
                 own, source = "", ConfigSource.DEFAULT_CONFIG
             if own is not None:

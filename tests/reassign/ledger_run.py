@@ -32,6 +32,7 @@ class Death(Enum):
 @dataclass
 class LedgerRun:
     store: ConfigStore
+    before: dict[tuple[ConfigResource, str], str] | None = None
     want: Throttles = field(default_factory=Throttles)
     now: datetime = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
     rows: dict[Place, Entry] = field(default_factory=dict)

@@ -39,16 +39,24 @@ wants = st.tuples(
     st.sampled_from([10, 20, 30]),
 )
 steps = st.tuples(
-    st.none() | wants, st.sampled_from(Fate), st.sampled_from(Death), st.sets(st.sampled_from(BROKERS), max_size=1)
+    st.none() | wants,
+    st.sampled_from(Fate),
+    st.sampled_from(Death),
+    st.sets(st.sampled_from(BROKERS), max_size=1),
+    st.booleans(),
 )
 
 
-def happens(run: LedgerRun, step: tuple[object, Fate, Death, set[int]]) -> None:
-    wanted, run.store.fate, death, run.store.away = step
+def happens(run: LedgerRun, step: tuple[object, Fate, Death, set[int], bool]) -> None:
+    """The last one: whether brokers show what stood there one step ago."""
+    wanted, run.store.fate, death, run.store.away, late = step
     if isinstance(wanted, tuple):
         pairs, brokers, rate = wanted
         run.wants({name: pairs_of(own) for name, own in pairs.items()}, brokers, rate)
+    run.store.shown = run.before if late else None
+    run.before = dict(run.store.values)
     run.step(death)
+    run.store.shown = None
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -97,13 +105,15 @@ foreign_pairs = st.tuples(st.sampled_from(TOPICS), st.sampled_from(LISTS), st.sa
 @settings(max_examples=60, deadline=None)
 @given(
     before=before,
-    story=st.lists(st.tuples(st.none() | wants, st.sampled_from(Death), st.none() | foreign_pairs), max_size=8),
+    story=st.lists(
+        st.tuples(st.none() | wants, st.sampled_from(Death), st.none() | foreign_pairs, st.booleans()), max_size=8
+    ),
 )
 def test_what_others_append_meanwhile_stays(before: Before, story: list[Any]) -> None:
     run = LedgerRun(ConfigStore(dict(before)))
     expected = dict(before)
-    for wanted, death, theirs in story:
-        happens(run, (wanted, Fate.DONE, death, set()))
+    for wanted, death, theirs, late in story:
+        happens(run, (wanted, Fate.DONE, death, set(), late))
         if theirs is not None:
             name, key, pair = theirs
             for values in (run.store.values, expected):

@@ -337,9 +337,12 @@ class Ledger:
         places = [entry.place for entry in self.entries if ledger_lists.leaves_empty(entry)]
         if not places or not may():
             return
+        empty: list[Entry] = []
         for place, read in throttle_reads.read(client, places, self._alive, deadline=deadline).items():
-            self._entries[place] = ledger_lists.emptied(self._entries[place], read, now)
-        self._call(client, deletes(self.entries), now, deadline, may)
+            self._entries[place] = entry = ledger_lists.emptied(self._entries[place], read, now)
+            if ledger_lists.may_be_deleted(entry, read):
+                empty.append(entry)
+        self._call(client, deletes(empty), now, deadline, may)
 
     def _fail(self, rows: Iterable[Key], why: str) -> None:
         for row in rows:

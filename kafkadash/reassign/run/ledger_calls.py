@@ -52,11 +52,7 @@ def subtracts(entries: Iterable[Entry]) -> list[Call]:
 
 def deletes(entries: Iterable[Entry]) -> list[Call]:
     """Of lists that were just read and are empty."""
-    return [
-        Call(entry.place, ConfigOperation.DELETE, None, ledger_lists.deleted)
-        for entry in entries
-        if ledger_lists.leaves_empty(entry)
-    ]
+    return [Call(entry.place, ConfigOperation.DELETE, None, ledger_lists.deleted) for entry in entries]
 
 
 def restores(entries: Iterable[Entry]) -> list[Call]:
