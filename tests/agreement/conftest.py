@@ -9,13 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
-from kafkadash.clusters.models import Cluster
+from kafkadash.accounts.models import User
+from kafkadash.clusters.models import Cluster, Role
 from kafkadash.kafka.connect import close_all
 from kafkadash.observe import collection
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
+from kafkadash.reassign.models import Execution
+from tests.agreement.runs import Requests
 from tests.agreement.tools import Tools
 
 _names = itertools.count(1)
@@ -116,3 +120,24 @@ def mover(tools: Tools, tmp_path: Path) -> Iterator[Mover]:
         yield mover
     finally:
         mover.end_all()
+
+
+@pytest.fixture
+def requests(
+    cluster: Cluster, refresh: Refresher, make_user: Callable[..., User], tools: Tools, tmp_path: Path
+) -> Iterator[Requests]:
+    """Alice proposes and runs, bob approves; a run that a failed test left in the middle is ended with Kafka's tool."""
+    yield Requests(cluster, refresh, make_user("alice", Role.OPERATOR), make_user("bob", Role.APPROVER))
+    if not Execution.objects.filter(cluster=cluster, active=True).exists():
+        return
+    left = [
+        {"topic": move.topic, "partition": move.partition, "replicas": list(move.replicas)} for move in tools.moves()
+    ]
+    file = tmp_path / "left.json"
+    file.write_text(json.dumps({"version": 1, "partitions": left}), encoding="utf-8")
+    tools.run("reassign", "--reassignment-json-file", str(file), "--cancel" if left else "--verify")
+
+
+@pytest.fixture
+def alices_client(requests: Requests, client_of: Callable[[User], Client]) -> Client:
+    return client_of(requests.alice)

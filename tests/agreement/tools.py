@@ -21,6 +21,7 @@ LATEST, EARLIEST = -1, -2
 REPLICA_ITSELF = -2
 
 DEFAULT = "DEFAULT_CONFIG"  # a source of configs
+OWN_SOURCES = (1, 2)  # of a topic's or a broker's own values, in requests (class DescribeConfigsResponse.ConfigSource)
 
 Ids = tuple[int, ...]
 
@@ -229,6 +230,24 @@ class Tools:
         """Directory → whether it takes no new replicas (KIP-1066), which kafka-log-dirs of 4.3 does not print."""
         answer = raw.ask(self._address(broker), DESCRIBE_LOG_DIRS, 5, topics=None)
         return {row.log_dir: row.is_cordoned for row in answer.results}
+
+    def throttles(self, *owners: str | int) -> dict[tuple[str | int, str], str]:
+        """(topic or broker, config name) → value, of all replication throttles that are set right there.
+
+        As each broker itself, and broker 1 for topics, answers; an empty list that is set counts, defaults do not.
+        """
+        types = raw.request_types(DESCRIBE_CONFIGS, 1)
+        found: dict[tuple[str | int, str], str] = {}
+        for owner in owners:
+            kind, asked = (2, 1) if isinstance(owner, str) else (4, owner)
+            resource = types.DescribeConfigsResource(
+                resource_type=kind, resource_name=str(owner), configuration_keys=None
+            )
+            answer = raw.ask(self._address(asked), DESCRIBE_CONFIGS, 1, resources=(resource,), include_synonyms=False)
+            for config in answer.results[0].configs:
+                if ".replication.throttled." in config.name and config.config_source in OWN_SOURCES:
+                    found[owner, config.name] = config.value
+        return found
 
     def offset(self, broker: int, topic: str, timestamp: int) -> int:
         """Log end (LATEST) or log start (EARLIEST) of the broker's own copy of partition 0."""

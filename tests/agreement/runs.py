@@ -1,0 +1,184 @@
+"""Approved requests on a real cluster, and their runs, one step at a time, as the worker of runs makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from django.db.models.functions import Now
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes import running, services
+from kafkadash.changes.models import ChangeRequest, Policy, RequestState
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.impact_of import impact_of
+from kafkadash.domain.plan import Options, Row, canonical
+from kafkadash.domain.run_progress import Mark, RowNow, RunNow
+from kafkadash.observe.models import Kind
+from kafkadash.playground.cluster import Playground
+from kafkadash.reassign.asked import EXPLICIT, Asked, options_json
+from kafkadash.reassign.drafts import KIND
+from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.plan_store import store_report
+from kafkadash.reassign.run import orders
+from kafkadash.reassign.run.measure import stored_progress
+from kafkadash.reassign.run.step import step_once
+from kafkadash.reassign.topology import load_topology
+from tests.agreement.tools import Tools
+from tests.waiting import wait_until
+
+READ = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS, Kind.CONFIGS)
+# The disks of the machine that runs this may be fuller than a broker's should be.
+ASKED = Asked(EXPLICIT, upload="0" * 64, name="plan.json", disk_limit=1.0)
+SLOW, FAST = 200_000, 1_000_000_000
+RUN_S = 60.0
+
+Targets = Mapping[tuple[str, int], Sequence[int]]
+
+
+@dataclass
+class Run:
+    """One request and its run. ``alice`` asks for things, ``step`` does one step at once, whenever the next was due."""
+
+    change: ChangeRequest
+    alice: User
+
+    @property
+    def state(self) -> RequestState:
+        return RequestState(ChangeRequest.objects.values_list("state", flat=True).get(pk=self.change.pk))
+
+    @property
+    def execution(self) -> Execution:
+        return Execution.objects.get(request=self.change)
+
+    @property
+    def now(self) -> RunNow | None:
+        """The figures of the last step."""
+        return stored_progress(self.execution)
+
+    def row(self, topic: str, partition: int = 0) -> Move:
+        return Move.objects.get(execution__request=self.change, topic=topic, partition=partition)
+
+    def figures(self, topic: str, partition: int = 0) -> RowNow | None:
+        now = self.now
+        rows = now.rows if now is not None else ()
+        return next((row for row in rows if (row.topic, row.partition) == (topic, partition)), None)
+
+    def mark(self, topic: str, partition: int = 0) -> Mark | None:
+        now = self.figures(topic, partition)
+        return now.mark if now is not None else None
+
+    def start(self) -> Run:
+        running.start(self.change, self.alice, "The window is open.", running.start_key(self.change, self.alice))
+        return self
+
+    def step(self) -> None:
+        Execution.objects.filter(request=self.change).update(next_at=Now())
+        step_once(self.execution.pk)
+
+    def until(self, condition: Callable[[], object], what: str, deadline_s: float = RUN_S) -> None:
+        """Steps until it is true."""
+
+        def after_a_step() -> object:
+            self.step()
+            return condition()
+
+        wait_until(after_a_step, f"{what}; #{self.change.pk} is {self.state}", deadline_s)
+
+    def until_it_is(self, state: RequestState, deadline_s: float = RUN_S) -> None:
+        self.until(lambda: self.state == state, f"it is {state.label}", deadline_s)
+
+    def until_moving(self, topic: str, partition: int = 0) -> None:
+        self.until_it_is(RequestState.EXECUTING)
+        self.until(lambda: self.row(topic, partition).state == "moving", f"{topic} moves")
+
+    def cancel(self, reason: str) -> None:
+        """Returns when nothing of it moves any more."""
+        running.cancel(self.change, self.alice, reason)
+        self.until_it_is(RequestState.CANCELLED, 90)
+
+    def raise_throttle(self, rate: str, reason: str = "It is night.") -> None:
+        """In MB/s, from the next step on."""
+        orders.set_throttle(self.change, self.alice, rate, reason)
+
+    def said(self, verb: str) -> list[AuditEvent]:
+        return list(AuditEvent.objects.filter(object_id=str(self.change.pk), action=f"change.{verb}"))
+
+
+@dataclass
+class Requests:
+    """Makes approved requests, as two people would, but for the wizard's pages and the child process that plans."""
+
+    cluster: Cluster
+    refresh: Callable[[Kind], object]
+    alice: User
+    bob: User
+
+    def read_all(self) -> None:
+        for kind in READ:
+            self.refresh(kind)
+
+    def approved(
+        self, targets: Targets, *, throttle: int = SLOW, highest: int = FAST, elect: bool = True, per_broker: int = 5
+    ) -> Run:
+        """``throttle`` is where it starts, and the lowest that is approved."""
+        Policy.objects.update_or_create(cluster=self.cluster, defaults={"approvals_high": 1})
+        self.read_all()
+        options = Options(throttle, min(throttle, 1_000), highest, per_broker=per_broker, elect_leaders=elect)
+        draft = services.create_draft(
+            self.cluster, KIND, self.alice, title="Move", input=ASKED.as_json(), options=options_json(options, ASKED)
+        )
+        change = self._proposed(draft, self._rows(targets))
+        return Run(services.approve(change, self.bob, change.digest), self.alice)
+
+    def _rows(self, targets: Targets) -> list[Row]:
+        topics = load_topology(self.cluster, sorted({topic for topic, _ in targets})).topology.topics
+        current = {
+            (topic.name, p.partition): (topic.id, p.replicas) for topic in topics.values() for p in topic.partitions
+        }
+        return [
+            Row(name, current[name, number][0], number, current[name, number][1], tuple(target))
+            for (name, number), target in targets.items()
+        ]
+
+    def _proposed(self, draft: ChangeRequest, rows: Sequence[Row]) -> ChangeRequest:
+        loaded = load_topology(self.cluster)
+        planned = services.store_plan(draft.pk, draft.version, canonical(rows), len(rows), loaded.facts_at)
+        assert planned.artifact is not None
+        impact = impact_of(rows, loaded.topology, disk_limit=ASKED.disk_limit)
+        store_report(planned, planned.artifact, rows, impact, [], 0.0, loaded.topology)
+        return services.submit(planned, self.alice, why="A test.", version=planned.version)
+
+
+def alter(playground: Playground, owner: str | int, **configs: str | None) -> None:
+    """Sets configs of a topic or a broker, deletes those that are None; quicker than the tool.
+
+    Underscores in the names stand for dots.
+    """
+    kind = ResourceType.TOPIC if isinstance(owner, str) else ResourceType.BROKER
+    entries = [
+        ConfigEntry(
+            name.replace("_", "."),
+            value,
+            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+        )
+        for name, value in configs.items()
+    ]
+    resource = ConfigResource(kind, str(owner), incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": playground.bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(timeout=30)
+
+
+@contextmanager
+def stopped(playground: Playground, tools: Tools, broker: int) -> Iterator[None]:
+    """Away, and known to be; afterwards it is back, and every replica in sync."""
+    playground.stop_broker(broker)
+    try:
+        wait_until(lambda: tools.fenced(broker), f"Kafka itself calls broker {broker} fenced", 30)
+        yield
+    finally:
+        playground.start_broker(broker)
+        wait_until(lambda: not tools.fenced(broker), f"broker {broker} is back", 60)
