@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from kafkadash.accounts.models import AuditEvent
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.transitions import OBJECT
 
 _PERSON = "user:"
 _SAID = {
@@ -135,6 +137,12 @@ def _order_words(after: Mapping[str, Any]) -> str:
 
 def _recorded(fields: object) -> Mapping[str, Any]:
     return fields if isinstance(fields, dict) else {}
+
+
+def newest(change: ChangeRequest, most: int) -> tuple[list[Entry], int]:
+    """The last events of a request, the newest first, and how many there are. Two queries."""
+    events = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(change.pk))
+    return entries(events.order_by("-at", "-id")[:most]), events.count()
 
 
 def _detail(event: AuditEvent) -> list[str]:

@@ -131,7 +131,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                     self.offer(frame)
             if self._caught_up:
                 for what in map(watched, self.keys):
-                    if what is not None and what.panel is None:
+                    if what is not None and not what.pushed:
                         self.offer(hint_frame(what.key, 0))
             self._caught_up = True
 

@@ -14,11 +14,12 @@ from channels.db import database_sync_to_async
 from django.template.loader import render_to_string
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.live.panels import Panel, watched
+from kafkadash.live.panels import Panel, RunPanel, Watched, watched
 
 # Two threads render and ask for rights, so that a crowd of browsers cannot take all database connections of a process.
 DATABASE_THREADS = 2
 
+_INDENTATION = re.compile(r"\n\s+")
 _ROOT_STATE = re.compile(r"<[a-z][^>]*?\sdata-state=\"([a-z]+)\"")
 
 
@@ -47,20 +48,39 @@ def panel_frame(panel: Panel, cluster: Cluster, now: datetime, seq: int) -> Fram
     """Render the panel as of ``now``. There is no request, so neither a user nor a CSRF token can get into it."""
     context = dict(panel.context(cluster, now))
     content = render_to_string(panel.template, context).strip()
-    taken: datetime | None = context["sampled_at"]
-    root = _ROOT_STATE.match(content)
-    text = json.dumps(
-        {
-            "key": panel.key(cluster.slug),
-            "seq": seq,
-            "sampled_at": instant(taken) if taken is not None else None,
-            "target": panel.target(cluster.slug),
-            "swap": "outerMorph",
-            "content": content,
-        },
-        ensure_ascii=False,
+    return _html_frame(panel.key(cluster.slug), panel.target(cluster.slug), content, context["sampled_at"], now, seq)
+
+
+def run_frame(panel: RunPanel, number: int, now: datetime, seq: int) -> Frame | None:
+    """The parts of the page of this run as of ``now``, one after the other; None where there is no such run."""
+    context = panel.context(number, now)
+    if context is None:
+        return None
+    content = "".join(_terse(render_to_string(template, dict(context))) for template in panel.templates)
+    return _html_frame(
+        panel.key(number), panel.target(number), content, context["sampled_at"], now, seq, parts=len(panel.templates)
     )
-    return Frame(panel.key(cluster.slug), text, instant(now), root.group(1) if root else "")
+
+
+def _html_frame(
+    key: str, target: str, content: str, taken: datetime | None, now: datetime, seq: int, parts: int = 1
+) -> Frame:
+    root = _ROOT_STATE.match(content)
+    message = {
+        "key": key,
+        "seq": seq,
+        "sampled_at": instant(taken) if taken is not None else None,
+        "target": target,
+        "swap": "outerMorph",
+        **({"parts": parts} if parts > 1 else {}),
+        "content": content,
+    }
+    return Frame(key, json.dumps(message, ensure_ascii=False), instant(now), root.group(1) if root else "")
+
+
+def _terse(html: str) -> str:
+    """Without the indentation of the template: these parts are pushed every other second."""
+    return _INDENTATION.sub("\n", html).strip()
 
 
 def hint_frame(key: str, seq: int) -> Frame:
@@ -78,14 +98,18 @@ def instant(moment: datetime) -> str:
 
 
 def current_frame(key: str) -> Frame | None:
-    """The frame of a key from the database as it is now; None for a hint and for a cluster that is not there."""
+    """The frame of a key from the database as it is now; None for a hint and for what is not there."""
     what = watched(key)
-    if what is None or what.panel is None:
-        return None
-    cluster = Cluster.objects.filter(slug=what.slug).first()
-    if cluster is None:
-        return None
-    return panel_frame(what.panel, cluster, datetime.now(UTC), seq=0)
+    return None if what is None else frame_of(what, seq=0)
+
+
+def frame_of(what: Watched, seq: int) -> Frame | None:
+    """As it is now; None for a hint, and for a cluster or a run that is not there."""
+    now = datetime.now(UTC)
+    if what.run is not None and what.change is not None:
+        return run_frame(what.run, what.change, now, seq)
+    cluster = Cluster.objects.filter(slug=what.slug).first() if what.panel is not None else None
+    return None if what.panel is None or cluster is None else panel_frame(what.panel, cluster, now, seq)
 
 
 class CurrentFrames:

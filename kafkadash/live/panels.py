@@ -1,10 +1,10 @@
 """What can be watched: panels that are pushed as HTML, and hints that tell a page to fetch itself again.
 
 A key names one of them: ``reassignments:demo`` is the panel ``reassignments`` of the cluster with the slug ``demo``,
-``metadata-read:demo`` the hint that its metadata was read again, ``change:42`` the hint that something about change
-request #42 is new; ``board`` and ``changes`` are hints without a cluster. Pages list their keys in the address of their
-socket; ``watched`` says what they mean, and ``live.rights`` asks ``clusters.access.allowed`` whether this person may
-see it.
+``run:42`` and ``moves:42`` are parts of the page of the run of change request #42, ``metadata-read:demo`` is the hint
+that its metadata was read again, ``change:42`` the hint that something about #42 is new; ``board`` and ``changes`` are
+hints without a cluster. Pages list their keys in the address of their socket; ``watched`` says what they mean, and
+``live.rights`` asks ``clusters.access.allowed`` whether this person may see it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from kafkadash.observe.queries.reassignments import reassignments_context
 from kafkadash.observe.queries.throttles import throttles_context
 from kafkadash.observe.read_hints import READ_HINTS
 from kafkadash.oncall.queries import overview_context, status_context
+from kafkadash.reassign.run.keys import MOVES, RUN
+from kafkadash.reassign.run.moves_table import moves_part
+from kafkadash.reassign.run.page import run_part
 
 BOARD = "board"
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
@@ -88,21 +91,66 @@ PANELS: Mapping[str, Panel] = {
         ),
     )
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RunPanel:
+    """Parts of the page of a run that are pushed together, by the number of its change request.
+
+    Each template has one root element with an id, and takes the place of the element with that id. ``context`` is as
+    for ``Panel``, or None where the request has no run; the templates hold nothing that is one person's.
+    """
+
+    name: str
+    templates: tuple[str, ...]
+    context: Callable[[int, datetime], Mapping[str, Any] | None]
+
+    def key(self, number: int) -> str:
+        return f"{self.name}:{number}"
+
+    def target(self, number: int) -> str:
+        """The CSS selector of the root element of its first template: a page that has it has all."""
+        return f"#{self.name}-{number}"
+
+
+RUN_PANELS: Mapping[str, RunPanel] = {
+    panel.name: panel
+    for panel in (
+        RunPanel(
+            RUN,
+            (
+                "reassign/_run_progress.html",
+                "reassign/_run_figures.html",
+                "reassign/_run_notices.html",
+                "reassign/_run_throttle.html",
+            ),
+            run_part,
+        ),
+        RunPanel(MOVES, ("reassign/_run_moves.html",), moves_part),
+    )
+}
 # These hints concern no single cluster: everybody who is signed in may have them, they carry no data.
 HINTS = frozenset({BOARD, CHANGES})
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a key means: a panel of one cluster or a hint (then ``panel`` is None), ``slug`` empty without a cluster.
+    """What a key means: a panel of one cluster, parts of a run's page, or a hint (then ``panel`` and ``run`` are None).
 
-    ``change`` is the number of a change request; who may view its cluster may watch it.
+    ``slug`` is empty without a cluster. ``change`` is the number of a change request; who may view its cluster may
+    watch it.
     """
 
     key: str
     panel: Panel | None
     slug: str
     change: int | None = None
+    run: RunPanel | None = None
+
+    @property
+    def pushed(self) -> bool:
+        """As HTML; else it is a hint."""
+        return self.panel is not None or self.run is not None
 
     @property
     def action(self) -> str:
@@ -115,8 +163,8 @@ def watched(key: str) -> Watched | None:
     if key in HINTS:
         return Watched(key, None, "")
     name, _, slug = key.partition(":")
-    if name == CHANGE:
-        return Watched(key, None, "", int(slug)) if _NUMBER.fullmatch(slug) else None
+    if name == CHANGE or name in RUN_PANELS:
+        return Watched(key, None, "", int(slug), RUN_PANELS.get(name)) if _NUMBER.fullmatch(slug) else None
     panel = PANELS.get(name)
     return Watched(key, panel, slug) if slug and (panel is not None or name in READ_HINTS) else None
 

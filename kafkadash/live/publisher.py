@@ -21,9 +21,9 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.live.frames import hint_frame, panel_frame
+from kafkadash.live.frames import frame_of, hint_frame, panel_frame
 from kafkadash.live.hub import RIGHTS_GROUP, group_of
-from kafkadash.live.panels import Panel, panels_of, watched
+from kafkadash.live.panels import Panel, Watched, panels_of, watched
 from kafkadash.observe.read_hints import read_hint
 
 log = structlog.get_logger(__name__)
@@ -51,12 +51,10 @@ def publish_keys(keys: Iterable[str], seq: int = 0) -> None:
         what = watched(key)
         if what is None:
             log.warning("live.unknown_key", key=key)
-        elif what.panel is None:
-            _hint(key, seq)
+        elif what.pushed:
+            _push_now(what, seq)
         else:
-            cluster = Cluster.objects.filter(slug=what.slug).first()
-            if cluster is not None:
-                _push(what.panel, cluster, seq)
+            _hint(key, seq)
 
 
 def publish_rights(user_id: int) -> None:
@@ -174,6 +172,16 @@ def _push(panel: Panel, cluster: Cluster, seq: int) -> None:
         log.exception("live.render_failed", panel=panel.name, cluster=cluster.slug)
         return
     _hand_over(group_of(frame.key), {"type": "frame", **frame.packed()})
+
+
+def _push_now(what: Watched, seq: int) -> None:
+    try:
+        frame = frame_of(what, seq)
+    except Exception:
+        log.exception("live.render_failed", key=what.key)
+        return
+    if frame is not None:
+        _hand_over(group_of(frame.key), {"type": "frame", **frame.packed()})
 
 
 def _hint(key: str, seq: int) -> None:

@@ -2,6 +2,7 @@ from django.urls import path
 
 from kafkadash.reassign import downloads, plan_views, report_views, verify_views, wizard_views
 from kafkadash.reassign.run import ending_views
+from kafkadash.reassign.run import views as run_views
 
 app_name = "reassign"
 
@@ -14,6 +15,13 @@ urlpatterns = [
     path("changes/<int:number>/report/report.md", ending_views.report_markdown, name="report_markdown"),
     path("changes/<int:number>/report/report.json", ending_views.report_json, name="report_json"),
     path("changes/<int:number>/rollback/", ending_views.rollback, name="rollback"),
+    path("changes/<int:number>/run/", run_views.run, name="run"),
+    path("changes/<int:number>/run/moves/", run_views.run_moves, name="run_moves"),
+    path("changes/<int:number>/run/chart/", run_views.run_chart, name="run_chart"),
+    path("changes/<int:number>/run/throttle/", run_views.run_throttle, name="run_throttle"),
+    path("changes/<int:number>/run/parallel/", run_views.run_parallel, name="run_parallel"),
+    path("changes/<int:number>/run/row/", run_views.run_row, name="run_row"),
+    path("changes/<int:number>/run/foreign/", run_views.run_foreign, name="run_foreign"),
     path("clusters/<slug:slug>/verify/", verify_views.verify, name="verify"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/", verify_views.verification, name="verification"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/again/", verify_views.verify_again, name="verify_again"),

@@ -1,7 +1,7 @@
 // Draws every <div class="chart-canvas" data-chart="{…}"> with uPlot, and renews the panels of charts.
 //
 // The data is an attribute, so a morph that changes it redraws the chart and keeps everything else:
-// {x: [epoch s], range: [from, to], unit, min, max, series: [{label, ink, width, y: [number|null]}],
+// {x: [epoch s], range: [from, to], unit, min, max, series: [{label, ink, width, stepped, dashed, y: [number|null]}],
 //  limits: [{y, label}], marks: [{x, label}]}
 // null is a gap. Colours are the page's own, read again when the theme changes.
 (() => {
@@ -71,6 +71,7 @@
     drawn.get(element)?.destroy();
     const series = spec.series.map((line) => ({
       label: line.label, stroke: colour[INKS[line.ink] ?? "ink-2"], width: line.width ?? 1.5,
+      ...(line.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}), ...(line.dashed ? { dash: [4, 3] } : {}),
       points: { show: true, size: 4, fill: colour[INKS[line.ink] ?? "ink-2"], filter: (u, at) => alone(u.data[at]) },
     }));
     const plot = new uPlot({

@@ -78,7 +78,15 @@
   function take(message) {
     // A page that watches a panel it does not show (one reassignment of them) fetches itself instead.
     if (message.hint || !document.querySelector(message.target)) fetchSoon();
+    else if (message.parts) takeParts(message.content);
     else kafkadash.apply(message.target, message.content);
+  }
+
+  // Several elements of the page: each takes the place of the one with its id.
+  async function takeParts(content) {
+    const template = document.createElement("template");
+    template.innerHTML = content;
+    for (const part of [...template.content.children]) await kafkadash.apply(`#${CSS.escape(part.id)}`, part.outerHTML);
   }
 
   // A new element in place of #live makes hx-ws begin anew, with `url` if it is another one now.

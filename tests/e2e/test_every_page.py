@@ -114,6 +114,8 @@ NO_PAGES = {
     "livez",
     "readyz",
     f"{CLUSTER}quorum/lag/",
+    "changes/<int:number>/run/moves/",
+    "changes/<int:number>/run/chart/",
     "changes/<int:number>/kafka.json",
     "changes/<int:number>/rollback.json",
 }
@@ -123,6 +125,9 @@ FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
 
 # Visited by tests/e2e/test_it_verifies_a_file.py, at one that has ended.
 VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
+
+# Visited in each state by tests/live/test_run_in_every_state.py.
+RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/"}
 
 # Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
@@ -143,6 +148,7 @@ FORMS = {
         f"{CHANGE}{verb}/"
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
     ),
+    *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign"]),
     f"{CHANGE}draft/plan/stop/",
     f"{CHANGE}draft/plan/throttle/",
     f"{FINDING}acknowledge/",
@@ -217,7 +223,7 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
     known = (
         OF_A_CLUSTER.keys() | CHANGES.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
     )
-    assert set(routes(get_resolver().url_patterns)) == known | {FINDING, VERIFICATION}
+    assert set(routes(get_resolver().url_patterns)) == known | RUNS | {FINDING, VERIFICATION}
 
 
 @pytest.mark.parametrize("slug", ["demo", "limping", "never"])

@@ -8,14 +8,18 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.live.frames import instant, panel_frame
-from kafkadash.live.panels import PANELS, Panel, panels_of, watched
+from kafkadash.domain.executor_state import State
+from kafkadash.live.frames import instant, panel_frame, run_frame
+from kafkadash.live.panels import PANELS, RUN_PANELS, Panel, RunPanel, panels_of, watched
 from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot, ReassignmentSnapshot
+from kafkadash.reassign.models import Execution
+from tests.reassign.runs import requested, running
 
 FOR_ONE_PERSON = ("csrf", "vera", "<button", "<form", "<input", "<script", "style=")
 
@@ -118,6 +122,38 @@ def test_page__shows_each_panel_it_watches(
     assert f"key={panel}:demo" in page
 
 
+@pytest.mark.parametrize("panel", RUN_PANELS.values(), ids=RUN_PANELS)
+def test_pushed_parts_of_a_run__have_a_root_each_and_nothing_of_a_person(
+    panel: RunPanel, cluster: Cluster, operator: User, client_of: Callable[[User], Client]
+) -> None:
+    now = timezone.now()
+    change = requested(cluster, operator)
+    run = running(change, now=now, stuck_rows=1, brake="orders-1 is under min-ISR.", held=["The window is closed."])
+    other = {"resource": "broker", "name": "4", "key": "leader.replication.throttled.rate", "value": "10", "ours": "60"}
+    Execution.objects.filter(pk=run.pk).update(foreign=[other])
+    frame = run_frame(panel, change.pk, now, seq=5)
+    assert frame is not None
+    message = json.loads(frame.text)
+    roots = Roots(message["content"]).roots
+    assert f"#{roots[0]['id']}" == message["target"] == panel.target(change.pk)
+    assert len(roots) == message.get("parts", 1) == len(panel.templates)
+    assert [word for word in FOR_ONE_PERSON if word in message["content"].lower()] == []
+    page = client_of(operator).get(f"/changes/{change.pk}/run/").content.decode()
+    assert all(f'id="{root["id"]}"' in page for root in roots)
+    assert f"key={panel.key(change.pk)}" in page
+    assert run_frame(panel, change.pk + 1, now, seq=5) is None
+
+
+def test_what_is_pushed_of_2_000_moving_rows__is_at_most_20_kb_a_second(cluster: Cluster, operator: User) -> None:
+    now = timezone.now()
+    change = requested(cluster, operator)
+    states = {State.MOVING: 2000, State.PENDING: 9000, State.DONE: 3000}
+    running(change, states, now=now, stuck_rows=900, topic="payments.ledger-by-account.v2")
+    frames = [run_frame(panel, change.pk, now, seq=1) for panel in RUN_PANELS.values()]
+    pushed = sum(len(frame.text.encode()) for frame in frames if frame)
+    assert pushed / settings.EXECUTE_INTERVAL <= 20_000
+
+
 def test_every_kind__touches_a_panel() -> None:
     assert all(panels_of({kind}) for kind in Kind.values)
     assert [panel.name for panel in panels_of({Kind.VERSIONS})] == ["status", "overview", "collection"]
@@ -128,6 +164,10 @@ def test_key__is_read_back_by_what_made_it() -> None:
         what = watched(panel.key("my-cluster"))
         assert what is not None
         assert (what.panel, what.slug) == (panel, "my-cluster")
+    for parts in RUN_PANELS.values():
+        what = watched(parts.key(42))
+        assert what is not None
+        assert (what.run, what.change, what.panel, what.slug, what.pushed) == (parts, 42, None, "", True)
 
 
 def test_instants__sort_as_their_texts() -> None:

@@ -39,7 +39,19 @@ def test_viewers_of_its_cluster_may(
 
 
 @pytest.mark.parametrize(
-    "key", ["change:", "change:x", "change:0", "change:-1", "change:1.5", "change:1 ", "changes:1"]
+    "key",
+    [
+        "change:",
+        "change:x",
+        "change:0",
+        "change:-1",
+        "change:1.5",
+        "change:1 ",
+        "changes:1",
+        "run:x",
+        "moves:",
+        "run:0",
+    ],
 )
 def test_what_is_no_number_is_no_key(key: str) -> None:
     assert watched(key) is None

@@ -16,6 +16,7 @@ from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import Comment
 from kafkadash.clusters.models import Role
+from kafkadash.domain.executor_state import State
 from kafkadash.observe.models import Outcome
 from tests.changes.parcels import approved, propose
 from tests.factories import (
@@ -29,6 +30,7 @@ from tests.factories import (
     watched,
 )
 from tests.quorums import answers, status_kept
+from tests.reassign.runs import figures, moves, progressed, requested, row_now, running
 
 PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_counts.json").read_text())
 PAGES = {
@@ -54,6 +56,10 @@ PAGES = {
     "changes_waiting": "/changes/",
     "changes_filtered": "/changes/?show=all&q=parcels&cluster=demo&state=proposed&author=olga",
     "review": "/changes/{change}/",
+    "run": "/changes/{run}/run/",
+    "run_filtered": "/changes/{run}/run/?s=flight",
+    "run_moves": "/changes/{run}/run/moves/?s=waiting",
+    "run_row": "/changes/{run}/run/row/?topic=events&partition=0",
 }
 # What an administrator sees.
 SETTINGS = {
@@ -90,6 +96,7 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
     listed = "follower.replication.throttled.replicas"
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     change = propose(demo, operator, approvals_needed=30)
+    run = running(requested(demo, operator), {State.MOVING: 5, State.PENDING: 5, State.DONE: 5}, stuck_rows=2)
     client = client_of(approver if "changes" in PAGES[name] else viewer)
     counts = []
     for round_ in range(2):
@@ -106,10 +113,12 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
             approved(change, make_user(f"ann{round_}-{n}", Role.APPROVER))
             record(operator, "change.edited", change)
+        seen = moves(run, {State.MOVING: 10, State.PENDING: 10, State.DONE: 10})
+        progressed(run, figures([row_now(move) for move in seen]))
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            assert client.get(PAGES[name].format(change=change.pk)).status_code == 200
+            assert client.get(PAGES[name].format(change=change.pk, run=run.request_id)).status_code == 200
         counts.append(len(queries))
     assert counts[0] == counts[1], "the number of queries grows with the rows"
     assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"

@@ -24,6 +24,7 @@ from kafkadash.events import changed
 from kafkadash.observe.lease import Lease, LeaseLost
 from kafkadash.reassign.checks import limits_of
 from kafkadash.reassign.models import Execution, Order
+from kafkadash.reassign.run.keys import run_keys
 from kafkadash.reassign.window_facts import run_options
 
 ITSELF = "kafkadash"
@@ -133,4 +134,4 @@ class Running:
     def publish(self) -> None:
         """After commit: who looks at the run gets its figures and rows."""
         number = self.execution.request_id
-        changed.send(sender=Execution, keys=frozenset({f"run:{number}", f"moves:{number}"}))
+        changed.send(sender=Execution, keys=run_keys(number))

@@ -1,0 +1,119 @@
+"""What stands above the figures of a run: why it does not begin, why nothing is submitted, why nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.run_progress import RunNow
+from kafkadash.domain.wording import count, duration
+from kafkadash.domain.workflow import State
+from kafkadash.reassign.models import Execution, Order
+from kafkadash.reassign.run.queue import in_front_of
+from kafkadash.reassign.run.rows import Counts
+from kafkadash.reassign.run.stored import INTERVAL_S, freshness_of_run
+
+_WORKED_ON = (State.EXECUTING, State.PAUSED, State.CANCELLING, State.VERIFYING)
+_CANCELLED_FROM = (State.EXECUTING, State.PAUSED)
+_MOST_ORDERS = 5
+_FIRST_LOOK = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One sentence in bold and those that follow. ``state`` of the status tokens; ``behind``: number of the change that
+    it waits for. ``cancels``: whoever may is offered to cancel the run; ``asking``: is led to the rows that ask.
+    """
+
+    state: str
+    lead: str
+    rest: str = ""
+    behind: int | None = None
+    cancels: bool = False
+    asking: bool = False
+
+
+def notices_of(execution: Execution, figures: RunNow | None, counts: Counts, now: datetime) -> list[Notice]:
+    """Worst first. One query, for what was asked of the run and not done yet, or for what is in front of it."""
+    change = execution.request
+    if change.state == State.QUEUED:
+        return [_queued(execution, now)]
+    if change.state not in _WORKED_ON:
+        return []
+    found = [_unread(execution, now), _brake(execution, change), *_held(execution, change), _asking(counts)]
+    found += [_ordered(order) for order in _orders(execution)]
+    found += [Notice("unknown", note) for note in (figures.notes if figures else ())]
+    return [notice for notice in found if notice is not None]
+
+
+def _unread(execution: Execution, now: datetime) -> Notice | None:
+    """What was read of the cluster is old, or could not be read."""
+    looked = freshness_of_run(execution, now)
+    again = f", {execution.failures:,} times in a row" if execution.failures > 1 else ""
+    error = f"The cluster could not be read{again}: {execution.error}" if execution.error else ""
+    if not looked.stale:
+        return Notice("warning", error, "Nothing is submitted until it answers.") if error else None
+    if looked.age_s is None:
+        if error:
+            return Notice("critical", error, "It was not read for this run yet.")
+        if execution.started_at and now - execution.started_at < _FIRST_LOOK:
+            return None
+        return Notice("critical", "The cluster was not read for this run yet.", "Is a worker for runs at work?")
+    lead = f"What is shown is {duration(looked.age_s)} old."
+    goes_on = "What Kafka has in flight goes on by itself; nothing new is submitted."
+    return Notice(
+        "critical", lead, f"{error or f'It should be read every {INTERVAL_S:g} s, and nobody does.'} {goes_on}"
+    )
+
+
+def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
+    if not execution.brake:
+        return None
+    rest = "Nothing is submitted but what repairs it. If the moves are what holds it up, cancel the run."
+    return Notice("critical", execution.brake, rest, cancels=change.state in _CANCELLED_FROM)
+
+
+def _held(execution: Execution, change: ChangeRequest) -> list[Notice]:
+    state = "maintenance" if change.state == State.PAUSED else "warning"
+    if not execution.held:
+        return [Notice(state, "It is paused; what is in flight goes on.")] if change.state == State.PAUSED else []
+    lead, *rest = execution.held
+    return [Notice(state, lead, " ".join([*rest, "Nothing more is submitted."]))]
+
+
+def _asking(counts: Counts) -> Notice | None:
+    if not counts.asks:
+        return None
+    verb = "asks" if counts.asks == 1 else "ask"
+    lead = f"{count(counts.asks, 'move')} {verb} for an answer."
+    return Notice("warning", lead, "What was sent left no trace in the cluster: submit again, or give up.", asking=True)
+
+
+def _orders(execution: Execution) -> list[Order]:
+    return list(Order.objects.filter(execution=execution, taken_at=None)[:_MOST_ORDERS])
+
+
+def _ordered(order: Order) -> Notice:
+    what = f"{order.topic}-{order.partition}" if order.topic else order.entity
+    lead = f"{order.user_name} asked: {order.get_deed_display()}, {what}."
+    return Notice("unknown", lead, "The next step does it.")
+
+
+def _queued(execution: Execution, now: datetime) -> Notice:
+    """Its place in the queue of the cluster, or why it does not begin though it is its turn."""
+    if execution.blocked:
+        since = f" since {duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
+        rest = "It stays queued and approved, and is tried again until its window ends."
+        return Notice("warning", f"Blocked{since}: {execution.blocked}", rest)
+    before = in_front_of(execution, now)
+    if before is None:
+        opens = execution.request.not_before
+        if opens and opens > now:
+            return Notice(
+                "maintenance", f"It waits for its window, which begins in {duration((opens - now).total_seconds())}."
+            )
+        return Notice("unknown", "It is its turn.", "It begins as soon as the checks have passed on the cluster.")
+    lead = f"It waits behind #{before.request_id} {before.request.title}".rstrip() + "."
+    rest = f"One reassignment runs at a time on {execution.cluster.name}."
+    return Notice("maintenance", lead, rest, behind=before.request_id)

@@ -1,0 +1,307 @@
+"""The page of a run, parts of it that a browser fetches again, and what people ask of it there.
+
+What is sent is a service's to do or to refuse (``orders``); a refusal is said on the page, with what was typed kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not
+from kafkadash.changes.live import change_key
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import Refused
+from kafkadash.changes.review import bar_context
+from kafkadash.changes.trail import newest
+from kafkadash.changes.views import review_page
+from kafkadash.clusters.access import START, VIEW, actions_allowed
+from kafkadash.domain.workflow import State
+from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.models import Kind
+from kafkadash.observe.revalidate import revalidated
+from kafkadash.reassign.models import Deed, Execution, Move, Order
+from kafkadash.reassign.rates import both
+from kafkadash.reassign.run import orders
+from kafkadash.reassign.run.chart import chart_context
+from kafkadash.reassign.run.keys import MOVES, RUN
+from kafkadash.reassign.run.may import may_of
+from kafkadash.reassign.run.moves_table import moves_context, moves_listing
+from kafkadash.reassign.run.page import LIVE, part_of, run_shown
+from kafkadash.reassign.run.rows import InFlight, RowShown
+from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
+
+SHOWN = (State.QUEUED, *LIVE, State.DONE, State.CANCELLED, State.FAILED)
+"""States in which a request has a run to show."""
+MOST_EVENTS = 12
+_MOST_ORDERS = 3
+_FIELDS = ("rate", "reason", "per_broker", "per_cluster", "entity", "deed")
+
+
+@require_safe
+@needs_on_change(VIEW)
+@revalidated
+def run(request: HttpRequest, number: int) -> HttpResponse:
+    """How far it is. A request without a run has only its review."""
+    return run_page(request, request_for(request, number))
+
+
+@require_safe
+@needs_on_change(VIEW)
+@revalidated
+def run_moves(request: HttpRequest, number: int) -> HttpResponse:
+    """The panel of the rows alone, for a page that renews a filter of them."""
+    execution = execution_of(number)
+    if execution is None:
+        return _to_its_review(number)
+    moves = moves_context(execution, figures_of(execution), timezone.now(), listing=moves_listing(request.GET))
+    return render(request, "reassign/_run_moves.html", moves)
+
+
+@require_safe
+@needs_on_change(VIEW)
+@revalidated
+def run_chart(request: HttpRequest, number: int) -> HttpResponse:
+    """The panel of the throughput alone."""
+    execution = execution_of(number)
+    if execution is None:
+        return _to_its_review(number)
+    return render(request, "reassign/_run_chart.html", chart_context(execution, timezone.now()))
+
+
+def _not_allowed(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
+    return run_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence)
+
+
+@require_POST
+@needs_on_change(START, refused=_not_allowed)
+def run_throttle(request: HttpRequest, number: int) -> HttpResponse:
+    """``rate`` in MB/s, ``reason``; ``seen`` is the rate that was on the page, ``twice`` and ``force`` are answers."""
+    seen = request.POST.get("seen", "")
+    return _asked(
+        request,
+        number,
+        "throttle",
+        lambda change, user, reason: orders.set_throttle(
+            change,
+            user,
+            request.POST.get("rate", ""),
+            reason,
+            twice=request.POST.get("twice") == "yes",
+            force=request.POST.get("force") == "yes",
+            seen=None if _number(seen) < 0 else _number(seen),
+            request=request,
+        ),
+        said=lambda rate: f"The throttle is {both(rate)} from the next step on.",
+    )
+
+
+@require_POST
+@needs_on_change(START, refused=_not_allowed)
+def run_parallel(request: HttpRequest, number: int) -> HttpResponse:
+    """``per_broker`` and ``per_cluster``, ``reason``."""
+    return _asked(
+        request,
+        number,
+        "parallel",
+        lambda change, user, reason: orders.set_parallel(
+            change,
+            user,
+            _whole(request.POST.get("per_broker", ""), "per broker"),
+            _whole(request.POST.get("per_cluster", ""), "in all"),
+            reason,
+            request=request,
+        ),
+        said=lambda _: "The next step keeps to these numbers.",
+    )
+
+
+@require_POST
+@needs_on_change(START, refused=_not_allowed)
+def run_foreign(request: HttpRequest, number: int) -> HttpResponse:
+    """What is done about a throttle of others: ``entity``, ``deed``, ``reason``."""
+    return _asked(
+        request,
+        number,
+        "foreign",
+        lambda change, user, reason: orders.throttle_owner(
+            change, user, request.POST.get("entity", ""), request.POST.get("deed", ""), reason, request=request
+        ),
+        said=lambda _: "The next step does it.",
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs_on_change(VIEW)
+def run_row(request: HttpRequest, number: int) -> HttpResponse:
+    """One row (``move``, or ``topic`` and ``partition``): what is known of it, and what may be asked (``deed``)."""
+    change = request_for(request, number)
+    asked = request.POST if request.method == "POST" else request.GET
+    execution = execution_of(number)
+    if execution is None:
+        return _to_its_review(number)
+    move = _named(execution, asked)
+    if move is None:
+        raise Http404(f"Change #{number} does not move such a partition.")
+    if request.method != "POST":
+        return _row_page(request, execution, move)
+    refused = why_not(request, change, START, read_only_too=request.POST.get("deed") in _ENDING)
+    if refused:
+        return _row_page(request, execution, move, status=HTTPStatus.FORBIDDEN, refused=refused)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        orders.row(
+            change,
+            request.user,
+            move.topic,
+            move.partition,
+            request.POST.get("deed", ""),
+            request.POST.get("reason", ""),
+            request=request,
+        )
+    except Refused as refusal:
+        return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=str(refusal))
+    messages.success(request, f"{move}: the next step does it.")
+    return redirect(reverse("reassign:run", args=[number]))
+
+
+def run_page(
+    request: HttpRequest,
+    change: ChangeRequest,
+    *,
+    status: int = HTTPStatus.OK,
+    refused: str = "",
+    typed: Mapping[str, str] | None = None,
+    asks: Mapping[str, str] | None = None,
+) -> HttpResponse:
+    """The page as it is now; after a refusal with the sentence and with what was typed in ``typed["form"]``.
+
+    ``asks``: questions to be answered with yes before it is done, by the name of the answer.
+    """
+    execution = execution_of(change.pk) if change.state in SHOWN else None
+    if execution is None and status == HTTPStatus.OK:
+        return _to_its_review(change.pk)
+    if execution is None:
+        return review_page(request, change, status=status, refused=refused, typed=typed)
+    bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
+    now = bar["now"]
+    shown = run_shown(execution, now)
+    listing = moves_listing(request.GET)
+    trail, trail_total = newest(change, MOST_EVENTS)
+    context: dict[str, Any] = {
+        **bar,
+        **bar_context(request, change, now),
+        **part_of(shown),
+        "section": "changes",
+        "tab": "reassignments",
+        "pushed_figures": "reassign/_run_figures.html",
+        "may": may_of(change, actions_allowed(request.user, change.cluster)),
+        "moves": moves_context(execution, shown.figures, now, shown.counts, listing),
+        "chart": chart_context(execution, now),
+        "trail": trail,
+        "trail_total": trail_total,
+        # The answer to a form has no address to be fetched from again, and what it says would be gone.
+        "live_keys": _live_keys(change, listing.values["s"]) if status == HTTPStatus.OK else [],
+        "refused": refused,
+        "typed": typed or {},
+        "wrong": {typed["form"]: refused} if typed else {},
+        "asks": asks or {},
+    }
+    return render(request, "reassign/run.html", context, status=status)
+
+
+def _live_keys(change: ChangeRequest, show: str) -> list[str]:
+    """The hint of the request in any case; what is pushed only while somebody works on the run."""
+    keys = [change_key(change.pk)]
+    if change.state in (State.QUEUED, *LIVE):
+        keys.append(f"{RUN}:{change.pk}")
+    return [*keys, f"{MOVES}:{change.pk}"] if change.state in LIVE and not show else keys
+
+
+def _asked(
+    request: HttpRequest,
+    number: int,
+    form: str,
+    do: Callable[[ChangeRequest, User, str], Any],
+    said: Callable[[Any], str],
+) -> HttpResponse:
+    """Does it and shows the page again, or says on it why not."""
+    change = request_for(request, number, START)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        done = do(change, request.user, request.POST.get("reason", ""))
+    except Refused as refused:
+        # Read again: what it says now is why.
+        now, typed = seen_change(request, number), {**_typed(request), "form": form}
+        asks = refused.asks if isinstance(refused, orders.AsksAgain) else {}
+        return run_page(request, now, status=HTTPStatus.CONFLICT, refused=str(refused), typed=typed, asks=asks)
+    messages.success(request, said(done))
+    return redirect(reverse("reassign:run", args=[number]))
+
+
+def _row_page(
+    request: HttpRequest, execution: Execution, move: Move, *, status: int = HTTPStatus.OK, refused: str = ""
+) -> HttpResponse:
+    change = execution.request
+    bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
+    figures = figures_of(execution)
+    asked = Order.objects.filter(execution=execution, topic=move.topic, partition=move.partition)
+    context = {
+        **bar,
+        "section": "changes",
+        "tab": "reassignments",
+        "live_keys": [],
+        "number": change.pk,
+        "change": change,
+        "row": RowShown(move, InFlight(execution, figures).seen(move), bar["now"], change.pk),
+        "freshness": freshness_of_figures(execution, bar["now"]),
+        "may": may_of(change, actions_allowed(request.user, change.cluster)),
+        "why_not": why_not(request, change, START),
+        "asked": asked.order_by("-pk")[:_MOST_ORDERS],
+        "refused": refused,
+        "typed": _typed(request),
+        "wrong": {"reason": refused} if refused else {},
+    }
+    return render(request, "reassign/run_row.html", context, status=status)
+
+
+def _to_its_review(number: int) -> HttpResponse:
+    """That is all there is of a request without a run."""
+    return redirect("changes:request", number)
+
+
+def _named(execution: Execution, asked: QueryDict) -> Move | None:
+    rows = Move.objects.filter(execution=execution)
+    if "move" in asked:
+        return rows.filter(pk=_number(asked.get("move", ""))).first()
+    topic = asked.get("topic", "").replace("\x00", "")
+    return rows.filter(topic=topic, partition=_number(asked.get("partition", ""))).first()
+
+
+def _number(text: str) -> int:
+    """-1, which names nothing, where it is no number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else -1
+
+
+def _typed(request: HttpRequest) -> dict[str, str]:
+    return {name: request.POST.get(name, "") for name in _FIELDS}
+
+
+def _whole(typed: str, what: str) -> int:
+    number = _number(typed.strip())
+    if number < 0:
+        raise Refused(f"Give a whole number of moves {what}, for example 5.")
+    return number
+
+
+_MOST_DIGITS = 13
+_ENDING = (Deed.CANCEL_ROW, Deed.GIVE_UP)

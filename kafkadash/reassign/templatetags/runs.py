@@ -1,0 +1,61 @@
+"""Figures of a run as the stylesheet expects them, in little markup: they are pushed every other second."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from kafkadash.domain.wording import size
+from kafkadash.observe.templatetags.figures import UNKNOWN, iso, percent_attribute, rate
+from kafkadash.reassign.rates import megabytes
+
+register = template.Library()
+
+_SAME_DAY_S = 20 * 3600
+
+
+@register.filter
+def clock(then: datetime | None, now: datetime) -> SafeString:
+    """A time that is an estimate, or one among many: 23:02, with the day in front where that is far."""
+    if then is None:
+        return UNKNOWN
+    return format_html('<time datetime="{}">{}</time>', iso(then), clock_text(then, now))
+
+
+@register.filter
+def big_rate(bytes_per_second: float | None) -> SafeString:
+    """Bytes per second with the unit in small: 58.6 MB/s."""
+    if bytes_per_second is None:
+        return UNKNOWN
+    figure, unit = str(rate(bytes_per_second)).split(" ", 1)
+    return format_html('{} <span class="unit">{}</span>', figure, unit)
+
+
+@register.filter
+def rate_figure(bytes_per_second: int) -> str:
+    """MB/s without the unit, exactly: 60, 2.5."""
+    return megabytes(bytes_per_second)
+
+
+@register.filter
+def clock_text(then: datetime | None, now: datetime) -> str:
+    """The same without markup."""
+    if then is None:
+        return "unknown"
+    near = abs((then - now).total_seconds()) < _SAME_DAY_S
+    return then.astimezone(UTC).strftime("%H:%M" if near else "%-d %b %H:%M")
+
+
+@register.filter
+def size_or_unknown(number: int | None) -> SafeString | str:
+    """Bytes with their unit: 4.5 GB."""
+    return format_html("<i>{}</i>", "unknown") if number is None else size(number)
+
+
+@register.simple_tag
+def bar(percent: float) -> SafeString:
+    """A bar beside its figure, which says the same."""
+    return format_html('<svg class="flat"><rect width="{}%"/></svg>', percent_attribute(percent))
