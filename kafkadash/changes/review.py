@@ -190,8 +190,8 @@ def _start_words(kind: ChangeKind | None, change: ChangeRequest, now: datetime) 
 
 
 def _expires(change: ChangeRequest, now: datetime) -> str:
-    """In how long, '' where nothing expires."""
-    if change.state not in WAITING or change.expires_at is None:
+    """In how long, '' where nothing expires: what is queued may wait for its turn as long as its window is open."""
+    if change.state not in WAITING or change.state == State.QUEUED or change.expires_at is None:
         return ""
     return duration((change.expires_at - now).total_seconds())
 

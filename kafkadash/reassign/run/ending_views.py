@@ -15,7 +15,6 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not
 from kafkadash.changes.decision import RAN
-from kafkadash.changes.list_rows import run_of
 from kafkadash.changes.live import change_key
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Refused
@@ -59,7 +58,7 @@ def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
         now = seen_change(request, number)
         return _cancel_page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
     messages.success(request, f"#{number} is being cancelled.")
-    return redirect(_run_page(change))
+    return redirect("reassign:run", number)
 
 
 @require_safe
@@ -143,12 +142,6 @@ def _cancel_page(
         "live_keys": [],
     }
     return render(request, "reassign/run_cancel.html", context, status=status)
-
-
-def _run_page(change: ChangeRequest) -> str:
-    run = run_of(change)
-    assert run is not None, "it was just cancelled"
-    return run.url
 
 
 def _wrong_reason(reason: str) -> str:

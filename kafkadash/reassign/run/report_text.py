@@ -91,12 +91,21 @@ class ReportShown:
         return f"{least}{size_text(self.stored['bytes'])} copied"
 
     @property
-    def bytes_words(self) -> str:
+    def bytes_least(self) -> str:
         if self.stored["bytes"] is None:
             return "not known"
+        return f"{'at least ' if self.stored['bytes_unknown'] else ''}{size_text(self.stored['bytes'])}"
+
+    @property
+    def bytes_missing(self) -> str:
+        """Of what the figure is not known; '' where that is nothing, or all."""
         unknown = self.stored["bytes_unknown"]
-        more = f", {count(unknown, 'partition')} of unknown size" if unknown else ""
-        return f"{'at least ' if unknown else ''}{size_text(self.stored['bytes'])}{more}"
+        known = self.stored["bytes"] is not None
+        return f"{count(unknown, 'partition')} of unknown size" if unknown and known else ""
+
+    @property
+    def bytes_words(self) -> str:
+        return ", ".join(filter(None, (self.bytes_least, self.bytes_missing)))
 
     @property
     def rate_words(self) -> str:

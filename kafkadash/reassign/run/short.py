@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Q
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from kafkadash.changes.decision import RAN
@@ -68,7 +68,7 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
     eta = figures.eta_s if figures else None
     finite = eta is not None and math.isfinite(eta)
     return Run(
-        url=_page(number),
+        url=reverse("reassign:run", args=[number]),
         cancel_url=reverse("reassign:run_cancel", args=[number]),
         report_url=reverse("reassign:report", args=[number]) if over else "",
         back_url=reverse("reassign:rollback", args=[number]) if over and moved else "",
@@ -84,13 +84,6 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
         outcome=run.get_outcome_display() if run.outcome else "",
         figures_at=run.progress_at,
     )
-
-
-def _page(number: int) -> str:
-    try:
-        return reverse("reassign:run", args=[number])
-    except NoReverseMatch:
-        return reverse("changes:request", args=[number])
 
 
 def _in_front(clusters: Collection[int], now: datetime) -> Mapping[int, tuple[int, ...]]:
