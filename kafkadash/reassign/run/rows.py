@@ -183,6 +183,11 @@ class RowShown:
         return self.seen.percent if self.in_flight and self.seen else None
 
     @property
+    def sampled_at(self) -> datetime | None:
+        """When the replicas behind its percent were asked, while it is in flight."""
+        return self.seen.sampled_at if self.in_flight and self.seen and self.seen.percent is not None else None
+
+    @property
     def estimate(self) -> str:
         return self.seen.estimate if self.in_flight and self.seen else ""
 
