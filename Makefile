@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke bench bench-collect bench-pages bench-changes clean
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke bench bench-collect bench-pages bench-changes bench-execution clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ check-migrations: $(STAMP)
 smoke: $(STAMP) ## start the demo apart, move 400 MB with Kafka's own tool, compare every pushed figure
 	@$(BIN)/python -m tests.smoke $(ARGS)
 
-bench: bench-collect bench-pages bench-changes ## every bench, one after the other; leave the machine alone meanwhile
+bench: bench-collect bench-pages bench-changes bench-execution ## every bench, one after the other; leave the machine alone meanwhile
 
 bench-collect: $(STAMP) ## how long a refresh of 200,000 partitions takes, what it writes, how much memory it needs
 	@$(BIN)/python -m tests.bench collect $(ARGS)
@@ -55,6 +55,9 @@ bench-pages: $(STAMP) ## how fast pages answer and how soon a commit is seen (AR
 
 bench-changes: $(STAMP) ## how long a plan of 50,000 rows takes from its upload to its review, and to be submitted
 	@$(BIN)/python -m tests.bench changes $(ARGS)
+
+bench-execution: $(STAMP) ## how long a run takes against its bound, how true its time left is, what a step and a page cost
+	@$(BIN)/python -m tests.bench execution $(ARGS)
 
 clean: ## remove .venv and caches; var (data, keys, passwords) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

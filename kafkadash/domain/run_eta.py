@@ -1,8 +1,8 @@
-"""When all will be copied: what every broker still has to take or to send, by how fast it does (04-changes.md §6).
+"""When all will be copied: what every broker still has to take or to send, by how fast it can (04-changes.md §6).
 
-The broker and direction that takes longest decides. A broker that is not at its limit, because the other ends of its
-copies are at theirs, or because nothing of its own is in flight yet, is expected to do as well as the best one does:
-its turn comes. The rates of the last ten minutes give the range.
+The broker and direction that takes longest decides. How fast it can is the throttle, times the share of it that has
+been reached there when nothing else stood in the way; of a broker of which nothing was in flight yet, the share that
+the others reach: its turn comes. The last ten minutes give the range.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kafkadash.domain.run_flows import AT_THROTTLE
 from kafkadash.domain.run_memory import Lane
 from kafkadash.domain.run_progress import Direction
 
@@ -25,27 +24,30 @@ LOW, HIGH = 0.2, 0.8
 ROW_S = 4.0
 """No row takes less: it is submitted in one step and found done in another."""
 
+FAR_S, FAR_SHARE = 600.0, 0.5
+"""What lies as far ahead is told half by the last minute, half by the mean of the last ten."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaneLoad:
-    """``remaining`` bytes of what waits and what is in flight; ``rate`` as measured, None before there are three
-    samples. ``limit``: the throttle in force there. ``busy``: something is in flight; ``ends``: the other ends of what
-    is. ``inbound``: bytes per second that producers add to it. ``rows``: that have not ended. ``windows``: rates.
+    """``remaining`` bytes of what waits and what is in flight, ``rows`` that have not ended. ``limit``: the throttle in
+    force there. ``reach``: which share of it is reached, None before there are three samples; ``reaches`` in each
+    quarter of a minute of the last ten. ``inbound``: bytes per second that producers add to what is copied there.
     """
 
     remaining: float
-    rate: float | None
+    rows: int
     limit: int
-    busy: bool
-    ends: frozenset[Lane] = frozenset()
+    reach: float | None = None
+    reaches: Sequence[float] = ()
     inbound: float = 0.0
-    rows: int = 0
-    windows: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The run as a whole: the limit of moves in parallel may be what it takes longest for."""
+    """The run as a whole: the limit of moves in parallel may be what it takes longest for. ``rate`` and ``windows`` in
+    bytes per second.
+    """
 
     remaining: float
     rate: float | None
@@ -66,16 +68,11 @@ class TimeLeft:
     lanes: Mapping[Lane, float] | None = None
 
 
-def time_left(lanes: Mapping[Lane, LaneLoad], whole: Whole) -> TimeLeft:
-    """None before any broker has a rate. Linear in lanes and the copies in flight."""
-    best = _best(lanes)
-    if not best:
+def time_left(lanes: Mapping[Lane, LaneLoad], whole: Whole, usual: float | None) -> TimeLeft:
+    """``usual``: which share of the throttle brokers of this run reach; None before anybody knows. Linear in lanes."""
+    if usual is None:
         return TimeLeft()
-    limits = {lane: min(load.limit, best.get(lane[1], max(best.values()))) for lane, load in lanes.items()}
-    full = {
-        lane for lane, load in lanes.items() if load.rate is not None and load.rate >= AT_THROTTLE * limits[lane] > 0
-    }
-    each = {lane: _lane(lane, load, limits[lane], full, whole) for lane, load in lanes.items() if load.remaining > 0}
+    each = {lane: _lane(load, usual, whole.per_broker) for lane, load in lanes.items() if load.remaining > 0}
     if not each:
         return TimeLeft(0.0, 0.0, 0.0, None, {})
     binding: Lane | None = max(each, key=lambda lane: (each[lane][0], lane[1] is Direction.IN, -lane[0]))
@@ -88,26 +85,12 @@ def time_left(lanes: Mapping[Lane, LaneLoad], whole: Whole) -> TimeLeft:
     return TimeLeft(seconds, low, high, binding, {lane: found[0] for lane, found in each.items()})
 
 
-def _best(lanes: Mapping[Lane, LaneLoad]) -> dict[Direction, float]:
-    best: dict[Direction, float] = {}
-    for (_, way), load in lanes.items():
-        if load.rate is not None and load.rate > 0:
-            best[way] = max(best.get(way, 0.0), load.rate)
-    if not best and any(load.rate is not None for load in lanes.values()):
-        return dict.fromkeys(Direction, 0.0)
-    return best
-
-
-def _lane(
-    lane: Lane, load: LaneLoad, limit: float, full: set[Lane], whole: Whole
-) -> tuple[float, float | None, float | None]:
+def _lane(load: LaneLoad, usual: float, per_broker: int) -> tuple[float, float | None, float | None]:
     """Seconds, and their range if there is one."""
-    least = ROW_S * load.rows / max(1, whole.per_broker)
-    held_elsewhere = bool(load.ends) and load.ends <= full
-    if load.rate is not None and load.busy and (lane in full or not held_elsewhere):
-        return _seconds(load.remaining, load.rate, load.inbound, load.windows, least)
-    rate = max(limit, load.rate or 0.0)
-    return _seconds(load.remaining, rate, load.inbound, (), least)
+    least = ROW_S * load.rows / max(1, per_broker)
+    rates = [load.limit * reached for reached in load.reaches]
+    rate = load.limit * (usual if load.reach is None else load.reach)
+    return _seconds(load.remaining, rate, load.inbound, rates, least)
 
 
 def _together(whole: Whole) -> tuple[float, float | None, float | None] | None:
@@ -118,14 +101,17 @@ def _together(whole: Whole) -> tuple[float, float | None, float | None] | None:
 
 
 def _seconds(
-    remaining: float, rate: float, inbound: float, windows: Sequence[int], least: float
+    remaining: float, rate: float, inbound: float, windows: Sequence[float], least: float
 ) -> tuple[float, float | None, float | None]:
-    found = max(least, _at(remaining, rate - inbound))
+    found = _at(remaining, rate - inbound)
     if len(windows) < RANGE_MIN_WINDOWS:
-        return found, None, None
+        return max(least, found), None, None
+    part = FAR_SHARE * min(1.0, found / FAR_S)
+    found = _at(remaining, (1 - part) * rate + part * sum(windows) / len(windows) - inbound)
     ordered = sorted(windows)
-    slow, fast = (ordered[round(part * (len(ordered) - 1))] for part in (LOW, HIGH))
-    return found, max(least, _at(remaining, fast - inbound)), max(least, _at(remaining, slow - inbound))
+    slow, fast = (ordered[round(share * (len(ordered) - 1))] for share in (LOW, HIGH))
+    times = (found, _at(remaining, fast - inbound), _at(remaining, slow - inbound))
+    return max(least, times[0]), max(least, times[1]), max(least, times[2])
 
 
 def _at(remaining: float, rate: float) -> float:

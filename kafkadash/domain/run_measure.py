@@ -15,7 +15,7 @@ from kafkadash.domain import run_copies, run_flows
 from kafkadash.domain.executor_state import Move, Observation, State
 from kafkadash.domain.executor_window import source
 from kafkadash.domain.run_eta import NEVER, TimeLeft, Whole, time_left
-from kafkadash.domain.run_lanes import Lanes, arriving
+from kafkadash.domain.run_lanes import Lanes, arriving, usual_reach
 from kafkadash.domain.run_memory import FlowMemory, Lane, RowMemory, RunMemory
 from kafkadash.domain.run_notes import notes
 from kafkadash.domain.run_progress import BrokerNow, Direction, Mark, RowNow, RunNow
@@ -127,7 +127,7 @@ class _Measurement:
             leader = self._leader(move, row)
             lanes.add(leader, adding, size, share)
             if row is not None:
-                copying = row.copied_at is None and move.state is not State.SUBMITTING
+                copying = row.copied_at is None and move.state is not State.CANCELLING
                 left, written = self._left(move, row, size), run_copies.inbound(row)
                 lanes.add_flying(leader, left, written, copying=copying, stuck=self._stuck(row))
                 if size is not None and row.size_bytes is not None:
@@ -155,11 +155,12 @@ class _Measurement:
 
     def _flow(self, grown: Grown) -> None:
         memory, any_busy = self._memory, False
+        self._lanes.share_out(self._limit)
         for lane, sums in self._lanes.each():
             flow = memory.flows.get(lane)
             if flow is None:
                 flow = memory.flows[lane] = run_flows.begun(self._at)
-            run_flows.add(flow, self._at, grown.pop(lane, 0.0), busy=sums.busy)
+            run_flows.add(flow, self._at, grown.get(lane, 0.0), busy=sums.busy, pace=sums.pace)
             any_busy = any_busy or sums.busy
         whole = memory.whole = memory.whole or run_flows.begun(self._at)
         run_flows.add(whole, self._at, self._arrived(whole), busy=any_busy)
@@ -184,7 +185,8 @@ class _Measurement:
             return TimeLeft(NEVER, NEVER, NEVER), out
         rows = sum(not move.ended for move in self._moves) - out
         rate, windows = (whole.meter.per_second(), whole.windows) if whole else (None, [])
-        left = time_left(loads, Whole(arriving(loads), rate, rows, force.per_broker, force.per_cluster, windows))
+        together = Whole(arriving(loads), rate, rows, force.per_broker, force.per_cluster, windows)
+        left = time_left(loads, together, usual_reach(self._memory.flows.values()))
         return left, out
 
     def _take_out(self, blocked: set[Lane]) -> int:

@@ -72,16 +72,21 @@ class FlowMemory:
 
     ``busy``: something was copied there at the last look; ``grew_at``: when it grew last. Until ``held_until`` the
     meter takes no sample: the throttle was changed, and a quota bursts then. ``windows``: bytes per second over
-    quarter minutes, the newest last.
+    quarter minutes, the newest last. ``due`` and ``dues``: the same of what it would have been had nothing but the
+    throttle held it back; until the next look that is ``pace`` a second.
     """
 
     total: int
     meter: RateMeter
+    due: RateMeter
+    pace: float = 0.0
     busy: bool = False
     held_until: float = 0.0
     windows: list[int] = field(default_factory=list)
+    dues: list[int] = field(default_factory=list)
     window_at: float = 0.0
     window_total: int = 0
+    window_due: int = 0
     grew_at: float = 0.0
 
     @property
@@ -199,15 +204,19 @@ def _flow(flow: FlowMemory) -> list[Any]:
     return [
         flow.total,
         flow.meter.as_list(),
+        flow.due.as_list(),
+        flow.pace,
         flow.busy,
         flow.held_until,
         flow.windows,
+        flow.dues,
         flow.window_at,
         flow.window_total,
+        flow.window_due,
         flow.grew_at,
     ]
 
 
 def _flow_from(values: list[Any]) -> FlowMemory:
-    total, meter, *rest = values
-    return FlowMemory(total, RateMeter.from_list(meter), *rest)
+    total, meter, due, *rest = values
+    return FlowMemory(total, RateMeter.from_list(meter), RateMeter.from_list(due), *rest)

@@ -69,11 +69,7 @@ def expect_throttle(memory: RunMemory, throttle: int, at: float) -> None:
     before = memory.throttle
     if before == throttle:
         return
-    held = {
-        lane
-        for lane, flow in memory.flows.items()
-        if (flow.meter.per_second() or 0.0) >= run_flows.AT_THROTTLE * before
-    }
+    held = {lane for lane, flow in memory.flows.items() if run_flows.held_back(flow)}
     for row in memory.rows.values():
         rate = row.moved.per_second() if row.moved else None
         lanes = {(row.source, Direction.OUT), *((broker, Direction.IN) for broker in row.copies)}

@@ -18,6 +18,7 @@ from tests.bench.bars import Bar, conclude
 GROUPS = {
     "changes": ["large_plan"],
     "collect": ["collect_size"],
+    "execution": ["makespan", "time_left", "run_step"],
     "pages": ["board", "drill_and_lag", "lists", "live_pixel"],
 }
 

@@ -165,11 +165,6 @@ def one_replica_moves(number: int, brokers: int, seed: int, mean: int = 300 * MB
     return rows, sizes
 
 
-def half_way(told: Sequence[RunNow], took: float) -> RunNow:
-    """The figures at half the time that it took."""
-    return min(told, key=lambda run: abs((run.at - START).total_seconds() - took / 2))
-
-
 def error_at(told: Sequence[RunNow], took: float, part: float = 0.5) -> float:
     """By which share of what was really left the time left was wrong, at that part of the time."""
     run = min(told, key=lambda one: abs((one.at - START).total_seconds() - took * part))
