@@ -107,7 +107,8 @@ def value_words(value: str | None) -> str:
 def _unreadable(entry: Entry, read: Read, now: datetime) -> Settled:
     if entry.state in (EntryState.INTENT, EntryState.CLEARING):
         return Settled(_obliged(_lost(entry), read.unreadable, now), Found.OBLIGED)
-    return Settled(entry)
+    # Cleared past a broker that is away, it is not watched until that one comes back.
+    return Settled(_quiet(entry, now) if entry.state is EntryState.CLEARED else entry)
 
 
 def _not_ours(entry: Entry, read: Read, now: datetime) -> Settled:

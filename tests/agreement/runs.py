@@ -121,25 +121,39 @@ class Requests:
             self.refresh(kind)
 
     def approved(
-        self, targets: Targets, *, throttle: int = SLOW, highest: int = FAST, elect: bool = True, per_broker: int = 5
+        self,
+        targets: Targets,
+        *,
+        throttle: int = SLOW,
+        highest: int = FAST,
+        elect: bool = True,
+        per_broker: int = 5,
+        directories: Mapping[tuple[str, int], Sequence[str]] | None = None,
     ) -> Run:
-        """``throttle`` is where it starts, and the lowest that is approved."""
+        """``throttle`` is where it starts, and the lowest that is approved; ``directories``: one for each target."""
         Policy.objects.update_or_create(cluster=self.cluster, defaults={"approvals_high": 1})
         self.read_all()
         options = Options(throttle, min(throttle, 1_000), highest, per_broker=per_broker, elect_leaders=elect)
         draft = services.create_draft(
             self.cluster, KIND, self.alice, title="Move", input=ASKED.as_json(), options=options_json(options, ASKED)
         )
-        change = self._proposed(draft, self._rows(targets))
+        change = self._proposed(draft, self._rows(targets, directories or {}))
         return Run(services.approve(change, self.bob, change.digest), self.alice)
 
-    def _rows(self, targets: Targets) -> list[Row]:
+    def _rows(self, targets: Targets, directories: Mapping[tuple[str, int], Sequence[str]]) -> list[Row]:
         topics = load_topology(self.cluster, sorted({topic for topic, _ in targets})).topology.topics
         current = {
             (topic.name, p.partition): (topic.id, p.replicas) for topic in topics.values() for p in topic.partitions
         }
         return [
-            Row(name, current[name, number][0], number, current[name, number][1], tuple(target))
+            Row(
+                name,
+                current[name, number][0],
+                number,
+                current[name, number][1],
+                tuple(target),
+                tuple(directories.get((name, number), ())),
+            )
             for (name, number), target in targets.items()
         ]
 

@@ -1,0 +1,163 @@
+"""Runs on real Kafka whose rows others cancel or retarget, whose brokers die, and whose controllers do not answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kafkadash.changes.models import RequestState
+from kafkadash.clusters.models import Cluster
+from kafkadash.kafka.changing import Changed
+from kafkadash.kafka.port import TopicPartition
+from kafkadash.kafka.wire_client import WireClient
+from kafkadash.playground.cluster import Playground
+from kafkadash.reassign.models import Outcome
+from tests.agreement.conftest import Mover, TopicMaker
+from tests.agreement.runs import SLOW, Requests, stopped
+from tests.agreement.tools import Tools
+from tests.waiting import wait_until
+
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+
+
+def test_a_move_that_somebody_else_cancels__ends_and_has_its_order_again(
+    requests: Requests, make_topic: TopicMaker, tools: Tools, tmp_path: Path
+) -> None:
+    """Kafka's own --cancel takes our throttles away too, and does not restore the order of replicas."""
+    topic = make_topic([[2, 1]], mib=8)
+    run = requests.approved({(topic, 0): [1, 3]}).start()
+    run.until_moving(topic)
+    file = _plan(tmp_path, topic, [1, 3])
+
+    tools.run("reassign", "--reassignment-json-file", str(file), "--cancel")
+    run.until_it_is(RequestState.DONE)
+
+    row = run.row(topic)
+    assert (row.state, row.reason) == ("cancelled", "Somebody else cancelled it.")
+    assert run.execution.outcome == Outcome.EXCEPTIONS
+    assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (2, 1)
+    assert tools.throttles(topic, 1, 2, 3) == {}
+
+
+def test_a_move_that_somebody_else_retargets_and_cancels__stays_as_they_left_it(
+    requests: Requests, make_topic: TopicMaker, mover: Mover, tools: Tools
+) -> None:
+    """The cancel of a retargeted move reverts to what was there and what had been added first: a larger set."""
+    topic = make_topic([[1]], mib=8)
+    run = requests.approved({(topic, 0): [2]}).start()
+    run.until_moving(topic)
+    mover.start(topic, [3], throttle=SLOW, beside=True)
+    run.until(lambda: run.row(topic).state == "superseded", "the row is superseded")
+
+    mover.cancel(topic)
+    run.until_it_is(RequestState.DONE)
+
+    assert set(tools.topics("--topic", topic)[topic].partitions[0].replicas) == {1, 2}
+    assert run.row(topic).state == "superseded"
+    assert run.execution.outcome == Outcome.EXCEPTIONS
+    assert tools.throttles(topic, 1, 2, 3) == {}
+
+
+def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_it_is(
+    requests: Requests,
+    make_topic: TopicMaker,
+    tools: Tools,
+    playground: Playground,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker keeps what it cannot forward: the controllers find it when they have a majority again."""
+    topic = make_topic([[1, 2]], mib=4)
+    run = requests.approved({(topic, 0): [1, 3]}).start()
+    answers: list[Changed[TopicPartition]] = []
+    sent = WireClient.alter_reassignments
+
+    with monkeypatch.context() as patch, without_majority(playground, tools) as freeze:
+
+        def into_the_dark(client: WireClient, *args: object, **options: object) -> Changed[TopicPartition]:
+            freeze()
+            answers.append(sent(client, *args, **options))  # type: ignore[arg-type]
+            return answers[-1]
+
+        patch.setattr(WireClient, "alter_reassignments", into_the_dark)
+        run.until(lambda: answers, "it is submitted")
+        [answer] = answers
+        assert answer.lost.keys() == {TopicPartition(topic, 0)}
+        assert run.row(topic).state == "unknown"
+        run.step()
+        assert len(answers) == 1, "nothing is submitted while no controller answers"
+        assert "The controller quorum does not answer." in run.execution.held
+
+    wait_until(lambda: [move.topic for move in tools.moves()] == [topic], "the late request is carried out", 60)
+    run.until(lambda: run.row(topic).state == "moving", "it is seen")
+    assert run.row(topic).attempt == 1
+    run.raise_throttle("1000")
+    run.until_it_is(RequestState.DONE)
+    assert run.execution.outcome == Outcome.CLEAN
+    assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (1, 3)
+    assert tools.throttles(topic, 1, 2, 3) == {}
+
+
+def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
+    requests: Requests, cluster: Cluster, make_topic: TopicMaker, tools: Tools, playground: Playground
+) -> None:
+    listeners = [f"127.0.0.1:{node.controller_port}" for node in playground.cluster.controllers]
+    Cluster.objects.filter(pk=cluster.pk).update(controller_servers=",".join(listeners), connection_version=2)
+    cluster.refresh_from_db()
+    topic = make_topic([[1, 2]], mib=8)
+    run = requests.approved({(topic, 0): [1, 3]}).start()
+    run.until_moving(topic)
+    assert tools.throttles(3)[3, FOLLOWER_RATE] == str(SLOW)
+
+    with stopped(playground, tools, 3):
+        run.cancel("Its destination died.")
+        for _ in range(3):
+            run.step()
+    assert tools.throttles(topic, 1, 2, 3) == {}
+    assert run.row(topic).state == "cancelled"
+
+
+def test_a_new_replica__lies_in_the_directory_that_the_plan_names(
+    requests: Requests, make_topic: TopicMaker, tools: Tools, playground: Playground
+) -> None:
+    topic = make_topic([[1, 2], [1, 2]], mib=1)
+    paths = sorted(tools.sizes(topic)[3]) or sorted(tools.all_sizes([3])[3])
+    assert len(paths) == 2
+    directories = {(topic, 0): ["any", paths[1]], (topic, 1): ["any", paths[0]]}
+    run = requests.approved({(topic, 0): [1, 3], (topic, 1): [1, 3]}, throttle=50_000_000, directories=directories)
+    run.start().until_it_is(RequestState.DONE)
+    assert run.execution.outcome == Outcome.CLEAN
+    lies = tools.sizes(topic)[3]
+    assert {path: set(partitions) for path, partitions in lies.items() if partitions} == {paths[1]: {0}, paths[0]: {1}}
+
+
+@contextmanager
+def without_majority(playground: Playground, tools: Tools) -> Iterator[Callable[[], None]]:
+    """Gives what stops the leading controller and one more; both go on at the end."""
+    leader = tools.quorum_status().leader_id
+    voters = [node.node_id for node in playground.cluster.controllers]
+    chosen = {leader, next(voter for voter in voters if voter != leader)}
+    pids = [status.pid for status in playground.status() if status.node_id in chosen and status.pid]
+    assert len(pids) == 2
+
+    def freeze() -> None:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        yield freeze
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _plan(folder: Path, topic: str, replicas: Sequence[int]) -> Path:
+    file = folder / f"{topic}.json"
+    entry = {"topic": topic, "partition": 0, "replicas": list(replicas)}
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}), encoding="utf-8")
+    return file
