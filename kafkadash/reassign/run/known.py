@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, JSONField, Q, Value, When
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Case, JSONField, OuterRef, Q, Value, When
+from django.db.models.functions import JSONObject
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.planner.topology import Directory
@@ -52,8 +54,7 @@ class Known:
 
 
 def known(cluster: Cluster, topics: Collection[str], now: datetime) -> Known:
-    """Three queries."""
-    runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)}
+    """Two queries."""
     lacks = Q(under_replicated__gt=0, min_isr__isnull=False)
     rows = TopicState.objects.filter(Q(name__in=list(topics)) | lacks, cluster=cluster).values_list(
         "name",
@@ -66,12 +67,19 @@ def known(cluster: Cluster, topics: Collection[str], now: datetime) -> Known:
     for name, topic_id, least, partitions in rows:
         min_isr[name] = (topic_id, least)
         lacking += _lacking(name, least, partitions or ())
+    weights = BrokerWeights.objects.filter(cluster=OuterRef("cluster")).values(
+        of=JSONObject(broker="broker_id", dirs="dirs", at="taken_at")
+    )
+    runs = CollectorRun.objects.filter(cluster=cluster, kind__in=(Kind.METADATA, Kind.LOG_DIRS))
+    read = {run[0]: run for run in runs.values_list("kind", "interval_s", "succeeded_at", ArraySubquery(weights))}
+    _, interval, _, disks = read.get(Kind.LOG_DIRS, ("", 0.0, None, ()))
+    _, metadata_interval, metadata_at, _ = read.get(Kind.METADATA, ("", 0.0, None, ()))
     return Known(
         now,
         min_isr,
         lacking,
-        {w[0]: _disks(*w[1:], runs.get(Kind.LOG_DIRS), now) for w in _weights(cluster)},
-        _withheld(runs.get(Kind.METADATA), now),
+        {w["broker"]: _disks(w["dirs"], datetime.fromisoformat(w["at"]), interval, now) for w in disks},
+        _withheld(metadata_at, metadata_interval, now),
     )
 
 
@@ -85,13 +93,8 @@ def _lacking(topic: str, min_isr: int | None, partitions: Sequence[Sequence[Any]
     ]
 
 
-def _weights(cluster: Cluster) -> Sequence[tuple[int, Any, datetime]]:
-    return list(BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs", "taken_at"))
-
-
-def _disks(stored: Sequence[Mapping[str, Any]], taken_at: datetime, run: CollectorRun | None, now: datetime) -> Disks:
-    old = run is None or is_stale(taken_at, run.interval_s, now)
-    age = duration((now - taken_at).total_seconds()) if old else ""
+def _disks(stored: Sequence[Mapping[str, Any]], taken_at: datetime, interval_s: float, now: datetime) -> Disks:
+    age = duration((now - taken_at).total_seconds()) if is_stale(taken_at, interval_s, now) else ""
     return Disks(tuple(_directory(each) for each in stored), age)
 
 
@@ -102,10 +105,10 @@ def _directory(stored: Mapping[str, Any]) -> Directory:
     return Directory(stored["path"], total, used, bool(stored["cordoned"]) or bool(stored["error"]))
 
 
-def _withheld(metadata: CollectorRun | None, now: datetime) -> tuple[str, ...]:
-    if metadata is None or metadata.succeeded_at is None:
+def _withheld(read_at: datetime | None, interval_s: float, now: datetime) -> tuple[str, ...]:
+    if read_at is None:
         return ("The other topics of the cluster were never read, so nobody can tell whether a move would harm them.",)
-    if is_stale(metadata.succeeded_at, metadata.interval_s, now):
-        ago = duration((now - metadata.succeeded_at).total_seconds())
+    if is_stale(read_at, interval_s, now):
+        ago = duration((now - read_at).total_seconds())
         return (f"The other topics were read {ago} ago; nobody can tell whether another move would harm them.",)
     return ()

@@ -50,6 +50,7 @@ class World:
     kafka: ModelKafka
     clock: datetime = field(default_factory=lambda: datetime.now(UTC))
     runs: list[int] = field(default_factory=list)
+    executions: dict[int, int] = field(default_factory=dict)
 
     @property
     def model(self) -> Model:
@@ -61,9 +62,15 @@ class World:
         self.passes(seconds)
 
     def step(self, number: int | None = None) -> None:
-        execution = self.run(number)
-        Execution.objects.filter(pk=execution.pk).update(next_at=Now(), lease_until=None)
-        stepping.step_once(execution.pk)
+        self.reset(number)
+        self.take(number)
+
+    def reset(self, number: int | None = None) -> None:
+        """Its turn has come."""
+        Execution.objects.filter(request=number or self.runs[0]).update(next_at=Now(), lease_until=None)
+
+    def take(self, number: int | None = None) -> None:
+        stepping.step_once(self.executions[number or self.runs[0]])
 
     def passes(self, seconds: float) -> None:
         """Time goes by, the cluster moves on, and the collectors read all that they read."""
@@ -114,6 +121,7 @@ class World:
         )
         queued = running.start(change, user, "Now.")
         self.runs.append(queued.pk)
+        self.executions[queued.pk] = self.run(queued.pk).pk
         return queued
 
 
@@ -133,7 +141,7 @@ def model_of(cluster: Cluster, rate: float = RATE) -> ModelKafka:
 
 
 @contextmanager
-def patched(world: World) -> Iterator[None]:
+def patched(world: World, known_for_s: float = 0.0) -> Iterator[None]:
     """Steps use the world's Kafka and clock."""
 
     def client(_: Running) -> KafkaClient:
@@ -145,6 +153,6 @@ def patched(world: World) -> Iterator[None]:
     with (
         mock.patch.object(stepping, "client_of", client),
         mock.patch.object(Lease, "now", now),
-        mock.patch.object(stepping, "KNOWN_FOR_S", 0.0),
+        mock.patch.object(stepping, "KNOWN_FOR_S", known_for_s),
     ):
         yield
