@@ -167,6 +167,8 @@ KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)
 KEEP_GONE_HOURS = env.float("KEEP_GONE_HOURS", default=24 * 30)
 KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", default=24 * 30)
 KEEP_CLOSED_FINDINGS_HOURS = env.float("KEEP_CLOSED_FINDINGS_HOURS", default=24 * 90)
+# Rows of runs that ended; their reports stay with their requests.
+KEEP_MOVES_HOURS = env.float("KEEP_MOVES_HOURS", default=24 * 180)
 KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
 
 # One plan, which a process of its own makes: seconds it may take, bytes of memory (address space) it may use.

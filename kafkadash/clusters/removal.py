@@ -26,6 +26,10 @@ _WORDS = {
     "observe.Capabilities": ("record of what it can do", "records of what it can do"),
     "oncall.Finding": ("finding", "findings"),
     "oncall.Judgement": ("record that it was judged", "records that it was judged"),
+    "reassign.Execution": (
+        "run of a change, with its throttles to be cleared",
+        "runs of changes, with their throttles",
+    ),
     "jobs.Job": ("connection test or other job", "connection tests and other jobs"),
     "observe.CollectorRun": ("collector", "collectors"),
     "observe.Collection": ("record of a refresh", "records of refreshes"),

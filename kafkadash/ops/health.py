@@ -23,6 +23,7 @@ TICK = "tick"
 BEAT_WRITTEN_EVERY_S = 3.0
 BEAT_LATE_S = 30.0
 COLLECTION_LATE_S = 60.0
+RUNS_LATE_S = 30.0
 REDIS_WAIT_S = 1.5
 
 
@@ -63,6 +64,7 @@ def checks() -> dict[str, Check]:
     unasked = Check(State.UNKNOWN, "Not known without the database.")
     found["beat"] = _beat() if usable else unasked
     found["collection"] = _collection() if usable else unasked
+    found["runs"] = _runs() if usable else unasked
     return found
 
 
@@ -133,3 +135,24 @@ def _collection() -> Check:
         verb = "does" if silent == 1 else "do"
         return Check(State.DEGRADED, f"{silent} of {count(clusters, 'cluster')} {verb} not answer.", round(late, 1))
     return Check(State.OK, "Every collector is on time.", round(late, 1))
+
+
+def _runs() -> Check:
+    """The run of a change that waits longest for a worker."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - r.next_at))"
+            "  FILTER (WHERE r.lease_until IS NULL OR r.lease_until < clock_timestamp()), 0), COUNT(*)"
+            " FROM reassign_execution r JOIN changes_changerequest c ON c.id = r.request_id"
+            " JOIN clusters_cluster k ON k.id = r.cluster_id"
+            " WHERE k.removed_at IS NULL AND c.state IN"
+            " ('queued', 'executing', 'paused', 'cancelling', 'verifying')"
+        )
+        overdue, runs = cursor.fetchone()
+    late = max(0.0, float(overdue))
+    if not runs:
+        return Check(State.OK, "No change is running.")
+    if late > RUNS_LATE_S:
+        sentence = f"A run waits for a worker since {duration(late)}: is one running for the queue execute?"
+        return Check(State.DEGRADED, sentence, round(late, 1))
+    return Check(State.OK, f"{count(runs, 'run')} on time.", round(late, 1))

@@ -23,6 +23,7 @@ from kafkadash.oncall.services import judge_ages
 from kafkadash.oncall.services import prune as prune_findings
 from kafkadash.ops.health import beat
 from kafkadash.reassign.run import lease as runs
+from kafkadash.reassign.run.moves import forget_old_moves
 from kafkadash.reassign.tasks import execute
 
 log = structlog.get_logger(__name__)
@@ -84,6 +85,7 @@ def _prune_now_and_then() -> None:
     removed = {
         **retention.prune(datetime.now(UTC)),
         "jobs": forget_old_jobs(),
+        "moves": forget_old_moves(),
         "findings": prune_findings(datetime.now(UTC)),
         "plans": prune_artifacts(),
     }

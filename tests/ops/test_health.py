@@ -15,12 +15,14 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.collection import ensure_runs
 from kafkadash.observe.models import CollectorRun
 from kafkadash.ops import health
 from kafkadash.ops.models import Heartbeat
 from kafkadash.ops.tick import tick
+from kafkadash.reassign.models import Execution
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_all_is_well(client: Client, cluster: Cluster, beating: None) -> None:
     ensure_runs()
     status, document = answer(client)
     assert (status, document["state"]) == (200, "ready")
-    assert states(document) == {"database": "ok", "redis": "ok", "beat": "ok", "collection": "ok"}
+    assert states(document) == {"database": "ok", "redis": "ok", "beat": "ok", "collection": "ok", "runs": "ok"}
     assert 0 <= document["checks"]["beat"]["age_s"] < 5
 
 
@@ -66,14 +68,15 @@ def test_it_costs_few_queries_however_many_clusters_there_are(client: Client, be
     ensure_runs()
     with CaptureQueriesContext(connection) as queries:
         client.get("/readyz")
-    assert len(queries) == 3
+    assert len(queries) == 4
 
 
 def test_without_the_database_it_is_not_ready(client: Client, beating: None) -> None:
     with mock.patch.object(connection, "cursor", side_effect=OperationalError("password=hunter2 at 10.0.0.5")):
         status, document = answer(client)
     assert (status, document["state"]) == (503, "not ready")
-    assert states(document) == {"database": "bad", "redis": "ok", "beat": "unknown", "collection": "unknown"}
+    unasked = dict.fromkeys(("beat", "collection", "runs"), "unknown")
+    assert states(document) == {"database": "bad", "redis": "ok", **unasked}
     assert "hunter2" not in str(document)
     assert "10.0.0.5" not in str(document)
 
@@ -138,3 +141,19 @@ def test_the_command_says_the_same_and_fails_when_one_is_bad(db: None) -> None:
     call_command("health", "database", "beat", stdout=(out := io.StringIO()))
     assert "beat: ok: The tick runs." in out.getvalue()
     assert "redis" not in out.getvalue()
+
+
+def test_a_run_that_nobody_takes_makes_it_degraded(client: Client, cluster: Cluster, beating: None) -> None:
+    change = ChangeRequest.objects.create(cluster=cluster, kind="reassignment", state="executing", author_name="ann")
+    run = Execution.objects.create(
+        request=change, cluster=cluster, throttle=1, per_broker=1, per_cluster=1, next_at=Now() - timedelta(seconds=60)
+    )
+    document = answer(client)[1]
+    assert states(document)["runs"] == "degraded"
+    assert document["checks"]["runs"]["sentence"] == (
+        "A run waits for a worker since 1 min: is one running for the queue execute?"
+    )
+    Execution.objects.filter(pk=run.pk).update(lease_until=Now() + timedelta(seconds=20))
+    assert states(answer(client)[1])["runs"] == "ok", "one that is at work is not late"
+    ChangeRequest.objects.update(state="done")
+    assert answer(client)[1]["checks"]["runs"]["sentence"] == "No change is running."

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from threading import Lock
 from typing import Any
+
+from django.conf import settings
+from django.db.models.functions import Now
 
 from kafkadash.domain.executor_state import Key, State, Work
 from kafkadash.domain.executor_state import Move as Row
@@ -23,6 +27,7 @@ from kafkadash.reassign.models import Move
 AT_ONCE = 2_000
 """Rows of one statement when they are inserted: a short transaction."""
 KEPT_RUNS = 8
+FORGOTTEN_AT_ONCE = 20_000
 
 _CHANGING = (
     "state",
@@ -86,6 +91,17 @@ def insert(lease: Lease, execution_id: int, works: Sequence[Work]) -> None:
     for start in range(0, len(works), AT_ONCE):
         with lease.write_portion():
             Move.objects.bulk_create([_new(execution_id, work) for work in works[start : start + AT_ONCE]])
+
+
+def forget_old_moves() -> int:
+    """Deletes rows of runs that ended longer ago than ``settings.KEEP_MOVES_HOURS``, some at once; returns how many.
+
+    The way back from such a run is not offered any more.
+    """
+    too_old = Now() - timedelta(hours=settings.KEEP_MOVES_HOURS)
+    old = Move.objects.filter(execution__ended_at__lt=too_old).values_list("pk", flat=True)
+    deleted, _ = Move.objects.filter(pk__in=list(old[:FORGOTTEN_AT_ONCE])).delete()
+    return deleted
 
 
 class _Kept:

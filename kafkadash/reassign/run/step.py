@@ -160,6 +160,7 @@ class _Moving:
         execution = running.execution
         self._rows = kept.take(execution.pk, running.lease.epoch) or load(execution.pk)
         self._ledger = Ledger.load(execution)
+        self._foreign = list(execution.foreign)
 
     def take(self) -> None:
         running = self._running
@@ -262,6 +263,11 @@ class _Moving:
         if late:
             named = [f"{move.work.row.name}: {move.reason}" for move in late[:20]]
             running.audit("came_late", reason=late[0].reason, after={"rows": named, "count": len(late)})
+        if (
+            any(t.after.asks and not t.before.asks for t in decided.changed)
+            or running.execution.foreign != self._foreign
+        ):
+            running.hint()
         brake, before = decided.taken.brake.words, running.execution.brake
         if bool(brake) != bool(before):
             running.audit("braked" if brake else "brake_released", reason=brake or before)

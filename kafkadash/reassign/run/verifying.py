@@ -11,11 +11,12 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
-from kafkadash.domain.executor_state import Move, Observation
+from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT, Observation
+from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State, Trigger
-from kafkadash.reassign.models import Order, Outcome
+from kafkadash.reassign.models import Move, Order, Outcome
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
 from kafkadash.reassign.run.look import AnotherCluster, Look
 from kafkadash.reassign.run.report import report_when_it_ends
@@ -23,9 +24,11 @@ from kafkadash.reassign.run.running import Running
 
 ANOTHER_FOR = timedelta(minutes=10)
 """So long another cluster may answer before the run is given up: an address may be wrong for a while."""
+ANOTHER_TIMES = 20
+"""And so many looks in a row: a worker that was away for long does not give up at its first one."""
 
 
-def end(running: Running, request: ChangeRequest, rows: Sequence[Move], seen: Look, obligations: Sequence[str]) -> None:
+def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Look, obligations: Sequence[str]) -> None:
     """The next state of a run of which every row has ended and nothing is left to be cleared now.
 
     In the transaction of the step, with the request's row locked.
@@ -48,7 +51,7 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Move], seen: Lo
         _over(running, State.DONE, outcome=outcome)
 
 
-def reread(move: Move, seen: Observation, running: Running) -> Move:
+def reread(move: Row, seen: Observation, running: Running) -> Row:
     """A row that was done, looked at once more: what somebody did with it since is said, after two looks."""
     if move.state is not RowState.DONE or not tells(move, seen):
         return move
@@ -68,14 +71,25 @@ def gives_up(running: Running, failure: Exception) -> bool:
     since = own.looked_at or own.started_at
     if not isinstance(failure, AnotherCluster) or running.state is not State.EXECUTING or since is None:
         return False
-    if running.now() - since < ANOTHER_FOR:
+    often = own.failures >= ANOTHER_TIMES and own.error == str(failure)
+    if not often or running.now() - since < ANOTHER_FOR:
         return False
     with running.write_state() as request:
         if request.state != State.EXECUTING:
             return False
+        _leave_rows(running)
         _give_up(running, request, str(failure))
     running.publish()
     return True
+
+
+def _leave_rows(running: Running) -> None:
+    """Nobody can tell any more what becomes of those in flight; of the others nothing was sent."""
+    own, now = Move.objects.filter(execution=running.execution), running.now()
+    ended = {"hint": "", "hint_at": None, "since": now}
+    unknown = "The run ended while nobody could see what became of it."
+    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, reason=unknown, **ended)
+    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, reason="The run ended before it began.", **ended)
 
 
 def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
@@ -85,14 +99,16 @@ def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
 
 def _over(running: Running, state: State, *, outcome: Outcome | None = None, error: str = "") -> None:
     """The last columns of the run, with its report; what it still owes is worked off by later turns."""
+    now = running.now()
     Order.objects.filter(execution=running.execution, taken_at=None).update(
         taken_at=Now(), answer="The run had ended before it was done."
     )
+    word = outcome.value if outcome else ""
     running.save(
         active=False,
-        ended_at=running.now(),
-        outcome=outcome.value if outcome else "",
-        report=report_when_it_ends(running.execution, state, outcome.value if outcome else "", running.now()),
+        ended_at=now,
+        outcome=word,
+        report=report_when_it_ends(running.execution, state, word, now),
         error=error,
         held=[],
         brake="",
@@ -104,12 +120,12 @@ def _whole(seen: Observation) -> bool:
     return seen.listing and seen.quorum and not seen.unread
 
 
-def _outcome(rows: Sequence[Move], obligations: Sequence[str]) -> Outcome:
+def _outcome(rows: Sequence[Row], obligations: Sequence[str]) -> Outcome:
     if any(move.state is not RowState.DONE for move in rows):
         return Outcome.EXCEPTIONS
     return Outcome.OBLIGATIONS if obligations else Outcome.CLEAN
 
 
-def _tally(rows: Sequence[Move], obligations: Sequence[str]) -> dict[str, Any]:
+def _tally(rows: Sequence[Row], obligations: Sequence[str]) -> dict[str, Any]:
     counts = Counter(move.state.value for move in rows)
     return {"rows": dict(sorted(counts.items())), "obligations": list(obligations)}

@@ -208,7 +208,11 @@ def test_another_cluster_answers__nothing_is_done_there_and_after_long_it_has_fa
     assert world.change().state == RequestState.EXECUTING
     world.passes(11 * 60)
     world.step()
+    assert world.change().state == RequestState.EXECUTING, "the worker may have been away that long"
+    for _ in range(20):
+        world.step()
     assert world.change().state == RequestState.FAILED
+    assert {state for state, _ in world.states().values()} == {"unknown", "cancelled"}
     assert len(world.kafka.sent) == sent
     run = world.run()
     assert not run.active

@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from kafkadash.ops import health
 
-NAMES = ("database", "redis", "beat", "collection")
+NAMES = ("database", "redis", "beat", "collection", "runs")
 
 
 class Command(BaseCommand):
-    help = "Says whether database, Redis, beat and collection are well."
+    help = "Says whether database, Redis, beat, collection and runs are well."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
