@@ -126,7 +126,7 @@ FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
 # Visited by tests/e2e/test_it_verifies_a_file.py, at one that has ended.
 VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
 
-# Visited in each state by tests/live/test_run_in_every_state.py.
+# Visited in each state by tests/live/test_run_stays_live.py.
 RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/"}
 
 # Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.run_progress import RunNow
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.workflow import State
 from kafkadash.reassign.models import Execution, Order
@@ -34,7 +33,7 @@ class Notice:
     asking: bool = False
 
 
-def notices_of(execution: Execution, figures: RunNow | None, counts: Counts, now: datetime) -> list[Notice]:
+def notices_of(execution: Execution, counts: Counts, now: datetime) -> list[Notice]:
     """Worst first. One query, for what was asked of the run and not done yet, or for what is in front of it."""
     change = execution.request
     if change.state == State.QUEUED:
@@ -43,7 +42,6 @@ def notices_of(execution: Execution, figures: RunNow | None, counts: Counts, now
         return []
     found = [_unread(execution, now), _brake(execution, change), *_held(execution, change), _asking(counts)]
     found += [_ordered(order) for order in _orders(execution)]
-    found += [Notice("unknown", note) for note in (figures.notes if figures else ())]
     return [notice for notice in found if notice is not None]
 
 
@@ -104,7 +102,8 @@ def _queued(execution: Execution, now: datetime) -> Notice:
     """Its place in the queue of the cluster, or why it does not begin though it is its turn."""
     if execution.blocked:
         since = f" since {duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
-        rest = "It stays queued and approved, and is tried again until its window ends."
+        until = " until its window ends" if execution.request.not_after else ""
+        rest = f"It stays queued and approved, and is tried again by itself{until}. Nothing was sent to Kafka."
         return Notice("warning", f"Blocked{since}: {execution.blocked}", rest)
     before = in_front_of(execution, now)
     if before is None:

@@ -134,17 +134,21 @@ class RunShown:
     @property
     def left_s(self) -> float | None:
         """Seconds from the time of the figures; None where ``left_words`` says why."""
-        eta = self.figures.eta_s if self.figures else None
+        eta = self.figures.eta_s if self.figures and not self.freshness.stale else None
         return eta if eta is not None and math.isfinite(eta) else None
 
     @property
     def left_words(self) -> str:
+        if self.freshness.stale:
+            return "cannot be told"
         eta = self.figures.eta_s if self.figures else None
         return "not known" if eta is None else "no progress" if math.isinf(eta) else ""
 
     @property
     def left_range(self) -> str:
         figures = self.figures
+        if self.freshness.stale:
+            return "its figures are old"
         if figures is None or self.left_s is None:
             return "needs three samples" if self.left_words == "not known" else "at this rate it never ends"
         low, high = figures.eta_low_s, figures.eta_high_s
@@ -164,7 +168,7 @@ class RunShown:
     def binding_words(self) -> str:
         """ "inbound, 58.6 of 60 MB/s"."""
         if self.binding is None:
-            return "too few samples" if self.left_words == "not known" else "nothing is copied"
+            return "too few samples" if self.left_words == "not known" else "moves in parallel are the limit"
         way = "inbound" if self.binding.direction is Direction.IN else "outbound"
         rate = self.binding.rate
         now = "rate not known" if rate is None else f"{rate / 1e6:,.1f} of {self.execution.throttle / 1e6:,g} MB/s"
@@ -284,7 +288,7 @@ def run_shown(execution: Execution, now: datetime) -> RunShown:
         options=options,
         min_isr=min_isr_of(execution.cluster, now),
         throttle=throttle_now(execution, options, figures),
-        notices=notices_of(execution, figures, counts, now),
+        notices=notices_of(execution, counts, now),
         now=now,
     )
 

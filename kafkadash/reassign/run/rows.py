@@ -31,6 +31,8 @@ _ENDED_STATES = {
     State.SUPERSEDED: "warning",
     State.TOPIC_DELETED: "warning",
 }
+_LATE = timedelta(seconds=30)
+"""A time of completion that is over for so long was wrong, or its figures are old."""
 _CAUSES: Mapping[Cause, str] = {
     Cause.DESTINATION_AWAY: "A broker that it goes to is away.",
     Cause.KEPT_REPLICA_AWAY: "A replica that stays is on a broker that is away.",
@@ -232,7 +234,8 @@ class RowShown:
         seen = self.seen
         if not self.in_flight or seen is None or seen.eta_s is None or not math.isfinite(seen.eta_s) or self.caught_up:
             return None
-        return (seen.sampled_at or self.now) + timedelta(seconds=seen.eta_s)
+        at = (seen.sampled_at or self.now) + timedelta(seconds=seen.eta_s)
+        return at if at > self.now - _LATE else None
 
     @property
     def caught_up(self) -> bool:
@@ -244,7 +247,7 @@ class RowShown:
         seen = self.seen
         if self.caught_up:
             return "finishing" if seen and seen.in_isr else "not in ISR yet"
-        if seen is None or seen.eta_s is None:
+        if seen is None or seen.eta_s is None or (math.isfinite(seen.eta_s) and self.eta is None):
             return "not known"
         return "" if math.isfinite(seen.eta_s) else "no progress"
 
@@ -265,7 +268,7 @@ class RowShown:
     def pill(self) -> str:
         """What is wrong with it, in two words."""
         if self.move.asks:
-            return "Asks you"
+            return "Needs an answer"
         if self.stuck:
             return f"Stuck{self._still_for}"
         return f"Slow{self._still_for}" if self.slow else ""

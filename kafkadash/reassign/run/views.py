@@ -37,6 +37,8 @@ from kafkadash.reassign.run.keys import MOVES, RUN
 from kafkadash.reassign.run.may import may_of
 from kafkadash.reassign.run.moves_table import moves_context, moves_listing
 from kafkadash.reassign.run.page import LIVE, part_of, run_shown
+from kafkadash.reassign.run.report import stored_report
+from kafkadash.reassign.run.report_text import ReportShown
 from kafkadash.reassign.run.rows import InFlight, RowShown
 from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
 
@@ -203,7 +205,8 @@ def run_page(
         **part_of(shown),
         "section": "changes",
         "tab": "reassignments",
-        "pushed_figures": "reassign/_run_figures.html",
+        "pushed_figures": "reassign/_run_figures.html" if shown.live else "",
+        "report": None if change.state in (State.QUEUED, *LIVE) else _report_of(change),
         "may": may_of(change, actions_allowed(request.user, change.cluster)),
         "moves": moves_context(execution, shown.figures, now, shown.counts, listing),
         "chart": chart_context(execution, now),
@@ -272,6 +275,12 @@ def _row_page(
         "wrong": {"reason": refused} if refused else {},
     }
     return render(request, "reassign/run_row.html", context, status=status)
+
+
+def _report_of(change: ChangeRequest) -> ReportShown | None:
+    """How it ended; None where that is not stored."""
+    stored = stored_report(change)
+    return ReportShown(stored) if stored else None
 
 
 def _to_its_review(number: int) -> HttpResponse:

@@ -1,0 +1,119 @@
+"""The page of a run in the browser: what a step stored is there within a second, what is typed stays; every state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import BrowserContext, Page, expect
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.live import tell
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.workflow import State
+from kafkadash.events import changed
+from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.run.keys import run_keys
+from tests.e2e.visitor import TWO_LOOKS, Visitor
+from tests.live.conftest import Server
+from tests.live.test_page_stays_live import opened
+from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
+
+WITHIN_MS = 1_000
+OTHER = {"resource": "broker", "name": "4", "key": "leader.replication.throttled.rate", "value": "10", "ours": "60"}
+STATES = (
+    State.QUEUED,
+    State.EXECUTING,
+    State.PAUSED,
+    State.CANCELLING,
+    State.VERIFYING,
+    State.DONE,
+    State.CANCELLED,
+    State.FAILED,
+)
+
+
+@pytest.fixture
+def acting(
+    chrome: BrowserContext, server: Server, operator: User, client_of: Callable[[User], Client]
+) -> BrowserContext:
+    """The browser of an operator."""
+    cookie: Any = client_of(operator).cookies["sessionid"].value
+    chrome.clear_cookies()
+    chrome.add_cookies([{"name": "sessionid", "value": cookie, "url": f"http://127.0.0.1:{server.port}"}])
+    return chrome
+
+
+def stepped(run: Execution, percent: float, **fields: Any) -> None:
+    """What the executor does at the end of a step."""
+    now = timezone.now()
+    Execution.objects.filter(pk=run.pk).update(looked_at=now, progress_at=now, **fields)
+    move = Move.objects.filter(execution=run).earliest("pk")
+    progressed(run, figures([row_now(move, percent, now)], now, percent=percent))
+    changed.send(sender=Execution, keys=run_keys(run.request_id))
+
+
+def test_step__is_seen_within_a_second_and_what_is_typed_stays(
+    acting: BrowserContext, server: Server, cluster: Cluster, operator: User
+) -> None:
+    change = requested(cluster, operator)
+    run = running(change, {RowState.MOVING: 1, RowState.PENDING: 3}, now=timezone.now())
+    page: Page = opened(acting, server, f"/changes/{change.pk}/run/")
+    page.locator("#rate").fill("75")
+    page.locator("#throttle-reason").fill("half a rea")
+
+    stepped(run, 61.7, throttle=70 * MB)
+    expect(page.locator(f"#run-{change.pk} .big-figure b")).to_have_text("61.7 %", timeout=WITHIN_MS)
+    expect(page.locator(f"#run-figures-{change.pk}")).to_contain_text("61.7 %", timeout=WITHIN_MS)
+    expect(page.locator(f"#run-throttle-{change.pk}")).to_contain_text("In force: 70 MB/s", timeout=WITHIN_MS)
+    expect(page.locator(f"#moves-{change.pk} tbody tr").nth(1)).to_contain_text("61.7 %", timeout=WITHIN_MS)
+    stepped(run, 61.8, brake="orders-1 is under min-ISR.")
+    expect(page.locator(f"#run-notices-{change.pk}")).to_contain_text("orders-1 is under min-ISR.", timeout=WITHIN_MS)
+    expect(page.locator("#rate")).to_have_value("75")
+    expect(page.locator("#throttle-reason")).to_have_value("half a rea")
+
+    ChangeRequest.objects.filter(pk=change.pk).update(state=State.PAUSED)
+    tell(change.pk)
+    expect(page.locator("#change-bar")).to_contain_text("Paused")
+    expect(page.locator("#change-bar")).to_contain_text("Resume")
+    expect(page.locator("#rate")).to_have_value("75")
+
+
+def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
+    acting: BrowserContext, server: Server, operator: User, tmp_path: Path
+) -> None:
+    now = timezone.now()
+    visitor = Visitor(acting.new_page(), tmp_path)
+    at = f"http://127.0.0.1:{server.port}"
+    states = {RowState.MOVING: 3, RowState.UNKNOWN: 1, RowState.WAITING: 2, RowState.PENDING: 9, RowState.DONE: 4}
+    ended = {RowState.DONE: 4, RowState.SKIPPED: 1, RowState.FAILED: 1, RowState.CANCELLED: 1}
+    for state in STATES:
+        cluster = Cluster.objects.create(name=state.value, slug=state.value, bootstrap_servers="127.0.0.1:1")
+        change = requested(cluster, operator, state, title="Drain broker 3 " + "in the rack at the far end " * 3)
+        over = state in (State.DONE, State.CANCELLED, State.FAILED)
+        queued = state == State.QUEUED
+        run = running(
+            change,
+            {} if queued else ended if over else states,
+            now=now + timedelta(seconds=30),
+            stuck_rows=2,
+            topic="payments.ledger-by-account.and-a-long-name.v2",
+            ended_at=now if over else None,
+            blocked="Broker 6 is away." if queued else "",
+            foreign=[] if over else [OTHER],
+            held=["It is paused; what is in flight goes on."] if state == State.PAUSED else [],
+        )
+        Move.objects.filter(execution=run, state=RowState.UNKNOWN).update(asks=True, reason="Submit it again?")
+        visitor.visit(f"{at}/changes/{change.pk}/run/", state.value, looks=TWO_LOOKS)
+        if state == State.EXECUTING:
+            move = Move.objects.filter(execution=run).earliest("pk")
+            visitor.visit(f"{at}/changes/{change.pk}/run/row/?move={move.pk}", "row", looks=TWO_LOOKS)
+            visitor.visit(f"{at}/changes/{change.pk}/run/?s=stuck", "stuck")
+    assert not visitor.wrong, "\n".join(visitor.wrong)
