@@ -46,6 +46,19 @@ _CAUSES: Mapping[Cause, str] = {
 }
 
 
+_SHORTLY: Mapping[Cause, str] = {
+    Cause.DESTINATION_AWAY: "destination away",
+    Cause.KEPT_REPLICA_AWAY: "kept replica away",
+    Cause.NO_LEADER: "no leader",
+    Cause.BELOW_INBOUND: "throttle below inbound",
+    Cause.DESTINATION_DISK: "destination disk",
+    Cause.SOURCE_AT_THROTTLE: "source at its throttle",
+    Cause.FOREIGN_THROTTLE: "throttle of others",
+    Cause.REFUSED: "refused",
+    Cause.UNKNOWN: "cause not known",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How many rows are where, as they are stored. ``held_back`` of those that wait, ``asks`` of those in flight."""
@@ -300,8 +313,8 @@ class RowShown:
         """Below its state: why it is in it, unless that is said in full below the row."""
         if self.tone and self.explained:
             return ""
-        if self.stuck or self.slow:
-            return self.cause
+        if (self.stuck or self.slow) and self.seen is not None:
+            return _SHORTLY[self.seen.cause or Cause.UNKNOWN]
         return self.move.reason or (f"an estimate: {self.estimate}" if self.estimate else "")
 
     @property
