@@ -1,7 +1,7 @@
 from django.urls import path
 
 from kafkadash.reassign import downloads, plan_views, report_views, verify_views, wizard_views
-from kafkadash.reassign.run import ending_views
+from kafkadash.reassign.run import ending_views, ledger_views
 from kafkadash.reassign.run import views as run_views
 
 app_name = "reassign"
@@ -11,6 +11,7 @@ urlpatterns = [
     path("changes/<int:number>/rollback.json", downloads.rollback_json, name="rollback_json"),
     path("changes/<int:number>/topics/<str:topic>/", report_views.topic_rows, name="topic_rows"),
     path("changes/<int:number>/run/cancel/", ending_views.run_cancel, name="run_cancel"),
+    path("changes/<int:number>/run/ledger/", ledger_views.run_ledger, name="run_ledger"),
     path("changes/<int:number>/report/", ending_views.report, name="report"),
     path("changes/<int:number>/report/report.md", ending_views.report_markdown, name="report_markdown"),
     path("changes/<int:number>/report/report.json", ending_views.report_json, name="report_json"),

@@ -98,8 +98,9 @@ TABLE: Mapping[str, Row] = {
     "reassign:kafka_json": page(),
     "reassign:rollback_json": page(),
     "reassign:topic_rows": page(),
-    # It was not started: there is no run to cancel, no report, and nothing to take back.
+    # It was not started: there is no run to cancel, no ledger, no report, and nothing to take back.
     "reassign:run_cancel": page(get=302, post=(400, 403)),
+    "reassign:run_ledger": page(get=302),
     "reassign:report": page(get=302),
     "reassign:report_markdown": page(get=404),
     "reassign:report_json": page(get=404),

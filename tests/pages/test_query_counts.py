@@ -18,6 +18,7 @@ from kafkadash.changes.models import Comment
 from kafkadash.clusters.models import Role
 from kafkadash.domain.executor_state import State
 from kafkadash.observe.models import Outcome
+from kafkadash.reassign.models import ThrottleEntry
 from tests.changes.parcels import approved, propose
 from tests.factories import (
     NOW,
@@ -56,6 +57,7 @@ PAGES = {
     "changes_waiting": "/changes/",
     "changes_filtered": "/changes/?show=all&q=parcels&cluster=demo&state=proposed&author=olga",
     "review": "/changes/{change}/",
+    "run_ledger": "/changes/{run}/run/ledger/",
     "run": "/changes/{run}/run/",
     "run_filtered": "/changes/{run}/run/?s=flight",
     "run_moves": "/changes/{run}/run/moves/?s=waiting",
@@ -113,6 +115,7 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
             approved(change, make_user(f"ann{round_}-{n}", Role.APPROVER))
             record(operator, "change.edited", change)
+            ThrottleEntry.objects.create(execution=run, resource="broker", name=str(10 * round_ + n), key=listed)
         seen = moves(run, {State.MOVING: 10, State.PENDING: 10, State.DONE: 10})
         progressed(run, figures([row_now(move) for move in seen]))
         with CaptureQueriesContext(

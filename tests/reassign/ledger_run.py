@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from typing import Any
 
 from kafkadash.domain.executor import Action
 from kafkadash.domain.executor_throttles import Pair, Pairs, Throttles, changes
@@ -31,7 +32,8 @@ class Death(Enum):
 
 @dataclass
 class LedgerRun:
-    store: ConfigStore
+    store: ConfigStore = field(default_factory=ConfigStore)
+    client: Any = None
     before: dict[tuple[ConfigResource, str], str] | None = None
     want: Throttles = field(default_factory=Throttles)
     now: datetime = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -40,7 +42,7 @@ class LedgerRun:
     found: list[str] = field(default_factory=list)
 
     def step(self, death: Death = Death.NONE) -> Ledger:
-        client, alive = as_client(self.store), {b for b in BROKERS if b not in self.store.away}
+        client, alive = self.client or as_client(self.store), {b for b in BROKERS if b not in self.store.away}
         ledger = Ledger(self.execution, self.rows)
         ledger.look(client, alive, self.now, deadline=1)
         taken = changes(ledger.throttles(), self.want, (), alive)
