@@ -127,7 +127,7 @@ FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
 VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
 
 # Visited in each state by tests/live/test_run_stays_live.py.
-RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/"}
+RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<int:number>/run/ledger/"}
 
 # Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
