@@ -166,7 +166,10 @@ class Acting:
             return
         for item, reply, error in _replies(answer):
             key = item.topic, item.partition
-            self.acted.elected[key] = "" if reply is Reply.ACCEPTED else error.message if error else ""
+            words = "" if reply is Reply.ACCEPTED else error.message if error else ""
+            self.acted.elected[key] = words
+            if reply is Reply.REFUSED and key in self._stored:
+                self._set(replace(self._row(key), reason=f"Its preferred leader was not elected: {words}"))
 
     def _none_sent(self, items: Iterable[TopicPartition], words: str) -> None:
         for item in items:

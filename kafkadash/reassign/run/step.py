@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 from django.conf import settings
 from django.db import Error
 from django.db.models import F
 
+from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import REOPENED, Elect, Key, Mode, Move, Submit, Transition
@@ -43,6 +44,7 @@ REST_S = 10.0
 """Between two steps of a run in which nothing moves and nothing can be submitted."""
 FAULT_S = 10.0
 KNOWN_FOR_S = 10.0
+KNOWN_RUNS = 50
 CALL_S = 4.0
 """Deadline of a call that changes something, and of the ledger's reads, in seconds."""
 STEP_S = 15.0
@@ -184,10 +186,17 @@ class _Moving:
             self._rows.moves,
             settings.KAFKA_DEADLINE,
             now=running.now(),
-            known=_known(running, topics),
+            known=self._known(topics),
             options=running.options,
             disk_limit=running.disk_limit,
         )
+
+    def _known(self, topics: set[str]) -> Known:
+        found = _known(self._running, topics)
+        cluster = self._running.cluster
+        if not cluster.read_only:
+            return found
+        return replace(found, withheld=(*found.withheld, read_only_text(cluster)))
 
     def _decide(self, seen: Look) -> _Decided:
         running = self._running
@@ -300,6 +309,8 @@ def _known(running: Running, topics: set[str]) -> Known:
     number = running.execution.pk
     at, found = _known_lately.get(number, (0.0, None))
     if found is None or time.monotonic() - at > KNOWN_FOR_S:
+        if len(_known_lately) > KNOWN_RUNS:
+            _known_lately.clear()
         found = stored_facts.known(running.cluster, topics, running.now())
         _known_lately[number] = time.monotonic(), found
     return found

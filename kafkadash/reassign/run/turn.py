@@ -160,10 +160,9 @@ def _not_as_approved(running: Running, wrong: Sequence[Move]) -> None:
     """STALE; but what a broker's late metadata could feign is looked at once more before approvals are void."""
     said = [f"{move.work.row.name}: {move.reason}" for move in wrong]
     sure = any(move.hint is None for move in wrong)
-    own = running.execution
-    looked_twice = own.blocked.startswith(ONCE_MORE) and own.blocked_at and own.blocked_at < running.lease.taken_at
-    if not (sure or looked_twice):
-        _blocked(running, f"{ONCE_MORE}{_first(said, len(said))}", again=SURE_S)
+    once_more = f"{ONCE_MORE}{_first(said, len(said))}"
+    if not sure and running.execution.blocked != once_more:
+        _blocked(running, once_more, again=SURE_S)
         return
     shown = said[:MOST_REASONS]
     if len(said) > len(shown):

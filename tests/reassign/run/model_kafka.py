@@ -54,6 +54,7 @@ class ModelKafka:
     fail: dict[str, KafkaFailure] = field(default_factory=dict)
     lose: bool | None = None
     refuse: dict[TopicPartition, ItemError] = field(default_factory=dict)
+    refuse_elections: ItemError | None = None
     sent: list[tuple[str, object]] = field(default_factory=list)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
@@ -162,6 +163,8 @@ class ModelKafka:
     def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> Changed[TopicPartition]:
         self._called("elect_leaders")
         self.sent.append(("elect_leaders", tuple(partitions)))
+        if self.refuse_elections is not None:
+            return Changed(refused=dict.fromkeys(partitions, self.refuse_elections))
         changed = self._changed(dict.fromkeys(partitions), self._elect)
         self.after("elect_leaders")
         return changed

@@ -10,7 +10,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, QuorumUnavailable, TopicPartition
-from kafkadash.observe.models import TopicState
+from kafkadash.observe.models import CollectorRun, TopicState
 from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
 from tests.reassign.run.runs import ROWS, World
 
@@ -313,3 +313,40 @@ def test_fault_of_ours__is_told_and_gives_the_lease_back(
     world.kafka.before = lambda _: None
     world.until(RequestState.DONE)
     assert world.run().error == ""
+
+
+def test_read_only_meanwhile__submits_nothing_more_and_ends_what_moves(world: World, operator: User) -> None:
+    begun(world, operator)
+    sent = world.arrived
+    world.cluster.read_only = True
+    world.cluster.save()
+    for _ in range(30):
+        world.tick()
+    assert world.arrived == sent
+    assert {state for state, _ in world.states().values()} == {"done", "pending"}
+    assert "read-only in kafkadash" in world.run().held[0]
+    world.cluster.read_only = False
+    world.cluster.save()
+    world.until(RequestState.DONE)
+
+
+def test_rest_of_the_cluster_not_read_any_more__submits_nothing_more(world: World, operator: User) -> None:
+    begun(world, operator)
+    sent = world.arrived
+    for _ in range(30):
+        CollectorRun.objects.filter(kind="metadata").update(succeeded_at=world.clock - timedelta(minutes=5))
+        world.step()
+        world.passes(2)
+        CollectorRun.objects.filter(kind="metadata").update(succeeded_at=world.clock - timedelta(minutes=5))
+    assert world.arrived == sent
+    assert "nobody can tell whether another move would harm them" in world.run().held[0]
+    world.until(RequestState.DONE)
+
+
+def test_election_refused_at_the_end__is_said_and_the_run_ends(world: World, operator: User) -> None:
+    world.kafka.refuse_elections = ItemError("The preferred replica is not in sync.", 80)
+    world.queue(operator)
+    world.until(RequestState.DONE)
+    state, reason = world.states()["orders-3"]
+    assert (state, reason) == ("done", "Its preferred leader was not elected: The preferred replica is not in sync.")
+    assert [call for call, _ in world.kafka.sent].count("elect_leaders") == 3
