@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from django.test import Client
+
 from kafkadash.changes.models import RequestState
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.models import Deed, Outcome
@@ -12,6 +14,7 @@ from kafkadash.reassign.run import orders
 from tests.agreement.conftest import Mover, TopicMaker
 from tests.agreement.runs import SLOW, Requests, alter
 from tests.agreement.tools import Tools
+from tests.pages.conftest import Page
 
 LEADER, FOLLOWER = "leader.replication.throttled", "follower.replication.throttled"
 
@@ -70,7 +73,7 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
 
 
 def test_a_throttle_that_somebody_else_changes_meanwhile__stops_adjusting_until_somebody_decides(
-    requests: Requests, make_topic: TopicMaker, tools: Tools, playground: Playground
+    requests: Requests, make_topic: TopicMaker, tools: Tools, playground: Playground, alices_client: Client
 ) -> None:
     topic = make_topic([[1]], mib=32)
     run = requests.approved({(topic, 0): [2]}).start()
@@ -79,6 +82,8 @@ def test_a_throttle_that_somebody_else_changes_meanwhile__stops_adjusting_until_
     run.until(lambda: run.execution.foreign, "it is found")
     [theirs] = run.execution.foreign
     assert (theirs["value"], theirs["ours"]) == ("777777", str(SLOW))
+    page = Page(alices_client.get(f"/changes/{run.change.pk}/run/").content.decode()).text
+    assert "0.777777 MB/s (777,777 B/s) , and that is not ours: we set 0.2 MB/s (200,000 B/s)" in page
     run.raise_throttle("2", "Faster.")
     for _ in range(3):
         run.step()
