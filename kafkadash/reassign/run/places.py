@@ -1,13 +1,16 @@
-"""Which directory the replicas that will come are put into: told to their brokers before the moves are submitted."""
+"""Which directory the replicas that will come are put into: told to their brokers before the moves are submitted.
+
+A broker that restarts in between forgets it, so it is read once more when all has ended.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kafkadash.domain.executor_state import Key, Place
+from kafkadash.domain.executor_state import Key, Move, Place, State
 from kafkadash.kafka.changing import KafkaChanges, ReplicaPlace
-from kafkadash.kafka.port import KafkaFailure
+from kafkadash.kafka.port import KafkaAdmin, KafkaFailure
 
 AT_ONCE = 500
 """Rows of one round of requests."""
@@ -41,3 +44,41 @@ def place(client: KafkaChanges, wanted: Sequence[Place], *, deadline: float, may
         for replica, error in answer.lost.items():
             unplaced.again[replica.topic, replica.partition] = error.message
     return unplaced
+
+
+def misplaced(client: KafkaAdmin, moves: Sequence[Move], *, deadline: float) -> dict[Key, str]:
+    """Rows that are done, but whose new replicas do not lie where the plan says, or nobody can tell; in sentences.
+
+    Kafka is asked only where a row names a directory.
+    """
+    named = [move.work.row for move in moves if move.state is State.DONE and move.work.row.log_dirs]
+    rows = [row for row in named if row.directories]
+    if not rows:
+        return {}
+    asked = sorted({broker for row in rows for broker, _ in row.directories})
+    lies: dict[tuple[int, Key], str] = {}
+    untold: dict[int, str] = {}
+    try:
+        answer = client.log_dirs(asked, deadline=deadline)
+    except KafkaFailure as failure:
+        untold = dict.fromkeys(asked, str(failure))
+    else:
+        untold = {broker: error.message for broker, error in answer.errors.items()}
+        for broker, directories in answer.brokers.items():
+            for directory in directories:
+                lies.update({(broker, (r.topic, r.partition)): directory.path for r in directory.replicas})
+    found: dict[Key, list[str]] = {}
+    for row in rows:
+        key = row.topic, row.partition
+        for broker, path in row.directories:
+            there = lies.get((broker, key))
+            if there != path:
+                found.setdefault(key, []).append(_where(broker, path, there, untold.get(broker, "")))
+    return {key: " ".join(sentences) for key, sentences in found.items()}
+
+
+def _where(broker: int, path: str, there: str | None, untold: str) -> str:
+    if there is not None:
+        return f"Its replica on broker {broker} lies in {there}; the plan puts it into {path}."
+    why = f" {untold}" if untold else ""
+    return f"Nobody can tell whether its replica on broker {broker} lies in {path}, as the plan says.{why}"

@@ -35,7 +35,7 @@ MOST_ROWS = 500
 MOST_NAMED = 10
 MOST_EVENTS = 500
 
-_NOT_DONE = ~Q(state=RowState.DONE)
+_NOT_DONE = ~Q(state=RowState.DONE, reason="")
 _PEOPLE = (
     "change.approved",
     "change.broke_glass",
@@ -60,9 +60,9 @@ def report_of(execution: Execution, state: State, outcome: str, now: datetime) -
     Keys: ``format``, ``change``, ``title``, ``cluster``, ``state``, ``outcome``, ``digest``, ``plan`` (the artifact);
     times ``queued_at``, ``started_at``, ``ended_at`` as ISO 8601 and ``duration_s``; ``bytes`` that were copied with
     ``bytes_unknown`` (rows of which that is not known) and ``mean_rate`` in bytes per second; ``rows`` with ``total``
-    and ``by_end``; ``otherwise``: rows that did not end as done, each [topic, partition, state, reason], at most
-    MOST_ROWS of ``otherwise_count``; ``deviations``, ``obligations``, ``meanwhile``: sentences; ``people``: what was
-    done, each {at, who, did, detail}.
+    and ``by_end``; ``otherwise``: rows that did not end as done, or not quite, each [topic, partition, state, reason],
+    at most MOST_ROWS of ``otherwise_count``; ``deviations``, ``obligations``, ``meanwhile``: sentences; ``people``:
+    what was done, each {at, who, did, detail}.
     """
     change = execution.request
     moves = Move.objects.filter(execution=execution)

@@ -35,6 +35,7 @@ from kafkadash.reassign.run.ledger import Ledger, work_off
 from kafkadash.reassign.run.look import AnotherCluster, Look, look, refuse_another
 from kafkadash.reassign.run.measure import fresh_sizes, measure, moved_at_end, stored_progress
 from kafkadash.reassign.run.moves import kept, load, store
+from kafkadash.reassign.run.places import misplaced
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.run.taking_orders import Taken, take_orders
 
@@ -207,7 +208,8 @@ class _Moving:
         after = {t.after.key: t.after for t in taken.transitions}
         rows = [after.get(move.key, move) for move in moves]
         if running.state is State.VERIFYING:
-            rows = [verifying.reread(move, seen.observation, running) for move in rows]
+            elsewhere = misplaced(self._client, rows, deadline=CALL_S)
+            rows = [verifying.reread(move, seen.observation, running, elsewhere) for move in rows]
         changed = [Transition(a, b) for a, b in zip(before, rows, strict=True) if a is not b]
         return _Decided(taken, orders, rows, changed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
-from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT, Observation
+from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT, Key, Observation
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count
@@ -51,8 +51,11 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Loo
         _over(running, State.DONE, outcome=outcome)
 
 
-def reread(move: Row, seen: Observation, running: Running) -> Row:
-    """A row that was done, looked at once more: what somebody did with it since is said, after two looks."""
+def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Key, str]) -> Row:
+    """A row that was done, looked at once more: what somebody did with it since is said, after two looks.
+
+    ``elsewhere``: what is to be said of rows whose replicas lie in other directories than planned; they are done.
+    """
     if move.state is not RowState.DONE or not tells(move, seen):
         return move
     now = running.now()
@@ -60,7 +63,7 @@ def reread(move: Row, seen: Observation, running: Running) -> Row:
         return settled(move, RowState.TOPIC_DELETED, seen.at, now, f"{gone_words(move.work.row, seen)} It was done.")
     partition = seen.partitions[move.key]
     if partition.listed is not None or partition.replicas == move.work.row.target:
-        return unhinted(move)
+        return unhinted(move).to(RowState.DONE, now, elsewhere.get(move.key, ""))
     there = f"It was done; its replicas are {ids(partition.replicas)} since, by somebody else."
     return settled(move, RowState.SUPERSEDED, seen.at, now, there)
 
@@ -121,7 +124,7 @@ def _whole(seen: Observation) -> bool:
 
 
 def _outcome(rows: Sequence[Row], obligations: Sequence[str]) -> Outcome:
-    if any(move.state is not RowState.DONE for move in rows):
+    if any(move.state is not RowState.DONE or move.reason for move in rows):
         return Outcome.EXCEPTIONS
     return Outcome.OBLIGATIONS if obligations else Outcome.CLEAN
 

@@ -19,6 +19,7 @@ from kafkadash.kafka.port import (
     ConfigSource,
     ItemError,
     KafkaFailure,
+    LogDir,
     LogDirs,
     Metadata,
     OffsetKind,
@@ -30,6 +31,7 @@ from kafkadash.kafka.port import (
     Reassignments,
     ReplicaOffset,
     ReplicaOffsets,
+    ReplicaSize,
     Topic,
     TopicPartition,
     Unreachable,
@@ -46,7 +48,8 @@ class ModelKafka:
 
     ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
     partition → Kafka's words, ``refuse_places``: broker → those about its directories, whose answers ``lose_places``
-    loses. ``sent`` are all calls that changed something, in order.
+    loses; a ``forgetful`` one restarts before the replica comes. ``sent`` are all calls that changed something, in
+    order.
     """
 
     model: Cluster
@@ -61,6 +64,8 @@ class ModelKafka:
     hidden: set[str] = field(default_factory=set)
     refuse_places: dict[int, ItemError] = field(default_factory=dict)
     lose_places: bool = False
+    forgetful: bool = False
+    placed: dict[ReplicaPlace, str] = field(default_factory=dict)
     before: Callable[[str], None] = lambda _: None
     after: Callable[[str], None] = lambda _: None
 
@@ -126,7 +131,17 @@ class ModelKafka:
         self._not_asked()
 
     def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> LogDirs:
-        self._not_asked()
+        """Each broker has every replica where it was told to put it, else in its first directory."""
+        self._called("log_dirs")
+        found = {}
+        for broker in brokers:
+            held = [key for key, partition in self.model.partitions.items() if broker in partition.replicas]
+            lies = {key: self.placed.get(ReplicaPlace(broker, *key), "/data-1") for key in held}
+            found[broker] = [
+                LogDir(path, [ReplicaSize(*key, 1, False) for key in held if lies[key] == path], None, None)
+                for path in sorted({"/data-1", *lies.values()})
+            ]
+        return LogDirs(found, {}, time.time())
 
     def quorum(self, *, deadline: float) -> Quorum:
         self._not_asked()
@@ -176,6 +191,7 @@ class ModelKafka:
             lost = {place: ItemError(f"Broker {place.broker} did not answer in time.") for place in places}
             return Changed(lost=lost)
         refused = {p: self.refuse_places[p.broker] for p in places if p.broker in self.refuse_places}
+        self.placed |= {place: path for place, path in places.items() if place not in refused and not self.forgetful}
         return Changed(frozenset(places.keys() - refused.keys()), refused)
 
     # How.

@@ -15,6 +15,7 @@ from tests.reassign.run.runs import ROWS, World
 
 pytestmark = pytest.mark.django_db
 
+OTHER = next(row for row in ROWS if row.topic == "clicks")
 NAMED = replace(ROWS[0], log_dirs=("any", "any", "/data-2"))
 PLACE = ReplicaPlace(6, NAMED.topic, NAMED.partition)
 
@@ -24,7 +25,7 @@ def _sent(world: World, call: str) -> list[object]:
 
 
 def test_a_directory_is_told_before_the_move_and_only_where_one_is_named(world: World, operator: User) -> None:
-    world.queue(operator, [NAMED, ROWS[4]])
+    world.queue(operator, [NAMED, OTHER])
     world.until(RequestState.DONE)
 
     assert _sent(world, "place_replicas") == [{PLACE: "/data-2"}]
@@ -36,7 +37,7 @@ def test_a_directory_is_told_before_the_move_and_only_where_one_is_named(world: 
 def test_a_directory_that_kafka_refuses_ends_its_row_and_no_other(world: World, operator: User) -> None:
     words = "The directory of orders-0 on broker 6 was not chosen: not found (LOG_DIR_NOT_FOUND)."
     world.kafka.refuse_places[6] = ItemError(words, 57, "LOG_DIR_NOT_FOUND")
-    world.queue(operator, [NAMED, ROWS[4]])
+    world.queue(operator, [NAMED, OTHER])
     world.until(RequestState.DONE)
 
     assert world.states() == {"orders-0": ("failed", words), "clicks-0": ("done", "")}
@@ -65,3 +66,26 @@ def test_a_directory_that_could_not_be_told_keeps_its_row_waiting(world: World, 
     world.kafka.lose_places = False
     world.until(RequestState.DONE)
     assert [state for state, _ in world.states().values()] == ["done"]
+
+
+def test_a_replica_that_came_to_lie_elsewhere_is_done_with_an_exception(world: World, operator: User) -> None:
+    """A broker keeps in memory where it was told to put what will come."""
+    world.kafka.forgetful = True
+    world.queue(operator, [NAMED, OTHER])
+    world.until(RequestState.DONE)
+
+    words = "Its replica on broker 6 lies in /data-1; the plan puts it into /data-2."
+    assert world.states() == {"orders-0": ("done", words), "clicks-0": ("done", "")}
+    assert world.run().outcome == Outcome.EXCEPTIONS
+    assert world.run().report["otherwise"] == [["orders", 0, "done", words]]
+
+
+def test_a_directory_that_cannot_be_read_at_the_end_is_not_taken_for_right(world: World, operator: User) -> None:
+    world.kafka.fail["log_dirs"] = Unreachable("Broker 6 could not be connected.")
+    world.queue(operator, [NAMED])
+    world.until(RequestState.DONE)
+
+    [(state, reason)] = world.states().values()
+    assert state == "done"
+    assert reason.startswith("Nobody can tell whether its replica on broker 6 lies in /data-2")
+    assert world.run().outcome == Outcome.EXCEPTIONS
