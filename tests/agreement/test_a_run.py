@@ -24,8 +24,8 @@ from tests.agreement.tools import Tools
 from tests.reassign.plans import planned
 
 READ = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS, Kind.CONFIGS)
-RATE = 8_000_000
-MOST_S = 90
+RATE = 2_000_000
+MOST_S = 300
 
 
 def test_a_drain__runs_throttled_to_its_end(

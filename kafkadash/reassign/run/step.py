@@ -245,7 +245,7 @@ class _Moving:
                 looked_at=seen.taken_at,
                 error="",
                 failures=0,
-                held=list(decided.taken.held),
+                held=[] if running.state is State.VERIFYING else list(decided.taken.held),
                 brake=decided.taken.brake.words,
                 next_at=next_turn(running.lease, self._rest(decided)),
                 progress=own.progress,

@@ -26,3 +26,30 @@ def test_run__goes_from_the_queue_to_done(world: World, operator: User) -> None:
     assert run.ended_at is not None
     assert run.rows == len(ROWS)
     assert world.audit() == ["change.started", "change.turn_came", "change.rows_ended", "change.verified"]
+
+
+def test_verifying__reads_every_row_once_more(world: World, operator: User) -> None:
+    """What somebody did with a row after it was done is said, and takes two looks."""
+    world.queue(operator)
+    world.until(RequestState.VERIFYING)
+    world.model.partitions["clicks", 0].replicas = (5, 6)
+    world.step()
+    assert world.change().state == RequestState.VERIFYING
+    assert world.run().held == []
+    world.until(RequestState.DONE)
+    assert world.states()["clicks-0"] == (
+        "superseded",
+        "It was done; its replicas are 5, 6 since, by somebody else.",
+    )
+    assert world.run().outcome == Outcome.EXCEPTIONS
+
+
+def test_verifying__one_broker_with_old_metadata__is_no_exception(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.until(RequestState.VERIFYING)
+    partition = world.model.partitions["clicks", 0]
+    partition.replicas, now = (3, 5), partition.replicas
+    world.step()
+    partition.replicas = now
+    world.until(RequestState.DONE)
+    assert world.run().outcome == Outcome.CLEAN
