@@ -118,6 +118,8 @@ NO_PAGES = {
     "changes/<int:number>/run/chart/",
     "changes/<int:number>/kafka.json",
     "changes/<int:number>/rollback.json",
+    "changes/<int:number>/report/report.md",
+    "changes/<int:number>/report/report.json",
 }
 
 # Visited below, at one that is open.
@@ -148,6 +150,7 @@ FORMS = {
         f"{CHANGE}{verb}/"
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
     ),
+    *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
     *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign"]),
     f"{CHANGE}draft/plan/stop/",
     f"{CHANGE}draft/plan/throttle/",

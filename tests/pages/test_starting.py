@@ -1,0 +1,306 @@
+"""A change is started, steered and cancelled from its pages; each says where it stands and what a deed would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.models import ChangeRequest, Policy
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.workflow import State
+from kafkadash.reassign.models import Execution, Move, Outcome
+from kafkadash.reassign.run.report import report_of
+from kafkadash.reassign.topology import load_topology
+from tests.changes.parcels import approved
+from tests.factories import NOW
+from tests.pages.conftest import Page
+from tests.reassign.plans import drained, planned
+from tests.reassign.runs import running
+from tests.reassign.stored import stored
+
+See = Callable[..., Page]
+TYPED = "Broker 2 <fails>, no second approver is awake."
+
+
+@pytest.fixture
+def demo(db: None) -> Cluster:
+    return stored()
+
+
+@pytest.fixture
+def made(demo: Cluster, operator: User, approver: User) -> Callable[..., ChangeRequest]:
+    """A drain of broker 3, five rows, in this state."""
+
+    def make(state: State, **fields: object) -> ChangeRequest:
+        topology = load_topology(demo).topology
+        rows = drained(topology, 3, 6)
+        change = planned(demo, topology, rows, approvals_needed=1, round=1, hands=[operator.pk])
+        asked = {"checked_at": NOW - timedelta(seconds=4), "expires_at": NOW + timedelta(days=1), "risk": 34, **fields}
+        ChangeRequest.objects.filter(pk=change.pk).update(state=state, **asked)
+        change.refresh_from_db()
+        if state != State.PROPOSED and "broke_glass_name" not in fields:
+            approved(change, approver)
+        return change
+
+    return make
+
+
+@pytest.fixture
+def see(client_of: Callable[[User], Client]) -> See:
+    def get(user: User, address: str, status: int = 200) -> Page:
+        response = client_of(user).get(address)
+        assert response.status_code == status
+        return Page(response.content.decode())
+
+    return get
+
+
+def review(change: ChangeRequest) -> str:
+    return f"/changes/{change.pk}/"
+
+
+class TestStart:
+    def test_the_page_says_what_a_start_does_and_starts(
+        self, made: Callable[..., ChangeRequest], see: See, operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.APPROVED)
+        page = see(operator, review(change))
+        assert "Start…" in page.words("change-bar")
+        words = page.words("start-form")
+        assert "It moves 5 partitions with at most 60 MB/s into and out of each broker" in words
+        form = {"key": f"{change.pk}-1-{operator.pk}", "round": "1"}
+        assert all(f'name="{name}" value="{value}"' in page.part("start-form") for name, value in form.items())
+        client = client_of(operator)
+        for _ in range(2):
+            answer = client.post(f"/changes/{change.pk}/start/", form)
+            assert (answer.status_code, answer["Location"]) == (302, review(change))
+        assert AuditEvent.objects.filter(action="change.started").count() == 1
+        assert ChangeRequest.objects.get(pk=change.pk).state == State.QUEUED
+
+    def test_whoever_may_not_start_reads_who_may(
+        self, made: Callable[..., ChangeRequest], see: See, approver: User
+    ) -> None:
+        page = see(approver, review(made(State.APPROVED)))
+        assert not page.has("start-form")
+        assert "It waits to be started, by somebody with the role operator on demo." in page.words("decide-body")
+
+    def test_old_checks_turn_the_button_off_with_the_reason(
+        self, made: Callable[..., ChangeRequest], see: See, operator: User
+    ) -> None:
+        page = see(operator, review(made(State.APPROVED, checked_at=NOW - timedelta(minutes=5))))
+        assert "Starting needs checks on data younger than 2 min" in page.words("start-off")
+        assert 'type="submit">Start' not in page.part("start-form")
+
+    def test_it_says_behind_whom_it_would_wait(
+        self, made: Callable[..., ChangeRequest], see: See, operator: User
+    ) -> None:
+        first = made(State.EXECUTING)
+        running(first, {RowState.MOVING: 1})
+        page = see(operator, review(made(State.APPROVED)))
+        assert f"It waits behind #{first.pk}: one reassignment runs on demo at a time." in page.words("start-form")
+
+
+class TestBreakGlass:
+    def test_it_is_an_administrators_loud_and_with_a_reason(
+        self, made: Callable[..., ChangeRequest], see: See, admin: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.PROPOSED)
+        page = see(admin, review(change))
+        assert "though 1 approval is missing" in page.words("break-glass-form")
+        client, form = client_of(admin), {"digest": change.digest, "round": "1"}
+        refused = client.post(f"/changes/{change.pk}/break-glass/", form)
+        assert refused.status_code == 400
+        assert "Say why this cannot wait" in Page(refused.content.decode()).words("glass-reason-error")
+        assert client.post(f"/changes/{change.pk}/break-glass/", {**form, "glass_reason": TYPED}).status_code == 302
+        page = see(admin, review(change))
+        assert f"{admin.username} started this without its approvals." in page.words("broke-glass")
+        assert "without its approvals" in page.words("change-bar")
+        assert TYPED in page.words("audit")
+
+    def test_nobody_else_sees_it_and_a_policy_forbids_it(
+        self, made: Callable[..., ChangeRequest], see: See, operator: User, approver: User, admin: User
+    ) -> None:
+        change = made(State.PROPOSED)
+        for user in (operator, approver):
+            assert not see(user, review(change)).has("break-glass")
+        Policy.objects.create(cluster=change.cluster, break_glass=False)
+        assert not see(admin, review(change)).has("break-glass")
+
+    def test_another_content_is_refused_and_what_was_typed_is_kept(
+        self, made: Callable[..., ChangeRequest], admin: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.PROPOSED)
+        form = {"digest": "0" * 64, "round": "1", "glass_reason": TYPED}
+        answer = client_of(admin).post(f"/changes/{change.pk}/break-glass/", form)
+        assert answer.status_code == 409
+        page = Page(answer.content.decode())
+        assert "changed while you read it" in page.words("refused")
+        assert TYPED in page.text
+
+
+class TestQueue:
+    def test_it_says_behind_whom_it_waits(self, made: Callable[..., ChangeRequest], see: See, viewer: User) -> None:
+        first, second, third = made(State.EXECUTING), made(State.QUEUED), made(State.QUEUED)
+        running(first, {RowState.MOVING: 1})
+        for minutes, change in ((9, second), (5, third)):
+            running(change, {}, started_at=None, queued_at=NOW - timedelta(minutes=minutes), progress=b"")
+        assert f"It waits behind #{first.pk} , #{second.pk} : one reassignment" in see(viewer, review(third)).words(
+            "queued"
+        )
+        assert f"waits behind #{first.pk}" in see(viewer, review(second)).words("change-bar")
+        rows = see(viewer, "/changes/?show=running")
+        assert f"#{first.pk} and #{second.pk}" in rows.words(f"change-{third.pk}")
+        order = [rows.html.index(f'id="change-{change.pk}"') for change in (first, third, second)]
+        assert order == sorted(order), "what runs stands above what is queued"
+        assert "50.9 %" in rows.words(f"change-{first.pk}")
+
+    def test_what_blocks_it_is_said_and_that_nothing_was_sent(
+        self, made: Callable[..., ChangeRequest], see: See, viewer: User
+    ) -> None:
+        change = made(State.QUEUED)
+        why = "Broker 6 is fenced: a move to it would never end."
+        running(change, {}, started_at=None, blocked=why, blocked_at=NOW - timedelta(minutes=2), progress=b"")
+        words = see(viewer, review(change)).words("blocked")
+        assert why in words
+        assert "It stays queued and approved, and is tried again by itself" in words
+        assert "Nothing was sent to Kafka." in words
+        assert f"Blocked {why}" in see(viewer, "/changes/?show=running").words(f"change-{change.pk}")
+
+
+class TestRuns:
+    def test_it_leads_to_the_run(self, made: Callable[..., ChangeRequest], see: See, viewer: User) -> None:
+        change = made(State.EXECUTING)
+        running(change, stuck_rows=1)
+        page = see(viewer, review(change))
+        assert "It runs. 50.9 %" in page.words("running")
+        assert "1 stuck" in page.words("running")
+        assert f'href="/changes/{change.pk}/run/"' in page.part("running")
+        assert "Plan and review" in page.words("change-bar")
+        assert not page.has("steer-bar"), "a viewer steers nothing"
+
+    def test_it_is_paused_and_resumed_from_the_bar(
+        self, made: Callable[..., ChangeRequest], see: See, operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.EXECUTING)
+        running(change)
+        client = client_of(operator)
+        refused = client.post(f"/changes/{change.pk}/pause/", {"pause_reason": " "})
+        assert refused.status_code == 400
+        assert "Say why it is paused" in Page(refused.content.decode()).text
+        for verb, state in (("pause", State.PAUSED), ("resume", State.EXECUTING)):
+            answer = client.post(f"/changes/{change.pk}/{verb}/", {"pause_reason": "p99"})
+            assert (answer.status_code, answer["Location"]) == (302, f"/changes/{change.pk}/run/")
+            assert ChangeRequest.objects.get(pk=change.pk).state == state
+
+    def test_a_cancel_is_shown_before_it_is_confirmed(
+        self, made: Callable[..., ChangeRequest], see: See, approver: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.EXECUTING)
+        running(change, {RowState.MOVING: 2, RowState.DONE: 3, RowState.PENDING: 4})
+        address = f"/changes/{change.pk}/run/cancel/"
+        page = see(approver, address)
+        assert "2 moves in flight return to their original replicas" in page.words("cancel")
+        assert "3 done moves stay where they are" in page.words("cancel")
+        assert "It goes back to 3, 2, 1, in that order." in page.words("goes-back")
+        client = client_of(approver)
+        refused = client.post(address, {"reason": ""})
+        assert refused.status_code == 400
+        assert "Say why it is cancelled" in Page(refused.content.decode()).words("cancel-reason-error")
+        assert client.post(address, {"reason": TYPED}).status_code == 302
+        assert ChangeRequest.objects.get(pk=change.pk).state == State.CANCELLING
+        again = client.post(address, {"reason": TYPED})
+        assert again.status_code == 409
+        assert "cancelled it on" in Page(again.content.decode()).words("refused")
+        assert client.get(address).status_code == 302, "there is nothing to cancel any more"
+
+    def test_who_may_not_cancel_sees_what_it_would_do_and_is_refused(
+        self, made: Callable[..., ChangeRequest], see: See, viewer: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.PAUSED)
+        running(change)
+        address = f"/changes/{change.pk}/run/cancel/"
+        page = see(viewer, address)
+        assert not page.has("cancel-form")
+        assert "this needs the role operator or approver" in page.words("cancel")
+        assert client_of(viewer).post(address, {"reason": TYPED}).status_code == 403
+        assert ChangeRequest.objects.get(pk=change.pk).state == State.PAUSED
+
+
+class TestEnds:
+    @pytest.fixture
+    def ended(self, made: Callable[..., ChangeRequest]) -> Callable[..., ChangeRequest]:
+        def end(state: State, outcome: str = "", **fields: Any) -> ChangeRequest:
+            change = made(state)
+            rows = {RowState.DONE: 4, RowState.SKIPPED: 1}
+            run = running(change, rows, ended_at=NOW - timedelta(minutes=2), outcome=outcome, **fields)
+            Move.objects.filter(execution=run, state=RowState.SKIPPED).update(reason="It has other <replicas>.")
+            own = Execution.objects.select_related("request", "cluster").get(pk=run.pk)
+            own.report = report_of(own, state, outcome, NOW - timedelta(minutes=2))
+            own.save(update_fields=["report"])
+            return change
+
+        return end
+
+    @pytest.mark.parametrize(
+        ("state", "outcome", "sentence"),
+        [
+            (State.DONE, Outcome.CLEAN, "Done, clean, 02:03:04 . Every row is as planned"),
+            (State.DONE, Outcome.OBLIGATIONS, "could not be taken away yet"),
+            (State.DONE, Outcome.EXCEPTIONS, "Some rows did not end as planned; the report names each"),
+            (State.CANCELLED, "", "What was done by then stays done; what was in flight went back."),
+            (State.FAILED, "", "What was done by then stays done; the report names every row."),
+        ],
+    )
+    def test_the_review_says_how_it_ended_and_offers_the_way_back(
+        self, state: State, outcome: str, sentence: str, ended: Callable[..., ChangeRequest], see: See, operator: User
+    ) -> None:
+        change = ended(state, outcome, started_at=NOW - timedelta(hours=1))
+        ChangeRequest.objects.filter(pk=change.pk).update(state_since=NOW)
+        page = see(operator, review(change))
+        assert sentence in page.words("decide-body")
+        assert f'href="/changes/{change.pk}/report/"' in page.part("decide-body")
+        assert f'action="/changes/{change.pk}/rollback/"' in page.part("decide-body")
+
+    def test_the_report_is_a_page_and_two_files(
+        self, ended: Callable[..., ChangeRequest], see: See, viewer: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = ended(State.DONE, Outcome.EXCEPTIONS)
+        page = see(viewer, f"/changes/{change.pk}/report/")
+        assert "4 of 5 partitions moved, at least 16.8 GB copied, in 1 h 58 min." in page.words("report-end")
+        assert "events-4 skipped: It has other <replicas>." in page.words("otherwise")
+        assert "Propose the way back" not in page.text, "a viewer proposes nothing"
+        client = client_of(viewer)
+        text = client.get(f"/changes/{change.pk}/report/report.md")
+        assert text["Content-Disposition"] == f'attachment; filename="change-{change.pk}-report.md"'
+        assert r"events\-4: skipped. It has other \<replicas\>." in text.content.decode()
+        stored_ = client.get(f"/changes/{change.pk}/report/report.json")
+        assert stored_["Content-Disposition"] == f'attachment; filename="change-{change.pk}-report.json"'
+        assert stored_.json()["change"] == change.pk
+
+    def test_the_way_back_is_one_click(
+        self, ended: Callable[..., ChangeRequest], operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = ended(State.DONE, Outcome.CLEAN)
+        client = client_of(operator)
+        answer = client.post(f"/changes/{change.pk}/rollback/")
+        draft = ChangeRequest.objects.get(origin=change)
+        assert (answer.status_code, answer["Location"]) == (302, f"/changes/{draft.pk}/draft/plan/")
+        page = Page(client.get(f"/changes/{draft.pk}/draft/what/").content.decode())
+        assert f"Give the partitions that #{change.pk} moved their original replicas back" in page.text
+        assert f"1 partition of #{change.pk} that was not moved stays as it is: 1 skipped." in page.text
+
+    def test_what_has_no_run_has_no_report(
+        self, made: Callable[..., ChangeRequest], operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.APPROVED)
+        client = client_of(operator)
+        assert client.get(f"/changes/{change.pk}/report/report.md").status_code == 404
+        refused = client.post(f"/changes/{change.pk}/rollback/")
+        assert refused.status_code == 409
+        assert "nothing to take back before its run has ended" in Page(refused.content.decode()).words("refused")
