@@ -131,6 +131,9 @@ VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
 # Visited in each state by tests/live/test_run_stays_live.py.
 RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<int:number>/run/ledger/"}
 
+# The report is visited below, of one that has run; a cancel is tested in tests/pages/test_starting.py.
+ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/"}
+
 # Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
 CHANGES: Mapping[str, Sequence[str]] = {
@@ -226,7 +229,7 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
     known = (
         OF_A_CLUSTER.keys() | CHANGES.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
     )
-    assert set(routes(get_resolver().url_patterns)) == known | RUNS | {FINDING, VERIFICATION}
+    assert set(routes(get_resolver().url_patterns)) == known | RUNS | ENDS | {FINDING, VERIFICATION}
 
 
 @pytest.mark.parametrize("slug", ["demo", "limping", "never"])
@@ -307,6 +310,16 @@ def test_pages__of_changes__have_nothing_wrong_and_say_what_is_proposed(
     expect(bob.page.locator("#decide")).to_contain_text("Approved: bob")
     bob.visit(f"/changes/{proposed}/", "approved", shows=["Approved: bob", "Looked at."], looks=TWO_LOOKS)
     assert not bob.wrong, "\n".join(bob.wrong)
+
+    visitor.visit(f"/changes/{proposed}/", "start", shows=["It moves 1 partition"])
+    visitor.page.get_by_role("button", name="Start", exact=True).click()
+    expect(visitor.page.locator("#change-bar")).to_have_attribute("data-outcome", "done", timeout=8 * NOTICED_MS)
+    visitor.visit(f"/changes/{proposed}/", "done", shows=["Done, clean"])
+    visitor.visit(f"/changes/{proposed}/report/", "report", shows=["1 of 1 partition moved"])
+    visitor.page.get_by_role("button", name="Propose the way back").click()
+    expect(visitor.page.get_by_role("heading", level=1)).to_contain_text(f"Rollback of #{proposed}")
+    expect(visitor.page.get_by_role("link", name="Continue: why")).to_be_visible(timeout=4 * NOTICED_MS)
+    assert not visitor.wrong, "\n".join(visitor.wrong)
 
 
 def test_finding__that_somebody_acknowledges__names_its_owner_on_the_board(
