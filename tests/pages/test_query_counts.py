@@ -61,6 +61,7 @@ PAGES = {
     "run": "/changes/{run}/run/",
     "run_filtered": "/changes/{run}/run/?s=flight",
     "run_moves": "/changes/{run}/run/moves/?s=waiting",
+    "run_cancel": "/changes/{run}/run/cancel/",
     "run_row": "/changes/{run}/run/row/?topic=events&partition=0",
 }
 # What an administrator sees.

@@ -199,7 +199,12 @@ class TestRuns:
             assert ChangeRequest.objects.get(pk=change.pk).state == state
 
     def test_a_cancel_is_shown_before_it_is_confirmed(
-        self, made: Callable[..., ChangeRequest], see: See, approver: User, client_of: Callable[[User], Client]
+        self,
+        made: Callable[..., ChangeRequest],
+        see: See,
+        approver: User,
+        operator: User,
+        client_of: Callable[[User], Client],
     ) -> None:
         change = made(State.EXECUTING)
         running(change, {RowState.MOVING: 2, RowState.DONE: 3, RowState.PENDING: 4})
@@ -208,6 +213,8 @@ class TestRuns:
         assert "2 moves in flight return to their original replicas" in page.words("cancel")
         assert "3 done moves stay where they are" in page.words("cancel")
         assert "It goes back to 3, 2, 1, in that order." in page.words("goes-back")
+        one = see(operator, f"/changes/{change.pk}/run/row/?topic=events&partition=0")
+        assert "It goes back to 3, 2, 1, in that order." in one.words("goes-back")
         client = client_of(approver)
         refused = client.post(address, {"reason": ""})
         assert refused.status_code == 400

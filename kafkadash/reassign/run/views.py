@@ -25,6 +25,7 @@ from kafkadash.changes.review import bar_context
 from kafkadash.changes.trail import newest
 from kafkadash.changes.views import review_page
 from kafkadash.clusters.access import START, VIEW, actions_allowed
+from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.workflow import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
@@ -32,6 +33,7 @@ from kafkadash.observe.revalidate import revalidated
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.rates import both
 from kafkadash.reassign.run import orders
+from kafkadash.reassign.run.cancelling import goes_back
 from kafkadash.reassign.run.chart import chart_context
 from kafkadash.reassign.run.keys import MOVES, RUN
 from kafkadash.reassign.run.may import may_of
@@ -270,6 +272,7 @@ def _row_page(
         "may": may_of(change, actions_allowed(request.user, change.cluster)),
         "why_not": why_not(request, change, START),
         "asked": asked.order_by("-pk")[:_MOST_ORDERS],
+        "goes_back": goes_back(execution, [move])[0] if move.state in IN_FLIGHT else None,
         "refused": refused,
         "typed": _typed(request),
         "wrong": {"reason": refused} if refused else {},
