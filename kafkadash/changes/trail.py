@@ -38,6 +38,12 @@ _SAID = {
     "change.cancel_ended": "ended the cancelled run",
     "change.verified": "verified what it did",
     "change.failed": "gave it up",
+    "change.throttle_vanished": "found its throttle removed by somebody else",
+    "change.throttle_foreign": "found somebody else’s rate in the place of its own",
+    "change.throttle_left": "left a throttle that was not its own any more",
+    "change.throttle_late": "found a throttle that a late call had set",
+    "change.throttle_obliged": "put off the clearing of a throttle",
+    "change.throttle_settled": "cleared what it still owed",
     "change.rollback_proposed": "began a draft of the way back",
 }
 _TROUBLE = {"change.turned_stale": "warning", "change.failed": "critical", "change.broke_glass": "critical"}

@@ -17,9 +17,10 @@ from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.domain.workflow import State
 from kafkadash.events import changed
-from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.keys import run_keys
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 from tests.live.conftest import Server
@@ -116,4 +117,8 @@ def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
             move = Move.objects.filter(execution=run).earliest("pk")
             visitor.visit(f"{at}/changes/{change.pk}/run/row/?move={move.pk}", "row", looks=TWO_LOOKS)
             visitor.visit(f"{at}/changes/{change.pk}/run/?s=stuck", "stuck")
+            for place in (("broker", "1", LEADER_RATE), ("topic", "payments.ledger-by-account.v2", LEADER_LIST)):
+                named = dict(zip(("resource", "name", "key"), place, strict=True))
+                ThrottleEntry.objects.create(execution=run, state="obliged", words="Broker 1 is away.", **named)
+            visitor.visit(f"{at}/changes/{change.pk}/run/ledger/", "ledger", looks=TWO_LOOKS)
     assert not visitor.wrong, "\n".join(visitor.wrong)
