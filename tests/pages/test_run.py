@@ -270,11 +270,18 @@ def test_pushed_parts_are_the_same_for_everybody_and_hold_no_form(
 
 def test_an_ended_run_shows_how_it_ended(demo: Cluster, operator: User, viewer: User, look: Look) -> None:
     change = requested(demo, operator, State.DONE)
-    running(change, {RowState.DONE: 4, RowState.SKIPPED: 1}, ended_at=NOW - timedelta(hours=1), outcome="exceptions")
+    running(
+        change,
+        {RowState.DONE: 4, RowState.SKIPPED: 1},
+        ended_at=NOW - timedelta(hours=1),
+        outcome="exceptions",
+        progress_at=NOW - timedelta(hours=1),
+    )
     page = look(viewer, change)
     assert page.has("report-end")
     assert f"/changes/{change.pk}/report/" in page.html
     assert "Ended, 5: 4 done, 1 skipped" in page.words(f"moves-{change.pk}")
+    assert "data-stale" not in page.part(f"moves-{change.pk}"), "what is over does not age"
     assert not page.has(f"run-{change.pk}")
     assert not page.has("throttle")
     assert f"key=run:{change.pk}" not in page.start_tag("live")

@@ -102,6 +102,7 @@ def moves_context(
         "now": now,
         "sampled_at": execution.progress_at,
         "freshness": freshness_of_figures(execution, now),
+        "ended": execution.ended_at is not None,
         "counts": counts,
         "show": show,
         "segments": table.segments(counts, show),
@@ -141,7 +142,8 @@ class _Table:
         flight = self._shown(self._by_key([*needing, *others][: MOST_ROWS - kept]), explained=MOST_CAUSES)
         rest = MOST_ROWS - len(flight)
         next_ones = self._shown(self._waiting()[: min(MOST_WAITING, rest - min(LEAST_OF_EACH, counts.ended))])
-        last_ones = self._shown(self._ended()[: min(MOST_ENDED, rest - len(next_ones))])
+        most_ended = MOST_ENDED if flight or next_ones else rest
+        last_ones = self._shown(self._ended()[: min(most_ended, rest - len(next_ones))])
         held = f"of which {counts.held_back:,} held back" if counts.held_back else ""
         troubled = set(needing)
         groups = [
@@ -154,7 +156,13 @@ class _Table:
                 "flight",
             ),
             Group("waiting", f"Waiting, {counts.waiting:,}", next_ones, counts.waiting, "waiting", held),
-            Group("ended", _ended_title(counts), last_ones, counts.ended, "done" if counts.done else "ended"),
+            Group(
+                "ended",
+                _ended_title(counts),
+                last_ones,
+                counts.done or counts.ended,
+                "done" if counts.done else "ended",
+            ),
         ]
         return [group for group in groups if group.rows]
 
