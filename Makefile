@@ -42,7 +42,7 @@ check-templates: $(STAMP)
 check-migrations: $(STAMP)
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-smoke: $(STAMP) ## start the demo apart, move 400 MB with Kafka's own tool, compare every pushed figure
+smoke: $(STAMP) ## start the demo apart, move, drain and roll back 400 MB, compare every figure (ARGS="people" for one part)
 	@$(BIN)/python -m tests.smoke $(ARGS)
 
 bench: bench-collect bench-pages bench-changes bench-execution ## every bench, one after the other; leave the machine alone meanwhile

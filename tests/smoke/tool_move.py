@@ -1,0 +1,122 @@
+"""A move of 400 MB that Kafka's own tool started: watched to its end, every pushed figure compared with raw reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.smoke.browser import Row, rows_of
+from tests.smoke.demo_process import DemoProcess, command
+from tests.smoke.kafka_truth import TruthReader, make_topic
+from tests.smoke.steps import Steps, demand
+from tests.smoke.watching import Sample, Watcher, each_once, judge_samples
+
+TOPIC = "smoke-move"
+# One copy of each partition stays at its leader, the other goes from broker 1 to broker 5.
+BEFORE, AFTER, DESTINATION = [[3, 1], [4, 1]], [[3, 5], [4, 5]], 5
+LEADERS = {0: 3, 1: 4}
+SIZE = 420_000_000
+THROTTLE = 6_000_000
+KEY = "reassignments:demo"
+MOVE_SECONDS = 300.0
+POINTS_ALLOWED = 2.0
+
+
+class ToolMove:
+    def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps) -> None:
+        self._demo, self._servers, self._folder, self._steps = demo, servers, folder, steps
+        self._plan = folder / "tool-move.json"
+
+    def run(self) -> None:
+        step = self._steps.step
+        with step("topic made and filled") as say:
+            made = make_topic(self._servers, TOPIC, BEFORE, SIZE)
+            say(f"{made / 1e6:.0f} MB in {len(BEFORE)} partitions, 2 replicas each")
+        watcher = Watcher(self._demo, "alice", self._folder / "tool-move.jsonl", KEY)
+        truth = TruthReader(self._servers, TOPIC, LEADERS, DESTINATION)
+        try:
+            watcher.wait_for_a_frame()
+            truth.start()
+            with step("move started with Kafka's own tool") as say:
+                self._tool("--execute", "--throttle", str(THROTTLE))
+                say(f"--execute --throttle {THROTTLE}, all to broker {DESTINATION}")
+            with step("move watched to its end") as say:
+                frames = _frames_until_completed(watcher)
+                say(f"{len(frames)} frames")
+        finally:
+            watcher.end()
+            truth.stop()
+        for partition in LEADERS:
+            self._judge(partition, frames, truth)
+        with step("its throttle taken away") as say:
+            demand("is completed" in self._tool("--verify"), "kafka-reassign-partitions does not say that it is done")
+            say("kafka-reassign-partitions --verify says completed")
+
+    def _tool(self, *options: str) -> str:
+        moves = [{"topic": TOPIC, "partition": p, "replicas": replicas} for p, replicas in enumerate(AFTER)]
+        self._plan.write_text(json.dumps({"version": 1, "partitions": moves}), encoding="utf-8")
+        plan = ("--reassignment-json-file", str(self._plan))
+        return command(self._demo.folder, "playground", "tool", "reassign", "--", *plan, *options)
+
+    def _judge(self, partition: int, frames: Sequence[dict[str, Any]], truth: TruthReader) -> None:
+        """One partition: enough samples, in order, growing, true; the last says completed."""
+        rows = [row for frame in frames if (row := _rows(frame).get(partition)) is not None]
+        samples = _samples(rows)
+        with self._steps.step(f"{TOPIC}-{partition}: samples") as say:
+            say(judge_samples(samples))
+        with self._steps.step(f"{TOPIC}-{partition}: against raw reads") as say:
+            say(_largest_gap(partition, samples, truth))
+        with self._steps.step(f"{TOPIC}-{partition}: end") as say:
+            last = rows[-1]
+            demand(last.outcome == "completed" and "completed" in last.text, f"the row says: {last.text}")
+            say(f"the row says: {last.text}")
+
+
+def _frames_until_completed(watcher: Watcher) -> list[dict[str, Any]]:
+    """All frames of the panel, up to the one in which every row of the topic has completed."""
+
+    def completed() -> bool:
+        panels = watcher.panels(KEY)
+        rows = _rows(panels[-1]) if panels else {}
+        return len(rows) == len(LEADERS) and all(row.outcome == "completed" for row in rows.values())
+
+    watcher.wait(completed, MOVE_SECONDS, lambda: "the rows did not become completed")
+    return watcher.panels(KEY)
+
+
+def _rows(frame: dict[str, Any]) -> dict[int, Row]:
+    """The topic's rows in a frame, by partition."""
+    found = {}
+    for row in rows_of(str(frame["content"])):
+        if (name := re.search(rf"{TOPIC}\s*-\s*(\d+)", row.text)) is not None:
+            found[int(name[1])] = row
+    return found
+
+
+def _samples(rows: Sequence[Row]) -> list[Sample]:
+    """Of the running row."""
+    return each_once(
+        [
+            (row.sampled_at, row.percent)
+            for row in rows
+            if row.outcome == "running" and row.sampled_at is not None and row.percent is not None
+        ]
+    )
+
+
+def _largest_gap(partition: int, samples: Sequence[Sample], truth: TruthReader) -> str:
+    gaps = []
+    for at, percent in samples:
+        true = truth.at(partition, at)
+        if true is not None:
+            gaps.append((abs(percent - true), percent, true))
+    failed = f", {len(truth.failures)} reads failed" if truth.failures else ""
+    # A sample taken before the first raw read that got an answer has nothing to be compared with.
+    demand(len(gaps) >= len(samples) - 2, f"only {len(gaps)} of {len(samples)} samples were in reach{failed}")
+    worst = max(gaps)
+    found = f"largest gap {worst[0]:.2f} points (shown {worst[1]:.2f} %, true {worst[2]:.2f} %)"
+    demand(worst[0] <= POINTS_ALLOWED, f"{found}{failed}")
+    return f"{found} of {len(gaps)} samples, {len(truth.readings[partition])} raw reads{failed}"
