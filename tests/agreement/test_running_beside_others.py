@@ -15,6 +15,7 @@ from tests.agreement.conftest import Mover, TopicMaker
 from tests.agreement.runs import SLOW, Requests, alter
 from tests.agreement.tools import Tools
 from tests.pages.conftest import Page
+from tests.waiting import wait_until
 
 LEADER, FOLLOWER = "leader.replication.throttled", "follower.replication.throttled"
 
@@ -31,7 +32,7 @@ def test_a_move_of_somebody_else__before_the_start__makes_it_stale_with_a_senten
     assert run.change.stale_reasons == [f"{topic}-0: Somebody else reassigns it, to 3, 2."]
 
 
-def test_a_move_of_somebody_else__on_a_row_in_flight__supersedes_it_and_is_not_fought(
+def test_a_retarget_by_somebody_else__of_a_row_in_flight__supersedes_it_and_is_not_fought__nor_is_its_cancel(
     requests: Requests, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
     topic = make_topic([[1]], mib=8)
@@ -43,6 +44,11 @@ def test_a_move_of_somebody_else__on_a_row_in_flight__supersedes_it_and_is_not_f
     run.cancel("Somebody else is at it.")
     [listed] = [move for move in tools.moves() if move.topic == topic]
     assert listed.adding == (3,), "their move goes on"
+    mover.cancel(topic)
+    # What a retarget had begun to add is no adding replica any more: cancelled, it stays (KIP-455).
+    wait_until(lambda: not tools.moves(), "their cancel is done", 30)
+    assert set(tools.replicas(topic)) == {1, 2}
+    assert run.row(topic).state == "superseded"
 
 
 def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_were(
