@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 AT_ONCE = 500
 """Partitions of one request."""
 NOT_IN_PROGRESS = 85
+NOT_ELECTED = "Its preferred leader was not elected:"
 _NO_TIME = "There was no time left for it in this step."
 
 
@@ -168,8 +169,15 @@ class Acting:
             key = item.topic, item.partition
             words = "" if reply is Reply.ACCEPTED else error.message if error else ""
             self.acted.elected[key] = words
-            if reply is Reply.REFUSED and key in self._stored:
-                self._set(replace(self._row(key), reason=f"Its preferred leader was not elected: {words}"))
+            if key in self._stored:
+                self._elected(key, reply, words)
+
+    def _elected(self, key: Key, reply: Reply, words: str) -> None:
+        """A refusal stands at the row until a later election of it is done."""
+        if reply is Reply.REFUSED:
+            self._set(replace(self._row(key), reason=f"{NOT_ELECTED} {words}"))
+        elif reply is Reply.ACCEPTED and self._row(key).reason.startswith(NOT_ELECTED):
+            self._set(replace(self._row(key), reason=""))
 
     def _none_sent(self, items: Iterable[TopicPartition], words: str) -> None:
         for item in items:

@@ -17,6 +17,7 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State, Trigger
 from kafkadash.reassign.models import Move, Order, Outcome
+from kafkadash.reassign.run.act import NOT_ELECTED
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
 from kafkadash.reassign.run.look import AnotherCluster, Look
 from kafkadash.reassign.run.report import report_when_it_ends
@@ -63,7 +64,8 @@ def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Ke
         return settled(move, RowState.TOPIC_DELETED, seen.at, now, f"{gone_words(move.work.row, seen)} It was done.")
     partition = seen.partitions[move.key]
     if partition.listed is not None or partition.replicas == move.work.row.target:
-        return unhinted(move).to(RowState.DONE, now, elsewhere.get(move.key, ""))
+        unled = partition.leader != move.work.row.target[0] and move.reason.startswith(NOT_ELECTED)
+        return unhinted(move).to(RowState.DONE, now, elsewhere.get(move.key, move.reason if unled else ""))
     there = f"It was done; its replicas are {ids(partition.replicas)} since, by somebody else."
     return settled(move, RowState.SUPERSEDED, seen.at, now, there)
 
