@@ -33,7 +33,9 @@ class Run:
     ``url`` of its page, ``cancel_url`` of what a cancel would do, ``report_url`` once it has ended, ``back_url`` that
     proposes the way back. ``percent`` of the bytes; ``ends_at`` as estimated, None where that is not known, and
     ``no_progress`` where it would never end. ``behind``: numbers of the requests whose turn comes before. ``blocked``:
-    why it does not begin though it is its turn. ``outcome``: how it ended, of one that is done.
+    why it does not begin though it is its turn. ``outcome``: how it ended, of one that is done. ``end_state`` (of the
+    status tokens) and ``end_words``, a sentence: of each that has ended. ``old``: nobody has looked at it for longer
+    than is right, so ``percent`` is of ``figures_at`` and nothing tells how it goes now.
     """
 
     url: str
@@ -50,7 +52,10 @@ class Run:
     blocked: str = ""
     blocked_at: datetime | None = None
     outcome: str = ""
+    end_state: str = ""
+    end_words: str = ""
     figures_at: datetime | None = None
+    old: bool = False
 
 
 @dataclass(frozen=True, slots=True)

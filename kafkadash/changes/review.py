@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent
-from kafkadash.changes.decision import RUNS, approvals_needed, decision_of
+from kafkadash.changes.decision import RAN, RUNS, approvals_needed, decision_of
 from kafkadash.changes.kinds import ChangeKind
 from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
@@ -233,14 +233,14 @@ def valid_approvals(change: ChangeRequest, reviews: Sequence[Review]) -> list[Re
 
 
 def verdict_of(change: ChangeRequest, checks: Checks, approvals: Sequence[Review]) -> Assessment | None:
-    """None where nothing was proposed yet."""
+    """None where nothing was proposed yet. Of what has begun it is a record: how it goes or ended is said above it."""
     if change.risk is None:
         return None
     level = level_of(change.risk)
-    sentence = (
-        f"{_can_be_run(checks)}: {checks.sentence}. Risk {change.risk} of 100, {_approvals(change, len(approvals))}."
-    )
-    state = _RISK_STATES[level]
+    begun = change.state in (*RUNS, *RAN)
+    what = "Before it began" if begun else _can_be_run(checks)
+    sentence = f"{what}: {checks.sentence}. Risk {change.risk} of 100, {_approvals(change, len(approvals))}."
+    state = "unknown" if change.state in RAN else _RISK_STATES[level]
     return Assessment(
         state=checks.state if state == "ok" else state,
         pill_state=state,

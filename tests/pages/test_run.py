@@ -187,12 +187,14 @@ def test_its_throttle_is_shown_with_what_is_ours(
             execution=run, resource="broker", name=name, key=key, value="60000000", state="set"
         )
     listed = "leader.replication.throttled.replicas"
-    pairs = {"0:3": "set", "0:4": "set", "1:3": "cleared"}
-    ThrottleEntry.objects.create(execution=run, resource="topic", name="events", key=listed, pairs=pairs, state="set")
+    pairs = {"0:3": "set", "0:4": "set", "1:3": "cleared", "2:3": "set"}
+    ThrottleEntry.objects.create(
+        execution=run, resource="topic", name="events", key=listed, pairs=pairs, already=["2:3"], state="set"
+    )
     page = look(viewer, change)
     words = page.words("throttle")
     assert "In force: 60 MB/s (60,000,000 B/s) per broker, in and out." in words
-    assert "Ours: 2 rates, 2 entries. Not ours: 1." in words
+    assert "Ours: 1 rate, 2 entries. Not ours: 1." in words, "as its ledger says"
     assert (
         "The leader rate of broker 4 is 10 B/s , and that is not ours: we set 60 MB/s (60,000,000 B/s). "
         "Found 02:00:00 ."

@@ -178,11 +178,24 @@ class TestRuns:
         change = made(State.EXECUTING)
         running(change, stuck_rows=1)
         page = see(viewer, review(change))
-        assert "It runs. 50.9 %" in page.words("running")
+        assert "It runs. 50.9 % done at ≈ 03:35" in page.words("running")
         assert "1 stuck" in page.words("running")
         assert f'href="/changes/{change.pk}/run/"' in page.part("running")
         assert "Plan and review" in page.words("change-bar")
         assert not page.has("steer-bar"), "a viewer steers nothing"
+
+    def test_old_figures_say_of_when_they_are_and_promise_no_end(
+        self, made: Callable[..., ChangeRequest], see: See, viewer: User
+    ) -> None:
+        change = made(State.EXECUTING)
+        then = NOW - timedelta(minutes=4)
+        running(change, looked_at=then, progress_at=then)
+        for words in (
+            see(viewer, review(change)).words("running"),
+            see(viewer, "/changes/?show=running").words(f"change-{change.pk}"),
+        ):
+            assert "figures of 01:59:04 50.9 %" in words
+            assert "done at" not in words
 
     def test_it_is_paused_and_resumed_from_the_bar(
         self, made: Callable[..., ChangeRequest], see: See, operator: User, client_of: Callable[[User], Client]
@@ -255,23 +268,36 @@ class TestEnds:
         return end
 
     @pytest.mark.parametrize(
-        ("state", "outcome", "sentence"),
+        ("state", "outcome", "pill", "sentence"),
         [
-            (State.DONE, Outcome.CLEAN, "Done, clean, 02:03:04 . Every row is as planned"),
-            (State.DONE, Outcome.OBLIGATIONS, "could not be taken away yet"),
-            (State.DONE, Outcome.EXCEPTIONS, "Some rows did not end as planned; the report names each"),
-            (State.CANCELLED, "", "What was done by then stays done; what was in flight went back."),
-            (State.FAILED, "", "What was done by then stays done; the report names every row."),
+            (State.DONE, Outcome.CLEAN, "Done, clean", "as planned, and nothing of our throttles is left."),
+            (State.DONE, Outcome.OBLIGATIONS, "Done, with obligations", "could not be taken away yet"),
+            (State.DONE, Outcome.EXCEPTIONS, "Done, with exceptions", "Some rows did not end as planned"),
+            (State.CANCELLED, "", "Cancelled", "What was done by then stays done; what was in flight went back."),
+            (State.FAILED, "", "Failed", "What was done by then stays done; the report names every row."),
         ],
     )
     def test_the_review_says_how_it_ended_and_offers_the_way_back(
-        self, state: State, outcome: str, sentence: str, ended: Callable[..., ChangeRequest], see: See, operator: User
+        self,
+        state: State,
+        outcome: str,
+        pill: str,
+        sentence: str,
+        ended: Callable[..., ChangeRequest],
+        see: See,
+        operator: User,
     ) -> None:
         change = ended(state, outcome, started_at=NOW - timedelta(hours=1))
         ChangeRequest.objects.filter(pk=change.pk).update(state_since=NOW)
         page = see(operator, review(change))
-        assert sentence in page.words("decide-body")
-        assert f'href="/changes/{change.pk}/report/"' in page.part("decide-body")
+        assert page.words("ended").startswith(f"{pill} ")
+        assert ('data-state="ok"' in page.start_tag("ended")) == (outcome == Outcome.CLEAN)
+        assert page.words("ended").endswith("It ended 02:03:04 . Report")
+        assert page.words("verdict").startswith("Medium risk Before it began: not checked against the cluster yet.")
+        assert 'data-state="unknown"' in page.start_tag("verdict"), "a record, not what is so now"
+        for part in ("ended", "decide-body"):
+            assert sentence in page.words(part)
+            assert f'href="/changes/{change.pk}/report/"' in page.part(part)
         assert f'action="/changes/{change.pk}/rollback/"' in page.part("decide-body")
 
     def test_the_report_is_a_page_and_two_files(

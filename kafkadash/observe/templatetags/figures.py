@@ -99,6 +99,22 @@ def version(release: str) -> str:
 
 
 @register.filter
+def clock(then: datetime | None, now: datetime) -> SafeString:
+    """A time that is an estimate, or one among many: 23:02, with the day in front where that is far."""
+    if then is None:
+        return UNKNOWN
+    return format_html('<time datetime="{}">{}</time>', iso(then), clock_text(then, now))
+
+
+@register.filter
+def clock_text(then: datetime | None, now: datetime) -> str:
+    """The same without markup."""
+    if then is None:
+        return "unknown"
+    return then.astimezone(UTC).strftime("%H:%M" if abs(then - now) < _SAME_DAY else "%-d %b %H:%M")
+
+
+@register.filter
 def iso(then: datetime | None) -> str:
     """ISO 8601 in UTC with milliseconds, for attributes; '' where not known."""
     if then is None:

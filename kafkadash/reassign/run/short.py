@@ -10,16 +10,30 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
-from kafkadash.changes.decision import RAN
+from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.kinds import Run
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow import State
-from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.models import Execution, Move, Outcome
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.run.measure import stored_progress
+from kafkadash.reassign.run.stored import freshness_of_figures, freshness_of_run
 from kafkadash.reassign.window_facts import run_options
+
+_DONE = {
+    Outcome.CLEAN: ("ok", "Every row is as planned, and nothing of our throttles is left."),
+    Outcome.OBLIGATIONS: (
+        "warning",
+        "Every row is as planned. Something of our throttles could not be taken away yet; that is tried again.",
+    ),
+    Outcome.EXCEPTIONS: ("warning", "Some rows did not end as planned; the report names each with its reason."),
+}
+_ENDED = {
+    State.CANCELLED: ("unknown", "What was done by then stays done; what was in flight went back."),
+    State.FAILED: ("critical", "What was done by then stays done; the report names every row."),
+}
 
 
 def runs(changes: Sequence[ChangeRequest]) -> Mapping[int, Run]:
@@ -30,12 +44,13 @@ def runs(changes: Sequence[ChangeRequest]) -> Mapping[int, Run]:
     executions = list(
         Execution.objects.filter(request__in=list(by_number)).defer("samples", "report", "foreign").order_by()
     )
+    now = timezone.now()
     queued = {run.cluster_id for run in executions if by_number[run.request_id].state == State.QUEUED}
-    in_front = _in_front(queued, timezone.now()) if queued else {}
+    in_front = _in_front(queued, now) if queued else {}
     ended = [run.pk for run in executions if by_number[run.request_id].state in RAN]
     moved = _moved_something(ended) if ended else frozenset()
     return {
-        run.request_id: _short(run, by_number[run.request_id], in_front.get(run.pk, ()), run.pk in moved)
+        run.request_id: _short(run, by_number[run.request_id], in_front.get(run.pk, ()), run.pk in moved, now)
         for run in executions
     }
 
@@ -62,11 +77,13 @@ def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
     return said
 
 
-def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved: bool) -> Run:
+def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved: bool, now: datetime) -> Run:
     number, over = change.pk, change.state in RAN
     figures = stored_progress(run)
-    eta = figures.eta_s if figures else None
+    live = change.state in RUNS
+    eta = figures.eta_s if figures and live and not freshness_of_figures(run, now).stale else None
     finite = eta is not None and math.isfinite(eta)
+    end_state, end_words = _end(run, State(change.state))
     return Run(
         url=reverse("reassign:run", args=[number]),
         cancel_url=reverse("reassign:run_cancel", args=[number]),
@@ -82,8 +99,18 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
         blocked=run.blocked,
         blocked_at=run.blocked_at,
         outcome=run.get_outcome_display() if run.outcome else "",
+        end_state=end_state,
+        end_words=end_words,
         figures_at=run.progress_at,
+        old=live and freshness_of_run(run, now).stale,
     )
+
+
+def _end(run: Execution, state: State) -> tuple[str, str]:
+    """Of the status tokens, and a sentence; both '' where it has not ended."""
+    if state is State.DONE:
+        return _DONE[Outcome(run.outcome)] if run.outcome else ("unknown", "How it ended was not written down.")
+    return _ENDED.get(state, ("", ""))
 
 
 def _in_front(clusters: Collection[int], now: datetime) -> Mapping[int, tuple[int, ...]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import Count, F, Func, IntegerField, Q, Sum
@@ -132,19 +134,22 @@ _APART = 0.12
 
 
 class _OpenPairs(Func):
-    """How many pairs of a list are not cleared."""
+    """How many pairs of a list are not cleared, without those that had stood there before."""
 
-    template = "(SELECT count(*) FROM jsonb_each_text(%(expressions)s) WHERE value <> 'cleared')"
+    arg_joiner = ") AS pair WHERE pair.value <> 'cleared' AND NOT jsonb_exists("
+    template = "(SELECT count(*) FROM jsonb_each_text(%(expressions)s, pair.key))"
     output_field = IntegerField()
 
 
 def throttle_now(execution: Execution, options: Options, figures: RunNow | None) -> ThrottleNow:
     """One query."""
     lists = Q(resource=ThrottledResource.TOPIC)
+    places = [Q(resource=each["resource"], name=each["name"], key=each["key"]) for each in execution.foreign]
+    theirs = reduce(or_, places, Q(pk__in=()))
     sums = (
         ThrottleEntry.objects.filter(execution=execution)
-        .exclude(state=EntryState.CLEARED)
-        .annotate(open_pairs=_OpenPairs(F("pairs")))
+        .exclude(Q(state=EntryState.CLEARED) | theirs)
+        .annotate(open_pairs=_OpenPairs(F("pairs"), F("already")))
         .aggregate(
             rates=Count("pk", filter=~lists),
             pairs=Sum("open_pairs", filter=lists, default=0),

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from kafkadash.domain.wording import size
-from kafkadash.observe.templatetags.figures import UNKNOWN, iso, percent_attribute, rate
+from kafkadash.observe.templatetags.figures import UNKNOWN, percent_attribute, rate
 from kafkadash.reassign.rates import megabytes
 
 register = template.Library()
-
-_SAME_DAY_S = 20 * 3600
-
-
-@register.filter
-def clock(then: datetime | None, now: datetime) -> SafeString:
-    """A time that is an estimate, or one among many: 23:02, with the day in front where that is far."""
-    if then is None:
-        return UNKNOWN
-    return format_html('<time datetime="{}">{}</time>', iso(then), clock_text(then, now))
 
 
 @register.filter
@@ -38,15 +26,6 @@ def big_rate(bytes_per_second: float | None) -> SafeString:
 def rate_figure(bytes_per_second: int) -> str:
     """MB/s without the unit, exactly: 60, 2.5."""
     return megabytes(bytes_per_second)
-
-
-@register.filter
-def clock_text(then: datetime | None, now: datetime) -> str:
-    """The same without markup."""
-    if then is None:
-        return "unknown"
-    near = abs((then - now).total_seconds()) < _SAME_DAY_S
-    return then.astimezone(UTC).strftime("%H:%M" if near else "%-d %b %H:%M")
 
 
 @register.filter
