@@ -159,6 +159,7 @@ class Acting:
         try:
             if not self._may():
                 self._none_sent([TopicPartition(*key) for key in keys], _NO_TIME)
+                self.acted.elected |= dict.fromkeys(keys, _NO_TIME)
                 return
             answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
         except KafkaFailure as failure:

@@ -10,11 +10,10 @@ from datetime import timedelta
 
 from django.db.models import Case, F, When
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Now
 
 from kafkadash.domain.workflow import State
 from kafkadash.observe import lease
-from kafkadash.observe.lease import Lease, Leased, LeaseLost
+from kafkadash.observe.lease import Lease, Leased, LeaseLost, from_now
 from kafkadash.reassign.models import Execution
 
 __all__ = ["RUNS", "Lease", "LeaseLost", "claim_due", "hand_back", "next_turn", "ready", "take", "wake"]
@@ -59,8 +58,11 @@ def hand_back(execution_ids: list[int]) -> None:
 
 
 def wake(execution_id: int) -> None:
-    """Something was asked of it: the next tick hands it out, also if it would rest longer."""
-    Execution.objects.filter(pk=execution_id).update(next_at=Now())
+    """Something was asked of it: the next tick hands it out, also if it would rest longer.
+
+    In the transaction that asks. The time is not that of its beginning: a step that began since would not heed it.
+    """
+    Execution.objects.filter(pk=execution_id).update(next_at=from_now(0))
 
 
 def next_turn(held: Lease, seconds: float) -> Combinable:

@@ -33,6 +33,7 @@ from kafkadash.domain.workflow import State
 from kafkadash.reassign.asked import options_of
 from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
+from kafkadash.reassign.run.lease import wake
 from kafkadash.reassign.run.measure import inbound_of
 
 STEERED = (State.QUEUED, State.EXECUTING, State.PAUSED)
@@ -271,6 +272,7 @@ def _update(
     same = Execution.objects.filter(pk=run.pk, request__state__in=STEERED, **before)
     if not same.update(**wanted):
         raise Changed(f"{change_name(run)} changed while you read it. Look at it again.")
+    wake(run.pk)
     audit(run.request, user, verb, reason=reason, before=before, after={**wanted, **(also or {})}, request=request)
     tell(run.request_id, listed=False)
 
@@ -296,6 +298,7 @@ def _order(
     order = Order.objects.create(
         execution=run, deed=deed, user=user, user_name=user.get_username(), reason=reason, **of
     )
+    wake(run.pk)
     audit(run.request, user, "ordered", reason=reason, after={"deed": deed.value, **of}, request=request)
     tell(run.request_id, listed=False)
     return order

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.workflow import State
+from kafkadash.observe.lease import from_now
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.window_facts import run_options
 
@@ -38,7 +39,7 @@ def moved(change: ChangeRequest, before: State, after: State) -> None:
     elif after in _ENDED:
         _wake_those_that_wait(change.cluster_id)
     else:
-        own.update(next_at=Now())
+        own.update(next_at=from_now(0))
 
 
 def in_front_of(execution: Execution, now: datetime) -> Execution | None:

@@ -290,7 +290,8 @@ class _Moving:
             running.lease,
             self._ledger,
             running.options,
-            {t.after.key: t for t in decided.changed},
+            # Of a request that never left, what an operator had asked of the row stays asked.
+            {t.after.key: Transition(decided.orders.rows.get(t.after.key, t.before), t.after) for t in decided.changed},
             deadline=CALL_S,
             budget=STEP_S - (time.monotonic() - self._began),
         )

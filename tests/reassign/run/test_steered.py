@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from kafkadash.changes.models import RequestState
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, QuorumUnavailable, TopicPartition
 from kafkadash.observe.models import CollectorRun, TopicState
 from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
+from kafkadash.reassign.run import orders
 from tests.reassign.run.runs import ROWS, World
 
 pytestmark = pytest.mark.django_db
@@ -111,6 +113,37 @@ def ask(world: World, user: User, deed: Deed, move: Move) -> Order:
         user_name=user.get_username(),
         reason="Not this one.",
     )
+
+
+def test_one_row_cancelled_while_nothing_can_be_sent__is_cancelled_when_it_can(world: World, operator: User) -> None:
+    begun(world, operator)
+    move = Move.objects.filter(state="moving").order_by("topic", "partition")[0]
+    ask(world, operator, Deed.CANCEL_ROW, move)
+    world.kafka.fail["alter_reassignments"] = DeadlineExceeded("Nothing was sent.")
+    world.step()
+    assert world.states()[str(move)] == ("cancelling", "olga ended it: Not this one.")
+    world.kafka.fail.clear()
+    world.until(RequestState.DONE)
+    assert world.states()[str(move)] == ("cancelled", "olga ended it: Not this one.")
+    assert world.model.partitions[move.topic, move.partition].replicas == tuple(move.current)
+
+
+def test_what_is_asked_wakes_a_run_that_rests(world: World, operator: User) -> None:
+    begun(world, operator)
+    running.pause(world.change(), operator, "Traffic is high.")
+    for _ in range(30):
+        world.tick()
+    later = datetime.now(UTC) + timedelta(hours=1)
+    waiting = Move.objects.filter(state="pending")[0]
+    asked: list[Callable[[], object]] = [
+        lambda: orders.row(world.change(), operator, waiting.topic, waiting.partition, "cancel_row", "Not this one."),
+        lambda: orders.set_throttle(world.change(), operator, "600", "It is quiet."),
+        lambda: orders.set_parallel(world.change(), operator, 1, 1, "One by one."),
+    ]
+    for ask_it in asked:
+        Execution.objects.update(next_at=later)
+        ask_it()
+        assert world.run().next_at <= datetime.now(UTC)
 
 
 def test_row_without_trace__asks_and_does_as_it_is_told(world: World, operator: User) -> None:
