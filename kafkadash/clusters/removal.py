@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,32 @@ class Belonging:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stays:
+    """What kafkadash did in Kafka that nobody would undo if the cluster were removed now.
+
+    ``refused``: why it must not be, in a sentence, '' where it may; ``left``: what stays there then, in sentences.
+    """
+
+    refused: str = ""
+    left: tuple[str, ...] = ()
+
+
+_told_by: list[Callable[[Cluster], Stays]] = []
+
+
+def ask_before_removal(tells: Callable[[Cluster], Stays]) -> None:
+    """For the apps above, which know what they did in a cluster: asked whenever one is to be removed."""
+    _told_by.append(tells)
+
+
+def stays_in_kafka(cluster: Cluster) -> Stays:
+    """What all of them say, together."""
+    told = [tells(cluster) for tells in _told_by]
+    refused = " ".join(each.refused for each in told if each.refused)
+    return Stays(refused, tuple(sentence for each in told for sentence in each.left))
+
+
 def belongings(cluster: Cluster) -> list[Belonging]:
     """What kafkadash would forget with this cluster, kinds without rows left out."""
     found = []
@@ -69,11 +95,14 @@ def remove_cluster(
 
     The cluster is out of every page and its secrets are gone when this returns; collectors that are at it find their
     lease gone. The tick deletes the other rows (``purge_removed``). The name is free again at once.
-    Raises Refused when ``typed_name`` is not the cluster's name.
+    Raises Refused when ``typed_name`` is not the cluster's name, or something of ours is under way there.
     """
     if " ".join(typed_name.split()) != cluster.name:
         raise Refused({"typed_name": [f"Type the name as it is written here, {cluster.name}, to remove it."]})
     with transaction.atomic():
+        stays = stays_in_kafka(cluster)
+        if stays.refused:
+            raise Refused({"": [stays.refused]})
         # Collectors lock their run before the cluster's row: the same order here, or both would wait for each other.
         for model, field in _relations():
             if model._meta.label == "observe.CollectorRun":
@@ -97,6 +126,7 @@ def remove_cluster(
                 cluster=cluster.slug,
                 reason=reason,
                 before=before,
+                after={"left_in_kafka": list(stays.left)} if stays.left else None,
                 request=request,
             )
 

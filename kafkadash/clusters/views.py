@@ -15,7 +15,7 @@ from kafkadash.clusters.access import MANAGE, allowed, cluster_for, clusters_all
 from kafkadash.clusters.contact import contact
 from kafkadash.clusters.forms import ConnectionForm, RegisterForm, RemoveForm
 from kafkadash.clusters.models import Cluster
-from kafkadash.clusters.removal import belongings, remove_cluster
+from kafkadash.clusters.removal import belongings, remove_cluster, stays_in_kafka
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import (
     Refused,
@@ -107,7 +107,13 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
         else:
             messages.success(request, f"{own.name} is removed. What was collected from it is being deleted.")
             return redirect("clusters:settings" if allowed(request.user, MANAGE, None) else "oncall:board")
-    context = {**_about(own), "tab": "remove", "form": form, "belongings": belongings(own)}
+    context = {
+        **_about(own),
+        "tab": "remove",
+        "form": form,
+        "belongings": belongings(own),
+        "in_kafka": stays_in_kafka(own),
+    }
     return render(request, "clusters/remove.html", context)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from kafkadash.domain.executor_state import Reply
-from kafkadash.domain.ledger import Entry, EntryState, Found, Place, Read, Settled
+from kafkadash.domain.ledger import Entry, EntryState, Found, Place, Read, Settled, Source
 from kafkadash.domain.throttled_replicas import rate_of
 from kafkadash.domain.wording import capital
 
@@ -43,15 +43,30 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
             return _given_back(entry, read, now)
 
 
-def intended(entry: Entry | None, place: Place, rate: int, read: Read, now: datetime) -> Entry:
-    """What a rate in bytes per second makes of a settled entry; INTENT is to be called. ``read`` is of this step.
+def before_others(others: Entry | None, read: Read) -> Read:
+    """What stood there before us: what another run still has to take away is no value to go back to.
+
+    ``others``: what that run has open here. What it found there itself is put back in its stead.
+    """
+    if others is None or read.unreadable or read.own is None:
+        return read
+    if read.own not in (others.value, others.asked, *others.late.split()):
+        return read
+    return Read(others.previous, others.previous_source or Source.DEFAULT)
+
+
+def intended(
+    entry: Entry | None, place: Place, rate: int, read: Read, now: datetime, before: Read | None = None
+) -> Entry:
+    """What a rate in bytes per second makes of a settled entry; INTENT is to be called. ``read`` is of this step,
+    ``before`` what is put back at the end where that is not what was read.
 
     What was there before, if it was the broker's own and the same, needs no call and is nobody's to clear. Where
     somebody else's value stands in the place of ours nothing is adjusted.
     """
     asked = str(rate)
     if entry is None or entry.state is EntryState.CLEARED:
-        fresh = _fresh(entry, place, read)
+        fresh = _fresh(entry, place, before or read)
         if read.own == asked:
             return replace(fresh, state=EntryState.SET, value=asked, changed_at=now)
         return replace(fresh, state=EntryState.INTENT, asked=asked, changed_at=now)

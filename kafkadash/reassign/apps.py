@@ -6,8 +6,11 @@ class ReassignConfig(AppConfig):
     label = "reassign"
 
     def ready(self) -> None:
+        from kafkadash.clusters.removal import ask_before_removal
         from kafkadash.reassign import kind, plan_work, verify_job
+        from kafkadash.reassign.run.left_behind import left_behind
 
         kind.make_known()
         plan_work.make_known()
         verify_job.make_known()
+        ask_before_removal(left_behind)

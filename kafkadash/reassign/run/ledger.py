@@ -59,8 +59,12 @@ _SENTENCES = {
 class Ledger:
     """What one run set, as the step sees and changes it; nothing is written before ``store``."""
 
-    def __init__(self, execution: Execution, entries: Mapping[Place, Entry]) -> None:
+    def __init__(
+        self, execution: Execution, entries: Mapping[Place, Entry], others: Mapping[Place, Entry] | None = None
+    ) -> None:
         self._execution = execution
+        self._others = others or {}
+        self._left_alone: dict[Place, Entry] = {}
         self._stored = dict(entries)
         self._entries = dict(entries)
         self._reads: dict[Place, Read] = {}
@@ -74,8 +78,16 @@ class Ledger:
 
     @classmethod
     def load(cls, execution: Execution) -> Ledger:
-        """Entries that are open, and those of which a lost call may still arrive. One statement."""
-        return cls(execution, ledger_rows.load(execution.pk))
+        """Entries that are open, and those of which a lost call may still arrive. One statement.
+
+        Of a run that has ended, what the one under way uses is left alone until that one is done with it.
+        """
+        loaded = ledger_rows.load(execution.pk, execution.cluster_id)
+        ledger = cls(execution, loaded.own, loaded.others)
+        if not execution.active:
+            for place in loaded.under_way & loaded.own.keys():
+                ledger._left_alone[place] = ledger._entries.pop(place)
+        return ledger
 
     @property
     def entries(self) -> Collection[Entry]:
@@ -214,7 +226,7 @@ class Ledger:
         """What is still to be cleared and cannot be now, in sentences; empty: all is as it was before."""
         return [
             f"{capital(entry.place.words)}: {entry.words or 'it is still to be cleared.'}"
-            for _, entry in sorted(self._entries.items())
+            for _, entry in sorted({**self._entries, **self._left_alone}.items())
             if entry.open
         ]
 
@@ -303,7 +315,9 @@ class Ledger:
             if read.unreadable:
                 self._fail(rows, read.unreadable)
             else:
-                self._entries[place] = ledger_rates.intended(self._entries.get(place), place, action.rate, read, now)
+                before = ledger_rates.before_others(self._others.get(place), read)
+                entry = self._entries.get(place)
+                self._entries[place] = ledger_rates.intended(entry, place, action.rate, read, now, before)
                 self._users[place] = rows
 
     def _clear_rate(self, action: ClearRate, now: datetime) -> None:

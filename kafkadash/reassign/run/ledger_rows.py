@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from kafkadash.domain.executor_throttles import Pair
 from kafkadash.domain.ledger import Entry, EntryState, Place
@@ -31,10 +32,35 @@ OPEN = ~Q(state=EntryState.CLEARED.value) | Q(lost_at__isnull=False)
 """What a step has to know: entries that are open, and those of which a lost call may still arrive."""
 
 
-def load(execution_id: int) -> dict[Place, Entry]:
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """``own`` of the run; ``others``: what other runs of the cluster have open at a place, the newest; ``under_way``:
+    places of those of them that is under way.
+    """
+
+    own: dict[Place, Entry]
+    others: dict[Place, Entry]
+    under_way: frozenset[Place]
+
+
+def load(execution_id: int, cluster_id: int) -> Loaded:
     """One statement."""
-    rows = ThrottleEntry.objects.filter(OPEN, execution=execution_id)
-    return {entry.place: entry for entry in map(entry_of, rows)}
+    still_open = ~Q(state=EntryState.CLEARED.value)
+    rows = ThrottleEntry.objects.filter(
+        OPEN & Q(execution=execution_id) | still_open & Q(execution__cluster=cluster_id)
+    ).annotate(under_way=F("execution__active"))
+    own: dict[Place, Entry] = {}
+    others: dict[Place, Entry] = {}
+    under_way = set()
+    for row in rows.order_by("pk"):
+        entry = entry_of(row)
+        if row.execution_id == execution_id:
+            own[entry.place] = entry
+            continue
+        others[entry.place] = entry
+        if row.under_way:
+            under_way.add(entry.place)
+    return Loaded(own, others, frozenset(under_way))
 
 
 def store(execution_id: int, entries: Collection[Entry], now: datetime) -> None:

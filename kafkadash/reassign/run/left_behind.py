@@ -1,0 +1,32 @@
+"""What runs would leave behind in Kafka if their cluster were taken out of kafkadash now."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Q
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.removal import Stays
+from kafkadash.domain.ledger import EntryState
+from kafkadash.domain.wording import count
+from kafkadash.reassign.models import Execution
+
+SILENT_LOOKS = 20
+"""Looks in a row that failed, after which nobody is asked to wait for the cluster any more."""
+
+
+def left_behind(cluster: Cluster) -> Stays:
+    """One query. A run under way has to end first; unless its cluster does not answer, so that it could not."""
+    open_entries = Count("throttles", filter=~Q(throttles__state=EntryState.CLEARED.value))
+    runs = Execution.objects.filter(cluster=cluster).annotate(owed=open_entries).filter(Q(active=True) | Q(owed__gt=0))
+    refused, left = "", []
+    for number, active, failures, owed in runs.order_by("pk").values_list("request", "active", "failures", "owed"):
+        if active and failures < SILENT_LOOKS:
+            refused = (
+                f"#{number} is under way here. Cancel it first, so that it takes its throttles away: a cluster that is "
+                "removed is never asked again."
+            )
+        elif active:
+            left.append(f"#{number} is under way, and nobody can stop it: what moves goes on in Kafka.")
+        if owed:
+            left.append(f"{count(owed, 'throttle')} of #{number}: whoever needs it gone has to remove it by hand.")
+    return Stays(refused, tuple(left))
