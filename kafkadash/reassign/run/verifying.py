@@ -28,6 +28,9 @@ ANOTHER_FOR = timedelta(minutes=10)
 ANOTHER_TIMES = 20
 """And so many looks in a row: a worker that was away for long does not give up at its first one."""
 
+_GIVEN_UP = (State.EXECUTING, State.CANCELLING, State.VERIFYING)
+"""States that nobody could end otherwise; one that is paused waits for whoever paused it."""
+
 
 def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Look, obligations: Sequence[str]) -> None:
     """The next state of a run of which every row has ended and nothing is left to be cleared now.
@@ -72,15 +75,15 @@ def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Ke
 
 def gives_up(running: Running, failure: Exception) -> bool:
     """Whether the run ended as FAILED, because another cluster has answered for so long that it is no mishap."""
-    own = running.execution
+    own, state = running.execution, running.state
     since = own.looked_at or own.started_at
-    if not isinstance(failure, AnotherCluster) or running.state is not State.EXECUTING or since is None:
+    if not isinstance(failure, AnotherCluster) or state not in _GIVEN_UP or since is None:
         return False
     often = own.failures >= ANOTHER_TIMES and own.error == str(failure)
     if not often or running.now() - since < ANOTHER_FOR:
         return False
     with running.write_state() as request:
-        if request.state != State.EXECUTING:
+        if request.state != state:
             return False
         _leave_rows(running)
         _give_up(running, request, str(failure))

@@ -257,6 +257,25 @@ def test_another_cluster_answers__nothing_is_done_there_and_after_long_it_has_fa
     assert clean(world), "worked off when the right one answers"
 
 
+@pytest.mark.parametrize("state", [RequestState.CANCELLING, RequestState.VERIFYING])
+def test_another_cluster_answers_while_it_ends__it_does_not_stay_so_for_ever(
+    world: World, operator: User, state: str
+) -> None:
+    if state == RequestState.CANCELLING:
+        begun(world, operator)
+        running.cancel(world.change(), operator, "Wrong broker.")
+    else:
+        world.queue(operator)
+        world.until(state)
+    world.kafka.cluster_id = "AnotherClusterAltogether"
+    for _ in range(20):
+        world.tick(31)
+    assert world.change().state == state
+    world.step()
+    assert world.change().state == RequestState.FAILED
+    assert not world.run().active
+
+
 def test_every_row_refused__has_failed_with_kafkas_words(world: World, operator: User) -> None:
     for row in ROWS:
         item = TopicPartition(row.topic, row.partition)
