@@ -21,13 +21,22 @@ def begin_draft(page: Page, slug: str = "demo") -> str:
     return page.url.split("/changes/")[1].split("/")[0]
 
 
-def propose(page: Page, topic: str, partition: int, replicas: Sequence[int], slug: str = "demo") -> str:
-    """The number of a change that gives one partition these replicas, waiting for its approval."""
+def propose(
+    page: Page, topic: str, partition: int, replicas: Sequence[int], slug: str = "demo", throttle: str = ""
+) -> str:
+    """The number of a change that gives one partition these replicas, waiting for its approval.
+
+    ``throttle`` in MB/s is where it starts, and the lowest that is approved.
+    """
     number = begin_draft(page, slug)
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": partition, "replicas": list(replicas)}]}
     page.get_by_label("Or paste it").fill(json.dumps(plan))
     page.get_by_role("button", name=re.compile("^Continue")).click()
     page.wait_for_url(re.compile("/draft/limits/"))
+    if throttle:
+        page.get_by_role("textbox", name="Throttle").fill(throttle)
+        page.get_by_role("textbox", name="Lowest").fill(throttle)
+        page.get_by_label("Disk limit").fill("100")
     page.get_by_role("button", name=re.compile("^Continue|plan")).click()
     page.wait_for_url(re.compile("/draft/plan/"))
     onwards = page.get_by_role("link", name="Continue: why")

@@ -21,6 +21,7 @@ from kafkadash.embedded.process import Child, free_port, spawn
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
+from tests.agreement.tools import Tools
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RACKS = ("a", "b", "c", "c")
@@ -65,6 +66,10 @@ class Product:
     @property
     def playground(self) -> Playground:
         return Playground(self.var / "playground", detached=True)
+
+    @property
+    def tools(self) -> Tools:
+        return Tools(self.playground)
 
     @property
     def valkey(self) -> Valkey:

@@ -1,0 +1,89 @@
+"""An approved change is started, followed without a reload, steered, done and taken back, by two people in browsers."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import BrowserContext, Page, expect
+
+from kafkadash.playground.load import Topic, load
+from tests.e2e.changes import propose
+from tests.e2e.moves import NOTICED_MS, opened, was_never_reloaded
+from tests.e2e.product import Product
+from tests.waiting import wait_until
+
+MIB = 80
+REFRESHED_MS = 120_000
+RUN_MS = 120_000
+SHOWN = re.compile(r"([\d.]+) %")
+
+
+def test_a_change__started__is_followed_live_raised_done_reported_and_taken_back(
+    product: Product,
+    new_context: Callable[..., BrowserContext],
+    alices_session: dict[str, Any],
+    bobs_session: dict[str, Any],
+) -> None:
+    topic = f"e2e-{secrets.token_hex(3)}"
+    load(product.playground.bootstrap, [Topic(topic, placement=[(1, 2)], fill_bytes=MIB * 1024 * 1024)])
+    alices = new_context(storage_state=alices_session)
+    alice, bob = alices.new_page(), new_context(storage_state=bobs_session).new_page()
+    alice.goto(f"/clusters/demo/topics/?q={topic}")
+    expect(alice.get_by_role("link", name=topic)).to_be_visible(timeout=REFRESHED_MS)
+    number = propose(alice, topic, 0, [3, 2], throttle="1")
+    _approve(bob, number)
+
+    alice.goto(f"/changes/{number}/")
+    alice.get_by_role("button", name="Start", exact=True).click()
+    expect(alice.locator("#change-bar")).to_contain_text("Executing", timeout=RUN_MS)
+    run = opened(alice, f"/changes/{number}/run/")
+    first = _next_percent(run, number, None)
+    second = _next_percent(run, number, first)
+    assert second > first
+    expect(run.locator(f"#moves-{number}")).to_contain_text(f"{topic}-0")
+    assert was_never_reloaded(run)
+
+    run.get_by_role("textbox", name="Per broker, in and out", exact=True).fill("5")
+    run.locator("#throttle-form").get_by_label("Reason").fill("Consumers are fine.")
+    run.locator("#throttle-form").get_by_role("button", name="Set").click()
+    expect(run.locator(f"#run-throttle-{number}")).to_contain_text("5 MB/s")
+    at = _percent(run, number)
+    # Whoever looks is not needed: it goes on while nobody has it open.
+    alice.close()
+    again = opened(alices.new_page(), f"/changes/{number}/run/")
+    assert _next_percent(again, number, at) > (at or 0)
+    expect(again.locator("#change-bar")).to_contain_text("Done", timeout=RUN_MS)
+    assert was_never_reloaded(again)
+    placed = product.tools.topics("--topic", topic)[topic].partitions[0]
+    assert (placed.replicas, placed.leader) == ((3, 2), 3)
+
+    again.goto(f"/changes/{number}/report/")
+    expect(again.locator("main")).to_contain_text("1 of 1 partition moved")
+    again.goto(f"/changes/{number}/")
+    again.get_by_role("button", name="Propose the way back").first.click()
+    again.wait_for_url(re.compile(r"/changes/\d+/draft/"))
+    back = again.url.split("/changes/")[1].split("/")[0]
+    again.goto(f"/changes/{back}/")
+    expect(again.locator("#change-bar")).to_contain_text(f"rollback of #{number}")
+
+
+def _approve(bob: Page, number: str) -> None:
+    bob.goto(f"/changes/{number}/")
+    bob.get_by_role("button", name="Approve exactly this").click()
+    expect(bob.locator("#change-bar")).to_contain_text("Approved", timeout=NOTICED_MS)
+
+
+def _percent(page: Page, number: str) -> float | None:
+    """Of the bytes of the whole run, as its panel says it; None where that is not known."""
+    said = SHOWN.search(page.locator(f"#run-{number} .big-figure").inner_text())
+    return float(said[1]) if said else None
+
+
+def _next_percent(page: Page, number: str, before: float | None) -> float:
+    wait_until(lambda: _percent(page, number) not in (None, before), f"the percent after {before} is shown", 60)
+    percent = _percent(page, number)
+    assert percent is not None
+    return percent
