@@ -6,16 +6,22 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import BrokerState, ClusterState, Kind, TopicState
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
+from tests.waiting import wait_until
 
 
 def test_topics__leaders_replicas_and_isr__equal_describe(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools
 ) -> None:
     own = {make_topic([[1, 2, 3], [3, 1, 2]]), make_topic([[2, 3]])}
-    refresh(Kind.METADATA)
     printed = tools.topics()
-    assert stored_topics(cluster) == printed
     assert own <= printed.keys()
+
+    def seen() -> dict[str, DescribedTopic]:
+        refresh(Kind.METADATA)
+        return stored_topics(cluster)
+
+    # Any broker may answer, and one that is late does not know a new topic yet.
+    wait_until(lambda: seen() == printed, "the stored topics to be those that the tool describes")
 
     figures = ClusterState.objects.get(cluster=cluster)
     rows = [partition for topic in printed.values() for partition in topic.partitions.values()]
