@@ -14,9 +14,11 @@ from datetime import datetime
 
 from kafkadash.domain.executor_look import Looked, asking, look, look_again, ours, submitted, tells
 from kafkadash.domain.executor_state import (
+    ASK_AFTER,
     BEFORE,
     ENDED,
     MOST_ATTEMPTS,
+    NOT_ELECTED,
     RETRY,
     Cancel,
     Elect,
@@ -238,20 +240,34 @@ class _Step:
         return [Place((row.topic, row.partition), row.directories) for row in rows if row.directories]
 
     def _elections(self) -> tuple[list[Elect], bool]:
-        """Preferred leaders of the rows that are done, once all have ended; and whether some are under way."""
-        if not self._options.elect_leaders or self._mode is not Mode.EXECUTING or self._held:
+        """Preferred leaders of the rows that are done, once all have ended; and whether some are under way.
+
+        What is held up is waited for; not where that may have no end, and then the rows say why.
+        """
+        if not self._options.elect_leaders or self._mode is not Mode.EXECUTING:
             return [], False
         if any(move.state not in ENDED for move in self._after):
             return [], False
-        elections, pending = [], False
+        elections, pending, waited = [], False, self._held != () and self._waited()
         for place, move in enumerate(self._after):
             if not self._to_elect(move):
                 continue
+            if self._held and (not self._seen.window_open or waited):
+                gave_up = replace(move, elections=MOST_ATTEMPTS)
+                self._after[place] = gave_up.to(State.DONE, self._now, f"{NOT_ELECTED} {self._held[0]}")
+                continue
             pending = True
+            if self._held:
+                continue
             if move.elections == 0 or move.acted_at is None or self._now - move.acted_at >= RETRY:
                 self._after[place] = replace(move, elections=move.elections + 1, acted_at=self._now)
                 elections.append(Elect(move.key))
         return elections, pending
+
+    def _waited(self) -> bool:
+        """Whether the last row ended long ago."""
+        ended = [move.since for move in self._after if move.since is not None]
+        return not ended or self._now - max(ended) >= ASK_AFTER
 
     def _to_elect(self, move: Move) -> bool:
         row = move.work.row

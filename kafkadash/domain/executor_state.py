@@ -28,6 +28,9 @@ controller keeps what it forwards for 60 s, whatever the request's own time limi
 LATE_METADATA = timedelta(seconds=10)
 """So far a broker's metadata may be behind the controller's listing: it may still show what was before a submission."""
 
+NOT_ELECTED = "Its preferred leader was not elected:"
+"""So begins the reason of a row that is done, but not led as it should be."""
+
 RETRY = timedelta(seconds=10)
 """Between two cancels, reorders or elections of one row."""
 

@@ -418,6 +418,27 @@ def test_only_reordered__takes_no_throttle_and_is_done_by_its_order() -> None:
     assert run.tick().over
 
 
+def test_elections__held_up_are_waited_for_and_given_up_with_the_reason() -> None:
+    done = moving(state=State.DONE, since=START)
+    look = replace(seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 3)), withheld=("Nobody can tell.",))
+    waits = step([done], look, OPTIONS, START)
+    assert (waits.actions, waits.transitions, waits.over) == ((), (), False)
+
+    later = START + timedelta(minutes=10)
+    for given_up in (
+        step([done], replace(look, at=later), OPTIONS, later),
+        step([done], replace(look, window_open=False, withheld=()), OPTIONS, START),
+    ):
+        assert given_up.actions == ()
+        assert given_up.over
+        [after] = [transition.after for transition in given_up.transitions]
+        assert after.state is State.DONE
+        assert after.reason in (
+            "Its preferred leader was not elected: Nobody can tell.",
+            "Its preferred leader was not elected: The window is closed.",
+        )
+
+
 def test_elections__not_without_the_option_nor_while_rows_move() -> None:
     done = moving(state=State.DONE)
     look = seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 3))

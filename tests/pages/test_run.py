@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.workflow import State
+from kafkadash.observe.models import Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from tests.factories import NOW, TopicFactory, silent, watched
 from tests.pages.conftest import Page
@@ -59,6 +60,24 @@ def test_it_says_how_far_it_is_and_until_when(change: ChangeRequest, viewer: Use
     assert "Time left ≈ 1 h 32 min 1 h 29 min to 1 h 41 min" in words
     assert "Moves done 48 of 230" in words
     assert "Under min-ISR 0 partitions at min-ISR 0, as of 02:03:01" in words
+
+
+@pytest.mark.parametrize(
+    ("apis", "words"),
+    [
+        (None, "Whether Kafka guards the number of replicas is not known; kafkadash reads each partition again"),
+        ({"45": [0, 0]}, "The number of replicas is guarded by kafkadash, as this Kafka is older than 4.1"),
+        ({"45": [0, 1]}, "Kafka itself refuses a move that would change the number of replicas."),
+    ],
+)
+def test_it_says_who_guards_the_number_of_replicas(
+    change: ChangeRequest, viewer: User, look: Look, apis: dict[str, list[int]] | None, words: str
+) -> None:
+    running(change)
+    Capabilities.objects.filter(cluster=change.cluster).delete()
+    if apis is not None:
+        Capabilities.objects.create(cluster=change.cluster, apis=apis, changed_at=datetime.now(UTC))
+    assert words in look(viewer, change).words("throttle")
 
 
 def test_what_is_not_known_is_said_to_be_not_known(change: ChangeRequest, viewer: User, look: Look) -> None:

@@ -16,6 +16,7 @@ import structlog
 
 from kafkadash.domain.executor import Action, replied, unsent
 from kafkadash.domain.executor_state import (
+    NOT_ELECTED,
     Cancel,
     Elect,
     Key,
@@ -39,7 +40,6 @@ log = structlog.get_logger(__name__)
 AT_ONCE = 500
 """Partitions of one request."""
 NOT_IN_PROGRESS = 85
-NOT_ELECTED = "Its preferred leader was not elected:"
 _NO_TIME = "There was no time left for it in this step."
 
 

@@ -225,6 +225,20 @@ class RunShown:
         return shown, f"in {duration(left)}" if left > 0 else f"it closed {duration(-left)} ago"
 
     @property
+    def guard_words(self) -> str:
+        """Who sees to it that no move changes how many replicas a partition has; '' where that was approved."""
+        if self.options.change_rf:
+            return ""
+        capabilities = getattr(self.execution.cluster, "capabilities", None)
+        versions = capabilities.apis.get(_ALTER_REASSIGNMENTS) if capabilities else None
+        ours = "kafkadash reads each partition again right before it submits it"
+        if versions is None:
+            return f"Whether Kafka guards the number of replicas is not known; {ours}."
+        if versions[1] >= 1:
+            return "Kafka itself refuses a move that would change the number of replicas."
+        return f"The number of replicas is guarded by kafkadash, as this Kafka is older than 4.1: {ours}."
+
+    @property
     def moves_words(self) -> str:
         """Below how many are done."""
         others = [f"{number:,} {words}" for number, words in self.counts.exceptions]
@@ -262,6 +276,8 @@ class RunShown:
         return f"{name}: {', '.join(part for part in (known, stuck, doing) if part)}"
 
 
+_ALTER_REASSIGNMENTS = "45"
+"""As ``Capabilities.apis`` names it; from version 1 on (Kafka 4.1) it refuses changes of the replication factor."""
 _SAME_DAY_S = 20 * 3600
 _FARTHEST_S = 365 * 86_400
 

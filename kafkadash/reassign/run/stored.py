@@ -20,7 +20,7 @@ LONGEST_REST_S = 10.0
 def execution_of(number: int) -> Execution | None:
     """The run of the request #``number`` with its cluster; what only the chart and the report need is left out."""
     return (
-        Execution.objects.select_related("request", "request__cluster", "cluster")
+        Execution.objects.select_related("request", "request__cluster", "cluster", "cluster__capabilities")
         .defer("samples", "report")
         .filter(request=number)
         .first()

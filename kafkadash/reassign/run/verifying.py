@@ -11,13 +11,12 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
-from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT, Key, Observation
+from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT, NOT_ELECTED, Key, Observation
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State, Trigger
 from kafkadash.reassign.models import Move, Order, Outcome
-from kafkadash.reassign.run.act import NOT_ELECTED
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
 from kafkadash.reassign.run.look import AnotherCluster, Look
 from kafkadash.reassign.run.report import report_when_it_ends
