@@ -119,6 +119,7 @@ def test_one_row_cancelled_while_nothing_can_be_sent__is_cancelled_when_it_can(w
     begun(world, operator)
     move = Move.objects.filter(state="moving").order_by("topic", "partition")[0]
     ask(world, operator, Deed.CANCEL_ROW, move)
+    world.passes(2)
     world.kafka.fail["alter_reassignments"] = DeadlineExceeded("Nothing was sent.")
     world.step()
     assert world.states()[str(move)] == ("cancelling", "olga ended it: Not this one.")

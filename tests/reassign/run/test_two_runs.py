@@ -58,8 +58,9 @@ def test_rate_that_an_ended_run_owes__is_not_what_the_next_one_puts_back(
     assert world.kafka.configs[BROKER_3][LEADER_RATE] == str(RATE), "the run under way needs it"
     assert ThrottleEntry.objects.filter(execution__request=ended, state="obliged").count() == 2
     world.until(RequestState.DONE)
-    world.step(ended)
     left = {} if previous is None else {LEADER_RATE: str(previous), FOLLOWER_RATE: str(previous)}
+    assert world.kafka.configs[BROKER_3] == left
+    world.step(ended)
     assert world.kafka.configs[BROKER_3] == left
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
 
