@@ -92,7 +92,7 @@ class ChangeRequest(models.Model):
     not_before = models.DateTimeField(null=True, blank=True, help_text="start of the window; empty: at once")
     not_after = models.DateTimeField(null=True, blank=True, help_text="end of the window; empty: open")
     origin = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="successors")
-    origin_word = models.CharField(max_length=16, blank=True, help_text='"copy" or "rollback"')
+    origin_word = models.CharField(max_length=16, blank=True, help_text='"copy", "rollback" or "re-plan"')
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

@@ -45,6 +45,7 @@ _SAID = {
     "change.throttle_obliged": "put off the clearing of a throttle",
     "change.throttle_settled": "cleared what it still owed",
     "change.rollback_proposed": "began a draft of the way back",
+    "change.row_replanned": "began a draft that gives a row other brokers",
 }
 _TROUBLE = {"change.turned_stale": "warning", "change.failed": "critical", "change.broke_glass": "critical"}
 _SHOWN_DIGITS = 8

@@ -50,6 +50,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "change.verified": "verified a run",
         "change.failed": "gave up a run",
         "change.rollback_proposed": "began the rollback of a change",
+        "change.row_replanned": "began another plan for a row of a run",
         "change.copied": "copied a change",
         "change.deleted": "deleted a draft",
         "policy.changed": "changed the policy of a cluster",

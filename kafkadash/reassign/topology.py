@@ -88,6 +88,12 @@ def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, si
     return Loaded(seen, min(known) if len(known) == len(times) else None)
 
 
+def load_brokers(cluster: Cluster) -> dict[int, Broker]:
+    """With their disks, without what is on them; two queries."""
+    weights = {w.broker_id: w for w in _weights(cluster, packed=False)}
+    return {b.broker_id: _broker(b, weights.get(b.broker_id)) for b in BrokerState.objects.filter(cluster=cluster)}
+
+
 def _moving(cluster: Cluster, topics: Collection[str] | None) -> dict[tuple[str, int], Moving]:
     rows = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING)
     if topics is not None:

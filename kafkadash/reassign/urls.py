@@ -22,6 +22,7 @@ urlpatterns = [
     path("changes/<int:number>/run/throttle/", run_views.run_throttle, name="run_throttle"),
     path("changes/<int:number>/run/parallel/", run_views.run_parallel, name="run_parallel"),
     path("changes/<int:number>/run/row/", run_views.run_row, name="run_row"),
+    path("changes/<int:number>/run/replan/", run_views.run_replan, name="run_replan"),
     path("changes/<int:number>/run/foreign/", run_views.run_foreign, name="run_foreign"),
     path("clusters/<slug:slug>/verify/", verify_views.verify, name="verify"),
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/", verify_views.verification, name="verification"),

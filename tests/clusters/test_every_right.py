@@ -113,6 +113,7 @@ TABLE: Mapping[str, Row] = {
     "reassign:run_throttle": form("o", 409, changes=True),
     "reassign:run_parallel": form("o", 409, changes=True),
     "reassign:run_foreign": form("o", 409, changes=True),
+    "reassign:run_replan": form("o", 409, changes=True),
     "reassign:verify": page(post=400),
     "reassign:verification": page(),
     "reassign:verify_again": form("vopua", 302),

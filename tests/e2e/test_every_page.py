@@ -154,7 +154,7 @@ FORMS = {
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
     ),
     *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
-    *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign"]),
+    *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),
     f"{CHANGE}draft/plan/stop/",
     f"{CHANGE}draft/plan/throttle/",
     f"{FINDING}acknowledge/",

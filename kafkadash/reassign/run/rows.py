@@ -352,6 +352,7 @@ class RowShown:
             Fix.RAISE_THROTTLE: RowAction("Raise the throttle", "#throttle"),
             Fix.SETTLE_THROTTLE: RowAction("Decide about the throttle", "#foreign"),
             Fix.ELECT_LEADER: self._deed(Deed.ELECT, "Elect its preferred leader…"),
+            Fix.REPLAN_ROW: RowAction("Re-plan row…", f"{self.link}#replan"),
             Fix.CANCEL_ROW: self._deed(Deed.CANCEL_ROW, "Cancel row…"),
         }
         return [offered[fix] for fix in fixes(cause or Cause.UNKNOWN) if fix in offered]

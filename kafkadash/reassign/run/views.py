@@ -24,7 +24,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.review import bar_context
 from kafkadash.changes.trail import newest
 from kafkadash.changes.views import review_page
-from kafkadash.clusters.access import START, VIEW, actions_allowed
+from kafkadash.clusters.access import PROPOSE, START, VIEW, actions_allowed
 from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.workflow import State
 from kafkadash.observe.cluster_bar import cluster_bar
@@ -39,6 +39,7 @@ from kafkadash.reassign.run.keys import MOVES, RUN
 from kafkadash.reassign.run.may import may_of
 from kafkadash.reassign.run.moves_table import moves_context, moves_listing
 from kafkadash.reassign.run.page import LIVE, part_of, run_shown
+from kafkadash.reassign.run.replan import propose_other, replan_of
 from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown
 from kafkadash.reassign.run.rows import InFlight, RowShown
@@ -178,6 +179,28 @@ def run_row(request: HttpRequest, number: int) -> HttpResponse:
     return redirect(reverse("reassign:run", args=[number]))
 
 
+def _replan_refused(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
+    return review_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence)
+
+
+@require_POST
+@needs_on_change(PROPOSE, refused=_replan_refused)
+def run_replan(request: HttpRequest, number: int) -> HttpResponse:
+    """A draft that gives one row (``topic`` and ``partition``) other brokers; its first step shows them."""
+    change = request_for(request, number, PROPOSE)
+    execution = execution_of(number)
+    move = _named(execution, request.POST) if execution else None
+    if execution is None or move is None:
+        refused = f"#{number} moves no such partition: there is nothing to plan anew."
+        return review_page(request, change, status=HTTPStatus.CONFLICT, refused=refused)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        draft = propose_other(change, request.user, move, request)
+    except Refused as refusal:
+        return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=str(refusal))
+    return redirect("reassign:what", draft.pk)
+
+
 def run_page(
     request: HttpRequest,
     change: ChangeRequest,
@@ -272,6 +295,8 @@ def _row_page(
         "may": may_of(change, actions_allowed(request.user, change.cluster)),
         "why_not": why_not(request, change, START),
         "asked": asked.order_by("-pk")[:_MOST_ORDERS],
+        "replan": replan_of(change, move),
+        "why_no_plan": why_not(request, change, PROPOSE),
         "goes_back": goes_back(execution, [move])[0] if move.state in IN_FLIGHT else None,
         "refused": refused,
         "typed": _typed(request),
