@@ -62,6 +62,8 @@ def test_a_bad_rate_is_refused_and_stays_in_its_field(
 ) -> None:
     page = page_of(send(operator, "throttle", rate=rate, reason="Because."))
     assert says in page.words("refused")
+    assert says in page.words("rate-error")
+    assert not page.has("throttle-reason-error"), "the reason is a good one"
     assert f'value="{rate}"' in page.part("rate-kept")
     assert 'value="Because."' in page.part("throttle-reason-kept")
     assert "key=" not in page.html, "the answer to a form is not fetched again"
@@ -69,11 +71,18 @@ def test_a_bad_rate_is_refused_and_stays_in_its_field(
     assert run.throttle == 60 * MB
 
 
+def test_a_reason_that_is_missing_is_said_at_its_field(operator: User, send: Send) -> None:
+    page = page_of(send(operator, "throttle", rate="70", reason=" "))
+    assert "Say why" in page.words("throttle-reason-error")
+    assert not page.has("rate-error")
+
+
 def test_a_question_is_asked_and_answered_in_the_form(run: Execution, operator: User, send: Send) -> None:
     page = page_of(send(operator, "throttle", rate="20", reason="Slower."))
     form = page.part("throttle-form")
     assert 'type="checkbox" name="force" value="yes"' in form
     assert 'value="20"' in form
+    assert "rate-error" not in form
     assert send(operator, "throttle", rate="20", reason="Slower.", force="yes").status_code == 302
     run.refresh_from_db()
     assert run.throttle == 20 * MB

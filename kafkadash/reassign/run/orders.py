@@ -56,6 +56,10 @@ class AsksAgain(Refused):
         self.asks = asks
 
 
+class WrongReason(Refused):
+    """It is missing or too long; nothing else was looked at."""
+
+
 def set_throttle(
     change: ChangeRequest,
     user: User,
@@ -204,9 +208,12 @@ def _options(run: Execution) -> Options:
 
 
 def _reason(reason: str) -> str:
-    said = text_of(reason, "The reason")
+    try:
+        said = text_of(reason, "The reason")
+    except Refused as wrong:
+        raise WrongReason(str(wrong)) from wrong
     if not said:
-        raise Refused("Say why: it stands in the audit and in the report of the run.")
+        raise WrongReason("Say why: it stands in the audit and in the report of the run.")
     return said
 
 

@@ -241,7 +241,7 @@ def run_page(
         "live_keys": _live_keys(change, listing.values["s"]) if status == HTTPStatus.OK else [],
         "refused": refused,
         "typed": typed or {},
-        "wrong": {typed["form"]: refused} if typed else {},
+        "wrong": {typed["wrong"]: refused} if typed else {},
         "asks": asks or {},
     }
     return render(request, "reassign/run.html", context, status=status)
@@ -271,6 +271,7 @@ def _asked(
         # Read again: what it says now is why.
         now, typed = seen_change(request, number), {**_typed(request), "form": form}
         asks = refused.asks if isinstance(refused, orders.AsksAgain) else {}
+        typed["wrong"] = "reason" if isinstance(refused, orders.WrongReason) else "" if asks else form
         return run_page(request, now, status=HTTPStatus.CONFLICT, refused=str(refused), typed=typed, asks=asks)
     messages.success(request, said(done))
     return redirect(reverse("reassign:run", args=[number]))
