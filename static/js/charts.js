@@ -8,7 +8,8 @@
   const INKS = { 1: "ink-1", 2: "ink-2", 3: "ink-3", limit: "text", critical: "critical-text", warning: "warning-mark" };
   const FETCH_DEADLINE = 10_000;
   const drawn = new WeakMap();
-  const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 16);
+  // Ticks less than a minute apart have their seconds, or several would read the same.
+  const clocks = (ticks) => ticks.map((seconds) => new Date(seconds * 1000).toISOString().slice(11, ticks[1] - ticks[0] < 60 ? 19 : 16));
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
 
   function colours(element) {
@@ -78,7 +79,7 @@
       width: element.clientWidth, height: element.clientHeight,
       // uPlot places its ticks by local time: this is a date that has the hours of UTC as its local ones.
       tzDate: (seconds) => new Date(new Date(seconds * 1000).toISOString().slice(0, 19)),
-      padding: [spec.marks?.length ? 20 : 8, 12, 0, 0],
+      padding: [spec.marks?.length ? 20 : 8, 24, 0, 0],
       legend: { show: false },
       cursor: { show: false },
       scales: {
@@ -86,7 +87,7 @@
         y: { range: (u, low, high) => [spec.min ?? 0, spec.max ?? high * 1.12] },
       },
       axes: [
-        { ...axis, grid: { show: false }, size: 24, space: 90, values: (u, ticks) => ticks.map(clock) },
+        { ...axis, grid: { show: false }, size: 24, space: 90, values: (u, ticks) => clocks(ticks) },
         { ...axis, size: 62, gap: 6, space: 34, values: (u, ticks) => ticks.map((v) => number(v) + (v === ticks.at(-1) ? ` ${spec.unit}` : "")) },
       ],
       series: [{}, ...series],

@@ -112,10 +112,13 @@ class RunShown:
 
     @property
     def between(self) -> tuple[datetime, datetime] | None:
+        """None too where both are in the same minute, which is how exactly they are shown."""
         if self.done_at is None or self.figures is None:
             return None
         low, high = self._at(self.figures.eta_low_s), self._at(self.figures.eta_high_s)
-        return (low, high) if low and high else None
+        if low is None or high is None or low.replace(second=0, microsecond=0) == high.replace(second=0, microsecond=0):
+            return None
+        return low, high
 
     @property
     def done_words(self) -> str:
