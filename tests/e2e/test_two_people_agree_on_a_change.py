@@ -81,7 +81,7 @@ def _draft_and_leave(alice: Page) -> str:
     alice.get_by_label("demo").check()
     alice.get_by_label("Drain brokers").check()
     alice.get_by_role("button", name="Start the draft").click()
-    alice.get_by_label(f"{DRAINED} ", exact=False).first.check()
+    alice.locator(f"#drain-{DRAINED}").check()
     alice.get_by_role("button", name="Continue: limits").click()
     expect(alice.get_by_role("heading", name="Throttle")).to_be_visible()
     found = CHANGE.search(alice.url)
