@@ -13,8 +13,9 @@ from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.change_messages import AlterConfigsAnswer
 from kafkadash.kafka.changing import ConfigChange, ConfigOperation
 from kafkadash.kafka.client import NodeId
-from kafkadash.kafka.messages import QUORUM_TOPIC, QuorumAnswer, quorum_request
-from kafkadash.kafka.port import Connection, KafkaFailure, QuorumUnavailable
+from kafkadash.kafka.codes import call_failure
+from kafkadash.kafka.messages import QUORUM_TOPIC, ClusterAnswer, QuorumAnswer, controllers_request, quorum_request
+from kafkadash.kafka.port import Connection, KafkaFailure, QuorumUnavailable, Unreachable
 from kafkadash.kafka.sending import Unanswered, outcome
 
 RATES = frozenset(
@@ -43,11 +44,31 @@ class Controllers(WireAdmin):
         own = replace(connection, key=f"{connection.key}-controllers", bootstrap_servers=connection.controller_servers)
         super().__init__(own)
 
-    def send(self, ask: Ask[AlterConfigsAnswer], *, deadline: float) -> Answer[AlterConfigsAnswer] | Unanswered:
-        """To the active controller, once. Raises KafkaFailure where it certainly was not sent."""
+    def send(
+        self, ask: Ask[AlterConfigsAnswer], cluster_id: str, *, deadline: float
+    ) -> Answer[AlterConfigsAnswer] | Unanswered:
+        """To the active controller of this cluster, once. Raises KafkaFailure where it certainly was not sent."""
         left = countdown(deadline)
-        node = self._active(left() / 2)
+        node = self._active(left() / 3)
+        self._refuse_another(node, cluster_id, left() / 2)
         return outcome(ask, lambda: self._with_wire(lambda wire: wire.ask_bootstrap(node, ask, deadline=left())))
+
+    def _refuse_another(self, node: NodeId, cluster_id: str, deadline: float) -> None:
+        """Brokers are numbered alike everywhere: what is meant for one must not reach its namesake elsewhere."""
+        ask: Ask[ClusterAnswer] = Ask(controllers_request, Lane.CONTROLLER)
+        response = self._with_wire(lambda wire: wire.ask_bootstrap(node, ask, deadline=deadline)).response
+        if response.error_code:
+            raise call_failure(
+                response.error_code,
+                "DescribeCluster",
+                permission="Describe on the cluster",
+                detail=response.error_message,
+            )
+        if not cluster_id or response.cluster_id != cluster_id:
+            raise Unreachable(
+                f"The controllers' listeners belong to the Kafka cluster {response.cluster_id}, and not to "
+                f"{cluster_id or 'that of the brokers, which is not known'}. Nothing was sent there."
+            )
 
     def _active(self, deadline: float) -> NodeId:
         """The one that describes the quorum: a standby answers NOT_LEADER_OR_FOLLOWER in the partition."""

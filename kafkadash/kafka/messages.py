@@ -259,6 +259,12 @@ def cluster_request(offered: ApiRanges) -> Request:
     return DescribeClusterRequest()
 
 
+def controllers_request(offered: ApiRanges) -> Request:
+    """DescribeCluster to a controller's own listener, for the id of its cluster (KIP-919)."""
+    require(offered, DESCRIBE_CLUSTER, "DescribeCluster of controllers (Kafka 3.7)", at_least=1)
+    return DescribeClusterRequest(endpoint_type=2)
+
+
 def reassignments_request(offered: ApiRanges, timeout_ms: int) -> Request:
     require(offered, LIST_REASSIGNMENTS, "ListPartitionReassignments (Kafka 2.4)")
     return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)

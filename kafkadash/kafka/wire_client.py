@@ -158,7 +158,9 @@ class WireClient(WireAdmin):
             ([broker], result) for broker, result in zip(changes, results, strict=True) if broker not in unsent
         ]
         controllers, ask = self._controllers, _alter_configs({broker: changes[broker] for broker in unsent})
-        through = _sent(lambda: controllers.send(ask, deadline=left()))
+        through = _sent(
+            lambda: controllers.send(ask, self.describe_cluster(deadline=left() / 3).cluster_id, deadline=left())
+        )
         if isinstance(through, KafkaFailure):
             why = " ".join(dict.fromkeys([*(str(r) for r in results if isinstance(r, KafkaFailure)), str(through)]))
             through = Unreachable(why)

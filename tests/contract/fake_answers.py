@@ -24,12 +24,19 @@ LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
 FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM, ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS)
-ASKED_OF_CONTROLLERS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, ALTER_CONFIGS, DESCRIBE_QUORUM)
+ASKED_OF_CONTROLLERS = (
+    API_VERSIONS,
+    SASL_HANDSHAKE,
+    SASL_AUTHENTICATE,
+    ALTER_CONFIGS,
+    DESCRIBE_QUORUM,
+    DESCRIBE_CLUSTER,
+)
 QUORUM_TOPIC = "__cluster_metadata"
 
 _NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
 _CONSUMER, _DEBUGGER = -1, -2  # ListOffsets' replica ids
-_BROKER_ENDPOINT = 1
+_BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
 
 
 class Drop(Exception):
@@ -160,16 +167,18 @@ def _metadata_partition(model: ClusterModel, entities: Entities, partition: Fake
 
 
 def _describe_cluster(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
-    del broker, denied
+    del denied
     live = model.live_brokers()
     with_fenced = getattr(request, "include_fenced_brokers", False)
-    wrong_endpoint = getattr(request, "endpoint_type", _BROKER_ENDPOINT) != _BROKER_ENDPOINT
+    asked_there = broker.id in model.controllers and broker.id not in model.brokers
+    endpoint = _CONTROLLER_ENDPOINT if asked_there else _BROKER_ENDPOINT
+    wrong_endpoint = getattr(request, "endpoint_type", _BROKER_ENDPOINT) != endpoint
     return entities.new(
         "DescribeClusterResponse",
         throttle_time=timedelta(0),
         error_code=ErrorCode.mismatched_endpoint_type if wrong_endpoint else ErrorCode.none,
         error_message=None,
-        cluster_id=model.cluster_id,
+        cluster_id=model.cluster_of_controllers or model.cluster_id if asked_there else model.cluster_id,
         controller_id=_named_controller(model, live),
         brokers=tuple(
             entities.new(

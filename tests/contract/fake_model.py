@@ -145,6 +145,7 @@ class ClusterModel:
         }
         self.quorum = QuorumState.LED
         self.controller = controllers[0]
+        self.cluster_of_controllers = ""  # another one than the brokers', where their addresses lead elsewhere
         self.controller_epoch = 1
         self.metadata_end = 100
         self.voters = {

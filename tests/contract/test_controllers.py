@@ -119,3 +119,17 @@ def test_a_closed_client_asks_no_controller(fake: FakeKafka) -> None:
     admin.close()
     with pytest.raises(Unreachable, match="closed because"):
         admin.alter_configs([_set(DEAD)], deadline=DEADLINE)
+
+
+def test_controllers_of_another_cluster_are_sent_nothing(connect: Connect, fake: FakeKafka) -> None:
+    """Brokers are numbered alike everywhere."""
+    fake.start_controllers()
+    fake.kill(3)
+    fake.model.fence(3)
+    fake.model.cluster_of_controllers = "another-cluster"
+    admin = connect(Connection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+
+    with pytest.raises(Unreachable, match="belong to the Kafka cluster another-cluster"):
+        admin.alter_configs([_set(DEAD)], deadline=DEADLINE)
+
+    assert ALTER_CONFIGS not in fake.requests
