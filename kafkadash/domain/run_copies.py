@@ -76,11 +76,21 @@ def copied_bytes(log_start: int, log_end: int, own: int, size: float, known: tup
 
 
 def update(
-    row: RowMemory, key: Key, size_at_start: int | None, read: RowRead, sizes: Sizes, times: Times, now: float
+    row: RowMemory,
+    key: Key,
+    size_at_start: int | None,
+    read: RowRead,
+    sizes: Sizes,
+    times: Times,
+    now: float,
+    *,
+    held: bool = False,
 ) -> dict[int, float]:
-    """Puts a look into the row. Returns broker → bytes that its copy got since the last one.
+    """Puts a look into the row. Returns broker → bytes that its copy got since the last one; what it got before anybody
+    knew how large a record is, once that is known.
 
-    What was not answered stays as it was, with the time when it was.
+    What was not answered stays as it was, with the time when it was. ``held``: the throttle was changed less than a
+    quarter of a minute ago, and nothing is judged.
     """
     if read.source is not None:
         row.source = read.source
@@ -95,8 +105,12 @@ def update(
     for broker, copy in row.copies.items():
         _learn_own_size(copy, key, sizes.get(broker), times)
     records = sum(grown.values())
+    row.got += records
     stood = row.grew_at is not None and row.moved is not None and row.moved.at - row.grew_at >= ANEW_AFTER_S
-    row.moved = _metered(None if stood and records else row.moved, now, (row.moved.value if row.moved else 0) + records)
+    if row.moved is None or (stood and records):
+        row.moved = RateMeter.start(now, row.got)
+    elif not held:
+        row.moved = row.moved.add(now, row.got)
     if records or row.grew_at is None:
         row.grew_at = now
     ends = [copy.end for copy in row.copies.values()]
@@ -105,7 +119,12 @@ def update(
     row.losing_since = (row.losing_since or now) if not caught_up and _losing(row) else None
     if read.at is not None:
         _tell(row, read.at)
-    return {broker: number * row.record_bytes for broker, number in grown.items()} if row.record_bytes else {}
+    return _counted(row, grown)
+
+
+def blind(row: RowMemory) -> bool:
+    """Whether its copies got something of which nobody knows how many bytes it is."""
+    return any(copy.uncounted for copy in row.copies.values())
 
 
 def remember(row: RowMemory, most: int) -> None:
@@ -158,6 +177,15 @@ def _grown(row: RowMemory, copy: CopyMemory, own: int | None) -> int:
     since = start if copy.end is None else max(start, copy.end)
     copy.end = own
     return max(0, own - since)
+
+
+def _counted(row: RowMemory, grown: Mapping[int, int]) -> dict[int, float]:
+    found = {}
+    for broker, copy in row.copies.items():
+        copy.uncounted += grown[broker]
+        if row.record_bytes is not None:
+            found[broker], copy.uncounted = copy.uncounted * row.record_bytes, 0
+    return found
 
 
 def _learn_record_size(row: RowMemory, key: Key, size_at_start: int | None, sizes: Sizes, times: Times) -> None:

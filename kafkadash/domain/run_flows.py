@@ -4,6 +4,9 @@ The rate is a mean of the last minute or so, each minute half as heavy as the ne
 copied counts: a broker that waits for its turn is not slow. Nor is one whose copies share the throttle of the broker at
 their other end; so beside the rate stands what was due if nothing but throttles held it back, and what a broker can do
 is told from the two.
+
+A quota is met in the mean of 11 s (``replication.quota.window.num``): what begins may take many seconds' worth at once
+and then stand still for as long. The two belong together, so a copy is measured from its begin, with its burst.
 """
 
 from __future__ import annotations
@@ -19,16 +22,24 @@ def begun(at: float) -> FlowMemory:
     return FlowMemory(0, RateMeter.start(at, 0), RateMeter.start(at, 0), window_at=at, grew_at=at)
 
 
-def add(flow: FlowMemory, at: float, grown: float, *, busy: bool, pace: float = 0.0) -> None:
+def add(
+    flow: FlowMemory, at: float, grown: float, *, busy: bool, pace: float = 0.0, blind: bool = False, lost: bool = False
+) -> None:
     """``grown`` bytes since the last look. ``busy``: whether anything is left to be copied by what is in flight, which
-    would go at ``pace`` bytes per second if only the throttle held it back.
+    would go at ``pace`` bytes per second if only the throttle held it back. ``blind``: nobody knows yet how many bytes
+    a part of it is; the time until that is known is measured then, as a whole. ``lost``: nobody ever will.
     """
     flow.total += round(grown)
     due = flow.due.value + round(flow.pace * max(0.0, at - flow.due.at))
     stood = flow.meter.at - flow.grew_at
     if grown or not flow.busy:
         flow.grew_at = at
-    if grown and flow.busy and stood >= ANEW_AFTER_S:
+    flow.blind = blind
+    if lost:
+        _rest(flow, at, due)
+    elif blind:
+        flow.grew_at = at
+    elif grown and flow.busy and stood >= ANEW_AFTER_S:
         flow.meter, flow.due = RateMeter.start(at, flow.total), RateMeter.start(at, due)
         flow.windows, flow.dues = [], []
         _open_window(flow, at)

@@ -160,10 +160,19 @@ class _Measurement:
             flow = memory.flows.get(lane)
             if flow is None:
                 flow = memory.flows[lane] = run_flows.begun(self._at)
-            run_flows.add(flow, self._at, grown.get(lane, 0.0), busy=sums.busy, pace=sums.pace)
+            run_flows.add(
+                flow,
+                self._at,
+                grown.counted.get(lane, 0.0),
+                busy=sums.busy,
+                pace=sums.pace,
+                blind=lane in grown.blind,
+                lost=lane in grown.lost,
+            )
             any_busy = any_busy or sums.busy
         whole = memory.whole = memory.whole or run_flows.begun(self._at)
-        run_flows.add(whole, self._at, self._arrived(whole), busy=any_busy)
+        arrived, blind, lost = self._arrived(whole), bool(grown.blind), bool(grown.lost)
+        run_flows.add(whole, self._at, arrived, busy=any_busy, blind=blind, lost=lost)
 
     def _arrived(self, whole: FlowMemory) -> float:
         """Bytes that came to all brokers together since the whole was counted last."""
@@ -246,7 +255,7 @@ class _Measurement:
             size_bytes=row.size_bytes,
             moved_bytes=row.moved_bytes,
             rate=rate,
-            eta_s=_eta(row, lacks, rate, written, found, quiet_s(row, self._at)),
+            eta_s=_eta(row, lacks, self._lasting(row, rate), written, found, quiet_s(row, self._at)),
             in_isr=partition is not None and partition.isr.issuperset(move.work.adding),
             grew_at=_moment(row.grew_at),
             mark=found,
@@ -256,6 +265,15 @@ class _Measurement:
             sampled_at=_moment(row.sampled_at),
             inbound=written,
         )
+
+    def _lasting(self, row: RowMemory, rate: float | None) -> float | None:
+        """What a burst had above the throttle does not last."""
+        if rate is None:
+            return None
+        limits = [sum(self._limit((broker, Direction.IN)) for broker in row.copies)]
+        if row.source is not None:
+            limits.append(self._limit((row.source, Direction.OUT)))
+        return min(rate, *limits)
 
     def _brokers(self, etas: Mapping[Lane, float]) -> tuple[BrokerNow, ...]:
         found = []
@@ -279,6 +297,8 @@ class _Measurement:
 
 def _rate(flow: FlowMemory) -> float | None:
     """Now: nothing is copied where nothing is left to be copied."""
+    if flow.blind:
+        return None
     rate = flow.meter.per_second()
     return rate if flow.busy or rate is None else 0.0
 

@@ -13,7 +13,7 @@ from kafkadash.domain.executor_state import Key
 from kafkadash.domain.progress import RateMeter
 from kafkadash.domain.run_progress import Direction
 
-FORMAT = 1
+FORMAT = 2
 
 Lane = tuple[int, Direction]
 """A broker and whether it is what arrives there or what it sends: each has a throttle of its own (KIP-73)."""
@@ -28,22 +28,23 @@ WINDOW_S, WINDOWS_KEPT = 15.0, 40
 @dataclass(slots=True)
 class CopyMemory:
     """One adding replica: its log end at the last read, and at ``RunMemory.past_at``. ``known``: (log end, bytes) when
-    its directory was read last.
+    its directory was read last. ``uncounted``: records that it got while nobody knew how many bytes they are.
     """
 
     end: int | None = None
     past: list[int | None] = field(default_factory=list)
     known: tuple[int, int] | None = None
+    uncounted: int = 0
 
 
 @dataclass(slots=True)
 class RowMemory:
     """A row in flight, ``log_start`` and ``log_end`` as its ``source``, the leader, told them last.
 
-    ``record_bytes``: mean size of a record there. ``moved`` meters the records that all its copies got, ``written``
-    those that producers add. ``grew_at``: when a copy grew last; ``losing_since``: since when producers are faster.
-    ``copied_at``: since when no copy is behind. ``percent``, ``share`` (of its bytes, 0 to 1), ``moved_bytes`` and
-    ``size_bytes``: as told last.
+    ``record_bytes``: mean size of a record there. ``got``: records that all its copies got since it is measured;
+    ``moved`` meters them, ``written`` those that producers add. ``grew_at``: when a copy grew last; ``losing_since``:
+    since when producers are faster. ``copied_at``: since when no copy is behind. ``percent``, ``share`` (of its bytes,
+    0 to 1), ``moved_bytes`` and ``size_bytes``: as told last.
     """
 
     begun_at: float
@@ -64,6 +65,7 @@ class RowMemory:
     moved_bytes: int | None = None
     sampled_at: float | None = None
     refused: str = ""
+    got: int = 0
 
 
 @dataclass(slots=True)
@@ -73,7 +75,8 @@ class FlowMemory:
     ``busy``: something was copied there at the last look; ``grew_at``: when it grew last. Until ``held_until`` the
     meter takes no sample: the throttle was changed, and a quota bursts then. ``windows``: bytes per second over
     quarter minutes, the newest last. ``due`` and ``dues``: the same of what it would have been had nothing but the
-    throttle held it back; until the next look that is ``pace`` a second.
+    throttle held it back; until the next look that is ``pace`` a second. ``blind``: something arrived of which nobody
+    knows yet how many bytes it is; it is counted as soon as that is known.
     """
 
     total: int
@@ -88,10 +91,13 @@ class FlowMemory:
     window_total: int = 0
     window_due: int = 0
     grew_at: float = 0.0
+    blind: bool = False
 
     @property
     def latest(self) -> float | None:
         """Of the last quarter minute that was measured; none is left of it once nothing is copied."""
+        if self.blind:
+            return None
         if not self.busy:
             return 0.0
         return float(self.windows[-1]) if self.windows else None
@@ -178,18 +184,22 @@ _ROW = (
     "moved_bytes",
     "sampled_at",
     "refused",
+    "got",
 )
 
 
 def _row(row: RowMemory) -> list[Any]:
-    copies = [[broker, copy.end, copy.past, copy.known] for broker, copy in row.copies.items()]
+    copies = [[broker, copy.end, copy.past, copy.known, copy.uncounted] for broker, copy in row.copies.items()]
     return [copies, _meter(row.moved), _meter(row.written), *[getattr(row, name) for name in _ROW]]
 
 
 def _row_from(values: list[Any]) -> RowMemory:
     copies, moved, written, *rest = values
     return RowMemory(
-        copies={broker: CopyMemory(end, past, known and (known[0], known[1])) for broker, end, past, known in copies},
+        copies={
+            broker: CopyMemory(end, past, known and (known[0], known[1]), uncounted)
+            for broker, end, past, known, uncounted in copies
+        },
         moved=moved and RateMeter.from_list(moved),
         written=written and RateMeter.from_list(written),
         **dict(zip(_ROW, rest, strict=True)),
@@ -214,6 +224,7 @@ def _flow(flow: FlowMemory) -> list[Any]:
         flow.window_total,
         flow.window_due,
         flow.grew_at,
+        flow.blind,
     ]
 
 
