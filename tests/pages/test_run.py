@@ -145,6 +145,19 @@ class TestNotices:
         )
         assert words.endswith("The window is closed. Nothing more is submitted.")
 
+    def test_of_a_window_that_is_over(self, change: ChangeRequest, viewer: User, look: Look) -> None:
+        running(change, held=["The window is closed."])
+        ChangeRequest.objects.filter(pk=change.pk).update(not_after=NOW - timedelta(minutes=1))
+        page = look(viewer, change)
+        assert "did not begin. They never will. Cancel the run to end it" in page.words(f"run-notices-{change.pk}")
+
+    def test_of_a_paused_run_of_which_all_rows_ended(self, change: ChangeRequest, viewer: User, look: Look) -> None:
+        running(change)
+        ChangeRequest.objects.filter(pk=change.pk).update(state=State.PAUSED)
+        Move.objects.update(state=RowState.DONE)
+        page = look(viewer, change)
+        assert "every move has ended. Resume it: it is verified and ends." in page.words(f"run-notices-{change.pk}")
+
     def test_of_rows_that_ask(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         running(change)
         Move.objects.filter(state=RowState.MOVING).update(state=RowState.UNKNOWN, asks=True, reason="No trace of it.")

@@ -40,7 +40,12 @@ def notices_of(execution: Execution, counts: Counts, now: datetime) -> list[Noti
         return [_queued(execution, now)]
     if change.state not in _WORKED_ON:
         return []
-    found = [_unread(execution, now), _brake(execution, change), *_held(execution, change), _asking(counts)]
+    found = [
+        _unread(execution, now),
+        _brake(execution, change),
+        *_held(execution, change, counts, now),
+        _asking(counts),
+    ]
     found += [_ordered(order) for order in _orders(execution)]
     return [notice for notice in found if notice is not None]
 
@@ -72,8 +77,14 @@ def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
     return Notice("critical", execution.brake, rest, cancels=change.state in _CANCELLED_FROM)
 
 
-def _held(execution: Execution, change: ChangeRequest) -> list[Notice]:
+def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: datetime) -> list[Notice]:
     state = "maintenance" if change.state == State.PAUSED else "warning"
+    if change.state == State.PAUSED and counts.total and counts.ended == counts.total:
+        return [Notice("warning", "It is paused, and every move has ended.", "Resume it: it is verified and ends.")]
+    if change.not_after and change.not_after <= now and counts.waiting and change.state in _CANCELLED_FROM:
+        lead = f"Its window is over, and {count(counts.waiting, 'move')} did not begin."
+        rest = "They never will. Cancel the run to end it; what is done stays done."
+        return [Notice("warning", lead, rest, cancels=True)]
     if not execution.held:
         return [Notice(state, "It is paused; what is in flight goes on.")] if change.state == State.PAUSED else []
     lead, *rest = execution.held

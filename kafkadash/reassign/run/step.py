@@ -260,7 +260,8 @@ class _Moving:
         """Seconds from the start of this step to that of the next; a little less, as the tick comes once a second."""
         quick = float(settings.EXECUTE_INTERVAL)
         still = not decided.taken.actions and not any(move.in_flight for move in decided.rows)
-        rests = still and not decided.taken.over and (decided.taken.held or self._all_wait(decided.rows))
+        ends = decided.taken.over and self._running.state is not State.PAUSED
+        rests = still and not ends and (decided.taken.held or self._all_wait(decided.rows))
         return max(quick, REST_S) if rests else max(0.0, quick - 0.5)
 
     @staticmethod
