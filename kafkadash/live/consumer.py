@@ -95,14 +95,23 @@ class LiveConsumer(AsyncWebsocketConsumer):
     # The four tasks of a socket.
 
     async def _send_frames(self) -> None:
-        """Send what is there at once after a quiet interval, else collect until the interval is over."""
+        """Each key at once after an interval in which it was quiet, else its latest when that is over.
+
+        One key does not wait for another: the panels of a page that change together are seen together.
+        """
+        clock = asyncio.get_running_loop().time
+        free: dict[str, float] = {}  # from when on the key may be sent again
         while True:
-            await self._something_to_send.wait()
+            for key in [key for key in self._latest if free.get(key, 0.0) <= clock()]:
+                if frame := self._latest.pop(key, None):
+                    free[key] = clock() + settings.LIVE_FLUSH_SECONDS
+                    await self._send(frame.text)
+            free = {key: at for key, at in free.items() if at > clock()}
+            waits = [max(0.0, free.get(key, 0.0) - clock()) for key in self._latest]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(waits, default=None)):
+                    await self._something_to_send.wait()
             self._something_to_send.clear()
-            while self._latest:
-                frame = self._latest.pop(next(iter(self._latest)))
-                await self._send(frame.text)
-            await asyncio.sleep(settings.LIVE_FLUSH_SECONDS)
 
     async def _send_heartbeats(self) -> None:
         while True:

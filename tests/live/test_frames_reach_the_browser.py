@@ -84,6 +84,19 @@ def test_burst__within_an_interval__sends_the_first_at_once_and_then_the_last(
     assert all(gap > 0.9 for gap in gaps), gaps
 
 
+def test_frame__of_one_key__does_not_wait_for_another(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings
+) -> None:
+    settings.LIVE_FLUSH_SECONDS = 30.0
+    browser = watch("status:demo", "board", user=viewer)
+    browser.shows("status-demo")
+
+    set_row(cluster, "worse", state="zookeeper")
+    publish_panels(cluster.pk, {"metadata"}, seq=1)
+
+    assert browser.until(lambda message: message.get("hint", False))["key"] == "board"
+
+
 def test_frame__after_a_quiet_interval__goes_at_once(
     watch: Watch, cluster: Cluster, viewer: User, settings: Settings
 ) -> None:
@@ -126,8 +139,9 @@ def test_heartbeat__says_the_servers_time_at_once_and_every_interval(
 
 
 def test_board__when_a_clusters_state_changes__is_hinted_once(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    set_row(cluster, "before")
     browser = watch("status:demo", "board", user=viewer)
-    browser.shows("status-demo")
+    browser.shows("before")
 
     set_row(cluster, "same state")
     publish_panels(cluster.pk, {"metadata"}, seq=1)
