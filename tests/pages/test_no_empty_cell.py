@@ -11,8 +11,11 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.executor_state import State
+from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Outcome, TopicState
 from kafkadash.oncall.models import Finding
+from kafkadash.reassign.models import ThrottleEntry
 from tests.changes.parcels import propose
 from tests.factories import (
     NOW,
@@ -31,6 +34,7 @@ from tests.factories import (
 )
 from tests.pages.conftest import Page, text_of
 from tests.pages.test_query_counts import PAGES, SETTINGS
+from tests.reassign.runs import requested, running
 
 CELL = re.compile(r"<(td|th|dd|dt)\b[^>]*>(.*?)</\1>", re.DOTALL)
 SAYS_WITHOUT_TEXT = re.compile(r"aria-label=|role=\"img\"|<(input|select|textarea|button)\b")
@@ -115,8 +119,17 @@ def test_each_cell_says_something(
     name: str, demo: Cluster, operator: User, get_page: Callable[[str], Page], parcels: object
 ) -> None:
     address = PAGES[name]
-    change = propose(demo, operator).pk if "change" in address else 0
-    assert empty_cells(get_page(address.format(change=change))) == []
+    change = propose(demo, operator).pk if "{change}" in address else 0
+    run = _run(demo, operator) if "{run}" in address else 0
+    assert empty_cells(get_page(address.format(change=change, run=run))) == []
+
+
+def _run(demo: Cluster, operator: User) -> int:
+    """One with rows in every state, of which some have figures, and with throttles of every kind."""
+    run = running(requested(demo, operator), dict.fromkeys(State, 2))
+    for resource, name, key in (("broker", "3", LEADER_RATE), ("topic", "events", LEADER_LIST)):
+        ThrottleEntry.objects.create(execution=run, resource=resource, name=name, key=key)
+    return run.request_id
 
 
 def test_each_cell_of_the_settings_says_something(
