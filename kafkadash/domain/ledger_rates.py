@@ -27,6 +27,9 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
     entry = _lost(entry)
     late = entry.late.split()
     if read.own and read.own in (late if entry.state is EntryState.CLEARED else [entry.value, entry.asked, *late]):
+        if entry.state is EntryState.SET and read.own != entry.value and entry.may_show_late(now):
+            # An older value of ours, which the broker may only still show: the newer one would be taken for another's.
+            return Settled(entry)
         came_late = entry.state is EntryState.CLEARED and not entry.may_show_late(now)
         found = Found.LATE if came_late else None
         return Settled(_quiet(_is_set(entry, read.own, now), now), found)

@@ -76,6 +76,8 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
     finally:
         alter(playground, 1, **{f"{LEADER}.rate": None})
         alter(playground, 3, **{f"{FOLLOWER}.rate": None})
+        alter(playground, listed, **{f"{LEADER}.replicas": None, f"{FOLLOWER}.replicas": None})
+        alter(playground, starred, **{f"{FOLLOWER}.replicas": None})
 
 
 def test_a_throttle_that_somebody_else_changes_meanwhile__stops_adjusting_until_somebody_decides(

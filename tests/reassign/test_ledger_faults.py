@@ -80,7 +80,7 @@ def test_in_the_end_all_stands_as_before(before: Before, story: list[Any], arriv
             assert change.resource != CLUSTER_DEFAULT
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(before=before, wanted=wants, then=wants)
 def test_what_is_wanted_is_in_force_after_one_step(before: Before, wanted: Wants, then: Wants) -> None:
     run = LedgerRun(ConfigStore(dict(before)))
@@ -102,7 +102,7 @@ def test_what_is_wanted_is_in_force_after_one_step(before: Before, wanted: Wants
 foreign_pairs = st.tuples(st.sampled_from(TOPICS), st.sampled_from(LISTS), st.sampled_from(["50:1", "51:2"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     before=before,
     story=st.lists(
@@ -116,7 +116,9 @@ def test_what_others_append_meanwhile_stays(before: Before, story: list[Any]) ->
         happens(run, (wanted, Fate.DONE, death, set(), late))
         if theirs is not None:
             name, key, pair = theirs
-            for values in (run.store.values, expected):
+            # Brokers that are late show it all the same: what is appended in the moment in which the emptied list is
+            # deleted is lost, as Kafka compares nothing before it deletes.
+            for values in (run.store.values, expected, run.before or {}):
                 held = [part for part in values.get((topic(name), key), "").split(",") if part]
                 if held != ["*"] and pair not in held:
                     values[topic(name), key] = ",".join([*held, pair])
