@@ -6,6 +6,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.http import HttpResponse
@@ -155,7 +156,7 @@ def _change(cluster: Cluster) -> str:
 
 def _run(cluster: Cluster, state: State) -> str:
     """A change that runs, or has run."""
-    ended = {"ended_at": timezone.now()} if state is State.DONE else {}
+    ended: dict[str, Any] = {"ended_at": timezone.now()} if state is State.DONE else {}
     rows = {RowState.DONE if ended else RowState.MOVING: 1}
     return str(running(requested(cluster, _author(cluster), state), rows, **ended).request_id)
 
