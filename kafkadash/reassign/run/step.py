@@ -21,11 +21,14 @@ from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import REOPENED, Elect, Key, Mode, Move, Submit, Transition
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import Execution
+from kafkadash.reassign.models import Move as Stored
 from kafkadash.reassign.run import known as stored_facts
 from kafkadash.reassign.run import turn, verifying
 from kafkadash.reassign.run.act import Acting
@@ -124,9 +127,15 @@ def _look_failed(running: Running, failure: Exception) -> None:
 
 
 def _work_off(running: Running, client: KafkaClient) -> None:
-    """What an ended run still owes: throttles on brokers that were away."""
+    """What an ended run still owes: throttles on brokers that were away. Not while moves of it still go on."""
     refuse_another(client, running.cluster)
     lease = running.lease
+    going = _still_going(running, client)
+    if going:
+        words = f"{count(going, 'move')} of it still in flight; what it owes is cleared when that has ended."
+        with running.write():
+            running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=words, failures=0)
+        return
 
     def may() -> bool:
         ready(lease, CALL_S)
@@ -137,6 +146,16 @@ def _work_off(running: Running, client: KafkaClient) -> None:
         error = "" if not owed else running.execution.error
         running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=error, failures=0)
     running.publish()
+
+
+def _still_going(running: Running, client: KafkaClient) -> int:
+    """How many rows that it left in flight, because nobody could see them any more, Kafka still lists."""
+    left = Stored.objects.filter(execution=running.execution, state=RowState.UNKNOWN)
+    keys = set(left.values_list("topic", "partition"))
+    if not keys:
+        return 0
+    listing = client.list_reassignments(deadline=settings.KAFKA_DEADLINE)
+    return sum((row.topic, row.partition) in keys for row in listing.rows)
 
 
 @dataclass(slots=True)

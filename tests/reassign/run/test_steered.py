@@ -258,6 +258,27 @@ def test_another_cluster_answers__nothing_is_done_there_and_after_long_it_has_fa
     assert clean(world), "worked off when the right one answers"
 
 
+def test_another_cluster_answered_and_its_moves_still_go_on__they_keep_their_throttle(
+    world: World, operator: User
+) -> None:
+    begun(world, operator)
+    own, world.kafka.cluster_id = world.kafka.cluster_id, "AnotherClusterAltogether"
+    world.clock += timedelta(minutes=11)  # the cluster stands still meanwhile
+    for _ in range(21):
+        world.step()
+    assert world.change().state == RequestState.FAILED
+    owed = list(ThrottleEntry.objects.exclude(state="cleared").values_list("pk", flat=True))
+    sent = len(world.kafka.sent)
+    world.kafka.cluster_id = own
+    world.step()
+    assert len(world.kafka.sent) == sent
+    assert list(ThrottleEntry.objects.exclude(state="cleared").values_list("pk", flat=True)) == owed
+    assert "still in flight; what it owes is cleared when that has ended." in world.run().error
+    world.passes(3600)
+    world.step()
+    assert clean(world)
+
+
 @pytest.mark.parametrize("state", [RequestState.CANCELLING, RequestState.VERIFYING])
 def test_another_cluster_answers_while_it_ends__it_does_not_stay_so_for_ever(
     world: World, operator: User, state: str
