@@ -19,7 +19,7 @@ from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from kafkadash.reassign.models import Execution
-from tests.agreement.runs import Requests
+from tests.agreement.runs import Requests, alter
 from tests.agreement.tools import Tools
 
 _names = itertools.count(1)
@@ -38,8 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def tools(playground: Playground) -> Tools:
-    return Tools(playground)
+def tools(playground: Playground) -> Iterator[Tools]:
+    """No broker keeps a rate for the tests that follow, also where a topic was deleted in the middle of its move."""
+    tools = Tools(playground)
+    yield tools
+    for broker in (1, 2, 3):
+        for _, name in tools.throttles(broker):
+            alter(playground, broker, **{name: None})
 
 
 @pytest.fixture

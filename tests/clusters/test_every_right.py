@@ -98,12 +98,13 @@ TABLE: Mapping[str, Row] = {
     "reassign:kafka_json": page(),
     "reassign:rollback_json": page(),
     "reassign:topic_rows": page(),
-    # It was not started: there is no run to cancel, no ledger, no report, and nothing to take back.
-    "reassign:run_cancel": page(get=302, post=(400, 403)),
+    # Of a run that goes on, and of one that has ended.
+    "reassign:run_cancel": page(get=200, post=(400, 403)),
+    "reassign:report_markdown": page(),
+    "reassign:report_json": page(),
+    # It was not started: there is no ledger, no report, and nothing to take back.
     "reassign:run_ledger": page(get=302),
     "reassign:report": page(get=302),
-    "reassign:report_markdown": page(get=404),
-    "reassign:report_json": page(get=404),
     "reassign:rollback": form("o", 409, changes=True),
     # The request here has no run: whatever is of one leads to the review, and what is sent is refused there.
     "reassign:run": page(get=302),

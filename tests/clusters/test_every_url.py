@@ -27,7 +27,7 @@ from kafkadash.live.panels import PANELS
 from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
 from kafkadash.observe.models import BrokerState, ReassignmentSnapshot, TopicState
 from kafkadash.oncall.models import Finding
-from kafkadash.reassign.models import Verification
+from kafkadash.reassign.models import Execution, Verification
 from kafkadash.reassign.verify_job import KIND as VERIFY
 from tests.reassign.plans import drained, planned, world
 from tests.reassign.runs import requested, running
@@ -155,7 +155,10 @@ def _change(cluster: Cluster) -> str:
 
 
 def _run(cluster: Cluster, state: State) -> str:
-    """A change that runs, or has run."""
+    """A change that runs, or has run; one at a time per cluster."""
+    there = Execution.objects.filter(cluster=cluster).first()
+    if there is not None:
+        return str(there.request_id)
     ended: dict[str, Any] = {"ended_at": timezone.now()} if state is State.DONE else {}
     rows = {RowState.DONE if ended else RowState.MOVING: 1}
     return str(running(requested(cluster, _author(cluster), state), rows, **ended).request_id)

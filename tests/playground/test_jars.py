@@ -48,7 +48,10 @@ class Repository:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Not into the test's output."""
 
-        self.server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            request_queue_size = 64  # more than all that are asked for at once
+
+        self.server = Server((LOOPBACK, 0), Handler)
         self.url = f"http://{LOOPBACK}:{self.server.server_port}"
         self.thread = threading.Thread(target=self.server.serve_forever)
         self.thread.start()
@@ -91,7 +94,8 @@ def test_a_damaged_jar_in_the_cache_is_fetched_again(repository: Repository, tmp
     distribution.paths[2].unlink()
     fetch(repository.lock, tmp_path / "cache", repository=repository.url)
     assert distribution.paths[1].read_bytes() == b"\1" * 20_000
-    assert len(repository.requests) == 5
+    # A busy machine may have to ask twice for one of them, but for the intact one never again.
+    assert {path.rpartition("/")[2] for path in repository.requests[3:]} == {"jar1-1.1.jar", "jar2-1.2.jar"}
 
 
 def test_a_jar_with_another_checksum_is_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:

@@ -22,6 +22,12 @@ REQUEST: dict[str, Any] = {"format": 1, "mode": "drain", "brokers": [3], "disk_l
 FILES = {"topology.json": write_topology(WORLD)}
 
 
+@pytest.fixture(autouse=True)
+def place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests plan at the same time, in the folder for temporary files of all."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 def folders() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
 
