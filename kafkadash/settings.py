@@ -159,6 +159,8 @@ REFUSED_TRIES = env.int("REFUSED_TRIES", default=12)
 EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
 # A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
 LEASE_TTL = env.float("LEASE_TTL", default=30)
+# For tests only: a file of points at which the worker of runs kills itself (``reassign.run.fail_points``).
+FAIL_POINTS = env.str("FAIL_POINTS", default="")
 # How long what was observed is kept, in hours.
 KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)
 KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)

@@ -31,6 +31,8 @@ from kafkadash.domain.plan import Options
 from kafkadash.kafka.changing import Changed, KafkaClient
 from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
 from kafkadash.observe.lease import Lease
+from kafkadash.reassign.run import fail_points
+from kafkadash.reassign.run.fail_points import Call
 from kafkadash.reassign.run.lease import ready
 from kafkadash.reassign.run.ledger import Ledger
 from kafkadash.reassign.run.places import place
@@ -110,7 +112,7 @@ class Acting:
         keep_factor = [s for s in submits if not self._changes_factor(s.key)]
         for some, keep in ((keep_factor, True), (changes_factor if self._options.change_rf else [], False)):
             targets = {s.key: s.replicas for s in some}
-            self._alter(targets, keep, self._submitted)
+            self._alter(Call.SUBMIT, targets, keep, self._submitted)
 
     def _changes_factor(self, key: Key) -> bool:
         row = self._stored[key].after.work.row
@@ -120,14 +122,15 @@ class Acting:
         self._set(replied(self._row(key), reply, self._lease.now(), words))
 
     def _cancel(self, keys: Sequence[Key]) -> None:
-        self._alter(dict.fromkeys(keys), keep=True, then=self._cancelled)
+        self._alter(Call.CANCEL, dict.fromkeys(keys), keep=True, then=self._cancelled)
 
     def _cancelled(self, key: Key, reply: Reply, words: str, error: ItemError | None) -> None:
         if reply is Reply.REFUSED and (error is None or error.code != NOT_IN_PROGRESS):
             self._set(replace(self._row(key), reason=f"Kafka refuses to cancel it: {words}"))
 
     def _reorder(self, reorders: Sequence[Reorder]) -> None:
-        self._alter({r.key: r.replicas for r in reorders}, keep=True, then=self._reordered)
+        targets = {r.key: r.replicas for r in reorders}
+        self._alter(Call.REORDER, targets, keep=True, then=self._reordered)
 
     def _reordered(self, key: Key, reply: Reply, words: str, _: ItemError | None) -> None:
         if reply is Reply.REFUSED:
@@ -135,6 +138,7 @@ class Acting:
 
     def _alter(
         self,
+        call: Call,
         targets: Mapping[Key, tuple[int, ...] | None],
         keep: bool,
         then: Callable[[Key, Reply, str, ItemError | None], None],
@@ -146,7 +150,8 @@ class Acting:
                 if not self._may():
                     self._none_sent(some, _NO_TIME)
                     continue
-                answer = self._client.alter_reassignments(some, deadline=self._deadline, keep_factor=keep)
+                with fail_points.around((call,)):
+                    answer = self._client.alter_reassignments(some, deadline=self._deadline, keep_factor=keep)
             except KafkaFailure as failure:
                 self._none_sent(some, str(failure))
                 continue
@@ -161,7 +166,8 @@ class Acting:
                 self._none_sent([TopicPartition(*key) for key in keys], _NO_TIME)
                 self.acted.elected |= dict.fromkeys(keys, _NO_TIME)
                 return
-            answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
+            with fail_points.around((Call.ELECTION,)):
+                answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
         except KafkaFailure as failure:
             self._none_sent([TopicPartition(*key) for key in keys], str(failure))
             self.acted.elected |= {key: str(failure) for key in keys}

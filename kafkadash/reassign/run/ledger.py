@@ -38,7 +38,7 @@ from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.models import ThrottledResource
 from kafkadash.reassign.models import Deed, Execution
-from kafkadash.reassign.run import ledger_rows, throttle_reads
+from kafkadash.reassign.run import fail_points, ledger_rows, throttle_reads
 from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
 
 EXECUTOR = "executor"
@@ -423,4 +423,5 @@ def work_off(
         ledger.store(now)
         if owed and not left:
             ledger.tell_clean()
+    fail_points.answers_stored()
     return left

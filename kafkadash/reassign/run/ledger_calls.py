@@ -12,6 +12,7 @@ from kafkadash.domain.ledger import Entry, EntryState, Place
 from kafkadash.domain.throttles import LISTS
 from kafkadash.kafka.changing import ConfigChange, ConfigOperation, KafkaClient
 from kafkadash.kafka.port import KafkaFailure
+from kafkadash.reassign.run import fail_points
 from kafkadash.reassign.run.throttle_reads import resource_of
 
 
@@ -24,6 +25,10 @@ class Call:
     value: str | None
     answered: Callable[[Entry, Reply, str, datetime], Entry]
     guards: bool = False
+
+    @property
+    def point(self) -> fail_points.Call:
+        return fail_points.Call.THROTTLE_SET if self.guards else fail_points.Call.THROTTLE_CLEAR
 
 
 def sets(entries: Iterable[Entry]) -> list[Call]:
@@ -72,7 +77,8 @@ def sends(client: KafkaClient, calls: Sequence[Call], deadline: float) -> Iterat
     """Each call with its answer and, where it was not done, why; a call that nothing of reached Kafka is refused."""
     changes = [ConfigChange(resource_of(call.place), call.place.key, call.operation, call.value) for call in calls]
     try:
-        answer = client.alter_configs(changes, deadline=deadline)
+        with fail_points.around(call.point for call in calls):
+            answer = client.alter_configs(changes, deadline=deadline)
     except KafkaFailure as failure:
         yield from ((call, Reply.REFUSED, str(failure)) for call in calls)
         return

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from kafkadash.domain.executor_state import Key, Move, Place, State
 from kafkadash.kafka.changing import KafkaChanges, ReplicaPlace
 from kafkadash.kafka.port import KafkaAdmin, KafkaFailure
+from kafkadash.reassign.run import fail_points
+from kafkadash.reassign.run.fail_points import Call
 
 AT_ONCE = 500
 """Rows of one round of requests."""
@@ -34,7 +36,8 @@ def place(client: KafkaChanges, wanted: Sequence[Place], *, deadline: float, may
             if not may():
                 unplaced.again.update({row.key: "There was no time left for it in this step." for row in some})
                 continue
-            answer = client.place_replicas(places, deadline=deadline)
+            with fail_points.around((Call.PLACE,)):
+                answer = client.place_replicas(places, deadline=deadline)
         except KafkaFailure as failure:
             unplaced.again.update({row.key: str(failure) for row in some})
             continue

@@ -29,8 +29,8 @@ from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.models import Move as Stored
+from kafkadash.reassign.run import fail_points, turn, verifying
 from kafkadash.reassign.run import known as stored_facts
-from kafkadash.reassign.run import turn, verifying
 from kafkadash.reassign.run.act import Acting
 from kafkadash.reassign.run.known import Known
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, ready, take
@@ -95,6 +95,7 @@ def _note_fault(execution_id: int, fault: Exception) -> None:
 
 
 def _step(running: Running) -> None:
+    fail_points.step_begins()
     try:
         client = client_of(running)
         if running.state is State.QUEUED:
@@ -320,6 +321,7 @@ class _Moving:
             store(self._rows, list(acted.rows.values()))
             self._ledger.store(running.now())
             decided.orders.store_elected(acted.elected)
+        fail_points.answers_stored()
         if acted.rows:
             self._rows.moves = [acted.rows.get(move.key, move) for move in self._rows.moves]
 
