@@ -26,6 +26,7 @@ FOLDERS = {
     "playground": "servers",
     "embedded": "servers",
     "demo": "servers",
+    "stack": "servers",
     "contract": "contract",
     "agreement": "agreement",
     "e2e": "e2e",

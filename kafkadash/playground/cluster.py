@@ -195,6 +195,17 @@ class Playground:
         """Start a stopped controller and return when it serves."""
         self._start_again(self._controller(node_id))
 
+    def launch(self, node_id: int) -> tuple[Child, Callable[[], bool]]:
+        """Start a stopped node where it was, without waiting; its process, and what tells whether it serves.
+
+        For who keeps nodes alive while others are away: a broker serves only when a controller does.
+        """
+        node = _pick(node_id, list(self.cluster.nodes), "node")
+        if node.name in self._live():
+            raise ServerError(f"Node {node.node_id} already runs.")
+        stop_all([child for child in self._recorded() if child.name == node.name])  # its entry, when it crashed
+        return self._spawn(node, prepare_runtime(self._say))
+
     def process(self, node_id: int) -> Child:
         """The running process of a broker or controller, for tests that stop or freeze it."""
         return self._running(_pick(node_id, list(self.cluster.nodes), "node"))
