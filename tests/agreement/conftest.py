@@ -42,9 +42,10 @@ def tools(playground: Playground) -> Iterator[Tools]:
     """No broker keeps a rate for the tests that follow, also where a topic was deleted in the middle of its move."""
     tools = Tools(playground)
     yield tools
-    for broker in (1, 2, 3):
-        for _, name in tools.throttles(broker):
-            alter(playground, broker, **{name: None})
+    for node in playground.status():
+        if node.broker_port is not None and node.pid is not None:
+            for _, name in tools.throttles(node.node_id):
+                alter(playground, node.node_id, **{name: None})
 
 
 @pytest.fixture
