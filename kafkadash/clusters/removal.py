@@ -62,11 +62,17 @@ class Stays:
 
 
 _told_by: list[Callable[[Cluster], Stays]] = []
+_stopped_by: list[Callable[[Cluster], None]] = []
 
 
-def ask_before_removal(tells: Callable[[Cluster], Stays]) -> None:
-    """For the apps above, which know what they did in a cluster: asked whenever one is to be removed."""
+def ask_before_removal(tells: Callable[[Cluster], Stays], stops: Callable[[Cluster], None]) -> None:
+    """For the apps above, which know what they did in a cluster: ``tells`` is asked whenever one is to be removed.
+
+    ``stops`` comes before it in the transaction of the removal: of what is at work there nothing more can be written,
+    and what was being written is waited for.
+    """
     _told_by.append(tells)
+    _stopped_by.append(stops)
 
 
 def stays_in_kafka(cluster: Cluster) -> Stays:
@@ -100,6 +106,8 @@ def remove_cluster(
     if " ".join(typed_name.split()) != cluster.name:
         raise Refused({"typed_name": [f"Type the name as it is written here, {cluster.name}, to remove it."]})
     with transaction.atomic():
+        for stops in _stopped_by:
+            stops(cluster)
         stays = stays_in_kafka(cluster)
         if stays.refused:
             raise Refused({"": [stays.refused]})

@@ -1,8 +1,8 @@
-"""What runs would leave behind in Kafka if their cluster were taken out of kafkadash now."""
+"""What runs would leave behind in Kafka if their cluster were taken out of kafkadash now, and how they are stopped."""
 
 from __future__ import annotations
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.removal import Stays
@@ -12,6 +12,11 @@ from kafkadash.reassign.models import Execution
 
 SILENT_LOOKS = 20
 """Looks in a row that failed, after which nobody is asked to wait for the cluster any more."""
+
+
+def stop_runs(cluster: Cluster) -> None:
+    """Steps that are being taken find their lease gone; a run whose turn came in this instant is active by now."""
+    Execution.objects.filter(cluster=cluster).update(epoch=F("epoch") + 1, lease_until=None)
 
 
 def left_behind(cluster: Cluster) -> Stays:

@@ -42,13 +42,13 @@ class Running:
 
     @classmethod
     def of(cls, lease: Lease) -> Running | None:
-        """One query; None when the run is gone."""
+        """One query; None when the run is gone, or its cluster: that is never asked again."""
         waiting = Order.objects.filter(execution=OuterRef("pk"), taken_at=None)
         execution = (
             Execution.objects.select_related("request", "cluster")
             .defer("report")
             .annotate(orders_wait=Exists(waiting))
-            .filter(pk=lease.run_id)
+            .filter(pk=lease.run_id, cluster__removed_at=None)
             .first()
         )
         return None if execution is None else cls(lease, execution, execution.orders_wait)

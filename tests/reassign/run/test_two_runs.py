@@ -79,6 +79,25 @@ def test_cluster_of_a_run_under_way__is_not_removed(world: World, operator: User
     assert AuditEvent.objects.get(action="cluster.removed").after is None
 
 
+def test_cluster_removed_while_a_run_takes_its_turn__is_sent_nothing(world: World, operator: User, admin: User) -> None:
+    """The last look before the turn was taken with the cluster still there."""
+    name = world.cluster.name
+
+    def removed(call: str) -> None:
+        if call == "permissions":
+            remove_cluster(admin, world.cluster, typed_name=name)
+
+    world.queue(operator)
+    world.kafka.before = removed
+    world.step()
+    assert world.change().state == RequestState.QUEUED
+    assert not world.run().active
+    for _ in range(3):
+        world.tick()
+    assert world.change().state == RequestState.QUEUED, "a message that was still under way finds nothing to do"
+    assert not world.kafka.sent
+
+
 def test_cluster_that_does_not_answer__is_removed_and_what_stays_there_is_said(
     world: World, operator: User, admin: User
 ) -> None:
