@@ -16,7 +16,7 @@ from kafkadash.observe import lease
 from kafkadash.observe.lease import Lease, Leased, LeaseLost, from_now
 from kafkadash.reassign.models import Execution
 
-__all__ = ["RUNS", "Lease", "LeaseLost", "claim_due", "hand_back", "next_turn", "ready", "take", "wake"]
+__all__ = ["RUNS", "Lease", "LeaseLost", "claim_due", "hand_back", "next_turn", "ready", "take", "wake", "wake_active"]
 
 RUNS = Leased(Execution._meta.db_table, "steps")
 MARGIN_S = 2.0
@@ -63,6 +63,14 @@ def wake(execution_id: int) -> None:
     In the transaction that asks. The time is not that of its beginning: a step that began since would not heed it.
     """
     Execution.objects.filter(pk=execution_id).update(next_at=from_now(0))
+
+
+def wake_active(execution_id: int) -> bool:
+    """The same of a run that is under way; False where it has ended. Until the caller's transaction ends it does not.
+
+    A step that is being stored is waited for; one that ends the run later finds what was asked here.
+    """
+    return bool(Execution.objects.filter(pk=execution_id, active=True).update(next_at=from_now(0)))
 
 
 def next_turn(held: Lease, seconds: float) -> Combinable:

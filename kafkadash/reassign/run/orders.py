@@ -33,7 +33,7 @@ from kafkadash.domain.workflow import State
 from kafkadash.reassign.asked import options_of
 from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
-from kafkadash.reassign.run.lease import wake
+from kafkadash.reassign.run.lease import wake, wake_active
 from kafkadash.reassign.run.measure import inbound_of
 
 STEERED = (State.QUEUED, State.EXECUTING, State.PAUSED)
@@ -299,13 +299,15 @@ def _refuse_row(run: Execution, move: Move, deed: Deed) -> None:
 def _order(
     run: Execution, user: User, deed: Deed, reason: str, of: Mapping[str, Any], request: HttpRequest | None
 ) -> Order:
+    """Written only while the run is held under way, so that a step takes it, or the end of the run answers it."""
+    if not wake_active(run.pk):
+        raise Changed(f"{change_name(run)} ended while you read it: nothing of it is under way. Look at it again.")
     waiting = Order.objects.filter(execution=run, deed=deed, taken_at=None, **of).first()
     if waiting is not None:
         return waiting
     order = Order.objects.create(
         execution=run, deed=deed, user=user, user_name=user.get_username(), reason=reason, **of
     )
-    wake(run.pk)
     audit(run.request, user, "ordered", reason=reason, after={"deed": deed.value, **of}, request=request)
     tell(run.request_id, listed=False)
     return order

@@ -235,6 +235,25 @@ class TestRows:
             orders.row(runs, operator, topic, partition, deed, WHY)
         assert not Order.objects.exists()
 
+    @pytest.mark.parametrize("end", [RequestState.DONE, RequestState.CANCELLED])
+    def test_asked_in_the_instant_in_which_the_run_ends_it_is_refused(
+        self, end: RequestState, world: World, runs: ChangeRequest, operator: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its last step is stored after the order was found to be possible, and before it is written."""
+        if end == RequestState.CANCELLED:
+            Move.objects.filter(topic="orders", partition=0).update(asks=True)
+
+        def ends(*_: Any) -> None:
+            if end == RequestState.CANCELLED:
+                running.cancel(runs, operator, "Wrong broker.")
+            world.until(end)
+
+        monkeypatch.setattr(orders, "_refuse_row", ends)
+        with pytest.raises(Changed, match="ended while you read it: nothing of it is under way"):
+            orders.row(runs, operator, "orders", 0, "give_up", WHY)
+        assert not Order.objects.exists()
+        assert not AuditEvent.objects.filter(action="change.ordered").exists()
+
     def test_a_row_that_asks_is_answered(self, world: World, runs: ChangeRequest, operator: User) -> None:
         Move.objects.filter(topic="orders", partition=0).update(asks=True, state=RowState.UNKNOWN)
         assert orders.row(runs, operator, "orders", 0, "again", WHY).deed == Deed.AGAIN
