@@ -18,6 +18,8 @@ from kafkadash.domain.executor_state import (
     REOPENED,
     RETRY,
     UNANSWERED,
+    UNREAD_FOR,
+    UNTOLD,
     Cancel,
     Listed,
     Mode,
@@ -47,6 +49,8 @@ class Looked:
 def look(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
     """For a row in flight. A look from before its last request, or one that was not answered, changes nothing."""
     row = move.work.row
+    if row.topic in seen.unread:
+        return _unread(move, seen, mode, now)
     if not tells(move, seen):
         return Looked(move)
     if gone(row, seen):
@@ -73,8 +77,11 @@ def look_again(move: Move, seen: Observation, mode: Mode, now: datetime) -> Look
 
 def tells(move: Move, seen: Observation) -> bool:
     """Whether the look says anything about the row as it is now."""
-    fresh = move.acted_at is None or seen.at > move.acted_at
-    return fresh and seen.listing and move.work.row.topic not in seen.unread
+    return _listing_tells(move, seen) and move.work.row.topic not in seen.unread
+
+
+def _listing_tells(move: Move, seen: Observation) -> bool:
+    return seen.listing and (move.acted_at is None or seen.at > move.acted_at)
 
 
 def gone(row: Row, seen: Observation) -> bool:
@@ -128,6 +135,20 @@ def asking(move: Move, now: datetime) -> Move | None:
     times = count(move.attempt, "time")
     reason = f"It was submitted {times} and Kafka shows no trace of it. Submit it again, or give it up?"
     return replace(move.to(State.UNKNOWN, now, reason), asks=True)
+
+
+def _unread(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
+    """Its topic is described by nobody, so how it ends cannot be told. A cancel needs no more than the listing."""
+    if not _listing_tells(move, seen) or (mode is not Mode.CANCELLING and move.state is not State.CANCELLING):
+        return Looked(move)
+    listed = seen.unread_listed.get(move.key)
+    if listed is not None:
+        return _listed(move, PartitionSeen(listed.replicas), listed, mode, now)
+    if not move.quiet(now):
+        return Looked(unhinted(move))
+    silent = f"{move.work.row.topic} is not described to kafkadash any more"
+    words = f"{UNTOLD} Kafka lists no move of it, but {silent}. Verify it when it is."
+    return Looked(settled(_cancelling(move, now), State.FAILED, seen.at, now, words, UNREAD_FOR))
 
 
 def _listed(move: Move, partition: PartitionSeen, listed: Listed, mode: Mode, now: datetime) -> Looked:

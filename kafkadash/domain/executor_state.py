@@ -31,6 +31,13 @@ LATE_METADATA = timedelta(seconds=10)
 NOT_ELECTED = "Its preferred leader was not elected:"
 """So begins the reason of a row that is done, but not led as it should be."""
 
+UNREAD_FOR = timedelta(minutes=10)
+"""So long a topic that nobody describes to us is waited for, before a row of it ends without anybody knowing how."""
+
+UNTOLD = "Nobody can tell how it ended:"
+NOT_REREAD = "It could not be read once more:"
+"""So begin the reasons of rows whose topic nobody described any more, at the cancel and at the verification."""
+
 RETRY = timedelta(seconds=10)
 """Between two cancels, reorders or elections of one row."""
 
@@ -251,8 +258,9 @@ class Observation:
     """What one look at the cluster told; ``at`` is when the first of its reads was sent.
 
     ``topics`` has those of the plan that exist, ``unread`` those that nobody answered for; ``partitions`` all of the
-    plan. ``listing``: whether the reassignments could be read; ``quorum``: whether the controller answers.
-    ``withheld``: what else keeps everything from being submitted, in sentences.
+    plan, ``unread_listed`` what is listed of unread topics. ``listing``: whether the reassignments could be read;
+    ``quorum``: whether the controller answers. ``withheld``: what else keeps everything from being submitted, in
+    sentences.
     """
 
     at: datetime
@@ -261,6 +269,7 @@ class Observation:
     brokers: Mapping[int, BrokerSeen]
     pressed: tuple[Pressed, ...] = ()
     unread: frozenset[str] = frozenset()
+    unread_listed: Mapping[Key, Listed] = field(default_factory=dict)
     listing: bool = True
     quorum: bool = True
     window_open: bool = True

@@ -270,6 +270,46 @@ def test_topic_nobody_answered_for__is_not_gone_and_nothing_is_submitted() -> No
     assert step([Move(Work(ROW, 10)), moving()], unread, OPTIONS, START).transitions == ()
 
 
+class TestTopicThatIsNotDescribedAnyMore:
+    LISTED = {KEY: Listed((2, 5, 3, 1), frozenset({5}), frozenset({1}))}
+
+    @staticmethod
+    def unread(seconds: float, **other: object) -> Observation:
+        return seen(None, seconds=seconds, topics={}, unread=frozenset({"t"}), **other)
+
+    def test_its_row_is_cancelled_by_what_is_listed(self) -> None:
+        taken = step([moving()], self.unread(0, unread_listed=self.LISTED), OPTIONS, START, Mode.CANCELLING)
+        assert [action for action in taken.actions if isinstance(action, Cancel)] == [Cancel(KEY)]
+        assert taken.transitions[0].after.state is State.CANCELLING
+        theirs = {KEY: Listed((4, 3, 1), frozenset({4}), frozenset())}
+        assert after(moving(), self.unread(0, unread_listed=theirs), mode=Mode.CANCELLING).state is State.SUPERSEDED
+
+    @pytest.mark.parametrize("mode", [Mode.CANCELLING, Mode.EXECUTING])
+    def test_its_row_ends_after_ten_minutes_and_says_that_nobody_knows_how(self, mode: Mode) -> None:
+        """Of a run that is cancelled, and of one row that is."""
+        row = moving(state=State.MOVING if mode is Mode.CANCELLING else State.CANCELLING)
+        early = after(row, self.unread(0), self.unread(599), mode=mode)
+        assert (early.state, early.hint) == (State.CANCELLING, State.FAILED)
+        late = after(row, self.unread(0), self.unread(601), mode=mode)
+        assert late.state is State.FAILED
+        assert late.reason.startswith("Nobody can tell how it ended: Kafka lists no move of it, but t is not described")
+
+    def test_described_again_it_is_told(self) -> None:
+        original = replace(AT_REST, replicas=ROW.current)
+        looks = (self.unread(0), seen(original, seconds=590), seen(original, seconds=601))
+        assert after(moving(), *looks, mode=Mode.CANCELLING).state is State.CANCELLED
+
+    def test_while_a_lost_request_may_still_arrive__it_does_not_end(self) -> None:
+        lost = moving(state=State.UNKNOWN, submitted_at=START, unanswered=1)
+        looks = (self.unread(0), self.unread(74), self.unread(601))
+        assert after(lost, *looks, mode=Mode.CANCELLING).state is not State.FAILED
+
+    def test_nothing_of_a_run_that_goes_on_is_ended(self) -> None:
+        row = moving()
+        assert after(row, self.unread(0), self.unread(3600)) is row
+        assert after(row, self.unread(0), self.unread(3600), mode=Mode.PAUSED) is row
+
+
 @pytest.mark.parametrize(
     ("partition", "reason"),
     [

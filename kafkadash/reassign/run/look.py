@@ -108,6 +108,7 @@ def look(
         brokers=_brokers(described.brokers, known, moves, disk_limit),
         pressed=tuple(asked.pressed(known)),
         unread=asked.unread,
+        unread_listed=asked.unread_listed(),
         listing=listing is not None,
         quorum=quorum,
         window_open=window_open(options, now),
@@ -152,6 +153,9 @@ class _Asked:
     def topics(self) -> dict[str, TopicSeen]:
         read = ((name, topic) for name, topic in self._topics.items() if name not in self.unread)
         return {name: TopicSeen(topic.topic_id, len(topic.partitions)) for name, topic in read}
+
+    def unread_listed(self) -> dict[Key, Listed]:
+        return {key: self._listed[key] for key in self._keys if key[0] in self.unread and key in self._listed}
 
     def queries(self) -> set[OffsetQuery]:
         queries = set()

@@ -11,7 +11,16 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
-from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT, NOT_ELECTED, Key, Observation
+from kafkadash.domain.executor_state import (
+    BEFORE,
+    IN_FLIGHT,
+    NOT_ELECTED,
+    NOT_REREAD,
+    UNREAD_FOR,
+    UNTOLD,
+    Key,
+    Observation,
+)
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count
@@ -36,11 +45,12 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Loo
 
     In the transaction of the step, with the request's row locked.
     """
-    if not _whole(seen.observation) or any(move.hint is not None for move in rows):
+    looked = seen.observation
+    if not looked.listing or not looked.quorum or any(move.hint is not None for move in rows):
         return
     state = running.state
     if state is State.EXECUTING:
-        if rows and all(move.state is RowState.FAILED for move in rows):
+        if rows and all(move.state is RowState.FAILED and not move.reason.startswith(UNTOLD) for move in rows):
             _give_up(running, request, f"Kafka refused {count(len(rows), 'row')}, all there are: {rows[0].reason}")
             return
         running.move(request, Trigger.ROWS_ENDED)
@@ -59,9 +69,12 @@ def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Ke
 
     ``elsewhere``: what is to be said of rows whose replicas lie in other directories than planned; they are done.
     """
+    now = running.now()
+    if move.state is RowState.DONE and move.work.row.topic in seen.unread and NOT_REREAD not in move.reason:
+        silent = f"{NOT_REREAD} {move.work.row.topic} is not described to kafkadash any more."
+        return settled(move, RowState.DONE, seen.at, now, f"{move.reason} {silent}".strip(), UNREAD_FOR)
     if move.state is not RowState.DONE or not tells(move, seen):
         return move
-    now = running.now()
     if gone(move.work.row, seen):
         return settled(move, RowState.TOPIC_DELETED, seen.at, now, f"{gone_words(move.work.row, seen)} It was done.")
     partition = seen.partitions[move.key]
@@ -121,10 +134,6 @@ def _over(running: Running, state: State, *, outcome: Outcome | None = None, err
         brake="",
         next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S),
     )
-
-
-def _whole(seen: Observation) -> bool:
-    return seen.listing and seen.quorum and not seen.unread
 
 
 def _outcome(rows: Sequence[Row], obligations: Sequence[str]) -> Outcome:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkadash.accounts.models import User
+from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
-from kafkadash.reassign.models import Outcome
+from kafkadash.reassign.models import Outcome, ThrottleEntry
 from tests.reassign.run.runs import ROWS, World
 
 pytestmark = pytest.mark.django_db
@@ -53,3 +54,41 @@ def test_verifying__one_broker_with_old_metadata__is_no_exception(world: World, 
     partition.replicas = now
     world.until(RequestState.DONE)
     assert world.run().outcome == Outcome.CLEAN
+
+
+def test_topic_that_may_not_be_described_any_more__keeps_no_cancel_from_its_end(world: World, operator: User) -> None:
+    """Its permission was taken away in the middle: what is listed is cancelled, and how it ended is said not to be
+    known.
+    """
+    world.queue(operator)
+    world.until(RequestState.EXECUTING)
+    world.tick()
+    world.tick()
+    moving = {key for key in world.model.moving if key[0] == "orders"}
+    assert moving
+    world.kafka.hidden.add("orders")
+    running.cancel(world.change(), operator, "Wrong broker.")
+    for _ in range(5):
+        world.tick()
+    assert not world.model.moving
+    assert world.change().state == RequestState.CANCELLING, "it may be described again soon"
+    for _ in range(12):
+        world.tick(60)
+    assert world.change().state == RequestState.CANCELLED
+    untold = {name for name, (state, _) in world.states().items() if state == "failed"}
+    assert untold == {f"{topic}-{partition}" for topic, partition in moving}
+    assert not ThrottleEntry.objects.exclude(state="cleared").exists()
+
+
+def test_topic_that_may_not_be_described_at_the_end__is_an_exception(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.until(RequestState.VERIFYING)
+    world.kafka.hidden.add("clicks")
+    world.tick()
+    world.tick()
+    assert world.change().state == RequestState.VERIFYING
+    for _ in range(12):
+        world.tick(60)
+    assert (world.change().state, world.run().outcome) == (RequestState.DONE, Outcome.EXCEPTIONS)
+    said = "It could not be read once more: clicks is not described to kafkadash any more."
+    assert world.states()["clicks-0"] == ("done", said)
