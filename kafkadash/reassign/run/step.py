@@ -320,7 +320,7 @@ class _Moving:
         with running.write():
             store(self._rows, list(acted.rows.values()))
             self._ledger.store(running.now())
-            decided.orders.store_elected(acted.elected)
+            decided.orders.store_elected(acted.elected, running.now())
         fail_points.answers_stored()
         if acted.rows:
             self._rows.moves = [acted.rows.get(move.key, move) for move in self._rows.moves]

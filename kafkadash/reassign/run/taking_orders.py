@@ -26,21 +26,24 @@ class Taken:
         return [key_of(order) for order in self.orders if order.deed == Deed.ELECT and not order.answer]
 
     def store(self, now: datetime) -> None:
-        """In the transaction of the step: all are taken; what was asked of Kafka has no answer yet."""
-        for order in self.orders:
-            order.taken_at = now
-        if self.orders:
-            Order.objects.bulk_update(self.orders, ["taken_at", "answer"])
+        """In the transaction of the step. An election is taken when it is answered: sent twice, it does no harm."""
+        self._take([order for order in self.orders if order.answer], now)
 
-    def store_elected(self, elected: Mapping[Key, str]) -> None:
+    def store_elected(self, elected: Mapping[Key, str], now: datetime) -> None:
         """What came of elections: '' for done, Kafka's words else."""
         asked = [order for order in self.orders if order.deed == Deed.ELECT and not order.answer]
         for order in asked:
             words = elected.get(key_of(order))
             refused = "Nobody knows whether it was done." if words is None else f"It was not elected: {words}"
             order.answer = "Its preferred replica leads it." if words == "" else refused
-        if asked:
-            Order.objects.bulk_update(asked, ["answer"])
+        self._take(asked, now)
+
+    @staticmethod
+    def _take(orders: Sequence[Order], now: datetime) -> None:
+        for order in orders:
+            order.taken_at = now
+        if orders:
+            Order.objects.bulk_update(orders, ["taken_at", "answer"])
 
 
 def take_orders(running: Running, moves: Sequence[Move], ledger: Ledger) -> Taken:

@@ -17,8 +17,8 @@ from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
-from kafkadash.reassign.models import Execution, Move, ThrottleEntry
-from kafkadash.reassign.run import moves
+from kafkadash.reassign.models import Deed, Execution, Move, ThrottleEntry
+from kafkadash.reassign.run import moves, orders
 from kafkadash.reassign.run import step as stepping
 from kafkadash.reassign.run.running import Running
 from tests.reassign.run.runs import ROWS, World
@@ -118,6 +118,27 @@ def test_killed__nothing_is_lost_or_doubled(world: World, operator: User, point:
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
     assert world.audit() == ["change.started", "change.turn_came", "change.rows_ended", "change.verified"]
     assert world.run().outcome == "clean"
+
+
+@pytest.mark.django_db
+def test_killed_in_an_election_that_somebody_asked_for__it_is_sent_again_and_answered(
+    world: World, operator: User
+) -> None:
+    world.queue(operator)
+    world.until(RequestState.EXECUTING)
+    order = orders.row(world.change(), operator, "orders", 3, Deed.ELECT, "Its leader is wanted now.")
+    with Killer("after elect_leaders", 1).watching(world), pytest.raises(Killed):
+        world.step()
+    moves.kept.forget()
+    order.refresh_from_db()
+    assert (order.taken_at, order.answer) == (None, "")
+
+    world.passes(2)
+    world.step()
+    order.refresh_from_db()
+    assert order.taken_at is not None
+    assert order.answer == "Its preferred replica leads it."
+    assert [call for call, _ in world.kafka.sent].count("elect_leaders") == 2
 
 
 @pytest.mark.django_db
