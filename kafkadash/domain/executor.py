@@ -18,6 +18,7 @@ from kafkadash.domain.executor_state import (
     BEFORE,
     ENDED,
     MOST_ATTEMPTS,
+    MOST_SUBMITTED,
     NOT_ELECTED,
     RETRY,
     Cancel,
@@ -227,7 +228,7 @@ class _Step:
             if move.holds_slot(self._now):
                 window.take(move.work)
         free = [move for move in candidates if not self._braked(move)] if self._brake.under else candidates
-        taken = chosen(free, self._after, window, self._seen)
+        taken = chosen(free, self._after, window, self._seen)[:MOST_SUBMITTED]
         place = {move.key: number for number, move in enumerate(self._before)} if taken else {}
         for move in taken:
             self._after[place[move.key]], submit = submitted(move, self._now)

@@ -18,6 +18,9 @@ Key = tuple[str, int]
 MOST_ATTEMPTS = 3
 """So often a request is sent that leaves no trace in the cluster; then the operator is asked."""
 
+MOST_SUBMITTED = 1_000
+"""Rows that begin in one step: their intents are one short transaction."""
+
 ASK_AFTER = timedelta(minutes=10)
 """So long after the first attempt it is tried again; a call of ours that shows after that is nobody's any more."""
 

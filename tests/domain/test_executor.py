@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafkadash.domain import executor
 from kafkadash.domain.executor import answered, cancelled, replied, step
 from kafkadash.domain.executor_state import (
     ENDED,
@@ -268,6 +269,19 @@ def test_topic_gone__ends_its_rows_wherever_they_stand(again: bool) -> None:
 def test_topic_nobody_answered_for__is_not_gone_and_nothing_is_submitted() -> None:
     unread = seen(None, topics={}, unread=frozenset({"t"}))
     assert step([Move(Work(ROW, 10)), moving()], unread, OPTIONS, START).transitions == ()
+
+
+def test_intents_of_one_step__are_few_enough_for_a_short_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many may move at once: the others begin in the next steps."""
+    monkeypatch.setattr(executor, "MOST_SUBMITTED", 2)
+    rows = [Row("t", "id", number, (3, 1, 2), (2, 5, 3)) for number in range(5)]
+    partitions = {("t", number): AT_REST for number in range(5)}
+    look = seen(partitions=partitions)
+    limits = replace(OPTIONS, per_broker=100, per_cluster=100)
+    moves = [Move(Work(row, 10)) for row in rows]
+    taken = step(moves, replace(look, topics={"t": TopicSeen("id", 50)}), limits, START)
+    assert len([action for action in taken.actions if isinstance(action, Submit)]) == 2
+    assert [t.after.state for t in taken.transitions] == [State.SUBMITTING] * 2
 
 
 class TestTopicThatIsNotDescribedAnyMore:

@@ -6,6 +6,7 @@ stepped in between: then the lease's epoch is the next one.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from threading import Lock
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
+from django.db.models import JSONField
 from django.db.models.functions import Now
 
 from kafkadash.domain.executor_state import Key, State, Work
@@ -24,8 +27,8 @@ from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.lease import Lease
 from kafkadash.reassign.models import Move
 
-AT_ONCE = 2_000
-"""Rows of one statement when they are inserted: a short transaction."""
+AT_ONCE = 1_000
+"""Rows of one transaction: short also on a busy machine."""
 KEPT_RUNS = 8
 FORGOTTEN_AT_ONCE = 20_000
 
@@ -72,13 +75,25 @@ def load(execution_id: int) -> Rows:
 
 
 def store(rows: Rows, changed: Sequence[Row], copied: Mapping[Key, int | None] | None = None) -> None:
-    """These rows as they are now, in one statement; and in one more what was copied to those that ended, in bytes.
+    """These rows as they are now, in one statement; in one more what was copied to those of them that ended, in bytes.
 
     To be called in a transaction that proved the lease.
     """
     update_rows(Move, {rows.ids[move.key]: _stored(move) for move in changed})
-    ended = {rows.ids[key]: {"moved_bytes": moved} for key, moved in (copied or {}).items() if moved is not None}
-    update_rows(Move, ended)
+    found = {move.key: (copied or {}).get(move.key) for move in changed}
+    update_rows(Move, {rows.ids[key]: {"moved_bytes": moved} for key, moved in found.items() if moved is not None})
+
+
+def store_portions(
+    lease: Lease, rows: Rows, changed: Sequence[Row], copied: Mapping[Key, int | None] | None = None
+) -> None:
+    """The same of any number of rows, in short transactions; for what stays true if nothing follows it.
+
+    Raises LeaseLost; what was stored until then stays.
+    """
+    for start in range(0, len(changed), AT_ONCE):
+        with lease.write_portion():
+            store(rows, changed[start : start + AT_ONCE], copied)
 
 
 def insert(lease: Lease, execution_id: int, works: Sequence[Work]) -> None:
@@ -86,11 +101,10 @@ def insert(lease: Lease, execution_id: int, works: Sequence[Work]) -> None:
 
     Raises LeaseLost.
     """
-    with lease.write_portion():
-        Move.objects.filter(execution=execution_id).delete()
+    _delete_all(lease, execution_id)
     for start in range(0, len(works), AT_ONCE):
         with lease.write_portion():
-            Move.objects.bulk_create([_new(execution_id, work) for work in works[start : start + AT_ONCE]])
+            _copy([_new(execution_id, work) for work in works[start : start + AT_ONCE]])
 
 
 def forget_old_moves() -> int:
@@ -102,6 +116,27 @@ def forget_old_moves() -> int:
     old = Move.objects.filter(execution__ended_at__lt=too_old).values_list("pk", flat=True)
     deleted, _ = Move.objects.filter(pk__in=list(old[:FORGOTTEN_AT_ONCE])).delete()
     return deleted
+
+
+def _copy(new: Sequence[Move]) -> None:
+    """By COPY: an INSERT of as many takes half a millisecond a row for its parameters alone."""
+    fields: list[Any] = [field for field in Move._meta.concrete_fields if not field.primary_key]
+    columns = ", ".join(f'"{field.column}"' for field in fields)
+    with connection.cursor() as cursor, cursor.copy(f'COPY "{Move._meta.db_table}" ({columns}) FROM STDIN') as copy:
+        for move in new:
+            copy.write_row([_copied(field, getattr(move, field.attname)) for field in fields])
+
+
+def _copied(field: Any, value: Any) -> Any:
+    return json.dumps(value) if isinstance(field, JSONField) else value
+
+
+def _delete_all(lease: Lease, execution_id: int) -> None:
+    left = Move.objects.filter(execution=execution_id).order_by("pk").values_list("pk", flat=True)
+    while True:
+        with lease.write_portion():
+            if not Move.objects.filter(pk__in=list(left[:AT_ONCE])).delete()[0]:
+                return
 
 
 class _Kept:

@@ -20,7 +20,7 @@ from django.db.models import F
 from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.domain.executor import Step, step
-from kafkadash.domain.executor_state import REOPENED, Elect, Key, Mode, Move, Submit, Transition
+from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State
@@ -29,7 +29,7 @@ from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.models import Move as Stored
-from kafkadash.reassign.run import fail_points, turn, verifying
+from kafkadash.reassign.run import fail_points, moves, turn, verifying
 from kafkadash.reassign.run import known as stored_facts
 from kafkadash.reassign.run.act import Acting
 from kafkadash.reassign.run.known import Known
@@ -37,7 +37,7 @@ from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_tu
 from kafkadash.reassign.run.ledger import Ledger, work_off
 from kafkadash.reassign.run.look import AnotherCluster, Look, look, refuse_another
 from kafkadash.reassign.run.measure import fresh_sizes, measure, moved_at_end, stored_progress
-from kafkadash.reassign.run.moves import kept, load, store
+from kafkadash.reassign.run.moves import kept, load, store, store_portions
 from kafkadash.reassign.run.places import misplaced
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.run.taking_orders import Taken, take_orders
@@ -254,10 +254,12 @@ class _Moving:
         over = decided.taken.over and not self._ledger.pending(running.now())
         ends = over and running.state is not State.PAUSED
         submits = any(isinstance(action, Submit) for action in decided.taken.actions)
+        ahead, changed = self._split(decided)
+        store_portions(running.lease, self._rows, ahead, decided.copied)
         with running.write_state() if ends or submits else running.write() as request:
             if request is not None and request.state != running.state:
                 raise StateChanged
-            store(self._rows, [t.after for t in decided.changed], decided.copied)
+            store(self._rows, changed, decided.copied)
             self._ledger.store(running.now())
             decided.orders.store(running.now())
             self._tell(decided)
@@ -275,6 +277,22 @@ class _Moving:
             if ends and request is not None:
                 verifying.end(running, request, decided.rows, seen, self._ledger.obligations())
         self._rows.moves = decided.rows
+
+    @staticmethod
+    def _split(decided: _Decided) -> tuple[list[Move], list[Move]]:
+        """Rows to be stored before the others, where all are too many for one short transaction, and those others.
+
+        Whoever dies in between has stored what was seen, or an intent, of some rows. A row's first submission waits for
+        what proves that nobody paused the run, and what an order made of a row for the answer to the order.
+        """
+        if len(decided.changed) <= moves.AT_ONCE:
+            return [], [t.after for t in decided.changed]
+        ahead: list[Move] = []
+        rest: list[Move] = []
+        for t in decided.changed:
+            first = t.before.state in BEFORE and t.after.state is RowState.SUBMITTING
+            (rest if first or t.after.key in decided.orders.rows else ahead).append(t.after)
+        return ahead, rest
 
     def _rest(self, decided: _Decided) -> float:
         """Seconds from the start of this step to that of the next; a little less, as the tick comes once a second."""
@@ -317,8 +335,10 @@ class _Moving:
             budget=STEP_S - (time.monotonic() - self._began),
         )
         acted = acting.take([*decided.taken.actions, *(Elect(key) for key in decided.orders.elections)])
+        answered = list(acted.rows.values())
+        store_portions(running.lease, self._rows, answered[moves.AT_ONCE :])
         with running.write():
-            store(self._rows, list(acted.rows.values()))
+            store(self._rows, answered[: moves.AT_ONCE])
             self._ledger.store(running.now())
             decided.orders.store_elected(acted.elected, running.now())
         fail_points.answers_stored()

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from threading import Event
 from typing import Any
 from unittest import mock
 
 import pytest
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Model
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
+from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
+from kafkadash.observe.collectors import writing
+from kafkadash.observe.lease import Lease
 from kafkadash.reassign.models import Deed, Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import moves, orders
 from kafkadash.reassign.run import step as stepping
 from kafkadash.reassign.run.running import Running
-from tests.reassign.run.runs import ROWS, World
+from tests.reassign.run.runs import OPTIONS, ROWS, World
 
 CALLS = ("alter_configs", "alter_reassignments", "elect_leaders", "describe_configs", "list_reassignments")
 
+PORTION = 2
 Write = Callable[[Running], AbstractContextManager[Any]]
-Insert = Callable[[list[Move]], list[Move]]
+Portion = Callable[[Lease], AbstractContextManager[None]]
 
 
 class Killed(BaseException):
@@ -53,8 +58,8 @@ class Killer:
         with (
             mock.patch.object(Running, "write", self._wrapped(Running.write)),
             mock.patch.object(Running, "write_state", self._wrapped(Running.write_state)),
-            mock.patch.object(moves, "AT_ONCE", 2),
-            mock.patch.object(Move.objects, "bulk_create", self._inserting(Move.objects.bulk_create)),
+            mock.patch.object(moves, "AT_ONCE", PORTION),
+            mock.patch.object(Lease, "write_portion", self._portion(Lease.write_portion)),
         ):
             yield
 
@@ -68,13 +73,15 @@ class Killer:
 
         return wrapped
 
-    def _inserting(self, insert: Insert) -> Insert:
-        def inserting(rows: list[Move]) -> list[Move]:
-            made = insert(rows)
-            self.at("inserting rows")
-            return made
+    def _portion(self, write: Portion) -> Portion:
+        @contextmanager
+        def wrapped(lease: Lease) -> Iterator[None]:
+            with write(lease):
+                yield
+                self.at("before the commit of a portion")
+            self.at("after a portion")
 
-        return inserting
+        return wrapped
 
 
 def goes_to_its_end(world: World, operator: User, killer: Killer) -> None:
@@ -99,7 +106,8 @@ def goes_to_its_end(world: World, operator: User, killer: Killer) -> None:
         *(f"{when} {call}" for call in CALLS for when in ("before", "after")),
         "before commit",
         "after commit",
-        "inserting rows",
+        "before the commit of a portion",
+        "after a portion",
     ],
 )
 def test_killed__nothing_is_lost_or_doubled(world: World, operator: User, point: str, times: int) -> None:
@@ -139,6 +147,37 @@ def test_killed_in_an_election_that_somebody_asked_for__it_is_sent_again_and_ans
     assert order.taken_at is not None
     assert order.answer == "Its preferred replica leads it."
     assert [call for call, _ in world.kafka.sent].count("elect_leaders") == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("point", ["before the commit of a portion", "after a portion"])
+def test_cancel_of_many__is_stored_in_portions_and_killed_between_them_goes_on(
+    world: World, operator: User, point: str
+) -> None:
+    world.queue(operator, options=replace(OPTIONS, per_cluster=1))
+    world.until(RequestState.EXECUTING)
+    world.tick()
+    running.cancel(world.change(), operator, "Wrong broker.")
+    killer, stored = Killer(point, 3), []
+
+    def update_rows(model: type[Model], rows: Mapping[int, Mapping[str, Any]]) -> int:
+        stored.append(len(rows))
+        return writing.update_rows(model, rows)
+
+    with killer.watching(world), mock.patch("kafkadash.reassign.run.moves.update_rows", update_rows):
+        for _ in range(30):
+            try:
+                world.step()
+            except Killed:
+                moves.kept.forget()
+            world.passes(2)
+    assert max(stored) == PORTION, "no transaction has more"
+    assert killer.passed[point] >= 3
+    assert world.change().state == RequestState.CANCELLED
+    ends = Counter(state for state, _ in world.states().values())
+    assert ends["cancelled"] >= len(ROWS) - 1, "what moved may have ended before"
+    assert sum(world.arrived.values()) == 1, "what waited was never begun"
+    assert not ThrottleEntry.objects.exclude(state="cleared").exists()
 
 
 @pytest.mark.django_db
