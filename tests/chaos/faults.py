@@ -1,0 +1,314 @@
+"""What can happen to a run, one function each; every one says what it did and returns what heals it.
+
+A function gets the scene and the leg that goes on (``drain.Leg``), and chance. It returns the ``Struck`` fault, or
+raises NotNow where there is nothing to strike at this moment. Healing is what an operator or systemd would do: start
+what was killed, make room on a disk; never anything that the product has to do itself.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from kafkadash.embedded.process import ServerError
+from kafkadash.playground.load import MIB, Topic, load
+from kafkadash.reassign.models import Move
+from tests.agreement.tools import DescribedPartition
+from tests.chaos.drain import Leg, again
+from tests.chaos.referee import THROTTLED, throttles_of
+from tests.chaos.scene import DESTINATIONS, ELSEWHERE, JUMPING, KEEPERS, SMALL_DISK, SOURCE, Scene, now
+from tests.waiting import wait_until
+
+LEASE_S = 30
+HOUR = 3600
+FOREIGN_RATE = 3_000_000
+ANOTHER_RATE = 4_000_000
+
+
+class NotNow(Exception):
+    """There is nothing that it could strike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """``what`` in a few words; ``heal`` after ``hold_s`` seconds."""
+
+    what: str
+    hold_s: float = 0.0
+    heal: Callable[[], None] = lambda: None
+
+
+Strike = Callable[[Scene, Leg, random.Random], Struck]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``moving``: it needs something that moves. ``only_drain``: it means nothing on the way back."""
+
+    name: str
+    strike: Strike
+    moving: bool = False
+    only_drain: bool = False
+
+
+# --- our own processes ---
+
+
+def _killed(name: str, most_s: float = 6.0) -> Strike:
+    """SIGKILL, away for a while, back."""
+
+    def strike(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+        return _away(scene, name, chance.uniform(0.5, most_s))
+
+    return strike
+
+
+def _executor_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """The one that is in the middle of a step."""
+    name = _in_a_step(leg) or chance.choice(("worker-execute", "worker-execute-2"))
+    return _away(scene, name, chance.uniform(0.5, 6.0))
+
+
+def _executor_frozen(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """In the middle of a step, for longer than its lease: another one takes over, and then this one wakes up."""
+    name = _in_a_step(leg) or "worker-execute"
+    hold = LEASE_S + chance.uniform(3, 8)
+    pid = scene.stack.freeze(name, hold + 60)
+    if pid is None:
+        raise NotNow(f"{name} is away")
+    return Struck(f"{name} frozen for {hold:.0f} s", hold, lambda: scene.stack.thaw(name, pid))
+
+
+def _clock_jumped(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    name, seconds = chance.choice(JUMPING), chance.choice((HOUR, -HOUR))
+    scene.jump(name, seconds)
+    return Struck(f"the clock of {name} jumps {seconds:+d} s", chance.uniform(12, 20), lambda: scene.jump(name, 0))
+
+
+# --- Kafka's processes ---
+
+
+def _source_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    return _away(scene, scene.node(chance.choice(leg.sources)), chance.uniform(2, 12))
+
+
+def _destination_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    row = _a_moving_row(leg, chance)
+    [broker] = set(row.target) - set(row.current)
+    return _away(scene, scene.node(broker), chance.uniform(2, 12))
+
+
+def _controller_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    try:
+        name = scene.leader()
+    except (AssertionError, ServerError) as error:
+        raise NotNow(f"nobody names the active controller: {error}") from error
+    return _away(scene, name, chance.uniform(2, 10))
+
+
+def _disk_full(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    rows = [row for row in _moving_rows(leg) if SMALL_DISK in row.target]
+    if not rows or scene.stack.pid(scene.node(SMALL_DISK)) is None:
+        raise NotNow(f"nothing moves to broker {SMALL_DISK}")
+    heal = scene.fill_disk(SMALL_DISK, [f"{row.topic}-{row.partition}" for row in rows])
+    how = "its small file system" if scene.mounts else "a limit on the size of its files"
+    return Struck(f"a directory of broker {SMALL_DISK} is full ({how})", chance.uniform(8, 15), heal)
+
+
+# --- other people ---
+
+
+def _topic_deleted(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    row = _a_moving_row(leg, chance)
+    _tool(scene, "topics", "--delete", "--topic", row.topic)
+    return Struck(f"{row.topic} deleted")
+
+
+def _topic_recreated(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    row = _a_moving_row(leg, chance)
+    _tool(scene, "topics", "--delete", "--topic", row.topic)
+    wait_until(lambda: row.topic not in scene.tools.topics(), f"{row.topic} is gone", 30)
+    load(scene.stack.playground.bootstrap, [Topic(row.topic, placement=[KEEPERS, KEEPERS], fill_bytes=MIB)])
+    return Struck(f"{row.topic} deleted and created again")
+
+
+def _moved_elsewhere(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """Another topic, without any throttle."""
+    target = _elsewhere(scene, 0, chance)
+    _reassign(scene, {(ELSEWHERE, 0): target}, "--execute", "--additional")
+    return Struck(f"Kafka's tool moves {ELSEWHERE}-0 to {list(target)}")
+
+
+def _retargeted(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    row = _a_moving_row(leg, chance)
+    others = [b for b in (SOURCE, *DESTINATIONS) if b not in row.target and b not in row.current]
+    if not others:
+        raise NotNow(f"{row} has nowhere else to go")
+    target = (others[0], *row.target[1:])
+    key = row.topic, row.partition
+    with leg.disturbing() as disturbed:
+        disturbed.begun[key] += 1
+        _reassign(scene, {key: target}, "--execute", "--additional")
+        disturbed.moves[key] = now()
+    return Struck(f"Kafka's tool sends {row} to {list(target)} instead")
+
+
+def _row_cancelled(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """The tool also takes everybody's rates away, and the lists of this topic."""
+    row = _a_moving_row(leg, chance)
+    key = row.topic, row.partition
+    with leg.disturbing() as disturbed:
+        disturbed.moves[key] = now()
+        _reassign(scene, {key: tuple(row.target)}, "--cancel")
+        _forget_rates(leg)
+    return Struck(f"Kafka's tool cancels {row}")
+
+
+def _throttle_set(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """A rate of somebody else on a broker that our own may stand on."""
+    broker = chance.choice((*leg.sources, *leg.destinations))
+    side = chance.choice(("leader", "follower"))
+    key = f"{side}{THROTTLED}rate"
+    with leg.disturbing() as disturbed:
+        configs = ("--entity-type", "brokers", "--entity-name", str(broker), "--add-config", f"{key}={FOREIGN_RATE}")
+        _tool(scene, "configs", "--alter", *configs)
+        disturbed.throttles["broker", str(broker), key] = str(FOREIGN_RATE)
+    return Struck(f"{key} of broker {broker} is set to {FOREIGN_RATE} by somebody else")
+
+
+def _throttled_elsewhere(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """Kafka's tool moves another topic with a throttle, which stands on brokers that we use."""
+    with leg.disturbing() as disturbed:
+        _reassign(
+            scene,
+            {(ELSEWHERE, 1): _elsewhere(scene, 1, chance)},
+            "--execute",
+            "--additional",
+            "--throttle",
+            str(ANOTHER_RATE),
+        )
+        for place, value in throttles_of(scene.tools).items():
+            if value == str(ANOTHER_RATE) or place[:2] == ("topic", ELSEWHERE):
+                disturbed.throttles[place] = value
+    return Struck(f"Kafka's tool moves {ELSEWHERE}-1 at {ANOTHER_RATE} bytes/s")
+
+
+def _throttles_cleared(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """As the tool does it for everybody: ``--verify`` when nothing moves, ``--cancel`` of what does not move else."""
+    with leg.disturbing():
+        moving = scene.tools.moves()
+        how = "--cancel" if moving else "--verify"
+        idle = {(ELSEWHERE, n): p.replicas for n, p in _partitions(scene, ELSEWHERE).items()}
+        _reassign(scene, idle, how)
+        _forget_rates(leg, ELSEWHERE)
+    return Struck(f"Kafka's tool clears everybody's rates ({how})")
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault("worker-execute killed", _executor_killed),
+    Fault("worker-execute frozen past its lease", _executor_frozen),
+    Fault("worker-tick killed", _killed("worker-tick")),
+    Fault("worker-collect killed", _killed("worker-collect")),
+    Fault("beat killed", _killed("beat")),
+    Fault("web killed", _killed("web")),
+    Fault("Valkey killed", _killed("valkey", 10.0)),
+    Fault("PostgreSQL killed", _killed("postgres", 8.0)),
+    Fault("source broker killed", _source_killed),
+    Fault("destination broker killed", _destination_killed, moving=True),
+    Fault("active controller killed", _controller_killed),
+    Fault("destination directory full", _disk_full, moving=True, only_drain=True),
+    Fault("topic deleted", _topic_deleted, moving=True),
+    Fault("topic deleted and recreated", _topic_recreated, moving=True),
+    Fault("Kafka's tool moves elsewhere", _moved_elsewhere),
+    Fault("Kafka's tool retargets a row", _retargeted, moving=True),
+    Fault("Kafka's tool cancels a row", _row_cancelled, moving=True),
+    Fault("foreign rate set", _throttle_set),
+    Fault("foreign move with a throttle", _throttled_elsewhere),
+    Fault("everybody's throttles cleared", _throttles_cleared),
+    Fault("worker's clock jumps an hour", _clock_jumped),
+)
+BY_NAME: Mapping[str, Fault] = {fault.name: fault for fault in FAULTS}
+
+
+# --- means ---
+
+
+def _away(scene: Scene, name: str, hold: float) -> Struck:
+    if scene.stack.pause(name) is None:
+        scene.stack.resume(name)
+        raise NotNow(f"{name} is away already")
+    return Struck(f"{name} killed, away for {hold:.0f} s", hold, lambda: scene.stack.resume(name))
+
+
+def _in_a_step(leg: Leg) -> str | None:
+    """The executor that holds the lease of the run now, by the database's own list of who asked last.
+
+    None where no step is caught within some seconds.
+    """
+    caught: list[str] = []
+
+    def holds() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT a.application_name FROM reassign_execution e, pg_stat_activity a"
+                " WHERE e.request_id = %s AND e.lease_until > clock_timestamp()"
+                " AND a.application_name LIKE 'kafkadash worker-execute%%'"
+                " ORDER BY a.state_change DESC LIMIT 1",
+                [leg.number],
+            )
+            row = cursor.fetchone()
+        caught[:] = [str(row[0]).removeprefix("kafkadash ")] if row else []
+        return bool(caught)
+
+    try:
+        again(lambda: wait_until(holds, "a step is under way", 8))
+    except AssertionError:
+        return None
+    return caught[0]
+
+
+def _moving_rows(leg: Leg) -> Sequence[Move]:
+    rows = Move.objects.filter(execution__request=leg.number, state__in=("moving", "catching_up"))
+    return again(lambda: list(rows.order_by("-submitted_at")))
+
+
+def _a_moving_row(leg: Leg, chance: random.Random) -> Move:
+    """One of those that were submitted last: a tool needs its time to start."""
+    rows = _moving_rows(leg)
+    if not rows:
+        raise NotNow("nothing moves")
+    return chance.choice(rows[:2])
+
+
+def _partitions(scene: Scene, topic: str) -> dict[int, DescribedPartition]:
+    return scene.tools.topics("--topic", topic)[topic].partitions
+
+
+def _elsewhere(scene: Scene, partition: int, chance: random.Random) -> tuple[int, ...]:
+    there = _partitions(scene, ELSEWHERE)[partition].replicas
+    return (chance.choice([b for b in (*DESTINATIONS, *KEEPERS) if b not in there]), there[0])
+
+
+def _reassign(scene: Scene, targets: Mapping[tuple[str, int], Sequence[int]], *options: str) -> None:
+    rows = [{"topic": t, "partition": p, "replicas": list(replicas)} for (t, p), replicas in targets.items()]
+    file = scene.folder / f"foreign-{now():%H%M%S%f}.json"
+    file.write_text(json.dumps({"version": 1, "partitions": rows}), encoding="utf-8")
+    _tool(scene, "reassign", "--reassignment-json-file", str(file), *options)
+
+
+def _tool(scene: Scene, name: str, *arguments: str) -> str:
+    try:
+        return scene.tools.run(name, *arguments)
+    except (AssertionError, ServerError) as error:
+        raise NotNow(f"Kafka's tool could not: {str(error).strip()[-300:]}") from error
+
+
+def _forget_rates(leg: Leg, topic: str = "") -> None:
+    """What others had set before on brokers, and on this topic, was taken away with ours."""
+    for place in list(leg.disturbed.throttles):
+        if place[0] == "broker" or place[1] == topic:
+            del leg.disturbed.throttles[place]

@@ -1,0 +1,230 @@
+"""One run under chaos: a drain and its way back, faults that strike while they go on, and the referee at the end."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from django.db import connection, connections
+
+from kafkadash.domain.workflow import OVER, State
+from kafkadash.reassign.models import Execution, Move, ThrottleEntry
+from tests.chaos.drain import POLL_S, Leg, People, Stuck, again, state_of, window_of
+from tests.chaos.faults import Fault, NotNow, Struck
+from tests.chaos.referee import Before, Disturbed, judge, throttles_of
+from tests.chaos.scene import DESTINATIONS, SOURCE, Scene, now, pause
+from tests.chaos.table import Record
+from tests.waiting import wait_until
+
+SETTLES_S = 180.0
+WELL_S = 90.0
+OWED_S = 75.0
+LEG_S = 420.0
+TRIES = 20
+
+
+class When(StrEnum):
+    """In which part of a run a fault strikes."""
+
+    QUEUED = "queued"
+    INTENT = "intent"
+    MOVING = "moving"
+    CLEARING = "clearing"
+
+
+# Where a seed does not need something that moves.
+SHARES = ((When.QUEUED, 0.08), (When.INTENT, 0.17), (When.MOVING, 0.55), (When.CLEARING, 0.2))
+
+
+@dataclass(slots=True)
+class Planned:
+    fault: Fault
+    when: When
+    delay_s: float
+    seed: int
+
+
+@dataclass
+class Game:
+    """One drain and its way back. ``problems`` after ``play``; ``unplayed`` are faults that found nothing to strike."""
+
+    scene: Scene
+    number: int
+    chance: random.Random
+    say: Callable[[str], None]
+    records: list[Record] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unplayed: list[Fault] = field(default_factory=list)
+    stuck: bool = False
+
+    def play(self, faults: Sequence[Fault]) -> None:
+        """Raises nothing that a run did wrong: that is in ``problems``."""
+        scene = self.scene
+        there, back = self._dealt(faults)
+        try:
+            scene.fresh_topics(self.number)
+            people = People(self.say)
+            before = Before.of(scene.tools)
+            disturbed = Disturbed()
+            drain = people.drain(SOURCE)
+            self._leg(people, Leg(drain, (SOURCE,), DESTINATIONS, disturbed), "drain", there, before)
+            number = people.roll_back(drain)
+            if number is None:
+                self.unplayed += back
+            else:
+                self._leg(people, Leg(number, DESTINATIONS, (SOURCE,), disturbed), "rollback", back, before)
+            self._tidy(before)
+        except (Stuck, AssertionError) as stuck:
+            self.stuck = True
+            self.problems.append(str(stuck))
+        for record in self.records:
+            record.problems = record.problems or int(self.stuck)
+
+    def _dealt(self, faults: Sequence[Fault]) -> tuple[list[Fault], list[Fault]]:
+        there = [fault for fault in faults if fault.only_drain]
+        back: list[Fault] = []
+        for fault in faults:
+            if not fault.only_drain:
+                (there if len(there) <= len(back) else back).append(fault)
+        return there, back
+
+    # --- one request ---
+
+    def _leg(self, people: People, leg: Leg, name: str, faults: Sequence[Fault], before: Before) -> None:
+        planned = [self._planned(fault) for fault in faults]
+        own: list[Record] = []
+        threads = [
+            threading.Thread(target=self._strike, args=(leg, name, each, own), name=each.fault.name, daemon=True)
+            for each in planned
+        ]
+        people.start(leg.number)
+        for thread in threads:
+            thread.start()
+        try:
+            self._tend(people, leg, threads)
+        finally:
+            leg.over.set()
+            for thread in threads:
+                thread.join(120)
+        self.say(f"{name} {people.stands(leg.number)}")
+        self._settle(leg)
+        window = window_of(leg.number)
+        problems = judge(self.scene.tools, [leg.number], before, leg.disturbed)
+        self.problems += [f"{name}: {problem}" for problem in problems]
+        for record in own:
+            record.within = window.holds(record.at)
+            record.end = _end(leg.number)
+            record.problems = len(problems)
+        self.records += own
+
+    def _tend(self, people: People, leg: Leg, threads: Sequence[threading.Thread]) -> None:
+        """Until it is over; raises Stuck where that takes too long after the last fault was healed."""
+        began = healed = time.monotonic()
+        while people.tend(leg.number) not in OVER:
+            if any(thread.is_alive() for thread in threads):
+                healed = time.monotonic()
+            if time.monotonic() - healed > SETTLES_S or time.monotonic() - began > LEG_S:
+                raise Stuck(f"not over {SETTLES_S:g} s after the last fault was healed: {people.stands(leg.number)}")
+            time.sleep(POLL_S)
+
+    def _settle(self, leg: Leg) -> None:
+        """The cluster is well, others' moves have ended, and what was owed on brokers that were away was cleared."""
+        wait_until(self.scene.well, "every broker is back and every replica in sync", WELL_S)
+        wait_until(lambda: not self._others_move(leg), "moves of others have ended", WELL_S)
+        if state_of(leg.number) == State.CANCELLED:
+            return
+        owed = ThrottleEntry.objects.filter(execution__request=leg.number, state="obliged")
+        try:
+            wait_until(lambda: not again(owed.exists), "what is owed is cleared", OWED_S)
+        except AssertionError:
+            self.say("throttles are still owed")
+
+    def _others_move(self, leg: Leg) -> bool:
+        ours = set(
+            again(lambda: list(Move.objects.filter(execution__request=leg.number).values_list("topic", "partition")))
+        )
+        return any((m.topic, m.partition) not in ours - leg.disturbed.moves.keys() for m in self.scene.tools.moves())
+
+    def _tidy(self, before: Before) -> None:
+        """What others set is taken away again, as they would, so that the next run begins with nothing."""
+        for (kind, owner, key), value in throttles_of(self.scene.tools).items():
+            if before.throttles.get((kind, owner, key)) != value:
+                self.scene.tools.delete_config(int(owner) if kind == "broker" else owner, key)
+
+    # --- one fault ---
+
+    def _planned(self, fault: Fault) -> Planned:
+        names = [when for when, _ in SHARES]
+        when = When.MOVING if fault.moving else self.chance.choices(names, [share for _, share in SHARES])[0]
+        delay = {When.MOVING: 14.0, When.CLEARING: 1.5}.get(when, 0.5)
+        return Planned(fault, when, self.chance.uniform(0, delay), self.chance.randrange(2**32))
+
+    def _strike(self, leg: Leg, name: str, planned: Planned, own: list[Record]) -> None:
+        """In a thread of its own: waits for its moment, strikes, heals."""
+        chance = random.Random(planned.seed)
+        fault = planned.fault
+        try:
+            self._await_moment(leg, planned)
+            struck, at = self._try(leg, fault, chance)
+            if struck is None:
+                self.unplayed.append(fault)
+                return
+            own.append(Record(self.number, name, fault.name, struck.what, at))
+            self.say(f"{name} ({planned.when}): {struck.what}")
+            pause(struck.hold_s, threading.Event())
+            struck.heal()
+        except Exception as error:  # noqa: BLE001  of any kind: the harness itself is at fault
+            self.problems.append(f"{fault.name} could not be played: {type(error).__name__}: {error}")
+        finally:
+            connections.close_all()
+
+    def _try(self, leg: Leg, fault: Fault, chance: random.Random) -> tuple[Struck | None, datetime]:
+        """Again for a while where there is nothing to strike; not where nothing will come any more."""
+        said, at = "", now()
+        for _ in range(TRIES):
+            at = now()
+            try:
+                return fault.strike(self.scene, leg, chance), at
+            except NotNow as reason:
+                said = str(reason)
+            if leg.over.wait(1.0):
+                break
+        self.say(f"{fault.name}: nothing to strike ({said})")
+        return None, at
+
+    def _await_moment(self, leg: Leg, planned: Planned) -> None:
+        """Returns when it has come, or when the run is over."""
+        if planned.when is not When.QUEUED:
+            while not leg.over.is_set() and not again(lambda: _come(leg.number, planned.when)):
+                time.sleep(0.1)
+        pause(planned.delay_s, leg.over)
+
+
+def _come(number: int, when: When) -> bool:
+    run = Execution.objects.filter(request=number).only("pk", "started_at").first()
+    if run is None:
+        return False
+    match when:
+        case When.INTENT:
+            return ThrottleEntry.objects.filter(execution=run).exists()
+        case When.MOVING:
+            return Move.objects.filter(execution=run, state__in=("moving", "catching_up")).exists()
+        case _:
+            rows = Move.objects.filter(execution=run)
+            ended = ("done", "cancelled", "skipped", "superseded", "topic_deleted", "failed")
+            return rows.exists() and rows.exclude(state__in=ended).count() <= 1
+
+
+def _end(number: int) -> str:
+    state = state_of(number)
+    outcome = again(lambda: Execution.objects.values_list("outcome", flat=True).filter(request=number).first())
+    return f"{state}, {outcome}" if outcome else str(state)
+
+
+def close() -> None:
+    connection.close()

@@ -1,0 +1,76 @@
+"""The cluster's own metadata log, as Kafka's dump tool prints it: every reassignment that a controller ever took.
+
+A request for what is in flight already leaves no record (class ReplicationControlManager: a change that changes nothing
+is not written), so each record that begins to add replicas is a submission that was carried out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kafkadash.playground.cluster import Playground
+from kafkadash.playground.prepare import prepare_runtime
+
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+DUMP_SECONDS = 120.0
+METADATA = "__cluster_metadata-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A reassignment of a partition that began to add these replicas; ``at`` is on the controller's clock."""
+
+    topic_id: str
+    partition: int
+    adding: frozenset[int]
+    at: datetime
+
+
+def begun(playground: Playground, controller: int) -> list[Begun]:
+    """All that this controller's log still has, in order. Ask the active one: its log is the longest."""
+    node = next(node for node in playground.cluster.controllers if node.node_id == controller)
+    folder = playground.layout.metadata_dir(node) / METADATA
+    adding: dict[tuple[str, int], frozenset[int]] = {}
+    found: list[Begun] = []
+    for at, kind, data in _records(sorted(folder.glob("*.log"))):
+        key = (_id(data["topicId"]), data["partitionId"]) if "partitionId" in data and "topicId" in data else None
+        if key is None or kind not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
+            continue
+        now = data.get("addingReplicas")
+        if now is None:
+            continue  # a change of something else
+        new = frozenset(now) - adding.get(key, frozenset())
+        adding[key] = frozenset(now)
+        if new:
+            found.append(Begun(*key, frozenset(now), at))
+    return found
+
+
+def _records(files: list[Path]) -> Iterator[tuple[datetime, str, dict[str, Any]]]:
+    if not files:
+        return
+    command = prepare_runtime(lambda _: None).tool_command(
+        DUMP, ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))]
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DUMP_SECONDS, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    for line in done.stdout.splitlines():
+        head, found, payload = line.partition(" payload: ")
+        if not found or "CreateTime: " not in head:
+            continue
+        record = json.loads(payload)
+        millis = int(head.partition("CreateTime: ")[2].split()[0])
+        yield datetime.fromtimestamp(millis / 1000, UTC), record["type"], record["data"]
+
+
+def _id(text: str) -> str:
+    """The 36 characters of a UUID; the tool prints the 22 of url-safe base64."""
+    return str(uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}==")))

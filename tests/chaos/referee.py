@@ -1,0 +1,243 @@
+"""Judges what became of runs, by Kafka's own tools, the cluster's metadata log, and the rows and audit of the product.
+
+    before = Before.of(tools)                       # nothing of ours runs
+    …                                               # runs, faults, everything healed, the runs have ended
+    problems = judge(tools, [number, …], before)    # sentences; empty when nothing was lost, doubled or left behind
+
+Nothing here uses the product's adapter. Rows are read with its models, so Django has to be set up on its database.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from kafkadash.accounts.models import AuditEvent
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.transitions import OBJECT
+from kafkadash.domain.executor_state import ENDED
+from kafkadash.domain.executor_state import State as Row
+from kafkadash.domain.workflow import OVER, TABLE, State
+from kafkadash.reassign.models import Execution, Move, Order, ThrottleEntry
+from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
+from tests.chaos.metadata_log import Begun, begun
+
+THROTTLED = ".replication.throttled."
+CLOCKS = timedelta(seconds=1)
+"""Controllers and the database round their times differently."""
+
+Place = tuple[str, str, str]
+"""Resource ("broker" or "topic"), its name, the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was set before any of it: place → value, of throttles of brokers and topics."""
+
+    throttles: Mapping[Place, str]
+
+    @classmethod
+    def of(cls, tools: Tools) -> Before:
+        return cls(throttles_of(tools))
+
+
+@dataclass(slots=True)
+class Disturbed:
+    """What was done to the cluster beside the product, and is nobody's fault but the disturber's.
+
+    ``throttles``: place → value that somebody else set and that has to stand at the end, None for one that was taken
+    away. ``moves``: (topic, partition) that Kafka's own tool moved or cancelled, and when it was done with that.
+    ``begun``: (topic, partition) → how many reassignments of others were begun on it.
+    """
+
+    throttles: dict[Place, str | None] = field(default_factory=dict)
+    moves: dict[tuple[str, int], datetime] = field(default_factory=dict)
+    begun: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+
+def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Disturbed | None = None) -> list[str]:
+    """Every problem, one sentence each. ``numbers`` are requests in the order in which they ran; the last is judged
+    against the cluster as it is now, those before it are only where no later one moved the same partition.
+    """
+    others = disturbed or Disturbed()
+    topics = tools.topics()
+    controller = tools.quorum_status().leader_id
+    log = begun(tools.playground, controller)
+    said: list[str] = []
+    moved_later: set[tuple[str, int]] = set()
+    for number in reversed(numbers):
+        said += [f"#{number}: {problem}" for problem in _request(number)]
+        run = Execution.objects.filter(request=number).first()
+        if run is None:
+            continue
+        rows = list(Move.objects.filter(execution=run))
+        theirs = {key for key, at in others.moves.items() if run.ended_at and at > run.ended_at - CLOCKS}
+        said += [f"#{number}: {p}" for p in _rows([r for r in rows if _key(r) not in moved_later | theirs], topics)]
+        said += [f"#{number}: {p}" for p in _submits(run, rows, log, others)]
+        moved_later |= {_key(row) for row in rows if row.attempt}
+    said += _listed(tools, numbers, others)
+    said += _throttles(tools, numbers, before, others)
+    return said
+
+
+def throttles_of(tools: Tools) -> dict[Place, str]:
+    """All that is set now, by ``kafka-configs``."""
+    return {
+        (kind, owner, key): value
+        for kind in ("broker", "topic")
+        for owner, configs in tools.dynamic_configs(f"{kind}s").items()
+        for key, (value, _) in configs.items()
+        if THROTTLED in key
+    }
+
+
+# --- the request and its audit ---
+
+
+def _request(number: int) -> Iterator[str]:
+    change = ChangeRequest.objects.filter(pk=number).first()
+    if change is None:
+        yield "it is gone."
+        return
+    if State(change.state) not in OVER:
+        yield f"it is {change.state}, which is no end."
+    yield from _chain(change)
+    yield from _orders(number)
+    run = Execution.objects.filter(request=number).first()
+    if run is not None and State(change.state) in OVER:
+        if run.active or run.ended_at is None:
+            yield "its run is active although it is over."
+        if not run.report:
+            yield "it has no report."
+
+
+def _chain(change: ChangeRequest) -> Iterator[str]:
+    """Each transition is one event that begins where the one before it ended, and is in the table."""
+    events = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(change.pk)).order_by("id")
+    steps = [
+        (event.action.removeprefix("change."), event.before["state"], event.after["state"])
+        for event in events
+        if event.before and event.after and "state" in event.before and "state" in event.after
+    ]
+    moves = [step for step in steps if step[1] != step[2]]
+    possible = {(edge.trigger.value, edge.source.value, edge.target.value) for edge in TABLE}
+    for step in moves:
+        if step not in possible:
+            yield f"the audit has {step[0]} from {step[1]} to {step[2]}, which is no transition."
+    if not events or events[0].action != "change.created":
+        yield "the audit does not begin with its creation."
+    at = State.DRAFT.value
+    for verb, source, target in moves:
+        if source != at:
+            yield f"the audit says {verb} from {source}, but it was {at} by the event before."
+        at = target
+    if at != change.state:
+        yield f"the audit ends at {at}, the request is {change.state}."
+
+
+def _orders(number: int) -> Iterator[str]:
+    for order in Order.objects.filter(execution__request=number):
+        if order.taken_at is None:
+            yield f"the order “{order}” was never answered."
+    asked = Order.objects.filter(execution__request=number).count()
+    told = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(number), action="change.ordered").count()
+    if asked != told:
+        yield f"{asked} orders, but {told} events about them."
+
+
+# --- the rows ---
+
+
+def _rows(rows: Sequence[Move], topics: Mapping[str, DescribedTopic]) -> Iterator[str]:
+    for row in rows:
+        state = Row(row.state)
+        if state not in ENDED:
+            yield f"{row} is {state}, which is no end."
+            continue
+        there = _described(row, topics)
+        problem = _wrong_end(row, state, there, deleted=there is None)
+        if problem:
+            yield f"{row} is {state} ({row.reason or 'no reason'}), but {problem}"
+
+
+def _described(row: Move, topics: Mapping[str, DescribedTopic]) -> DescribedPartition | None:
+    """None where the topic is not there, or is another one."""
+    topic = topics.get(row.topic)
+    if topic is None or topic.topic_id != row.topic_id:
+        return None
+    return topic.partitions.get(row.partition)
+
+
+def _wrong_end(row: Move, state: Row, there: DescribedPartition | None, *, deleted: bool) -> str:
+    if state is Row.TOPIC_DELETED:
+        return "" if deleted else "its topic is there."
+    if there is None:
+        # It may have ended before somebody deleted its topic.
+        return ""
+    replicas, current, target = there.replicas, tuple(row.current), tuple(row.target)
+    said = f"kafka-topics says {list(replicas)}, from {list(current)} to {list(target)}."
+    if state is Row.DONE:
+        return "" if replicas == target else said
+    if not row.reason:
+        return "nothing says why."
+    if state in (Row.SKIPPED, Row.FAILED):
+        return "" if row.attempt == 0 or replicas == current else said
+    if state is Row.CANCELLED:
+        restored = replicas == current or (
+            set(replicas) == set(current) and "order could not be restored" in row.reason
+        )
+        return "" if restored else said
+    return said if replicas == target and not row.hint else ""
+
+
+# --- what Kafka did ---
+
+
+def _submits(run: Execution, rows: Sequence[Move], log: Sequence[Begun], others: Disturbed) -> Iterator[str]:
+    """No row's move was begun twice, and none that is done was never begun."""
+    if run.started_at is None:
+        return
+    until = run.ended_at or datetime.max.replace(tzinfo=run.started_at.tzinfo)
+    within = [each for each in log if run.started_at - CLOCKS <= each.at <= until + CLOCKS]
+    times = Counter((each.topic_id, each.partition) for each in within)
+    for row in rows:
+        adds = set(row.target) - set(row.current)
+        if not adds:
+            continue
+        began = times[row.topic_id, row.partition]
+        theirs = others.begun[_key(row)]
+        if began > 1 + theirs:
+            yield f"{row} was begun {began} times by the metadata log ({row.attempt} attempts, {theirs} by others)."
+        if began > row.attempt + theirs:
+            yield f"{row} was begun {began} times, of which the rows know {row.attempt} and {theirs} are of others."
+        if row.state == Row.DONE and not began and not theirs:
+            yield f"{row} is done, but the metadata log has no beginning of it."
+
+
+def _listed(tools: Tools, numbers: Sequence[int], others: Disturbed) -> Iterator[str]:
+    ours = set(Move.objects.filter(execution__request__in=numbers).values_list("topic", "partition"))
+    for move in tools.moves():
+        if (move.topic, move.partition) in ours - others.moves.keys():
+            yield f"{move.topic}-{move.partition} still moves: kafka-reassign-partitions lists it."
+
+
+def _throttles(tools: Tools, numbers: Sequence[int], before: Before, others: Disturbed) -> Iterator[str]:
+    """As before but for what others did; what of ours is still there has to stand in the ledger as owed."""
+    owed = {
+        (entry.resource, entry.name, entry.key)
+        for entry in ThrottleEntry.objects.filter(execution__request__in=numbers, state="obliged")
+    }
+    for entry in ThrottleEntry.objects.filter(execution__request__in=numbers).exclude(state__in=("cleared", "obliged")):
+        yield f"the ledger has {entry} as {entry.state}, which is no end."
+    wanted: dict[Place, str | None] = {**before.throttles, **others.throttles}
+    now = throttles_of(tools)
+    for place in sorted(wanted.keys() | now.keys()):
+        was, stands = wanted.get(place), now.get(place)
+        if was != stands and place not in owed:
+            yield f"{' '.join(place)} is {stands!r} by kafka-configs, not {was!r}."
+
+
+def _key(row: Move) -> tuple[str, int]:
+    return row.topic, row.partition
