@@ -8,7 +8,6 @@ told apart from what may have reached Kafka: the former counts no attempt.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +31,7 @@ from kafkadash.kafka.changing import Changed, KafkaClient
 from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
 from kafkadash.observe.lease import Lease
 from kafkadash.reassign.run import fail_points
+from kafkadash.reassign.run.budget import Budget
 from kafkadash.reassign.run.fail_points import Call
 from kafkadash.reassign.run.lease import ready
 from kafkadash.reassign.run.ledger import Ledger
@@ -54,7 +54,7 @@ class Acted:
 
 
 class Acting:
-    """``transitions`` are those that were stored, by row; ``deadline`` is of one call, ``budget`` of all, in seconds.
+    """``transitions`` are those that were stored, by row; ``deadline`` is of one call, in seconds, ``budget`` of all.
 
     Raises LeaseLost as soon as somebody else has taken over; what was answered until then is lost, and the next step
     tells it from the cluster.
@@ -69,11 +69,11 @@ class Acting:
         stored: Mapping[Key, Transition],
         *,
         deadline: float,
-        budget: float,
+        budget: Budget,
     ) -> None:
         self._client, self._lease, self._ledger, self._options = client, lease, ledger, options
         self._stored = stored
-        self._deadline, self._until = deadline, time.monotonic() + budget
+        self._deadline, self._budget = deadline, budget
         self.acted = Acted()
 
     def take(self, actions: Sequence[Action]) -> Acted:
@@ -92,7 +92,7 @@ class Acting:
 
     def _may(self) -> bool:
         """Whether there is time for one more call. Raises LeaseLost."""
-        if time.monotonic() >= self._until:
+        if self._budget.left <= 0:
             return False
         ready(self._lease, self._deadline)
         return True

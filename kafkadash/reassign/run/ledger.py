@@ -39,6 +39,7 @@ from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.models import ThrottledResource
 from kafkadash.reassign.models import Deed, Execution
 from kafkadash.reassign.run import fail_points, ledger_rows, throttle_reads
+from kafkadash.reassign.run.budget import CALL_S, Budget
 from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
 
 EXECUTOR = "executor"
@@ -399,25 +400,25 @@ def work_off(
     execution: Execution,
     client: KafkaClient,
     now: datetime,
+    budget: Budget,
     *,
-    deadline: float,
     write: Callable[[], AbstractContextManager[object]] = transaction.atomic,
     may: Callable[[], bool] = lambda: True,
 ) -> list[str]:
     """Clears what an ended run still owes, as far as it can be; returns what it owes then, in sentences.
 
-    Under the run's lease; ``write`` opens a transaction, of which there are two. ``deadline`` is for each of at most
-    eight calls. Raises KafkaFailure where the cluster does not answer at all.
+    Under the run's lease; ``write`` opens a transaction, of which there are two. ``budget`` is for all of at most eight
+    calls. Raises KafkaFailure where the cluster does not answer at all.
     """
     ledger = Ledger.load(execution)
     owed = bool(ledger.obligations())
-    alive = {b.id for b in client.describe_cluster(deadline=deadline).brokers if not b.fenced}
-    ledger.look(client, alive, now, deadline=deadline, everything=True)
-    ledger.intend(client, ledger.takes_away(), alive, now, deadline=deadline)
+    alive = {b.id for b in client.describe_cluster(deadline=budget.reading(CALL_S)).brokers if not b.fenced}
+    ledger.look(client, alive, now, deadline=budget.reading(CALL_S), everything=True)
+    ledger.intend(client, ledger.takes_away(), alive, now, deadline=budget.reading(CALL_S))
     with write():
         ledger.store(now)
-    ledger.set(client, now, deadline=deadline, may=may)
-    ledger.clear(client, now, deadline=deadline, may=may)
+    ledger.set(client, now, deadline=CALL_S, may=may)
+    ledger.clear(client, now, deadline=CALL_S, may=may)
     left = ledger.obligations()
     with write():
         ledger.store(now)

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
-
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import (
     BrokerSeen,
@@ -117,9 +115,9 @@ def look(
     return Look(observation, metadata, listing, offsets, now)
 
 
-def refuse_another(client: KafkaAdmin, cluster: Cluster) -> None:
+def refuse_another(client: KafkaAdmin, cluster: Cluster, deadline: float) -> None:
     """Raises AnotherCluster, and KafkaFailure where it cannot be asked."""
-    _refuse(cluster, client.describe_cluster(deadline=settings.KAFKA_DEADLINE).cluster_id)
+    _refuse(cluster, client.describe_cluster(deadline=deadline).cluster_id)
 
 
 def _refuse(cluster: Cluster, answered: str) -> None:

@@ -32,6 +32,7 @@ from kafkadash.reassign.models import Move as Stored
 from kafkadash.reassign.run import fail_points, moves, turn, verifying
 from kafkadash.reassign.run import known as stored_facts
 from kafkadash.reassign.run.act import Acting
+from kafkadash.reassign.run.budget import CALL_S, Budget
 from kafkadash.reassign.run.known import Known
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, ready, take
 from kafkadash.reassign.run.ledger import Ledger, work_off
@@ -49,10 +50,6 @@ REST_S = 10.0
 FAULT_S = 10.0
 KNOWN_FOR_S = 10.0
 KNOWN_RUNS = 50
-CALL_S = 4.0
-"""Deadline of a call that changes something, and of the ledger's reads, in seconds."""
-STEP_S = 15.0
-"""No call is begun later than this after the step was: a worker that is told to stop has ended it within 20 s."""
 
 _MODES = {
     State.EXECUTING: Mode.EXECUTING,
@@ -96,14 +93,15 @@ def _note_fault(execution_id: int, fault: Exception) -> None:
 
 def _step(running: Running) -> None:
     fail_points.step_begins()
+    budget = Budget()
     try:
         client = client_of(running)
         if running.state is State.QUEUED:
-            turn.take_turn(running, client)
+            turn.take_turn(running, client, budget)
         elif running.state in _MODES:
-            _Moving(running, client).take()
+            _Moving(running, client, budget).take()
         else:
-            _work_off(running, client)
+            _work_off(running, client, budget)
     except (KafkaFailure, SecretError, AnotherCluster) as failure:
         _look_failed(running, failure)
 
@@ -127,11 +125,11 @@ def _look_failed(running: Running, failure: Exception) -> None:
     running.publish()
 
 
-def _work_off(running: Running, client: KafkaClient) -> None:
+def _work_off(running: Running, client: KafkaClient, budget: Budget) -> None:
     """What an ended run still owes: throttles on brokers that were away. Not while moves of it still go on."""
-    refuse_another(client, running.cluster)
+    refuse_another(client, running.cluster, budget.reading(settings.KAFKA_DEADLINE))
     lease = running.lease
-    going = _still_going(running, client)
+    going = _still_going(running, client, budget)
     if going:
         words = f"{count(going, 'move')} of it still in flight; what it owes is cleared when that has ended."
         with running.write():
@@ -139,23 +137,25 @@ def _work_off(running: Running, client: KafkaClient) -> None:
         return
 
     def may() -> bool:
+        if budget.left <= 0:
+            return False
         ready(lease, CALL_S)
         return True
 
-    owed = work_off(running.execution, client, running.now(), deadline=CALL_S, write=running.write, may=may)
+    owed = work_off(running.execution, client, running.now(), budget, write=running.write, may=may)
     with running.write():
         error = "" if not owed else running.execution.error
         running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=error, failures=0)
     running.publish()
 
 
-def _still_going(running: Running, client: KafkaClient) -> int:
+def _still_going(running: Running, client: KafkaClient, budget: Budget) -> int:
     """How many rows that it left in flight, because nobody could see them any more, Kafka still lists."""
     left = Stored.objects.filter(execution=running.execution, state=RowState.UNKNOWN)
     keys = set(left.values_list("topic", "partition"))
     if not keys:
         return 0
-    listing = client.list_reassignments(deadline=settings.KAFKA_DEADLINE)
+    listing = client.list_reassignments(deadline=budget.reading(settings.KAFKA_DEADLINE))
     return sum((row.topic, row.partition) in keys for row in listing.rows)
 
 
@@ -176,9 +176,8 @@ class _Decided:
 class _Moving:
     """A step of a run that is under way."""
 
-    def __init__(self, running: Running, client: KafkaClient) -> None:
-        self._running, self._client = running, client
-        self._began = time.monotonic()
+    def __init__(self, running: Running, client: KafkaClient, budget: Budget) -> None:
+        self._running, self._client, self._budget = running, client, budget
         self._mode = _MODES[running.state]
         execution = running.execution
         self._rows = kept.take(execution.pk, running.lease.epoch) or load(execution.pk)
@@ -188,9 +187,10 @@ class _Moving:
     def take(self) -> None:
         running = self._running
         seen = self._look()
-        self._ledger.look(self._client, seen.alive, running.now(), deadline=CALL_S)
+        self._ledger.look(self._client, seen.alive, running.now(), deadline=self._budget.reading(CALL_S))
         decided = self._decide(seen)
-        self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=CALL_S)
+        deadline = self._budget.reading(CALL_S)
+        self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=deadline)
         self._measure(decided, seen)
         self._commit(decided, seen)
         if decided.taken.actions or decided.orders.elections or self._ledger.calls_left:
@@ -205,7 +205,7 @@ class _Moving:
             self._client,
             running.cluster,
             self._rows.moves,
-            settings.KAFKA_DEADLINE,
+            self._budget.reading(settings.KAFKA_DEADLINE),
             now=running.now(),
             known=self._known(topics),
             options=running.options,
@@ -228,7 +228,7 @@ class _Moving:
         after = {t.after.key: t.after for t in taken.transitions}
         rows = [after.get(move.key, move) for move in moves]
         if running.state is State.VERIFYING:
-            elsewhere = misplaced(self._client, rows, deadline=CALL_S)
+            elsewhere = misplaced(self._client, rows, deadline=self._budget.reading(CALL_S))
             rows = [verifying.reread(move, seen.observation, running, elsewhere) for move in rows]
         changed = [Transition(a, b) for a, b in zip(before, rows, strict=True) if a is not b]
         return _Decided(taken, orders, rows, changed)
@@ -332,7 +332,7 @@ class _Moving:
             # Of a request that never left, what an operator had asked of the row stays asked.
             {t.after.key: Transition(decided.orders.rows.get(t.after.key, t.before), t.after) for t in decided.changed},
             deadline=CALL_S,
-            budget=STEP_S - (time.monotonic() - self._began),
+            budget=self._budget,
         )
         acted = acting.take([*decided.taken.actions, *(Elect(key) for key in decided.orders.elections)])
         answered = list(acted.rows.values())

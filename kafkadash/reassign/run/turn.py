@@ -29,6 +29,7 @@ from kafkadash.domain.workflow import State, Trigger
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.port import NotSupported
 from kafkadash.reassign.checks import limits_of, plan_rows
+from kafkadash.reassign.run.budget import Budget
 from kafkadash.reassign.run.known import known
 from kafkadash.reassign.run.lease import next_turn
 from kafkadash.reassign.run.look import Look, look, window_open
@@ -48,7 +49,7 @@ _NOT_HEALTH = frozenset({"window", "throttle"})
 """Of the stored checks: that the run fits its window is an estimate, and its rate can be changed while it runs."""
 
 
-def take_turn(running: Running, client: KafkaClient) -> None:
+def take_turn(running: Running, client: KafkaClient, budget: Budget) -> None:
     """One try. Raises KafkaFailure, SecretError, AnotherCluster where the cluster cannot be asked."""
     now = running.now()
     if in_front_of(running.execution, now) is not None:
@@ -61,7 +62,7 @@ def take_turn(running: Running, client: KafkaClient) -> None:
     if why:
         _blocked(running, why)
         return
-    seen = _look(running, client, works)
+    seen = _look(running, client, works, budget)
     why = _not_seen(seen.observation)
     if why:
         _blocked(running, why)
@@ -71,7 +72,7 @@ def take_turn(running: Running, client: KafkaClient) -> None:
     if wrong:
         _not_as_approved(running, wrong)
         return
-    why = _unwell(works, seen.observation) or _not_permitted(client, {row.topic for row in rows})
+    why = _unwell(works, seen.observation) or _not_permitted(client, {row.topic for row in rows}, budget)
     if why:
         _blocked(running, why)
         return
@@ -123,13 +124,13 @@ def _unhealthy(running: Running, rows: Sequence[Row], seen: Seen, now: datetime)
     return _first(said, total)
 
 
-def _look(running: Running, client: KafkaClient, works: Sequence[Work]) -> Look:
+def _look(running: Running, client: KafkaClient, works: Sequence[Work], budget: Budget) -> Look:
     moves = [Move(work) for work in works]
     return look(
         client,
         running.cluster,
         moves,
-        settings.KAFKA_DEADLINE,
+        budget.reading(settings.KAFKA_DEADLINE),
         now=running.now(),
         known=known(running.cluster, {work.row.topic for work in works}, running.now()),
         options=running.options,
@@ -188,10 +189,10 @@ def _unwell(works: Sequence[Work], seen: Observation) -> str:
     return _first(list(about_row.values()), len(about_row))
 
 
-def _not_permitted(client: KafkaClient, topics: Collection[str]) -> str:
+def _not_permitted(client: KafkaClient, topics: Collection[str], budget: Budget) -> str:
     """What the principal lacks, where the brokers tell it: an unknown permission keeps nobody from trying."""
     try:
-        own = client.permissions(deadline=settings.KAFKA_DEADLINE)
+        own = client.permissions(deadline=budget.reading(settings.KAFKA_DEADLINE))
     except NotSupported:
         return ""
     lacks = []

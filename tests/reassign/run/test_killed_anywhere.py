@@ -205,7 +205,8 @@ def test_lease_lost__after_intents_were_stored__sends_nothing_more(world: World,
     world.step()
     world.passes(2)
     world.kafka.after = lambda call: _taken_over(world) if call == "alter_configs" else None
-    with mock.patch.object(stepping, "CALL_S", 1000.0):  # so that the lease has to be renewed before each call
+    # So that the lease has to be renewed before each call.
+    with mock.patch("kafkadash.reassign.run.step.CALL_S", 1000.0):
         world.step()
 
     assert [call for call, _ in world.kafka.sent] == ["alter_configs"]
