@@ -93,11 +93,18 @@ if env.str("DATABASE_URL", default=""):
     _database = env.db_url("DATABASE_URL")
     DATABASES["default"] = {
         **_database,
+        "ENGINE": "kafkadash.database",
         "CONN_MAX_AGE": 0,
         "ATOMIC_REQUESTS": False,
         "OPTIONS": {
+            "connect_timeout": 5,
             **_database.get("OPTIONS", {}),  # what stands behind the "?", for example host or sslmode
-            "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL", default=WORKER_THREADS + 4), "timeout": 10},
+            "pool": {
+                "min_size": 1,
+                "max_size": env.int("DATABASE_POOL", default=WORKER_THREADS + 4),
+                # A server that is back within this time was a slow page and nothing else.
+                "timeout": env.float("DATABASE_WAIT", default=5),
+            },
             "application_name": env.str("KAFKADASH_PROCESS", default="kafkadash"),
         },
     }

@@ -4,3 +4,8 @@ from django.apps import AppConfig
 class AccountsConfig(AppConfig):
     name = "kafkadash.accounts"
     label = "accounts"
+
+    def ready(self) -> None:
+        from kafkadash.accounts.database_away import one_line_per_request
+
+        one_line_per_request()

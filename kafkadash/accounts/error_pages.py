@@ -7,12 +7,16 @@ keep its connection for ever, and a handful of missing pages would empty the poo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.views import defaults
+
+from kafkadash.accounts.database_away import database_away
+from kafkadash.database.away import is_away
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -31,8 +35,10 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """Called while the error is handled, as Django does it. It asks nobody who is signed in."""
+    away = is_away(sys.exc_info()[1])
     with _connection_given_back():
-        return defaults.server_error(request)
+        return database_away(request) if away else defaults.server_error(request)
 
 
 @contextmanager

@@ -45,6 +45,9 @@ class Check:
     age_s: float | None = None
 
 
+_UNASKED = Check(State.UNKNOWN, "Not known without the database.")
+
+
 def beat(name: str = TICK) -> None:
     """Note that this part did its round, by the database's clock; most calls write nothing."""
     with connection.cursor() as cursor:
@@ -59,12 +62,14 @@ def beat(name: str = TICK) -> None:
 def checks() -> dict[str, Check]:
     """Every check by name; quick also where something hangs, as each has its own time limit."""
     found = {"database": _database()}
-    usable = found["database"].state is State.OK
     found["redis"] = _redis()
-    unasked = Check(State.UNKNOWN, "Not known without the database.")
-    found["beat"] = _beat() if usable else unasked
-    found["collection"] = _collection() if usable else unasked
-    found["runs"] = _runs() if usable else unasked
+    for name, check in (("beat", _beat), ("collection", _collection), ("runs", _runs)):
+        found[name] = _UNASKED
+        if found["database"].state is State.OK:
+            try:
+                found[name] = check()
+            except Error as error:  # it went away since it answered
+                found["database"] = _cannot_be_asked(error)
     return found
 
 
@@ -85,9 +90,13 @@ def _database() -> Check:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except Error as error:
-        log.warning("health.database", error=str(error))
-        return Check(State.BAD, "The database cannot be asked.")
+        return _cannot_be_asked(error)
     return Check(State.OK, "The database answers.")
+
+
+def _cannot_be_asked(error: Error) -> Check:
+    log.warning("health.database", error=str(error))
+    return Check(State.BAD, "The database cannot be asked: what moves goes on in Kafka, and all else when it is back.")
 
 
 def _redis() -> Check:

@@ -10,6 +10,7 @@
   const SILENT_AFTER = 40_000; // heartbeats come every 15 s
   const FORGOTTEN_AFTER = 30_000; // hx-ws gives up after close codes that it does not know
   const FETCH_DEADLINE = 10_000;
+  const AWAY_AGAIN = 3_000;
   const REFUSED = new Set([4400, 4401, 4403]);
 
   // What is known about the connection. `link`: connecting, live, waiting (until `nextTry`), refused.
@@ -17,6 +18,8 @@
   // `pollFailed`: the last poll got no answer; null while not polling.
   let pollTimer = null, pollFailed = null;
   let paused = false, leaving = false;
+  // The server says that its database is away: nothing new comes, also through an open socket.
+  let databaseAway = false;
   const waiting = new Map(); // key → frame that came while paused, the latest
   let etag = null, showInAnyCase = false, fetching = null, hintTimer = null, said = "";
 
@@ -132,6 +135,9 @@
         location.reload();
         return true;
       }
+      databaseAway = response.status === 503;
+      if (databaseAway) setTimeout(fetchSoon, AWAY_AGAIN);
+      showConnection();
       if (response.status === 304) return true;
       if (!response.ok) return false;
       const text = await response.text();
@@ -225,6 +231,7 @@
 
   function connectionWords() {
     if (paused) return ["maintenance", waiting.size ? `Paused, ${waiting.size} waiting` : "Paused"];
+    if (databaseAway) return ["unknown", "Not fresh: database away"];
     if (link === "live") return ["ok", "Live"];
     if (pollFailed === false) return ["ok", `Live, polling every ${POLL / 1000} s`];
     if (pollFailed || !navigator.onLine) return ["unknown", "Offline"];

@@ -32,7 +32,27 @@
       if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
     }
     mirrorAges();
+    waitForDatabase();
   });
+
+  // The page that says that the database is away: loads anew when it is back, or says so where a form is kept in it.
+  function waitForDatabase() {
+    const notice = document.querySelector("[data-database-away]");
+    if (!notice) return;
+    const every = Number(notice.dataset.databaseAway) * 1000;
+    const words = notice.querySelector("[data-away-words]");
+    // Asked of kafkadash itself: a page might be there without the database.
+    const answers = async () => {
+      const answer = await fetch("/readyz", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
+      return (await answer.json()).checks.database.state === "ok";
+    };
+    const look = async () => {
+      if (!(await answers().catch(() => false))) setTimeout(look, every);
+      else if (notice.hasAttribute("data-keep")) words.textContent = "The database answers again: send it now.";
+      else location.reload();
+    };
+    setTimeout(look, every);
+  }
 
   // The bar of a cluster stands outside of what is morphed; its age is that of the panel it names.
   function mirrorAges() {

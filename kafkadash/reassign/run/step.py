@@ -19,6 +19,7 @@ from django.db.models import F
 
 from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.secrets import SecretError
+from kafkadash.database.away import is_away
 from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
@@ -64,7 +65,11 @@ class StateChanged(Exception):
 
 
 def step_once(execution_id: int) -> None:
-    """One step, or nothing where somebody else is at it or its time has not come. Raises nothing."""
+    """One step, or nothing where somebody else is at it or its time has not come.
+
+    Without the database it ends where it is and stores nothing: what was sent is told from the cluster by the next
+    step, which begins when the lease is over. Raises Error only where the lease could not be asked for.
+    """
     lease = take(execution_id)
     if lease is None:
         return
@@ -77,6 +82,9 @@ def step_once(execution_id: int) -> None:
     except LeaseLost:
         log.warning("execution.lease_lost", execution=execution_id, epoch=lease.epoch)
     except Exception as fault:
+        if is_away(fault):
+            log.warning("execution.database_away", execution=execution_id, error=str(fault).strip())
+            return
         log.exception("execution.step_failed", execution=execution_id)
         with suppress(Error, LeaseLost), lease.write_portion():
             _note_fault(execution_id, fault)
