@@ -22,6 +22,7 @@ from kafkadash.clusters.access import (
     roles_text,
     visible_clusters,
 )
+from kafkadash.domain.refusals import rights
 
 # Shows a refusal where the person was, with what he had typed: request, change, sentence.
 Refusal = Callable[[HttpRequest, ChangeRequest, str], HttpResponseBase]
@@ -56,7 +57,7 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
         .first()
     )
     if change is None:
-        raise Http404(f"There is no change #{number} on a cluster that you may view.")
+        raise Http404(rights.NO_SUCH_CHANGE(number=number))
     request.__dict__["cluster_slug"] = change.cluster.slug  # the page says which role one has on this cluster
     return change
 
@@ -64,7 +65,7 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
 def why_not(request: HttpRequest, change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
     """Why this user may not do this on the change's cluster, '' where he may. For whoever may view it."""
     if not allowed(request.user, action, change.cluster):
-        return f"On {change.cluster.name}, this needs the role {roles_text(action)}."
+        return rights.NEEDS_ROLE(cluster=change.cluster.name, roles=roles_text(action))
     if change.cluster.read_only and action in LEADS_TO_CHANGES and not read_only_too:
         return read_only_text(change.cluster)
     return ""

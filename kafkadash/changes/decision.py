@@ -21,6 +21,8 @@ from kafkadash.clusters.access import (
     read_only_text,
     roles_text,
 )
+from kafkadash.domain.refusals import rights
+from kafkadash.domain.refusals import workflow as said
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.status import QUICKEST_JUDGED_S
 from kafkadash.domain.wording import duration
@@ -135,17 +137,17 @@ def _policy(change: ChangeRequest) -> Policy:
 
 def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
     if change.state == State.DRAFT:
-        return f"There is nothing to decide yet: this is the draft of {change.author_name}."
+        return said.STILL_A_DRAFT(author=change.author_name)
     if change.state == State.STALE:
-        return "There is nothing to decide: the plan no longer fits the cluster and has to be made anew first."
+        return said.STALE_FIRST()
     if change.state == State.APPROVED and START not in may:
-        return f"It waits to be started, by somebody with the role {roles_text(START)} on {change.cluster.name}."
+        return said.WAITS_FOR_START(roles=roles_text(START), cluster=change.cluster.name)
     if change.state != State.PROPOSED:
-        return "There is nothing left to decide."
+        return said.DECIDED()
     if not {APPROVE, DECLINE} & may:
-        return f"To approve or decline it, one needs the role {roles_text(APPROVE)} on {change.cluster.name}."
+        return said.DECIDING_NEEDS_ROLE(roles=roles_text(APPROVE), cluster=change.cluster.name)
     if user.pk in change.hands and not _policy(change).self_approval:
-        return "You wrote, edited or refreshed what is proposed, so somebody else decides about it."
+        return said.DECIDING_OWN()
     return ""
 
 
@@ -161,5 +163,5 @@ def _off(doing: str, change: ChangeRequest, facts: Freshness) -> str:
         return ""
     limit = duration(2 * max(facts.interval_s, QUICKEST_JUDGED_S))
     if facts.age_s is None:
-        return f"{doing} needs checks on data younger than {limit}; it was not checked yet."
-    return f"{doing} needs checks on data younger than {limit}; the last are on data {duration(facts.age_s)} old."
+        return rights.CHECKS_NOT_MADE(doing=doing, limit=limit)
+    return rights.CHECKS_TOO_OLD(doing=doing, limit=limit, age=duration(facts.age_s))

@@ -22,6 +22,7 @@ from kafkadash.clusters.access import (
     roles_text,
 )
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import drafts, rights
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow import State
@@ -43,11 +44,9 @@ _CONTENT = {Kind.METADATA: "topics and brokers", Kind.REASSIGNMENTS: "running re
 def refuse(user: User, action: str, cluster: Cluster, *, read_only_too: bool = False) -> None:
     """Unless this person may do this on this cluster now: the database is asked. Raises Refused."""
     if cluster.removed_at is not None:
-        raise Refused("Its cluster was removed from kafkadash.")
+        raise Refused(rights.ITS_CLUSTER_REMOVED())
     if not allowed(user, action, cluster):
-        raise Refused(
-            f"{_DOING[action]} on {cluster.name} you need the role {roles_text(action)}, which you do not have now."
-        )
+        raise Refused(rights.NEEDS_ROLE_NOW(doing=_DOING[action], cluster=cluster.name, roles=roles_text(action)))
     if cluster.read_only and action in LEADS_TO_CHANGES | {MANAGE} and not read_only_too:
         raise Refused(read_only_text(cluster))
 
@@ -55,19 +54,14 @@ def refuse(user: User, action: str, cluster: Cluster, *, read_only_too: bool = F
 def refuse_other_version(row: ChangeRequest, version: int, user: User) -> None:
     """Unless it is a draft of the version that this person saw. Raises Changed, EditedMeanwhile."""
     if row.state != State.DRAFT:
-        raise Changed(f"#{row.pk} is no draft any more. {changed_text(row.pk)}")
+        raise Changed(drafts.NO_DRAFT_ANY_MORE(number=row.pk, now=changed_text(row.pk)))
     if row.version == version:
         return
     at = f" on {row.edited_at.astimezone(UTC):%-d %b at %H:%M:%S} UTC" if row.edited_at else ""
     who = row.edited_by_name or row.author_name
     if who == user.get_username():
-        raise EditedMeanwhile(
-            f"You saved #{row.pk} in another window{at}. What you entered here is not stored: open it again."
-        )
-    raise EditedMeanwhile(
-        f"{who} edited #{row.pk}{at}, while you had it open. What you entered is not stored yet, so that "
-        f"{who}'s edit is not lost."
-    )
+        raise EditedMeanwhile(drafts.SAVED_IN_ANOTHER_WINDOW(number=row.pk, at=at))
+    raise EditedMeanwhile(drafts.EDITED_MEANWHILE(who=who, number=row.pk, at=at))
 
 
 def refuse_old_facts(cluster: Cluster, now: datetime) -> None:
@@ -76,15 +70,10 @@ def refuse_old_facts(cluster: Cluster, now: datetime) -> None:
     for kind, words in _CONTENT.items():
         run = runs.get(kind)
         if run is None or run.succeeded_at is None:
-            raise Refused(
-                f"The {words} of {cluster.name} have not been read yet, so nobody can tell whether this fits."
-            )
+            raise Refused(rights.FACTS_NOT_READ(facts=words, cluster=cluster.name))
         if is_stale(run.succeeded_at, run.interval_s, now):
             age = duration((now - run.succeeded_at).total_seconds())
-            raise Refused(
-                f"What is known about {words} of {cluster.name} is {age} old, so nobody can tell whether this still "
-                "fits. Wait for the next refresh."
-            )
+            raise Refused(rights.FACTS_TOO_OLD(facts=words, cluster=cluster.name, age=age))
 
 
 def locked(change: ChangeRequest) -> ChangeRequest:

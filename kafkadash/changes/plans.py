@@ -23,6 +23,7 @@ from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.changes.transitions import audit, changed_text, move, swap
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.plan import sha256
+from kafkadash.domain.refusals import drafts
 from kafkadash.domain.risk import floor
 from kafkadash.domain.workflow import Deed, State, Trigger, Who
 
@@ -41,11 +42,9 @@ def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topolog
     with transaction.atomic():
         row = locked(ChangeRequest(pk=change_id))
         if row.state != State.DRAFT:
-            raise Changed(f"#{row.pk} is no draft any more, so the plan was dropped. {changed_text(row.pk)}")
+            raise Changed(drafts.PLAN_DROPPED(number=row.pk, now=changed_text(row.pk)))
         if row.version != version:
-            raise EditedMeanwhile(
-                f"#{row.pk} was edited by {row.edited_by_name} while it was planned, so the plan was dropped."
-            )
+            raise EditedMeanwhile(drafts.EDITED_WHILE_PLANNED(number=row.pk, who=row.edited_by_name))
         before = row.digest
         planned = _with(row, keep_artifact(artifact, rows), topology_at)
         swap(
@@ -85,12 +84,9 @@ def refreshed(
         row = locked(change)
         refuse(user, PROPOSE, row.cluster)
         if row.state != State.STALE or row.version != version:
-            raise Changed(f"The new plan of #{row.pk} was dropped. {changed_text(row.pk)}")
+            raise Changed(drafts.NEW_PLAN_DROPPED(number=row.pk, now=changed_text(row.pk)))
         if rows == 0:
-            raise Refused(
-                f"There is nothing left to do: the cluster is by now as #{row.pk} wants it. Withdraw it, or let it "
-                "expire."
-            )
+            raise Refused(drafts.NOTHING_LEFT(number=row.pk))
         kept = keep_artifact(artifact, rows)
         planned = _with(row, kept, topology_at)
         if report is not None:

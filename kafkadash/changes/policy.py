@@ -13,6 +13,7 @@ from kafkadash.changes.models import Policy
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.access import MANAGE, allowed, roles_text
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import drafts, rights
 from kafkadash.domain.workflow import Rules
 
 FIELDS = ("approvals_low", "approvals_medium", "approvals_high", "valid_hours", "self_approval", "break_glass")
@@ -55,9 +56,9 @@ def change_policy(
         # The cluster's row is the lock: a policy may have no row of its own yet.
         locked = Cluster.objects.select_for_update().filter(pk=cluster.pk).first()
         if locked is None:
-            raise Refused("This cluster was removed from kafkadash.")
+            raise Refused(rights.CLUSTER_REMOVED(cluster=cluster.name))
         if not allowed(user, MANAGE, locked):
-            raise Refused(f"To change the policy of {locked.name} you need the role {roles_text(MANAGE)} on it.")
+            raise Refused(rights.POLICY_NEEDS_ROLE(cluster=locked.name, roles=roles_text(MANAGE)))
         policy = policy_of(locked)
         before = {name: getattr(policy, name) for name in FIELDS}
         for name in FIELDS:
@@ -85,10 +86,10 @@ def _check(policy: Policy) -> None:
     wrong: dict[str, str] = {}
     for name in FIELDS[:3]:
         if not 1 <= getattr(policy, name) <= MOST_APPROVALS:
-            wrong[name] = f"Between 1 and {MOST_APPROVALS} approvals: without one, nobody else has looked at it."
+            wrong[name] = drafts.POLICY_APPROVALS(most=MOST_APPROVALS)
     if not wrong and not policy.approvals_low <= policy.approvals_medium <= policy.approvals_high:
-        wrong["approvals_high"] = "A higher risk cannot need fewer approvals than a lower one."
+        wrong["approvals_high"] = drafts.POLICY_ORDER()
     if not 1 <= policy.valid_hours <= MOST_HOURS:
-        wrong["valid_hours"] = f"Between 1 and {MOST_HOURS} hours ({MOST_HOURS // 24} days)."
+        wrong["valid_hours"] = drafts.POLICY_HOURS(most=MOST_HOURS, days=MOST_HOURS // 24)
     if wrong:
         raise BadPolicy(wrong)

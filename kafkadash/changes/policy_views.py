@@ -20,6 +20,7 @@ from kafkadash.clusters.access import MANAGE, cluster_for, needs
 from kafkadash.clusters.contact import contact
 from kafkadash.clusters.forms import SettingsForm
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import drafts
 from kafkadash.domain.wording import count
 
 NUMBERS = ("approvals_low", "approvals_medium", "approvals_high", "valid_hours")
@@ -54,9 +55,9 @@ class PolicyForm(SettingsForm):
             if text.isascii() and text.isdigit() and len(text) < _TOO_LONG:
                 self.cleaned_data[name] = int(text)
             else:
-                self.add_error(name, "Give a whole number.")
+                self.add_error(name, drafts.POLICY_NO_NUMBER())
         if not self.cleaned_data.get("reason") and "reason" not in self.errors:
-            self.add_error("reason", "Say why: others rely on this rule, and read the reason in the audit.")
+            self.add_error("reason", drafts.POLICY_REASON())
         return self.cleaned_data
 
 

@@ -21,6 +21,8 @@ from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.changes.transitions import OBJECT, changed_text, move
 from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import CANCEL, START
+from kafkadash.domain.refusals import runs
+from kafkadash.domain.refusals.entry import Entry
 from kafkadash.domain.workflow import Deed, State, Trigger, Who
 
 LONGEST_KEY = 100
@@ -47,7 +49,7 @@ def start(
     """
     said = text_of(reason, "The reason")
     if len(key) > LONGEST_KEY:
-        raise Refused(f"The key of a start has at most {LONGEST_KEY} characters.")
+        raise Refused(runs.START_KEY_TOO_LONG(most=LONGEST_KEY))
     with transaction.atomic():
         row = locked(change)
         if row.state != State.APPROVED and _started_by(row, key):
@@ -71,13 +73,13 @@ def start(
 
 def pause(change: ChangeRequest, user: User, reason: str, request: HttpRequest | None = None) -> ChangeRequest:
     """EXECUTING → PAUSED: nothing more is submitted, what is in flight finishes. Also on a read-only cluster."""
-    said = _needed(reason, "Say why it is paused: whoever finds it so has to know.")
+    said = _needed(reason, runs.PAUSE_REASON)
     return _moved(change, user, START, Trigger.PAUSE, said, request, read_only_too=True)
 
 
 def resume(change: ChangeRequest, user: User, reason: str, request: HttpRequest | None = None) -> ChangeRequest:
     """PAUSED → EXECUTING."""
-    said = _needed(reason, "Say why it may go on: whoever paused it has to know.")
+    said = _needed(reason, runs.RESUME_REASON)
     return _moved(change, user, START, Trigger.RESUME, said, request)
 
 
@@ -86,7 +88,7 @@ def cancel(change: ChangeRequest, user: User, reason: str, request: HttpRequest 
 
     Its end is the executor's.
     """
-    said = _needed(reason, "Say why it is cancelled: it stands in its report.")
+    said = _needed(reason, runs.CANCEL_REASON)
     return _moved(change, user, CANCEL, Trigger.CANCEL, said, request, read_only_too=True)
 
 
@@ -114,10 +116,10 @@ def _moved(
     return fresh(change)
 
 
-def _needed(reason: str, missing: str) -> str:
+def _needed(reason: str, missing: Entry) -> str:
     said = text_of(reason, "The reason")
     if not said:
-        raise Refused(missing)
+        raise Refused(missing())
     return said
 
 

@@ -28,6 +28,7 @@ from kafkadash.changes.transitions import audit, changed_text, move, pure, swap
 from kafkadash.changes.written import short, text_of, title_of, window_of
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import drafts, rights, workflow
 from kafkadash.domain.workflow import Deed, State, Trigger, Who, needed, standing
 
 __all__ = [
@@ -81,7 +82,7 @@ def create_draft(
     with transaction.atomic():
         current = Cluster.objects.filter(pk=cluster.pk).first()
         if current is None:
-            raise Refused(f"{cluster.name} was removed from kafkadash.")
+            raise Refused(rights.CLUSTER_REMOVED(cluster=cluster.name))
         refuse(user, PROPOSE, current)
         change = ChangeRequest(
             cluster=current,
@@ -176,7 +177,7 @@ def submit(
     """
     reason = text_of(why, "The reason")
     if not reason:
-        raise Refused("Say why this is to be done: whoever approves it has to know.")
+        raise Refused(drafts.WHY_MISSING())
     row = fresh(change)
     refuse_other_version(row, version, user)
     refuse(user, PROPOSE, row.cluster)
@@ -283,7 +284,7 @@ def edit(change: ChangeRequest, user: User, reason: str = "", request: HttpReque
 def comment(change: ChangeRequest, user: User, text: str, request: HttpRequest | None = None) -> Comment:
     said = text_of(text, "The comment")
     if not said:
-        raise Refused("There is nothing in it yet: write what you want to say.")
+        raise Refused(drafts.COMMENT_MISSING())
     with transaction.atomic():
         row = locked(change)
         refuse(user, COMMENT, row.cluster)
@@ -331,9 +332,9 @@ def delete(change: ChangeRequest, user: User, reason: str = "", request: HttpReq
         row = locked(change)
         refuse(user, PROPOSE, row.cluster, read_only_too=True)
         if row.state != State.DRAFT:
-            raise Changed(f"Only a draft can be deleted. {changed_text(row.pk)}")
+            raise Changed(drafts.ONLY_A_DRAFT_IS_DELETED(now=changed_text(row.pk)))
         if row.round:
-            raise Refused(f"#{row.pk} was proposed once, so what was said about it is kept. Leave it as a draft.")
+            raise Refused(drafts.KEPT_ONCE_PROPOSED(number=row.pk))
         before = {"kind": row.kind, "title": row.title, "why": row.why, "input": short(row.input)}
         audit(row, user, "deleted", reason=reason, before=before, request=request)
         tell(row.pk)
@@ -346,9 +347,9 @@ def start_refresh(change: ChangeRequest, user: User, request: HttpRequest | None
         row = locked(change)
         refuse(user, PROPOSE, row.cluster)
         if row.state != State.STALE:
-            raise Changed(f"#{row.pk} is {row.state}, not stale: there is nothing to refresh.")
+            raise Changed(workflow.NOTHING_TO_REFRESH(name=f"#{row.pk}", state=row.state))
         if planning(row):
-            raise Refused("A new plan is being made already; it is shown here as soon as it is done.")
+            raise Refused(drafts.NEW_PLAN_UNDER_WAY())
         kind_of(row.kind).replan(row, user)
         audit(row, user, "refresh_started", before={"state": row.state}, request=request)
         tell(row.pk)

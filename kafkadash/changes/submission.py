@@ -13,6 +13,7 @@ from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.recheck import reasons, stored_checks
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.domain.checks import About, Result
+from kafkadash.domain.refusals import drafts
 from kafkadash.domain.risk import Floor, floor
 from kafkadash.domain.wording import count, listed
 
@@ -28,13 +29,13 @@ class Found:
 def refuse_unready(row: ChangeRequest, digest: str) -> None:
     """Unless it has a plan, the one that the author saw, and no other is being made. Raises Refused, Changed."""
     if planning(row):
-        raise Refused(f"The plan of #{row.pk} is still being made. Submit it when the plan is there.")
+        raise Refused(drafts.PLAN_UNDER_WAY(number=row.pk))
     if not row.artifact_id or not row.digest:
-        raise Refused(f"#{row.pk} has no plan yet. Make the plan first, then submit it.")
+        raise Refused(drafts.PLAN_MISSING(number=row.pk))
     if PlanArtifact.objects.filter(pk=row.artifact_id, rows=0).exists():
-        raise Refused(f"The plan of #{row.pk} is empty: there is nothing to do, so there is nothing to approve.")
+        raise Refused(drafts.PLAN_EMPTY(number=row.pk))
     if digest and digest != row.digest:
-        raise Changed(f"#{row.pk} was planned anew while you had it open. Look at the plan again, then submit it.")
+        raise Changed(drafts.PLANNED_ANEW(number=row.pk))
 
 
 def judge(row: ChangeRequest, now: datetime) -> Found:
@@ -50,10 +51,10 @@ def judge(row: ChangeRequest, now: datetime) -> Found:
     if failed:
         said = reasons(failed)
         more = f" ({count(len(said) - 1, 'other')} like it)" if len(said) > 1 else ""
-        raise Refused(f"The plan no longer fits the cluster: {said[0]}{more} Make the plan again.")
+        raise Refused(drafts.PLAN_NO_LONGER_FITS(first=said[0], more=more))
     unknown = [check.title for check in checked.of(About.CONTENT) if check.result is Result.UNKNOWN]
     if unknown:
-        raise Refused(f"This could not be checked, so nobody can tell whether the plan fits: {listed(unknown)}.")
+        raise Refused(drafts.PLAN_NOT_CHECKED(checks=listed(unknown)))
     judged = floor(kind.risk(row))
     return Found(
         judged,

@@ -16,6 +16,7 @@ from kafkadash.changes.kinds import UnknownKind, kind_of
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.domain.refusals import drafts as said
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, State, Trigger, step
 
@@ -71,8 +72,7 @@ def move(
     try:
         after = step(before, deed, rules, now)
     except Outdated as outdated:
-        said = (outdated.said, _latest(change.pk), outdated.advice)
-        raise Changed(" ".join(filter(None, said))) from outdated
+        raise Changed(outdated.told(_latest(change.pk))) from outdated
     except NotPossible as refused:
         raise Refused(str(refused)) from refused
     written = {**(fields or {}), **_columns(before, after)}
@@ -158,9 +158,9 @@ def pure(change: ChangeRequest) -> Request:
 
 def changed_text(number: int) -> str:
     """What became of the request since somebody read it."""
-    if not ChangeRequest.objects.filter(pk=number).exists():
-        return f"#{number} was deleted while you read it. {_latest(number)}".strip()
-    return " ".join(filter(None, (f"#{number} changed while you read it.", _latest(number), "Look at it again.")))
+    there = ChangeRequest.objects.filter(pk=number).exists()
+    entry = said.CHANGED_MEANWHILE if there else said.DELETED_MEANWHILE
+    return entry.told(_latest(number), number=number)
 
 
 def _latest(number: int) -> str:

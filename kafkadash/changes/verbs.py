@@ -22,6 +22,7 @@ from kafkadash.changes.review import facts_of
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, START
+from kafkadash.domain.refusals import drafts, runs, workflow
 from kafkadash.domain.workflow import State
 
 _FIELDS = ("note", "reason", "text", "glass_reason", "pause_reason")
@@ -58,7 +59,7 @@ def decline(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.decline(change, user, digest, reason, request=request, seen_round=_round(request)),
         said=f"You declined #{number}.",
-        missing="" if reason else "Say what has to change before you would approve: declining needs a reason.",
+        missing="" if reason else workflow.DECLINE_REASON_TYPED(),
     )
 
 
@@ -87,7 +88,7 @@ def break_glass(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.break_glass(change, user, digest, reason, request, seen_round=_round(request)),
         said=f"You started #{number} without its approvals.",
-        missing="" if reason else "Say why this cannot wait for its approvals; it is written into the audit.",
+        missing="" if reason else workflow.GLASS_REASON(),
         field="glass_reason",
     )
 
@@ -103,7 +104,7 @@ def pause(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: running.pause(change, user, reason, request),
         said=f"#{number} is paused: nothing more is submitted.",
-        missing="" if reason else "Say why it is paused: whoever finds it so has to know.",
+        missing="" if reason else runs.PAUSE_REASON(),
         field="pause_reason",
     )
     return _to_its_run(change, answer)
@@ -119,7 +120,7 @@ def resume(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: running.resume(change, user, reason, request),
         said=f"#{number} goes on.",
-        missing="" if reason else "Say why it may go on: whoever paused it has to know.",
+        missing="" if reason else runs.RESUME_REASON(),
         field="pause_reason",
     )
     return _to_its_run(change, answer)
@@ -135,7 +136,7 @@ def withdraw(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.withdraw(change, user, reason, request=request),
         said=f"#{number} is a draft again.",
-        missing="" if reason else "Say why it is withdrawn: those who reviewed it read that.",
+        missing="" if reason else workflow.WITHDRAW_REASON(),
     )
 
 
@@ -152,7 +153,7 @@ def comment(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.comment(change, user, text, request=request),
         said="Your comment is there.",
-        missing="" if text else "There is nothing in it yet: write what you want to say.",
+        missing="" if text else drafts.COMMENT_MISSING(),
         field=field,
         anchor="#comments",
     )
@@ -272,8 +273,7 @@ def _round(request: HttpRequest) -> int | None:
 
 
 def _too_long(text: str) -> str:
-    most = LONGEST_TEXT
-    return f"This has {len(text):,} characters; {most:,} is the most. What is longer belongs behind a link."
+    return drafts.TYPED_TOO_LONG(length=len(text), most=LONGEST_TEXT)
 
 
 def _to_its_pages(number: int) -> HttpResponse:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kafkadash.changes.refusals import Refused
+from kafkadash.domain.refusals import drafts
 
 LONGEST_TITLE = 200
 LONGEST_TEXT = 10_000
@@ -19,7 +20,7 @@ def text_of(written: str, what: str) -> str:
     """Without blanks around it. Raises Refused when it is too long; ``what`` begins the sentence ("The reason")."""
     written = written.replace("\x00", "").strip()
     if len(written) > LONGEST_TEXT:
-        raise Refused(f"{what} has {len(written):,} characters; {LONGEST_TEXT:,} is the most.")
+        raise Refused(drafts.TEXT_TOO_LONG(what=what, length=len(written), most=LONGEST_TEXT))
     return written
 
 
@@ -27,7 +28,7 @@ def title_of(title: str) -> str:
     """On one line. Raises Refused when it is too long."""
     title = " ".join(title.replace("\x00", "").split())
     if len(title) > LONGEST_TITLE:
-        raise Refused(f"The title has {len(title)} characters; {LONGEST_TITLE} is the most.")
+        raise Refused(drafts.TITLE_TOO_LONG(length=len(title), most=LONGEST_TITLE))
     return title
 
 
@@ -36,7 +37,7 @@ def window_of(options: Mapping[str, Any]) -> dict[str, datetime | None]:
     window = {name: _instant(options.get(name)) for name in ("not_before", "not_after")}
     begin, end = window["not_before"], window["not_after"]
     if begin is not None and end is not None and begin >= end:
-        raise Refused("The window ends before it begins.")
+        raise Refused(drafts.WINDOW_TURNED_ROUND())
     return window
 
 
@@ -46,7 +47,7 @@ def _instant(written: object) -> datetime | None:
     try:
         instant = datetime.fromisoformat(str(written))
     except ValueError as error:
-        raise Refused(f"{written!r} is no time. Write it as 2026-11-24T22:00:00Z.") from error
+        raise Refused(drafts.NO_TIME(written=repr(written))) from error
     return instant.replace(tzinfo=instant.tzinfo or UTC)
 
 

@@ -19,6 +19,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.domain.refusals import rights
 
 VIEW = "cluster.view"
 MANAGE = "cluster.manage"
@@ -128,9 +129,9 @@ def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
         return held[slug, action]
     cluster = visible_clusters(request.user).filter(slug=slug).first()
     if cluster is None:
-        raise Http404(f"There is no cluster {slug!r} that you may view.")
+        raise Http404(rights.NO_SUCH_CLUSTER(slug=repr(slug)))
     if action != VIEW and not allowed(request.user, action, cluster):
-        raise PermissionDenied(f"On {cluster.name}, this needs the role {roles_text(action)}.")
+        raise PermissionDenied(rights.NEEDS_ROLE(cluster=cluster.name, roles=roles_text(action)))
     if cluster.read_only and action in LEADS_TO_CHANGES:
         raise PermissionDenied(read_only_text(cluster))
     held[slug, action] = cluster
@@ -153,9 +154,9 @@ def needs(action: str, *, cluster: str = "slug", anywhere: bool = False) -> Call
                 cluster_for(request, kwargs[cluster], action)
             elif anywhere:
                 if not allowed_anywhere(request.user, action):
-                    raise PermissionDenied(f"This needs the role {roles_text(action)} on a cluster.")
+                    raise PermissionDenied(rights.NEEDS_ROLE_SOMEWHERE(roles=roles_text(action)))
             elif not allowed(request.user, action, None):
-                raise PermissionDenied(f"This needs the role {roles_text(action)} on all clusters.")
+                raise PermissionDenied(rights.NEEDS_ROLE_EVERYWHERE(roles=roles_text(action)))
             return view(request, *args, **kwargs)
 
         return declare(guarded, Permission("needs", action, cluster, anywhere))
@@ -204,10 +205,7 @@ def _roles_that_allow(action: str) -> list[Role]:
 
 def read_only_text(cluster: Cluster) -> str:
     """Why nothing is changed on a cluster that is registered read-only."""
-    return (
-        f"{cluster.name} is read-only in kafkadash: changes are neither proposed nor approved nor started on it. "
-        "An administrator can allow them under Settings."
-    )
+    return rights.READ_ONLY(cluster=cluster.name)
 
 
 def roles_text(action: str) -> str:

@@ -19,7 +19,6 @@ from kafkadash.domain.executor_state import (
     ENDED,
     MOST_ATTEMPTS,
     MOST_SUBMITTED,
-    NOT_ELECTED,
     RETRY,
     Cancel,
     Elect,
@@ -36,6 +35,7 @@ from kafkadash.domain.executor_state import (
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, SetRate, Throttles, changes, wanted
 from kafkadash.domain.executor_window import Brake, Health, Plain, Window, brake, chosen, content, held, repairs, under
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import rows as said
 
 Action = ChangeLists | SetRate | Place | Submit | Cancel | Reorder | ClearRate | Elect
 
@@ -81,7 +81,7 @@ def replied(move: Move, reply: Reply, now: datetime, words: str = "") -> Move:
     if move.state is not State.SUBMITTING:
         return move
     if reply is Reply.LOST:
-        return move.to(State.UNKNOWN, now, words or "The answer to its submission was lost.")
+        return move.to(State.UNKNOWN, now, words or said.ANSWER_LOST())
     answered = replace(move, unanswered=move.unanswered - 1)
     if reply is Reply.ACCEPTED:
         return answered.to(State.MOVING, now)
@@ -110,7 +110,7 @@ def answered(move: Move, now: datetime, *, again: bool, reason: str = "") -> Mov
         return move
     if again:
         return replace(move.to(State.PENDING, now), attempt=0, first_at=None, asks=False)
-    return replace(move.to(State.CANCELLED, now, reason or "The operator gave it up."), asks=False)
+    return replace(move.to(State.CANCELLED, now, reason or said.GIVEN_UP()), asks=False)
 
 
 class _Step:
@@ -184,7 +184,7 @@ class _Step:
 
     def _not_begun(self, move: Move) -> Move:
         if self._mode is Mode.CANCELLING:
-            return move.to(State.CANCELLED, self._now, "The run was cancelled before it began.")
+            return move.to(State.CANCELLED, self._now, said.CANCELLED_BEFORE())
         if move.submitted_at is not None and self._arrived(move):
             return look(move, self._seen, self._mode, self._now).move
         after = content(move, self._seen, self._options, self._now)
@@ -255,7 +255,7 @@ class _Step:
                 continue
             if self._held and (not self._seen.window_open or waited):
                 gave_up = replace(move, elections=MOST_ATTEMPTS)
-                self._after[place] = gave_up.to(State.DONE, self._now, f"{NOT_ELECTED} {self._held[0]}")
+                self._after[place] = gave_up.to(State.DONE, self._now, said.NOT_ELECTED(why=self._held[0]))
                 continue
             pending = True
             if self._held:

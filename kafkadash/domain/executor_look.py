@@ -19,7 +19,6 @@ from kafkadash.domain.executor_state import (
     RETRY,
     UNANSWERED,
     UNREAD_FOR,
-    UNTOLD,
     Cancel,
     Listed,
     Mode,
@@ -31,10 +30,8 @@ from kafkadash.domain.executor_state import (
     Submit,
 )
 from kafkadash.domain.plan import Row
+from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count
-
-FOREIGN_CANCEL = "Somebody else cancelled it."
-FOREIGN_ORDER = "Somebody else put its replicas into another order."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +66,9 @@ def look_again(move: Move, seen: Observation, mode: Mode, now: datetime) -> Look
         return Looked(move)
     if listed is None or not ours(move, listed) or gone(move.work.row, seen):
         return Looked(move)
-    late = "A request that had gone astray reached Kafka late."
     if mode is Mode.CANCELLING or move.state is State.CANCELLED:
-        return _cancel(move.to(State.CANCELLING, now, f"{late} It is cancelled again."), now)
-    return Looked(move.to(State.MOVING, now, late))
+        return _cancel(move.to(State.CANCELLING, now, said.ARRIVED_LATE_CANCELLED()), now)
+    return Looked(move.to(State.MOVING, now, said.ARRIVED_LATE()))
 
 
 def tells(move: Move, seen: Observation) -> bool:
@@ -93,8 +89,8 @@ def gone(row: Row, seen: Observation) -> bool:
 
 
 def gone_words(row: Row, seen: Observation) -> str:
-    again = row.topic in seen.topics
-    return f"{row.topic} was deleted{' and created again' if again else ''}."
+    entry = said.TOPIC_CREATED_AGAIN if row.topic in seen.topics else said.TOPIC_DELETED
+    return entry(topic=row.topic)
 
 
 def ours(move: Move, listed: Listed) -> bool:
@@ -133,8 +129,7 @@ def asking(move: Move, now: datetime) -> Move | None:
     if move.attempt < MOST_ATTEMPTS and not long:
         return None
     times = count(move.attempt, "time")
-    reason = f"It was submitted {times} and Kafka shows no trace of it. Submit it again, or give it up?"
-    return replace(move.to(State.UNKNOWN, now, reason), asks=True)
+    return replace(move.to(State.UNKNOWN, now, said.NO_TRACE(times=times)), asks=True)
 
 
 def _unread(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
@@ -146,17 +141,14 @@ def _unread(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
         return _listed(move, PartitionSeen(listed.replicas), listed, mode, now)
     if not move.quiet(now):
         return Looked(unhinted(move))
-    silent = f"{move.work.row.topic} is not described to kafkadash any more"
-    words = f"{UNTOLD} Kafka lists no move of it, but {silent}. Verify it when it is."
+    words = said.UNTOLD(topic=move.work.row.topic)
     return Looked(settled(_cancelling(move, now), State.FAILED, seen.at, now, words, UNREAD_FOR))
 
 
 def _listed(move: Move, partition: PartitionSeen, listed: Listed, mode: Mode, now: datetime) -> Looked:
     if not ours(move, listed):
-        if listed.zombie:
-            why = "Somebody submitted its old replicas while it moved; that can never end. Cancel it."
-        else:
-            why = f"Somebody else moves it to {ids(listed.target)}."
+        by_others = said.MOVED_BY_OTHERS(target=ids(listed.target))
+        why = said.OLD_REPLICAS_SUBMITTED() if listed.zombie else by_others
         return Looked(move.to(State.SUPERSEDED, now, why))
     if move.attempt == move.unanswered == 1:
         move = replace(move, unanswered=0)  # the only request there was has arrived
@@ -182,7 +174,7 @@ def _unlisted(move: Move, partition: PartitionSeen, at: datetime, mode: Mode, no
         return Looked(settled(move, State.DONE, at, now, ""))
     if set(replicas) == set(row.current):
         return _as_before(move, replicas, at, mode, now)
-    changed = f"Somebody else changed it: its replicas are {ids(replicas)}, not {ids(row.target)}."
+    changed = said.CHANGED_BY_OTHERS(replicas=ids(replicas), target=ids(row.target))
     whole = set(replicas) == {*row.current, *row.target}
     return Looked(settled(move, State.SUPERSEDED, at, now, changed, UNANSWERED if whole else timedelta(0)))
 
@@ -195,13 +187,13 @@ def _as_before(move: Move, replicas: tuple[int, ...], at: datetime, mode: Mode, 
     if replicas == row.current and (move.work.only_reorders or move.state in (State.SUBMITTING, State.UNKNOWN)):
         return Looked(unhinted(move), untraced=not move.asks)
     if move.work.only_reorders:
-        return Looked(settled(move, State.SUPERSEDED, at, now, FOREIGN_ORDER))
+        return Looked(settled(move, State.SUPERSEDED, at, now, said.ORDERED_BY_OTHERS()))
     if _may_be_from_before(move, replicas, at):
         return Looked(unhinted(move))
-    ended = settled(move, State.CANCELLED, at, now, FOREIGN_CANCEL)
+    ended = settled(move, State.CANCELLED, at, now, said.CANCELLED_BY_OTHERS())
     if ended.state is not State.CANCELLED or (replicas == row.current and move.quiet(now)):
         return Looked(ended)
-    return _restored(ended.to(State.CANCELLING, now, FOREIGN_CANCEL), replicas, at, mode, now)
+    return _restored(ended.to(State.CANCELLING, now, said.CANCELLED_BY_OTHERS()), replicas, at, mode, now)
 
 
 def _may_be_from_before(move: Move, replicas: tuple[int, ...], at: datetime) -> bool:
@@ -231,12 +223,12 @@ def _restored(move: Move, replicas: tuple[int, ...], at: datetime, mode: Mode, n
     if replicas == row.current:
         return Looked(settled(move, State.CANCELLED, at, now, move.reason))
     if move.work.only_reorders:
-        return Looked(settled(move, State.SUPERSEDED, at, now, FOREIGN_ORDER))
+        return Looked(settled(move, State.SUPERSEDED, at, now, said.ORDERED_BY_OTHERS()))
     sure = settled(move, State.CANCELLED, at, now, move.reason)
     if sure.state is not State.CANCELLED:
         return Looked(sure)
     if move.reorders >= MOST_ATTEMPTS:
-        why = f"{move.reason} Its order could not be restored: its replicas are {ids(replicas)}.".strip()
+        why = f"{move.reason} {said.ORDER_NOT_RESTORED(replicas=ids(replicas))}".strip()
         return Looked(sure.to(State.CANCELLED, now, why))
     if mode is Mode.PAUSED or (move.reorders and move.acted_at is not None and now - move.acted_at < RETRY):
         return Looked(move)

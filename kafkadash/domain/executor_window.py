@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
 from kafkadash.domain.executor_state import ENDED, Key, Mode, Move, Observation, PartitionSeen, State, Work
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.refusals import turns
 from kafkadash.domain.wording import count, duration
 
 OLDEST_LOOK = timedelta(seconds=30)
@@ -34,7 +36,7 @@ class Brake:
             return ""
         others = f" and {count(len(self.under) - 1, 'other partition')}" if len(self.under) > 1 else ""
         are = "are" if others else "is"
-        return f"{self.under[0]}{others} {are} under min-ISR, and no broker is away that would explain it."
+        return said.BRAKE.cause(partitions=f"{self.under[0]}{others} {are}")
 
 
 def brake(seen: Observation) -> Brake:
@@ -49,15 +51,15 @@ def held(seen: Observation, mode: Mode, now: datetime) -> tuple[str, ...]:
     """Why nothing at all is submitted now, in sentences; the brake says its own, as it lets repairs pass."""
     reasons = []
     if mode is Mode.PAUSED:
-        reasons.append("It is paused; what is in flight goes on.")
+        reasons.append(said.PAUSED())
     if not seen.quorum:
-        reasons.append("The controller quorum does not answer.")
+        reasons.append(turns.QUORUM_SILENT())
     if not seen.listing:
-        reasons.append("The reassignments in flight could not be read.")
+        reasons.append(turns.LISTING_UNREAD())
     if not seen.window_open:
-        reasons.append("The window is closed.")
+        reasons.append(said.WINDOW_CLOSED())
     if now - seen.at > OLDEST_LOOK:
-        reasons.append(f"The cluster was read {duration((now - seen.at).total_seconds())} ago, too long to act on.")
+        reasons.append(said.LOOK_TOO_OLD(age=duration((now - seen.at).total_seconds())))
     return (*reasons, *seen.withheld)
 
 
@@ -70,16 +72,14 @@ def content(move: Move, seen: Observation, options: Options, now: datetime) -> M
         return settled(move, State.TOPIC_DELETED, seen.at, now, gone_words(row, seen))
     partition = seen.partitions[move.work.key]
     if partition.listed is not None:
-        target = ids(partition.listed.target)
-        return move.to(State.SKIPPED, now, f"Somebody else reassigns it, to {target}.")
+        return move.to(State.SKIPPED, now, said.REASSIGNED_BY_OTHERS(target=ids(partition.listed.target)))
     if partition.replicas != row.current:
-        there = f"Its replicas are {ids(partition.replicas)}"
-        if partition.replicas == row.target:
-            there = f"{there} already, as the plan asks"
-        return settled(move, State.SKIPPED, seen.at, now, f"{there}; the plan expects {ids(row.current)} before.")
+        entry = said.THERE_ALREADY if partition.replicas == row.target else said.NOT_AS_PLANNED
+        why = entry(replicas=ids(partition.replicas), expected=ids(row.current))
+        return settled(move, State.SKIPPED, seen.at, now, why)
     if len(row.target) != len(row.current) and not options.change_rf:
         has = count(len(row.current), "replica")
-        return move.to(State.SKIPPED, now, f"It has {has} and would have {len(row.target)}, which was not approved.")
+        return move.to(State.SKIPPED, now, said.FACTOR_NOT_APPROVED(has=has, target=len(row.target)))
     return unhinted(move)
 
 
@@ -91,12 +91,12 @@ class Health:
         self._kept: dict[int, str] = {}
         self._added: dict[int, str] = {}
         for id_, broker in seen.brokers.items():
-            away = "" if broker.alive else f"Broker {id_} is away"
-            away = away or (f"Broker {id_} is fenced" if broker.fenced else "")
-            if away:
-                self._kept[id_] = f"{away}; a move with it would not end."
+            if not broker.alive:
+                self._kept[id_] = said.BROKER_AWAY(broker=id_)
+            elif broker.fenced:
+                self._kept[id_] = said.BROKER_FENCED(broker=id_)
             elif broker.cordoned:
-                self._added[id_] = f"All log directories of broker {id_} are cordoned."
+                self._added[id_] = said.BROKER_CORDONED(broker=id_)
             elif broker.full:
                 self._added[id_] = broker.full
 
@@ -112,7 +112,7 @@ class Health:
         known = self._seen.brokers
         for broker in work.row.target:
             if broker not in known:
-                return f"Broker {broker} is not registered; a move with it would not end."
+                return said.BROKER_NOT_REGISTERED(broker=broker)
             if broker in self._kept:
                 return self._kept[broker]
         for broker in work.adding:
@@ -122,11 +122,11 @@ class Health:
         if partition is None or not work.adding:
             return ""
         if partition.leader is None:
-            return "It has no leader; nothing can be copied."
+            return said.NO_LEADER()
         if under(partition) and not repairs(work, partition):
             lagging = [b for b in partition.replicas if b not in partition.isr and b not in partition.offline]
             if lagging:
-                return f"It is under min-ISR; broker {ids(lagging)} has to catch up first."
+                return said.UNDER_MIN_ISR(brokers=ids(lagging))
         return ""
 
 

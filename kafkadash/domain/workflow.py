@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from kafkadash.domain.refusals import drafts as drafts_said
+from kafkadash.domain.refusals import workflow as said
+from kafkadash.domain.refusals.entry import Entry
 from kafkadash.domain.risk import Level
 from kafkadash.domain.wording import count
 
@@ -112,21 +115,20 @@ TABLE: tuple[Edge, ...] = (
 _EDGE: Mapping[tuple[State, Trigger], Edge] = {(edge.source, edge.trigger): edge for edge in TABLE}
 
 
-_LOOK = "Look at it again."
-_COPY = "Copy it to propose it again."
-
-
 class NotPossible(Exception):
     """This cannot be done with the request as it is; ``str()`` is a sentence that says why and what helps."""
 
 
 class Outdated(NotPossible):
-    """It was possible with what the person saw; it is not what there is now. ``advice`` is what helps, a sentence."""
+    """It was possible with what the person saw; it is not what there is now."""
 
-    def __init__(self, said: str, advice: str) -> None:
-        super().__init__(f"{said} {advice}")
-        self.said = said
-        self.advice = advice
+    def __init__(self, entry: Entry, **values: object) -> None:
+        super().__init__(entry(**values))
+        self._entry, self._values = entry, values
+
+    def told(self, news: str) -> str:
+        """With what happened meanwhile, a sentence, where that is known."""
+        return self._entry.told(news, **self._values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ def step(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
         raise _not_from_here(request, deed.trigger)
     if not edge.who & deed.capacities:
         roles = " or ".join(sorted(who.value for who in edge.who))
-        raise NotPossible(f"This is for the role {roles}.")
+        raise NotPossible(said.WRONG_ROLE(roles=roles))
     if deed.trigger in _EFFECTS:
         return _EFFECTS[deed.trigger](request, deed, rules, now)
     return replace(request, state=edge.target)
@@ -249,29 +251,26 @@ def due(request: Request, now: datetime) -> bool:
 def why_not_approve(request: Request, user: int, rules: Rules) -> str:
     """Why this person's approval would not count, in a sentence; '' when it would. Roles are asked elsewhere."""
     if user in request.hands and not rules.self_approval:
-        return f"You wrote, edited or refreshed {request.name}, so somebody else has to approve it."
+        return said.OWN_HANDS(name=request.name)
     if any(a.user == user and a.digest == request.digest and a.round == request.round for a in request.approvals):
-        return f"You have approved {request.name} already; it takes somebody else's approval as well."
+        return said.APPROVED_ALREADY(name=request.name)
     return ""
 
 
 def _submit(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if not request.digest:
-        raise NotPossible(f"{request.name} has no plan yet. Make the plan first, then submit it.")
+        raise NotPossible(drafts_said.PLAN_MISSING(number=request.number))
     if request.not_after is not None and request.not_after <= now:
-        raise NotPossible(f"The window of {request.name} is over. Choose another one, then submit it.")
+        raise NotPossible(said.WINDOW_OVER(name=request.name))
     until = rules.valid_until(now)
     if request.not_before is not None and request.not_before >= until:
-        raise NotPossible(
-            f"The window begins more than {count(rules.valid_hours, 'hour')} from now, and an approval is valid no "
-            "longer than that on this cluster. Submit it closer to the window, or have the policy changed."
-        )
+        raise NotPossible(said.WINDOW_TOO_FAR(hours=count(rules.valid_hours, "hour")))
     return _proposed(request, deed, rules, now, digest=request.digest, level=request.level)
 
 
 def _refresh(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if not deed.digest:
-        raise NotPossible(f"{request.name} has no new plan.")
+        raise NotPossible(said.NO_NEW_PLAN(name=request.name))
     _refuse_over(request, now)
     return _proposed(request, deed, rules, now, digest=deed.digest, level=deed.level)
 
@@ -300,7 +299,7 @@ def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Reque
     _refuse_other_content(request, deed)
     _refuse_over(request, now)
     if deed.user is None:
-        raise NotPossible("An approval is a person's.")
+        raise NotPossible(said.NOT_A_PERSON())
     if why := why_not_approve(request, deed.user, rules):
         raise NotPossible(why)
     approval = Approval(deed.user, request.digest, request.round)
@@ -313,21 +312,21 @@ def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Reque
 def _decline(request: Request, deed: Deed, _rules: Rules, _now: datetime) -> Request:
     _refuse_other_content(request, deed)
     if not deed.reason.strip():
-        raise NotPossible("Say why you decline it, so that the author knows what to change.")
+        raise NotPossible(said.DECLINE_REASON())
     return replace(request, state=State.DECLINED)
 
 
 def _expire(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Request:
     if not due(request, now):
-        raise NotPossible(f"The time of {request.name} is not over.")
+        raise NotPossible(said.NOT_DUE(name=request.name))
     return replace(request, state=State.EXPIRED)
 
 
 def _break_glass(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if not rules.break_glass:
-        raise NotPossible("The policy of this cluster lets nobody start a change without its approvals.")
+        raise NotPossible(said.GLASS_FORBIDDEN())
     if not deed.reason.strip():
-        raise NotPossible("Say why this cannot wait for its approvals; it is written into the audit.")
+        raise NotPossible(said.GLASS_REASON())
     _refuse_other_content(request, deed)
     _refuse_unable(request)
     _refuse_over(request, now)
@@ -339,7 +338,7 @@ def _queue(request: Request, deed: Deed, _rules: Rules, now: datetime) -> Reques
     _refuse_over(request, now)
     _refuse_unapproved(request)
     if deed.trigger is Trigger.SCHEDULE and (request.not_before is None or now < request.not_before):
-        raise NotPossible(f"The window of {request.name} has not begun.")
+        raise NotPossible(said.WINDOW_NOT_BEGUN(name=request.name))
     return replace(request, state=State.QUEUED)
 
 
@@ -348,50 +347,50 @@ def _turn(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Reques
     if not request.broke_glass:
         _refuse_unapproved(request)
     if request.not_before is not None and now < request.not_before:
-        raise NotPossible(f"The window of {request.name} has not begun.")
+        raise NotPossible(said.WINDOW_NOT_BEGUN(name=request.name))
     return replace(request, state=State.EXECUTING)
 
 
 def _refuse_over(request: Request, now: datetime) -> None:
     if due(request, now):
-        raise Outdated(f"The time of {request.name} is over.", _COPY)
+        raise Outdated(said.TIME_OVER, name=request.name)
 
 
 def _refuse_unable(request: Request) -> None:
     if not request.starts:
-        raise NotPossible(f"This version of kafkadash cannot run {request.name} yet.")
+        raise NotPossible(said.CANNOT_RUN(name=request.name))
 
 
 def _refuse_unapproved(request: Request) -> None:
     """What the policy allowed at the last approval holds: those approvals were counted then, by its rules then."""
     have = {a.user for a in request.approvals if a.digest == request.digest and a.round == request.round}
     if request.needed is None or len(have) < request.needed:
-        raise NotPossible(f"{request.name} does not have the approvals it needs.")
+        raise NotPossible(said.LACKS_APPROVALS(name=request.name))
 
 
 def _refuse_other_content(request: Request, deed: Deed) -> None:
     """Also where the same content was proposed again: its reason, its disk limit and its risk are in no digest."""
     if deed.digest != request.digest:
-        raise Outdated(f"{request.name} changed while you read it: its content is another one now.", _LOOK)
+        raise Outdated(said.OTHER_CONTENT, name=request.name)
     if deed.round not in (None, request.round):
-        raise Outdated(f"{request.name} was proposed anew while you read it: its reason may be another one now.", _LOOK)
+        raise Outdated(said.OTHER_ROUND, name=request.name)
 
 
 def _not_from_here(request: Request, trigger: Trigger) -> NotPossible:
     name, state = request.name, request.state
     is_now = "a draft" if state is State.DRAFT else state.value
     if state in OVER:
-        return Outdated(f"{name} is {is_now}, and that is final.", _COPY)
+        return Outdated(said.FINAL, name=name, state=is_now)
     if trigger is Trigger.EDIT and state in (State.APPROVED, State.QUEUED):
-        return Outdated(f"{name} is {is_now}.", "Withdraw it to edit it; its approvals are void then.")
+        return Outdated(said.WITHDRAW_FIRST, name=name, state=is_now)
     if trigger is Trigger.APPROVE and state not in (State.DRAFT, State.STALE):
-        return Outdated(f"{name} has all its approvals already.", "Yours is not needed any more.")
+        return Outdated(said.NOT_NEEDED, name=name)
     if trigger is Trigger.REFRESH:
-        return NotPossible(f"{name} is {is_now}, not stale: there is nothing to refresh.")
-    return Outdated(f"{name} is {is_now} now, so it cannot be {_said(trigger)}.", _LOOK)
+        return NotPossible(said.NOTHING_TO_REFRESH(name=name, state=is_now))
+    return Outdated(said.NOT_FROM_HERE, name=name, state=is_now, done=_done(trigger))
 
 
-def _said(trigger: Trigger) -> str:
+def _done(trigger: Trigger) -> str:
     return {Trigger.BREAK_GLASS: "started without approvals", Trigger.EDIT: "edited"}.get(
         trigger, trigger.value.replace("_", " ")
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from kafkadash.domain.refusals import runs
+
 MB = 1_000_000
 SLOW_BELOW = MB
 """Bytes per second under which a throttle is asked for twice."""
@@ -22,19 +24,17 @@ def bytes_per_second(typed: str) -> int:
     """Raises BadRate."""
     text = typed.strip().removesuffix("MB/s").strip()
     if not text:
-        raise BadRate("Give a number of MB/s, for example 60.")
+        raise BadRate(runs.RATE_MISSING())
     if text.startswith(("-", "−")) and _DECIMAL.fullmatch(text[1:].strip()):
-        raise BadRate("A throttle is above 0: give a number of MB/s, for example 60.")
+        raise BadRate(runs.RATE_NEGATIVE())
     if not _DECIMAL.fullmatch(text):
         shown = text if len(text) <= 30 else f"{text[:29]}…"
-        raise BadRate(f"“{shown}” is not a number. Give MB/s with a point for decimals, for example 60 or 2.5.")
+        raise BadRate(runs.RATE_NO_NUMBER(typed=shown))
     rate = int((Decimal(text) * MB).to_integral_value())
     if rate == 0:
-        raise BadRate("With a throttle of 0 nothing would ever arrive. Give a number of MB/s above 0, for example 60.")
+        raise BadRate(runs.RATE_ZERO())
     if rate > LARGEST:
-        raise BadRate(
-            f"That is more than {LARGEST // MB:,} MB/s, which no broker reaches. Give MB/s, not bytes per second."
-        )
+        raise BadRate(runs.RATE_TOO_LARGE(most=LARGEST // MB))
     return rate
 
 

@@ -9,6 +9,7 @@ from django.test import Client
 
 from kafkadash.changes.models import RequestState
 from kafkadash.domain import run_measure, run_stuck
+from kafkadash.domain.refusals import rows
 from kafkadash.domain.run_progress import Cause, Mark
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
@@ -111,7 +112,7 @@ def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothin
     wait_until(lambda: topic not in tools.topics(), "it is deleted", 30)
     load(playground.bootstrap, [Topic(topic, placement=[[1, 2]])])
     run.until(lambda: run.row(topic).state == "topic_deleted", "its row ends")
-    assert run.row(topic).reason == f"{topic} was deleted and created again."
+    assert run.row(topic).reason == rows.TOPIC_CREATED_AGAIN(topic=topic)
     run.raise_throttle("1000", "The other one may finish.")
     run.until_it_is(RequestState.DONE)
     assert run.execution.outcome == Outcome.EXCEPTIONS

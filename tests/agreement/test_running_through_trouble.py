@@ -13,6 +13,7 @@ import pytest
 
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import rows, turns
 from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import TopicPartition
 from kafkadash.kafka.wire_client import WireClient
@@ -39,7 +40,7 @@ def test_a_move_that_somebody_else_cancels__ends_and_has_its_order_again(
     run.until_it_is(RequestState.DONE)
 
     row = run.row(topic)
-    assert (row.state, row.reason) == ("cancelled", "Somebody else cancelled it.")
+    assert (row.state, row.reason) == ("cancelled", rows.CANCELLED_BY_OTHERS())
     assert run.execution.outcome == Outcome.EXCEPTIONS
     assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (2, 1)
     assert tools.throttles(topic, 1, 2, 3) == {}
@@ -91,7 +92,7 @@ def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_
         assert run.row(topic).state == "unknown"
         run.step()
         assert len(answers) == 1, "nothing is submitted while no controller answers"
-        assert "The controller quorum does not answer." in run.execution.held
+        assert turns.QUORUM_SILENT() in run.execution.held
 
     wait_until(lambda: [move.topic for move in tools.moves()] == [topic], "the late request is carried out", 60)
     run.until(lambda: run.row(topic).state == "moving", "it is seen")

@@ -31,6 +31,7 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, Pairs, SetRate, Throttles
 from kafkadash.domain.plan import Options, Row
+from kafkadash.domain.refusals import rows as said
 from tests.domain.executor_cluster import START
 from tests.domain.executor_run import Fate, Run
 
@@ -140,7 +141,8 @@ def test_intent_that_reached_kafka__is_moving_then_done() -> None:
 def test_left_the_listing__is_read_from_the_partition(replicas: tuple[int, ...], state: State, reason: str) -> None:
     now = PartitionSeen(replicas, frozenset(replicas), replicas[0])
     row = after(moving(), seen(now), seen(now, seconds=2))
-    assert (row.state, row.reason) == (state, reason)
+    assert (row.state, bool(row.reason)) == (state, bool(reason))
+    assert row.reason.startswith(reason)
 
 
 def test_left_the_listing__metadata_from_before_is_no_end() -> None:
@@ -254,7 +256,7 @@ def test_pending_rows__end_with_the_cancel_and_wait_through_a_pause() -> None:
     pending = Move(Work(ROW, 10))
     paused = step([pending], seen(), OPTIONS, START, Mode.PAUSED)
     assert (paused.transitions, paused.actions) == ((), ())
-    assert paused.held == ("It is paused; what is in flight goes on.",)
+    assert paused.held == (said.PAUSED(),)
     assert after(pending, seen(), mode=Mode.CANCELLING).state is State.CANCELLED
 
 
@@ -337,12 +339,13 @@ class TestTopicThatIsNotDescribedAnyMore:
 )
 def test_content_changed_before_its_submit__is_skipped(partition: PartitionSeen, reason: str) -> None:
     row = after(Move(Work(ROW, 10)), seen(partition), seen(partition, seconds=2))
-    assert (row.state, row.reason) == (State.SKIPPED, reason)
+    assert row.state is State.SKIPPED
+    assert row.reason.startswith(reason)
 
 
 def test_replication_factor__is_not_changed_without_approval() -> None:
     row = Move(Work(Row("t", "id", 0, (3, 1, 2), (3, 1)), 10))
-    assert after(row, seen()).reason == "It has 3 replicas and would have 2, which was not approved."
+    assert after(row, seen()).reason == said.FACTOR_NOT_APPROVED(has="3 replicas", target=2)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +363,8 @@ def test_target_unwell__waits_and_goes_on_when_it_is_well(broker: int, known: Br
     if known is None:
         del brokers[broker]
     row = after(Move(Work(ROW, 10)), seen(brokers=brokers))
-    assert (row.state, row.reason) == (State.WAITING, reason)
+    assert row.state is State.WAITING
+    assert row.reason.startswith(reason)
     assert after(row, seen(seconds=2)).state is State.SUBMITTING
 
 
@@ -374,12 +378,13 @@ def test_target_unwell__waits_and_goes_on_when_it_is_well(broker: int, known: Br
 )
 def test_cluster_unwell__holds_everything(other: dict[str, Any], held: str) -> None:
     taken = step([Move(Work(ROW, 10))], seen(**other), OPTIONS, START)
-    assert (taken.held, taken.actions) == ((held,), ())
+    assert [words.startswith(held) for words in taken.held] == [True]
+    assert taken.actions == ()
 
 
 def test_old_look__is_not_acted_on() -> None:
     assert step([Move(Work(ROW, 10))], seen(), OPTIONS, START + timedelta(minutes=1)).held == (
-        "The cluster was read 1 min ago, too long to act on.",
+        said.LOOK_TOO_OLD(age="1 min"),
     )
 
 
@@ -488,8 +493,8 @@ def test_elections__held_up_are_waited_for_and_given_up_with_the_reason() -> Non
         [after] = [transition.after for transition in given_up.transitions]
         assert after.state is State.DONE
         assert after.reason in (
-            "Its preferred leader was not elected: Nobody can tell.",
-            "Its preferred leader was not elected: The window is closed.",
+            said.NOT_ELECTED(why="Nobody can tell."),
+            said.NOT_ELECTED(why=said.WINDOW_CLOSED()),
         )
 
 

@@ -15,6 +15,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, Comment, Policy, Verdict
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.checks import About, Check, Result
+from kafkadash.domain.refusals import rights, workflow
 from kafkadash.domain.workflow import State
 from tests.changes.parcels import PASSED, approved, propose
 from tests.factories import NOW, watched
@@ -113,9 +114,7 @@ def test_nothing_old_is_green_and_nobody_approves_on_it(change: ChangeRequest, a
     assert "Whether it can be run is not known: 2 of 2 checks passed." in page.words("verdict")
     decide = page.part("decide")
     assert 'type="button" aria-disabled="true" aria-describedby="approve-off"' in decide
-    assert page.words("approve-off") == (
-        "Approving needs checks on data younger than 2 min; the last are on data 5 min old."
-    )
+    assert page.words("approve-off") == (rights.CHECKS_TOO_OLD(doing="Approving", limit="2 min", age="5 min"))
     assert ">Decline</button>" in decide, "declining needs no fresh data"
 
 
@@ -137,7 +136,7 @@ class TestWhoeverMayNotDecideIsToldWhy:
     def test_without_the_role(self, change: ChangeRequest, viewer: User, auditor: User, look: Look) -> None:
         for user in (viewer, auditor):
             page = look(user, change)
-            assert page.words("decide-body") == ("To approve or decline it, one needs the role approver on demo.")
+            assert page.words("decide-body") == (workflow.DECIDING_NEEDS_ROLE(roles="approver", cluster="demo"))
             assert "<form" not in page.part("decide")
             assert "<form" not in page.part("comments")
 

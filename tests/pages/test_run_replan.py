@@ -13,6 +13,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.run_progress import Cause
 from kafkadash.domain.workflow import State
 from kafkadash.observe.models import BrokerState
@@ -104,7 +105,7 @@ def test_where_no_broker_is_left_it_says_so_and_begins_nothing(
     demo: Cluster, moving: Move, operator: User, page: Callable[[User, Move], Page], send: Sent
 ) -> None:
     away(demo, 4, 5, 6)
-    none = "There is no other broker that takes replicas to put in the place of broker 6."
+    none = runs.NO_OTHER_BROKER(lost="broker 6")
     shown = page(operator, moving)
     assert none in shown.words("replan")
     assert "<button" not in shown.part("replan")
@@ -120,7 +121,7 @@ def test_what_is_done_is_not_planned_anew(
     assert not page(operator, done).has("replan")
     status, _, answer = send(operator, done)
     assert status == 409
-    assert answer.words("refused") == f"{done} is done: there is nothing to plan anew."
+    assert answer.words("refused") == runs.NOTHING_TO_REPLAN(row=done, state="done")
 
 
 def test_a_viewer_reads_who_may(moving: Move, viewer: User, page: Callable[[User, Move], Page], send: Sent) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import drafts
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.reassign import plan_process, plan_work
@@ -78,7 +79,7 @@ def test_an_edit_while_it_is_planned_wins_and_the_plan_is_dropped(
         attempt(planning.pk)
     planning.refresh_from_db()
     assert planning.state == JobState.FAILED
-    assert planning.error == f"#{wizard.number} was edited by olga while it was planned, so the plan was dropped."
+    assert planning.error == drafts.EDITED_WHILE_PLANNED(number=wizard.number, who="olga")
     assert wizard.change.artifact_id is None
     assert not PlanReport.objects.exists()
 

@@ -27,6 +27,7 @@ from kafkadash.domain.executor_state import (
     Transition,
 )
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import rows as said
 from kafkadash.kafka.changing import Changed, KafkaClient
 from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
 from kafkadash.observe.lease import Lease
@@ -42,7 +43,6 @@ log = structlog.get_logger(__name__)
 AT_ONCE = 500
 """Partitions of one request."""
 NOT_IN_PROGRESS = 85
-_NO_TIME = "There was no time left for it in this step."
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Acting:
 
     def _cancelled(self, key: Key, reply: Reply, words: str, error: ItemError | None) -> None:
         if reply is Reply.REFUSED and (error is None or error.code != NOT_IN_PROGRESS):
-            self._set(replace(self._row(key), reason=f"Kafka refuses to cancel it: {words}"))
+            self._set(replace(self._row(key), reason=said.REFUSED_TO_CANCEL(words=words)))
 
     def _reorder(self, reorders: Sequence[Reorder]) -> None:
         targets = {r.key: r.replicas for r in reorders}
@@ -134,7 +134,7 @@ class Acting:
 
     def _reordered(self, key: Key, reply: Reply, words: str, _: ItemError | None) -> None:
         if reply is Reply.REFUSED:
-            self._set(replace(self._row(key), reason=f"Kafka refuses to restore the order of its replicas: {words}"))
+            self._set(replace(self._row(key), reason=said.REFUSED_TO_ORDER(words=words)))
 
     def _alter(
         self,
@@ -148,7 +148,7 @@ class Acting:
             some = {TopicPartition(*key): targets[key] for key in keys[start : start + AT_ONCE]}
             try:
                 if not self._may():
-                    self._none_sent(some, _NO_TIME)
+                    self._none_sent(some, said.NO_TIME_LEFT())
                     continue
                 with fail_points.around((call,)):
                     answer = self._client.alter_reassignments(some, deadline=self._deadline, keep_factor=keep)
@@ -163,8 +163,8 @@ class Acting:
             return
         try:
             if not self._may():
-                self._none_sent([TopicPartition(*key) for key in keys], _NO_TIME)
-                self.acted.elected |= dict.fromkeys(keys, _NO_TIME)
+                self._none_sent([TopicPartition(*key) for key in keys], said.NO_TIME_LEFT())
+                self.acted.elected |= dict.fromkeys(keys, said.NO_TIME_LEFT())
                 return
             with fail_points.around((Call.ELECTION,)):
                 answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
@@ -182,7 +182,7 @@ class Acting:
     def _elected(self, key: Key, reply: Reply, words: str) -> None:
         """A refusal stands at the row until a later election of it is done."""
         if reply is Reply.REFUSED:
-            self._set(replace(self._row(key), reason=f"{NOT_ELECTED} {words}"))
+            self._set(replace(self._row(key), reason=said.NOT_ELECTED(why=words)))
         elif reply is Reply.ACCEPTED and self._row(key).reason.startswith(NOT_ELECTED):
             self._set(replace(self._row(key), reason=""))
 

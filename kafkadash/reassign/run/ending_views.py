@@ -22,6 +22,7 @@ from kafkadash.changes.review import bar_context
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.access import CANCEL, PROPOSE, VIEW
+from kafkadash.domain.refusals import drafts, runs
 from kafkadash.domain.workflow import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
@@ -146,16 +147,16 @@ def _cancel_page(
 
 def _wrong_reason(reason: str) -> str:
     if not reason.strip():
-        return "Say why it is cancelled: it stands in its report."
+        return runs.CANCEL_REASON()
     if len(reason) > LONGEST_TEXT:
-        return f"This has {len(reason):,} characters; {LONGEST_TEXT:,} is the most."
+        return drafts.TYPED_TOO_LONG(length=len(reason), most=LONGEST_TEXT)
     return ""
 
 
 def _report(change: ChangeRequest) -> ReportShown:
     stored = stored_report(change) if change.state in RAN else None
     if stored is None:
-        raise Http404(f"Change #{change.pk} has no report: its run has not ended.")
+        raise Http404(runs.NO_REPORT(number=change.pk))
     return ReportShown(stored)
 
 

@@ -17,6 +17,7 @@ from django.db.models.functions import JSONObject
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.planner.topology import Directory
+from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
 from kafkadash.observe.models import BrokerWeights, CollectorRun, Kind, TopicState
@@ -107,8 +108,8 @@ def _directory(stored: Mapping[str, Any]) -> Directory:
 
 def _withheld(read_at: datetime | None, interval_s: float, now: datetime) -> tuple[str, ...]:
     if read_at is None:
-        return ("The other topics of the cluster were never read, so nobody can tell whether a move would harm them.",)
+        return (said.OTHER_TOPICS_NEVER_READ(),)
     if is_stale(read_at, interval_s, now):
         ago = duration((now - read_at).total_seconds())
-        return (f"The other topics were read {ago} ago; nobody can tell whether another move would harm them.",)
+        return (said.OTHER_TOPICS_READ_LONG_AGO(age=ago),)
     return ()

@@ -33,6 +33,7 @@ from kafkadash.domain.executor import Action
 from kafkadash.domain.executor_state import Key, Reply
 from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pair, Pairs, SetRate, Throttles
 from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
+from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
 from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
@@ -258,8 +259,7 @@ class Ledger:
             return ()
         places = listed_shortly([place.words for place in sorted(self._missing)])
         minutes = count(round(AGAIN_EVERY.total_seconds() / 60), "minute")
-        who = f"Somebody else keeps removing our throttle ({places})."
-        return (f"{who} It is set again {minutes} after the last time; until then nothing is submitted.",)
+        return (said.THROTTLE_REMOVED(places=places, again=minutes),)
 
     def _take(self, reads: Mapping[Place, Read], now: datetime) -> None:
         self._reads.update(reads)
@@ -301,7 +301,7 @@ class Ledger:
             entry, read = self._entries.get(place), self._reads[place]
             rows = {(action.topic, partition): None for partition, _ in add}
             if read.unreadable or read.gone:
-                self._fail(rows, read.unreadable or f"{action.topic} was deleted.")
+                self._fail(rows, read.unreadable or said.TOPIC_DELETED(topic=action.topic))
                 if entry is not None and remove and read.unreadable:
                     self._entries[place] = ledger_lists.wanted_away(entry, remove, read.unreadable, now)
             elif add or (entry is not None and ledger_lists.open_pairs(entry)):
@@ -337,7 +337,7 @@ class Ledger:
             return
         if not may():
             for call in calls:
-                self._fail(self._users.get(call.place, {}), "There was no time left to set its throttle in this step.")
+                self._fail(self._users.get(call.place, {}), said.NO_TIME_FOR_THROTTLE())
             return
         for call, reply, words in sends(client, calls, deadline):
             before = self._entries[call.place]

@@ -26,6 +26,7 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.plan import Options
 from kafkadash.domain.planner.topology import Broker as Topological
+from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import size
 from kafkadash.kafka.port import (
     Broker,
@@ -122,10 +123,7 @@ def refuse_another(client: KafkaAdmin, cluster: Cluster, deadline: float) -> Non
 
 def _refuse(cluster: Cluster, answered: str) -> None:
     if cluster.kafka_id and answered and answered != cluster.kafka_id:
-        raise AnotherCluster(
-            f"The address of {cluster.name} now leads to the Kafka cluster {answered}, and not to "
-            f"{cluster.kafka_id}. Nothing of this run is done there."
-        )
+        raise AnotherCluster(said.ANOTHER_CLUSTER(cluster=cluster.name, answered=answered, expected=cluster.kafka_id))
 
 
 def window_open(options: Options, now: datetime) -> bool:
@@ -254,14 +252,14 @@ def _full(broker: int, disks: Disks | None, coming: int, limit: float | None) ->
     if not coming:
         return ""
     if disks is None:
-        return f"The disks of broker {broker} were not read; nobody can tell whether they take what comes."
+        return said.DISKS_NOT_READ(broker=broker)
     if disks.age:
-        return f"The disks of broker {broker} were read {disks.age} ago; nobody can tell whether they take what comes."
+        return said.DISKS_READ_LONG_AGO(broker=broker, age=disks.age)
     room = Topological(broker, dirs=disks.dirs).room(WHOLE_DISK if limit is None else limit)
     if room is None or room >= coming:
         return ""
     below = "" if limit is None else f" below {100 * limit:.0f} %"
-    return f"Broker {broker} has room for {size(room)}{below} of its disks, and {size(coming)} are still to come."
+    return said.DISKS_FULL(broker=broker, room=size(room), below=below, coming=size(coming))
 
 
 def _left(until: float) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.workflow import State
 from kafkadash.reassign.models import Execution, Order
@@ -73,8 +74,7 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
 def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
     if not execution.brake:
         return None
-    rest = "Nothing is submitted but what repairs it. If the moves are what holds it up, cancel the run."
-    return Notice("critical", execution.brake, rest, cancels=change.state in _CANCELLED_FROM)
+    return Notice("critical", execution.brake, said.BRAKE.then, cancels=change.state in _CANCELLED_FROM)
 
 
 def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: datetime) -> list[Notice]:
@@ -86,7 +86,7 @@ def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: date
         rest = "They never will. Cancel the run to end it; what is done stays done."
         return [Notice("warning", lead, rest, cancels=True)]
     if not execution.held:
-        return [Notice(state, "It is paused; what is in flight goes on.")] if change.state == State.PAUSED else []
+        return [Notice(state, said.PAUSED())] if change.state == State.PAUSED else []
     lead, *rest = execution.held
     return [Notice(state, lead, " ".join([*rest, "Nothing more is submitted."]))]
 

@@ -28,6 +28,7 @@ from kafkadash.clusters.access import START
 from kafkadash.domain.executor_state import ENDED
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State
 from kafkadash.reassign.asked import options_of
@@ -116,12 +117,9 @@ def set_parallel(
             (per_cluster, approved.per_cluster, "in the whole run"),
         ):
             if wanted < 1:
-                raise Refused(f"At least one move at once {words}. To submit nothing more, pause the run.")
+                raise Refused(runs.MOVES_TOO_FEW(where=words))
             if wanted > most:
-                raise Refused(
-                    f"{change_name(run)} may have up to {count(most, 'move')} at once {words}, as it was approved. "
-                    "More than that needs a new approval."
-                )
+                raise Refused(runs.MOVES_NOT_APPROVED(name=change_name(run), most=count(most, "move"), where=words))
         wanted_now = {"per_broker": per_broker, "per_cluster": per_cluster}
         if wanted_now != {name: getattr(run, name) for name in wanted_now}:
             _update(run, "parallel_changed", wanted_now, user, said, request)
@@ -143,7 +141,7 @@ def row(
         run = _taking_orders(change, user, asked)
         move = Move.objects.filter(execution=run, topic=topic, partition=partition).first()
         if move is None:
-            raise Refused(f"{topic}-{partition} is not moved by {change_name(run)}.")
+            raise Refused(runs.NO_SUCH_ROW(row=f"{topic}-{partition}", name=change_name(run)))
         _refuse_row(run, move, asked)
         return _order(run, user, asked, said, {"topic": topic, "partition": partition}, request)
 
@@ -162,7 +160,7 @@ def throttle_owner(
     with transaction.atomic():
         run = _taking_orders(change, user, asked)
         if entity not in {f"{each['resource']} {each['name']} {each['key']}" for each in run.foreign}:
-            raise Refused(f"There is no throttle of others on {entity} now that differs from ours. Look at it again.")
+            raise Refused(runs.NO_FOREIGN_THROTTLE(entity=entity))
         return _order(run, user, asked, said, {"entity": entity}, request)
 
 
@@ -175,7 +173,7 @@ def _steered(change: ChangeRequest, user: User) -> Execution:
     run = _run(change)
     refuse(user, START, run.cluster)
     if run.request.state not in STEERED:
-        raise Refused(f"{change_name(run)} is {run.request.state}: its limits matter no more.")
+        raise Refused(runs.LIMITS_MATTER_NO_MORE(name=change_name(run), state=run.request.state))
     return run
 
 
@@ -183,9 +181,9 @@ def _taking_orders(change: ChangeRequest, user: User, deed: Deed) -> Execution:
     run = _run(change)
     refuse(user, START, run.cluster, read_only_too=deed in _ENDING)
     if run.request.state not in TAKES_ORDERS:
-        raise Refused(f"{change_name(run)} is {run.request.state}: nothing of it is under way.")
+        raise Refused(runs.NOTHING_UNDER_WAY(name=change_name(run), state=run.request.state))
     if run.request.state == State.CANCELLING and deed is not Deed.GIVE_UP:
-        raise Refused(f"{change_name(run)} is being cancelled as a whole, and its rows with it.")
+        raise Refused(runs.CANCELLED_AS_A_WHOLE(name=change_name(run)))
     return run
 
 
@@ -197,7 +195,7 @@ def _run(change: ChangeRequest) -> Execution:
         .first()
     )
     if run is None:
-        raise Refused(f"#{change.pk} has no run: it was not started.")
+        raise Refused(runs.NO_RUN(number=change.pk))
     return run
 
 
@@ -213,13 +211,13 @@ def _reason(reason: str) -> str:
     except Refused as wrong:
         raise WrongReason(str(wrong)) from wrong
     if not said:
-        raise WrongReason("Say why: it stands in the audit and in the report of the run.")
+        raise WrongReason(runs.ORDER_REASON())
     return said
 
 
 def _deed(written: str, possible: tuple[Deed, ...]) -> Deed:
     if written not in possible:
-        raise Refused(f"“{written[:30]}” is nothing that can be done here. Look at the page again.")
+        raise Refused(runs.NO_SUCH_DEED(deed=written[:30]))
     return Deed(written)
 
 
@@ -227,9 +225,12 @@ def _refuse_outside(run: Execution, wanted: int) -> None:
     options = _options(run)
     if not options.throttle_min <= wanted <= options.throttle_max:
         raise Refused(
-            f"{change_name(run)} may run between {megabytes(options.throttle_min)} and "
-            f"{megabytes(options.throttle_max)} MB/s, as it was approved. {both(wanted)} needs a new approval: cancel "
-            "the run and propose what is left with other limits."
+            runs.RATE_NOT_APPROVED(
+                name=change_name(run),
+                least=megabytes(options.throttle_min),
+                most=megabytes(options.throttle_max),
+                wanted=both(wanted),
+            )
         )
 
 
@@ -237,17 +238,13 @@ def _questions(run: Execution, wanted: int) -> dict[str, str]:
     """What has to be confirmed for this rate, by the name of the answer."""
     asks = {}
     if wanted < SLOW_BELOW:
-        asks["twice"] = f"{both(wanted)} is less than 1 MB/s. Is that what you mean?"
+        asks["twice"] = runs.RATE_SLOW(wanted=both(wanted))
     least, whence = inbound_of(run)
     if least is not None and wanted <= least:
-        asks["force"] = (
-            f"{both(wanted)} is not above {least / 1e6:,.2f} MB/s. {whence} At that rate the run could never finish. "
-            "Set it all the same?"
-        )
+        inbound = f"{least / 1e6:,.2f} MB/s"
+        asks["force"] = runs.RATE_BELOW_INBOUND(wanted=both(wanted), inbound=inbound, whence=whence)
     elif least is None and wanted < run.throttle:
-        asks["force"] = (
-            f"{whence} So nobody can tell whether copies still get on at {both(wanted)}. Lower it all the same?"
-        )
+        asks["force"] = runs.RATE_INBOUND_UNKNOWN(whence=whence, wanted=both(wanted))
     return asks
 
 
@@ -260,9 +257,9 @@ def _throttle_changed(run: Execution) -> str:
     )
     now = megabytes(run.throttle)
     if event is None:
-        return f"The throttle is {now} MB/s now, another one than you saw. Look at it again."
+        return runs.RATE_CHANGED(now=now)
     at = f"{event.at.astimezone(UTC):%-d %b at %H:%M:%S} UTC"
-    return f"{event.actor_name} set the throttle to {now} MB/s on {at}, while you read. Look at it again."
+    return runs.RATE_CHANGED_BY(who=event.actor_name, now=now, at=at)
 
 
 def _update(
@@ -278,7 +275,7 @@ def _update(
     before = {name: getattr(run, name) for name in wanted}
     same = Execution.objects.filter(pk=run.pk, request__state__in=STEERED, **before)
     if not same.update(**wanted):
-        raise Changed(f"{change_name(run)} changed while you read it. Look at it again.")
+        raise Changed(runs.LIMITS_CHANGED(name=change_name(run)))
     wake(run.pk)
     audit(run.request, user, verb, reason=reason, before=before, after={**wanted, **(also or {})}, request=request)
     tell(run.request_id, listed=False)
@@ -287,13 +284,13 @@ def _update(
 def _refuse_row(run: Execution, move: Move, deed: Deed) -> None:
     state = RowState(move.state)
     if deed is Deed.CANCEL_ROW and state in ENDED:
-        raise Refused(f"{move} has ended: {MoveState(state).label}. There is nothing to cancel.")
+        raise Refused(runs.ROW_HAS_ENDED(row=move, state=MoveState(state).label))
     if deed is Deed.CANCEL_ROW and state is RowState.CANCELLING:
-        raise Refused(f"{move} is being cancelled already.")
+        raise Refused(runs.ROW_BEING_CANCELLED(row=move))
     if deed in (Deed.AGAIN, Deed.GIVE_UP) and not move.asks:
-        raise Refused(f"{move} does not ask for anything now: it is {MoveState(state).label}. Look at it again.")
+        raise Refused(runs.ROW_DOES_NOT_ASK(row=move, state=MoveState(state).label))
     if deed is Deed.AGAIN and run.request.state != State.EXECUTING:
-        raise Refused(f"{change_name(run)} is {run.request.state}: nothing is submitted. Resume it first.")
+        raise Refused(runs.NOTHING_IS_SUBMITTED(name=change_name(run), state=run.request.state))
 
 
 def _order(
@@ -301,7 +298,7 @@ def _order(
 ) -> Order:
     """Written only while the run is held under way, so that a step takes it, or the end of the run answers it."""
     if not wake_active(run.pk):
-        raise Changed(f"{change_name(run)} ended while you read it: nothing of it is under way. Look at it again.")
+        raise Changed(runs.ENDED_MEANWHILE(name=change_name(run)))
     waiting = Order.objects.filter(execution=run, deed=deed, taken_at=None, **of).first()
     if waiting is not None:
         return waiting

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kafkadash.domain.executor_state import Key, Move, Place, State
+from kafkadash.domain.refusals import rows as said
 from kafkadash.kafka.changing import KafkaChanges, ReplicaPlace
 from kafkadash.kafka.port import KafkaAdmin, KafkaFailure
 from kafkadash.reassign.run import fail_points
@@ -34,7 +35,7 @@ def place(client: KafkaChanges, wanted: Sequence[Place], *, deadline: float, may
         places = {ReplicaPlace(broker, *row.key): path for row in some for broker, path in row.directories}
         try:
             if not may():
-                unplaced.again.update({row.key: "There was no time left for it in this step." for row in some})
+                unplaced.again.update({row.key: said.NO_TIME_LEFT() for row in some})
                 continue
             with fail_points.around((Call.PLACE,)):
                 answer = client.place_replicas(places, deadline=deadline)
@@ -82,6 +83,6 @@ def misplaced(client: KafkaAdmin, moves: Sequence[Move], *, deadline: float) -> 
 
 def _where(broker: int, path: str, there: str | None, untold: str) -> str:
     if there is not None:
-        return f"Its replica on broker {broker} lies in {there}; the plan puts it into {path}."
+        return said.LIES_ELSEWHERE(broker=broker, there=there, path=path)
     why = f" {untold}" if untold else ""
-    return f"Nobody can tell whether its replica on broker {broker} lies in {path}, as the plan says.{why}"
+    return said.LIES_NOBODY_KNOWS(broker=broker, path=path, why=why)

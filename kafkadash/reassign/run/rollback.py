@@ -18,6 +18,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import audit
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow import State
 from kafkadash.reassign.asked import LONGEST_TITLE, ROLLBACK, Asked, options_json
@@ -39,14 +40,14 @@ def propose_back(change: ChangeRequest, user: User, request: HttpRequest | None 
         row = locked(change)
         refuse(user, PROPOSE, row.cluster)
         if row.state not in RAN:
-            raise Refused(f"#{row.pk} is {row.state}: there is nothing to take back before its run has ended.")
+            raise Refused(runs.RUN_NOT_ENDED(number=row.pk, state=row.state))
         begun = ChangeRequest.objects.filter(origin=row, origin_word=WORD, author=user, state=State.DRAFT).first()
         if begun is not None:
             return begun
         run = Execution.objects.filter(request=row).defer("progress", "samples", "report").first()
         moved = Move.objects.filter(execution=run, state=RowState.DONE) if run else Move.objects.none()
         if run is None or not moved.exists():
-            raise Refused(f"#{row.pk} moved nothing, or its rows are not kept any more: there is nothing to take back.")
+            raise Refused(runs.MOVED_NOTHING(number=row.pk))
         draft = _draft(row, run, user, request)
         start_planning(draft, user, draft.version)
         audit(row, user, "rollback_proposed", after={"rollback": draft.pk}, request=request)

@@ -23,6 +23,7 @@ from kafkadash.database.away import is_away
 from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State
 from kafkadash.kafka.changing import KafkaClient
@@ -87,15 +88,15 @@ def step_once(execution_id: int) -> None:
             return
         log.exception("execution.step_failed", execution=execution_id)
         with suppress(Error, LeaseLost), lease.write_portion():
-            _note_fault(execution_id, fault)
+            _note_fault(execution_id)
             lease.postpone(FAULT_S)
     finally:
         with suppress(Error):
             lease.give_back()
 
 
-def _note_fault(execution_id: int, fault: Exception) -> None:
-    words = f"This step failed inside of kafkadash ({type(fault).__name__}); its log says more. It is tried again."
+def _note_fault(execution_id: int) -> None:
+    words = said.STEP_FAILED()
     Execution.objects.filter(pk=execution_id).update(error=words, failures=F("failures") + 1)
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from kafkadash.domain.executor import answered, cancelled
 from kafkadash.domain.executor_state import Key, Move
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.workflow import State
 from kafkadash.reassign.models import Deed, MoveState, Order
 from kafkadash.reassign.run.ledger import Ledger
@@ -34,7 +35,7 @@ class Taken:
         asked = [order for order in self.orders if order.deed == Deed.ELECT and not order.answer]
         for order in asked:
             words = elected.get(key_of(order))
-            refused = "Nobody knows whether it was done." if words is None else f"It was not elected: {words}"
+            refused = runs.ELECTION_UNKNOWN() if words is None else runs.ELECTION_REFUSED(why=words)
             order.answer = "Its preferred replica leads it." if words == "" else refused
         self._take(asked, now)
 
@@ -59,7 +60,7 @@ def take_orders(running: Running, moves: Sequence[Move], ledger: Ledger) -> Take
             continue
         move = rows.get(key_of(order))
         if move is None:
-            order.answer = "The run has no such row."
+            order.answer = runs.ORDER_NO_ROW()
             continue
         after, order.answer = _ROW_DEEDS[Deed(order.deed)](move, order, running)
         if after is not move:
@@ -74,13 +75,13 @@ def key_of(order: Order) -> Key:
 def _cancel(move: Move, order: Order, running: Running) -> tuple[Move, str]:
     after = cancelled(move, running.now(), _reason(order))
     if after is move:
-        return move, f"It was {MoveState(move.state).label} already."
+        return move, runs.ORDER_TOO_LATE(state=MoveState(move.state).label)
     return after, "It is being cancelled." if after.in_flight else "It had not begun, and is left out."
 
 
 def _again(move: Move, order: Order, running: Running) -> tuple[Move, str]:
     if running.state is State.CANCELLING:
-        return move, "The run is being cancelled: nothing is submitted any more."
+        return move, runs.ORDER_CANCELLING()
     return _answer(move, order, running, again=True, said="It takes its turn again.")
 
 
@@ -90,7 +91,7 @@ def _give_up(move: Move, order: Order, running: Running) -> tuple[Move, str]:
 
 def _answer(move: Move, order: Order, running: Running, *, again: bool, said: str) -> tuple[Move, str]:
     if not move.asks:
-        return move, f"It does not ask any more: it is {MoveState(move.state).label}."
+        return move, runs.ORDER_DOES_NOT_ASK(state=MoveState(move.state).label)
     return answered(move, running.now(), again=again, reason=_reason(order)), said
 
 

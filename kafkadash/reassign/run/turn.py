@@ -24,6 +24,8 @@ from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.rack_spread import spread
 from kafkadash.domain.reassignment_checks import Seen, judge
+from kafkadash.domain.refusals import rows as rows_said
+from kafkadash.domain.refusals import turns
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow import State, Trigger
 from kafkadash.kafka.changing import KafkaClient
@@ -42,7 +44,6 @@ AGAIN_S = 10.0
 """A run that cannot begin is tried again after so long."""
 SURE_S = 2.0
 """Content that a broker's late metadata could feign to be wrong is looked at once more, so much later."""
-ONCE_MORE = "Looked at once more: "
 
 _ON_CLUSTER = ("Alter", "AlterConfigs")
 _NOT_HEALTH = frozenset({"window", "throttle"})
@@ -98,9 +99,9 @@ def _not_allowed(running: Running, now: datetime) -> str:
     if cluster.read_only:
         return read_only_text(cluster)
     if not cluster.enabled:
-        return f"{cluster.name} is not watched now, so nobody can tell whether it is well. Enable it under Settings."
+        return turns.NOT_WATCHED(cluster=cluster.name)
     if not window_open(running.options, now):
-        return "Its window is not open."
+        return turns.WINDOW_CLOSED()
     return ""
 
 
@@ -110,7 +111,7 @@ def _old(seen: Seen, now: datetime) -> str:
     if not seen.zookeeper:
         kinds["controller quorum"] = seen.quorum
     old = [words for words, read in kinds.items() if read.stale(now)]
-    return f"The {listed(old)} were not read lately, so nobody can tell whether the cluster is well." if old else ""
+    return turns.NOT_READ_LATELY(facts=listed(old)) if old else ""
 
 
 def _unhealthy(running: Running, rows: Sequence[Row], seen: Seen, now: datetime) -> str:
@@ -140,11 +141,11 @@ def _look(running: Running, client: KafkaClient, works: Sequence[Work], budget: 
 
 def _not_seen(seen: Observation) -> str:
     if not seen.quorum:
-        return "The controller quorum does not answer."
+        return turns.QUORUM_SILENT()
     if not seen.listing:
-        return "The reassignments in flight could not be read."
+        return turns.LISTING_UNREAD()
     if seen.unread:
-        return f"Nothing was told about {count(len(seen.unread), 'topic')}: {listed(sorted(seen.unread)[:5])}."
+        return turns.TOPICS_UNREAD(many=count(len(seen.unread), "topic"), topics=listed(sorted(seen.unread)[:5]))
     return ""
 
 
@@ -159,9 +160,9 @@ def _judged(move: Move, seen: Observation, options: Options, now: datetime) -> M
 
 def _not_as_approved(running: Running, wrong: Sequence[Move]) -> None:
     """STALE; but what a broker's late metadata could feign is looked at once more before approvals are void."""
-    said = [f"{move.work.row.name}: {move.reason}" for move in wrong]
+    said = [f"{move.work.row.name}: {rows_said.without_advice(move.reason)}" for move in wrong]
     sure = any(move.hint is None for move in wrong)
-    once_more = f"{ONCE_MORE}{_first(said, len(said))}"
+    once_more = turns.LOOKED_ONCE_MORE(first=_first(said, len(said)))
     if not sure and running.execution.blocked != once_more:
         _blocked(running, once_more, again=SURE_S)
         return
@@ -205,7 +206,7 @@ def _not_permitted(client: KafkaClient, topics: Collection[str], budget: Budget)
     if not lacks:
         return ""
     more = f" and {count(len(lacks) - 5, 'other permission')}" if len(lacks) > 5 else ""
-    return f"The principal needs {', '.join(lacks[:5])}{more}."
+    return turns.LACKS_PERMISSION(permissions=f"{', '.join(lacks[:5])}{more}")
 
 
 def _blocked(running: Running, why: str, *, again: float = AGAIN_S) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
+from kafkadash.domain.executor_look import gone, ids, settled, tells, unhinted
 from kafkadash.domain.executor_state import (
     BEFORE,
     IN_FLIGHT,
@@ -23,6 +23,8 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State, Trigger
 from kafkadash.reassign.models import Move, Order, Outcome
@@ -51,7 +53,7 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Loo
     state = running.state
     if state is State.EXECUTING:
         if rows and all(move.state is RowState.FAILED and not move.reason.startswith(UNTOLD) for move in rows):
-            _give_up(running, request, f"Kafka refused {count(len(rows), 'row')}, all there are: {rows[0].reason}")
+            _give_up(running, request, said.ALL_REFUSED(rows=count(len(rows), "row"), why=rows[0].reason))
             return
         running.move(request, Trigger.ROWS_ENDED)
         running.save(next_at=next_turn(running.lease, 0))
@@ -71,17 +73,18 @@ def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Ke
     """
     now = running.now()
     if move.state is RowState.DONE and move.work.row.topic in seen.unread and NOT_REREAD not in move.reason:
-        silent = f"{NOT_REREAD} {move.work.row.topic} is not described to kafkadash any more."
+        silent = said.NOT_REREAD(topic=move.work.row.topic)
         return settled(move, RowState.DONE, seen.at, now, f"{move.reason} {silent}".strip(), UNREAD_FOR)
     if move.state is not RowState.DONE or not tells(move, seen):
         return move
     if gone(move.work.row, seen):
-        return settled(move, RowState.TOPIC_DELETED, seen.at, now, f"{gone_words(move.work.row, seen)} It was done.")
+        why = said.TOPIC_DELETED_SINCE(topic=move.work.row.topic)
+        return settled(move, RowState.TOPIC_DELETED, seen.at, now, why)
     partition = seen.partitions[move.key]
     if partition.listed is not None or partition.replicas == move.work.row.target:
         unled = partition.leader != move.work.row.target[0] and move.reason.startswith(NOT_ELECTED)
         return unhinted(move).to(RowState.DONE, now, elsewhere.get(move.key, move.reason if unled else ""))
-    there = f"It was done; its replicas are {ids(partition.replicas)} since, by somebody else."
+    there = said.CHANGED_SINCE(replicas=ids(partition.replicas))
     return settled(move, RowState.SUPERSEDED, seen.at, now, there)
 
 
@@ -107,9 +110,8 @@ def _leave_rows(running: Running) -> None:
     """Nobody can tell any more what becomes of those in flight; of the others nothing was sent."""
     own, now = Move.objects.filter(execution=running.execution), running.now()
     ended = {"hint": "", "hint_at": None, "since": now}
-    unknown = "The run ended while nobody could see what became of it."
-    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, reason=unknown, **ended)
-    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, reason="The run ended before it began.", **ended)
+    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, reason=said.RUN_ENDED_UNSEEN(), **ended)
+    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, reason=said.RUN_ENDED_BEFORE(), **ended)
 
 
 def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
@@ -121,7 +123,7 @@ def _over(running: Running, state: State, *, outcome: Outcome | None = None, err
     """The last columns of the run, with its report; what it still owes is worked off by later turns."""
     now = running.now()
     Order.objects.filter(execution=running.execution, taken_at=None).update(
-        taken_at=Now(), answer="The run had ended before it was done."
+        taken_at=Now(), answer=runs.ORDER_RUN_ENDED()
     )
     word = outcome.value if outcome else ""
     running.save(

@@ -26,6 +26,7 @@ from kafkadash.changes.trail import newest
 from kafkadash.changes.views import review_page
 from kafkadash.clusters.access import PROPOSE, START, VIEW, actions_allowed
 from kafkadash.domain.executor_state import IN_FLIGHT
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.workflow import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
@@ -156,7 +157,7 @@ def run_row(request: HttpRequest, number: int) -> HttpResponse:
         return _to_its_review(number)
     move = _named(execution, asked)
     if move is None:
-        raise Http404(f"Change #{number} does not move such a partition.")
+        raise Http404(runs.NO_SUCH_PARTITION(number=number))
     if request.method != "POST":
         return _row_page(request, execution, move)
     refused = why_not(request, change, START, read_only_too=request.POST.get("deed") in _ENDING)
@@ -191,7 +192,7 @@ def run_replan(request: HttpRequest, number: int) -> HttpResponse:
     execution = execution_of(number)
     move = _named(execution, request.POST) if execution else None
     if execution is None or move is None:
-        refused = f"#{number} moves no such partition: there is nothing to plan anew."
+        refused = runs.NO_SUCH_ROW_TO_REPLAN(number=number)
         return review_page(request, change, status=HTTPStatus.CONFLICT, refused=refused)
     assert isinstance(request.user, User), "needs_on_change lets nobody else in"
     try:
@@ -337,7 +338,7 @@ def _typed(request: HttpRequest) -> dict[str, str]:
 def _whole(typed: str, what: str) -> int:
     number = _number(typed.strip())
     if number < 0:
-        raise Refused(f"Give a whole number of moves {what}, for example 5.")
+        raise Refused(runs.MOVES_NO_NUMBER(where=what))
     return number
 
 

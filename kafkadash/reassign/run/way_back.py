@@ -12,6 +12,8 @@ from kafkadash.domain.executor_state import State
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import rows as rows_said
+from kafkadash.domain.refusals import runs
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.reassign.models import Move
 
@@ -49,13 +51,13 @@ def refuse_facts_before_the_end(cluster: Cluster, since: str) -> None:
         return
     read = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
     if read is None or read.succeeded_at is None or read.succeeded_at <= datetime.fromisoformat(since):
-        raise Refused(f"{cluster.name} was not read again since that run ended. Wait for the next refresh.")
+        raise Refused(runs.NOT_READ_SINCE(cluster=cluster.name))
 
 
 def _why_not(move: Move, topology: Topology, now: Partition | None) -> str:
     if move.state != State.DONE:
         ended = f"it was not moved ({move.get_state_display()})"
-        return f"{ended}: {move.reason}" if move.reason else f"{ended}."
+        return f"{ended}: {rows_said.without_advice(move.reason)}" if move.reason else f"{ended}."
     topic = topology.topics.get(move.topic)
     if topic is None or now is None:
         return "it is not in the cluster any more."

@@ -8,6 +8,7 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
+from kafkadash.domain.refusals import rows
 from kafkadash.kafka.changing import ReplicaPlace
 from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
 from kafkadash.reassign.models import Outcome
@@ -74,7 +75,7 @@ def test_a_replica_that_came_to_lie_elsewhere_is_done_with_an_exception(world: W
     world.queue(operator, [NAMED, OTHER])
     world.until(RequestState.DONE)
 
-    words = "Its replica on broker 6 lies in /data-1; the plan puts it into /data-2."
+    words = rows.LIES_ELSEWHERE(broker=6, there="/data-1", path="/data-2")
     assert world.states() == {"orders-0": ("done", words), "clicks-0": ("done", "")}
     assert world.run().outcome == Outcome.EXCEPTIONS
     assert world.run().report["otherwise"] == [["orders", 0, "done", words]]

@@ -10,6 +10,7 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
+from kafkadash.domain.refusals import rows, runs, turns
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, QuorumUnavailable, TopicPartition
 from kafkadash.observe.models import CollectorRun, TopicState
 from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
@@ -42,7 +43,7 @@ def test_pause__submits_nothing_more_and_lets_go_on_what_moves(world: World, ope
     assert world.arrived == sent
     assert {state for state, _ in world.states().values()} == {"done", "pending"}
     assert world.change().state == RequestState.PAUSED
-    assert world.run().held == ["It is paused; what is in flight goes on."]
+    assert world.run().held == [rows.PAUSED()]
     assert clean(world), "what nothing uses is cleared"
     assert world.run().next_at - datetime.now(UTC) > timedelta(seconds=7), "nothing moves, so it rests"
 
@@ -182,7 +183,7 @@ def test_election_asked_for__is_answered_by_kafka(world: World, operator: User) 
     order = ask(world, operator, Deed.ELECT, move)
     world.step()
     order.refresh_from_db()
-    assert order.answer == "It was not elected: Not in sync."
+    assert order.answer == runs.ELECTION_REFUSED(why="Not in sync.")
 
 
 def test_order_for_a_row_that_is_not_there__is_answered(world: World, operator: User) -> None:
@@ -190,7 +191,7 @@ def test_order_for_a_row_that_is_not_there__is_answered(world: World, operator: 
     order = ask(world, operator, Deed.CANCEL_ROW, Move(topic="orders", partition=99))
     world.step()
     order.refresh_from_db()
-    assert order.answer == "The run has no such row."
+    assert order.answer == runs.ORDER_NO_ROW()
 
 
 def test_asked_for_again_while_all_is_cancelled__is_answered(world: World, operator: User) -> None:
@@ -200,7 +201,7 @@ def test_asked_for_again_while_all_is_cancelled__is_answered(world: World, opera
     world.until(RequestState.CANCELLED)
     late.refresh_from_db()
     assert late.taken_at is not None
-    assert late.answer == "The run is being cancelled: nothing is submitted any more."
+    assert late.answer == runs.ORDER_CANCELLING()
 
 
 def test_look_failed__changes_nothing_and_says_why(world: World, operator: User) -> None:
@@ -223,8 +224,8 @@ def test_quorum_away__holds_and_goes_on_by_itself(world: World, operator: User) 
     world.tick()
     assert world.states() == before
     assert world.run().held[:2] == [
-        "The controller quorum does not answer.",
-        "The reassignments in flight could not be read.",
+        turns.QUORUM_SILENT(),
+        turns.LISTING_UNREAD(),
     ]
     world.kafka.fail.clear()
     world.until(RequestState.DONE)
@@ -304,7 +305,7 @@ def test_every_row_refused__has_failed_with_kafkas_words(world: World, operator:
         world.kafka.refuse[item] = ItemError("Reassignments are not allowed here.", 42)
     world.queue(operator)
     world.until(RequestState.FAILED)
-    assert world.run().error == "Kafka refused 6 rows, all there are: Reassignments are not allowed here."
+    assert world.run().error == rows.ALL_REFUSED(rows="6 rows", why="Reassignments are not allowed here.")
     assert {state for state, _ in world.states().values()} == {"failed"}
     assert clean(world)
 
@@ -313,7 +314,7 @@ def test_topic_deleted_while_it_moves__ends_with_exceptions(world: World, operat
     begun(world, operator)
     world.model.delete("clicks")
     world.until(RequestState.DONE)
-    assert world.states()["clicks-0"] == ("topic_deleted", "clicks was deleted.")
+    assert world.states()["clicks-0"] == ("topic_deleted", rows.TOPIC_DELETED(topic="clicks"))
     assert world.run().outcome == Outcome.EXCEPTIONS
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
 
@@ -381,7 +382,7 @@ def test_fault_of_ours__is_told_and_gives_the_lease_back(
     world.kafka.before = fault
     world.step()
     run = world.run()
-    assert run.error == "This step failed inside of kafkadash (KeyError); its log says more. It is tried again."
+    assert run.error == rows.STEP_FAILED()
     assert run.lease_until is None
     assert run.next_at > datetime.now(UTC) + timedelta(seconds=5)
     world.kafka.before = lambda _: None
@@ -422,5 +423,5 @@ def test_election_refused_at_the_end__is_said_and_the_run_ends(world: World, ope
     world.queue(operator)
     world.until(RequestState.DONE)
     state, reason = world.states()["orders-3"]
-    assert (state, reason) == ("done", "Its preferred leader was not elected: The preferred replica is not in sync.")
+    assert (state, reason) == ("done", rows.NOT_ELECTED(why="The preferred replica is not in sync."))
     assert [call for call, _ in world.kafka.sent].count("elect_leaders") == 3

@@ -15,6 +15,7 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
+from kafkadash.domain.refusals import turns
 from kafkadash.kafka.port import DeadlineExceeded, QuorumUnavailable
 from kafkadash.observe.models import BrokerWeights, CollectorRun
 from kafkadash.reassign.models import Execution, Move
@@ -119,9 +120,7 @@ def test_disabled__is_blocked(world: World, operator: User) -> None:
 def test_old_facts__are_blocked(world: World, operator: User) -> None:
     world.queue(operator)
     CollectorRun.objects.filter(kind="log_dirs").update(succeeded_at=world.clock - timedelta(minutes=10))
-    assert blocked(world) == (
-        "The log directories were not read lately, so nobody can tell whether the cluster is well."
-    )
+    assert blocked(world) == turns.NOT_READ_LATELY(facts="log directories")
 
 
 def test_disk_too_full__is_blocked(world: World, operator: User) -> None:
@@ -135,7 +134,7 @@ def test_disk_too_full__is_blocked(world: World, operator: User) -> None:
 def test_permission_missing__is_blocked(world: World, operator: User) -> None:
     world.queue(operator)
     world.kafka.lacks = frozenset({"Alter"})
-    assert blocked(world) == "The principal needs Alter on the cluster."
+    assert blocked(world) == turns.LACKS_PERMISSION(permissions="Alter on the cluster")
 
 
 def test_not_reached__is_no_reason_to_give_up(world: World, operator: User) -> None:
@@ -173,7 +172,7 @@ def test_other_content__turns_stale_after_a_second_look(world: World, operator: 
     if what == "recreated":
         world.model.create("clicks", "another-id", 2, (1, 2))
         said = "clicks-0: clicks was deleted and created again."
-    assert blocked(world) == f"Looked at once more: {said}"
+    assert blocked(world) == turns.LOOKED_ONCE_MORE(first=said)
     world.passes(2)
     world.step()
     assert world.change().state == RequestState.STALE
@@ -193,7 +192,7 @@ def test_window_not_open__waits_and_keeps_nobody_behind_it(world: World, operato
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     world.queue(operator, options=replace(OPTIONS, not_before=f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}"))
     ChangeRequest.objects.update(not_before=tomorrow)
-    assert blocked(world) == "Its window is not open."
+    assert blocked(world) == turns.WINDOW_CLOSED()
     second = world.queue(operator, OTHER_ROWS)
     assert in_front_of(world.run(second.pk), world.clock) is None
     world.step(second.pk)

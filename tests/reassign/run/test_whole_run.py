@@ -7,6 +7,7 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
+from kafkadash.domain.refusals import rows
 from kafkadash.reassign.models import Outcome, ThrottleEntry
 from tests.reassign.run.runs import ROWS, World
 
@@ -40,7 +41,7 @@ def test_verifying__reads_every_row_once_more(world: World, operator: User) -> N
     world.until(RequestState.DONE)
     assert world.states()["clicks-0"] == (
         "superseded",
-        "It was done; its replicas are 5, 6 since, by somebody else.",
+        rows.CHANGED_SINCE(replicas="5, 6"),
     )
     assert world.run().outcome == Outcome.EXCEPTIONS
 
@@ -90,5 +91,5 @@ def test_topic_that_may_not_be_described_at_the_end__is_an_exception(world: Worl
     for _ in range(12):
         world.tick(60)
     assert (world.change().state, world.run().outcome) == (RequestState.DONE, Outcome.EXCEPTIONS)
-    said = "It could not be read once more: clicks is not described to kafkadash any more."
+    said = rows.NOT_REREAD(topic="clicks")
     assert world.states()["clicks-0"] == ("done", said)

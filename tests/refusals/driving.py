@@ -1,0 +1,60 @@
+"""A case drives one entry of the catalogue: it does the real thing and returns what the person sees of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Any
+
+import pytest
+
+from kafkadash.domain.refusals.entry import Entry
+
+DRIVEN: set[str] = set()
+"""Keys of the entries for which there is a case; filled when the modules with the cases are imported."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """``see`` takes what the test gives it and returns the text; ``values`` are those that the sentence has to have.
+
+    A value that is not named may be anything but nothing.
+    """
+
+    entry: Entry
+    see: Callable[..., str]
+    values: dict[str, object] = field(default_factory=dict)
+
+    def check(self, *world: Any) -> None:
+        text = " ".join(self.see(*world).split())
+        # Between the two there may be what happened meanwhile: "bob declined it on …".
+        parts = (self._pattern(self.entry.what), self._pattern(self.entry.then))
+        pattern = " (?:.+? )?".join(part for part in parts if part)
+        assert re.search(pattern, text), f"not “{self.entry.what} {self.entry.then}”, but: {text[:3000]}"
+
+    def _pattern(self, template: str) -> str:
+        parts = []
+        for literal, name, spec, _ in Formatter().parse(template):
+            parts.append(re.escape(literal))
+            if name:
+                known = name in self.values
+                parts.append(re.escape(format(self.values[name], spec or "")) if known else ".+?")
+        return "".join(parts)
+
+
+def case(entry: Entry, see: Callable[..., str], **values: object) -> Case:
+    DRIVEN.add(entry.key)
+    return Case(entry, see, values)
+
+
+def each(*cases: Case) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("one", cases, ids=[one.entry.key for one in cases])
+
+
+def refused(kind: type[Exception], do: Callable[[], object]) -> str:
+    """What a service refuses with."""
+    with pytest.raises(kind) as caught:
+        do()
+    return str(caught.value)

@@ -1,0 +1,198 @@
+"""The catalogue is whole: each entry is driven, each sentence stands there, and each says what to do next."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import kafkadash
+from kafkadash.domain.refusals import catalogue
+from kafkadash.domain.refusals.entry import Entry
+from tests.refusals.driving import DRIVEN
+
+HERE = Path(__file__).parent
+ROOT = Path(kafkadash.__file__).parent
+DOC = ROOT.parent / "docs/refusals.md"
+ENTRIES = list(catalogue.catalogue().values())
+
+RAISED = frozenset(
+    {
+        "AnotherCluster",
+        "AsksAgain",
+        "BadPolicy",
+        "BadRate",
+        "Changed",
+        "EditedMeanwhile",
+        "Http404",
+        "NotPossible",
+        "Outdated",
+        "PermissionDenied",
+        "Refused",
+        "ValidationError",
+        "WrongReason",
+    }
+)
+"""What is raised with a sentence for people."""
+
+DONE = (
+    "changes",
+    "clusters/access.py",
+    "domain/workflow.py",
+    "reassign/rates.py",
+    "reassign/run",
+)
+"""Where all of these are raised with an entry; what is not named here has sentences of its own still."""
+
+WHOLE = (
+    "changes/guards.py",
+    "changes/plans.py",
+    "changes/running.py",
+    "changes/submission.py",
+    "changes/written.py",
+    "domain/executor.py",
+    "domain/executor_look.py",
+    "domain/executor_window.py",
+    "reassign/rates.py",
+    "reassign/run/act.py",
+    "reassign/run/known.py",
+    "reassign/run/orders.py",
+    "reassign/run/places.py",
+)
+"""Where no sentence for people stands at all, raised or not."""
+
+
+def test_every_entry_is_driven_and_every_case_has_its_entry() -> None:
+    for module in HERE.glob("test_*_said.py"):
+        importlib.import_module(f"tests.refusals.{module.stem}")
+    assert {entry.key for entry in ENTRIES} == DRIVEN
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.key)
+def test_each_is_a_sentence_and_says_what_to_do_next(entry: Entry) -> None:
+    assert re.fullmatch(r"[a-z][a-z-]+[a-z]", entry.key)
+    assert entry.then, "what to do next"
+    for part in (entry.what, entry.then):
+        if part:
+            assert part[0].isupper() or part[0] in "{#“", part
+            assert part[-1] in ".?}", part
+        assert "  " not in part
+        assert part == part.strip()
+    assert "{" in entry.then[:1] or " " in entry.then
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.key)
+def test_none_names_what_only_its_makers_know(entry: Entry) -> None:
+    words = re.sub(r"\{.*?\}", "x", f"{entry.what} {entry.then}")
+    assert not re.search(r"[a-z][A-Z]|_|Error\b|Exception|Traceback|\bNone\b|\bjson\b|\(\)", words), words
+
+
+def test_each_is_told_with_its_values_only() -> None:
+    """Every use names each value of its entry and no other."""
+    named = {f"{s.__name__.rsplit('.', 1)[1]}.{name}": value for s in catalogue.SUBJECTS for name, value in _named(s)}
+    by_name = {name.split(".")[1]: value for name, value in named.items()}
+    assert len(by_name) >= len(named) - 2, "names are nearly unique, so that uses can be told apart"
+    used = 0
+    for path in ROOT.rglob("*.py"):
+        for call in _calls(path):
+            name = _last(call.func)
+            entry = by_name.get(name) if name else None
+            if entry is None or any(keyword.arg is None for keyword in call.keywords):
+                continue
+            given = {keyword.arg for keyword in call.keywords}
+            candidates = [value for full, value in named.items() if full.endswith(f".{name}")]
+            assert any(given == fields(each) for each in candidates), f"{path}:{call.lineno} {name}"
+            used += 1
+    assert used > len(ENTRIES) * 0.8
+
+
+@pytest.mark.parametrize("folder", DONE)
+def test_what_is_raised_for_people_comes_from_the_catalogue(folder: str) -> None:
+    found = [f"{path.relative_to(ROOT)}:{line}" for path in files(folder) for line in raised_with_own_words(path)]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_sentence_for_people_stands_here(name: str) -> None:
+    (path,) = files(name)
+    assert own_sentences(ast.parse(path.read_text())) == []
+
+
+def test_own_words_are_found() -> None:
+    source = (
+        'raise Refused("No.")\nraise Refused(f"No {x}.") from e\nraise Refused(said.NO(x=f"#{x}"))\nraise BadRate(why)'
+    )
+    assert list(_raised(ast.parse(source))) == [1, 2]
+    assert own_sentences(ast.parse('"""Doc."""\nx = "Not now, please."\ny = "word"\nz = f"It is {x} now."')) == [2, 4]
+
+
+def test_the_page_is_that_of_the_catalogue() -> None:
+    assert DOC.read_text() == catalogue.page(), "run: python -m tests.refusals.write_page"
+
+
+def files(name: str) -> list[Path]:
+    path = ROOT / name
+    found = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    assert found
+    return found
+
+
+def fields(entry: Entry) -> set[str]:
+    return {name for part in (entry.what, entry.then) for _, name, _, _ in Formatter().parse(part) if name}
+
+
+def raised_with_own_words(path: Path) -> Iterator[int]:
+    return _raised(ast.parse(path.read_text()))
+
+
+def _raised(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        call = node.exc if isinstance(node, ast.Raise) else None
+        if isinstance(call, ast.Call) and _last(call.func) in RAISED and any(_words(arg) for arg in call.args):
+            yield node.lineno  # type: ignore[attr-defined]
+
+
+def _words(node: ast.AST) -> bool:
+    """Whether it has a text of its own, outside of what is given to an entry."""
+    if isinstance(node, ast.Call) and (_last(node.func) or "").isupper():
+        return False
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        return True
+    return any(_words(child) for child in ast.iter_child_nodes(node))
+
+
+def own_sentences(tree: ast.Module) -> list[int]:
+    """Lines of texts that begin like a sentence and end like one, without docstrings."""
+    apart = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    apart |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    found = []
+    for node in ast.walk(tree):
+        text = ""
+        if id(node) in apart:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        elif isinstance(node, ast.JoinedStr):
+            text = "".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.values)  # type: ignore[misc]
+        if re.fullmatch(r"[A-Zx#“].* .*[.?]", text, re.DOTALL):
+            found.append(node.lineno)  # type: ignore[attr-defined]
+    return sorted(found)
+
+
+def _named(subject: object) -> list[tuple[str, Entry]]:
+    return [(name, value) for name, value in vars(subject).items() if isinstance(value, Entry)]
+
+
+def _calls(path: Path) -> list[ast.Call]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+
+
+def _last(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None

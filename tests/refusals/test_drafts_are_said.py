@@ -1,0 +1,199 @@
+"""What the services say about drafts, plans and old facts; pages show it as it is (``test_workflow_is_said``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import plans, policy, running, services
+from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.changes.refusals import Refused
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain import plan
+from kafkadash.domain.refusals import drafts, rights, runs
+from kafkadash.jobs.models import Job, JobState
+from kafkadash.observe.models import CollectorRun
+from tests.changes.worlds import (
+    MOVED,
+    NOT_KNOWN,
+    ROWS,
+    World,
+    draft,
+    kind_registered,
+    now_of,
+    planned,
+    proposed,
+    read_lately,
+    refreshed,
+)
+from tests.factories import ClusterFactory
+from tests.refusals.driving import Case, case, each, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass
+class Office:
+    world: World
+    cluster: Cluster
+    people: dict[str, User]
+
+    @property
+    def alice(self) -> User:
+        return self.people["alice"]
+
+    def draft(self, **options: object) -> ChangeRequest:
+        return draft(self.cluster, self.alice, **options)
+
+    def ready(self) -> ChangeRequest:
+        return planned(self.draft())
+
+    def proposed(self) -> ChangeRequest:
+        return proposed(self.cluster, self.alice)
+
+    def stale(self) -> ChangeRequest:
+        change = self.proposed()
+        ChangeRequest.objects.filter(pk=change.pk).update(state=RequestState.STALE)
+        return now_of(change)
+
+    def create(self, title: str = "Drain", **options: object) -> str:
+        return refused(
+            Refused,
+            lambda: services.create_draft(self.cluster, "test", self.alice, title=title, input={}, options=options),
+        )
+
+    def submit(self, change: ChangeRequest, why: str = "Its disk fails.", digest: str = "") -> str:
+        return refused(
+            Refused, lambda: services.submit(change, self.alice, why=why, version=change.version, digest=digest)
+        )
+
+    def approve(self, who: str = "bob") -> str:
+        change = self.proposed()
+        return refused(Refused, lambda: services.approve(change, self.people[who], change.digest))
+
+    def approve_with_facts(self, succeeded_at: datetime | None) -> str:
+        change = self.proposed()
+        CollectorRun.objects.filter(kind="metadata").update(succeeded_at=succeeded_at)
+        return refused(Refused, lambda: services.approve(change, self.people["bob"], change.digest))
+
+    def edit(self, change: ChangeRequest, who: str = "alice", title: str = "Drain broker 5") -> ChangeRequest:
+        return services.edit_draft(change, self.people[who], change.version, title=title)
+
+    def edited_by(self, who: str) -> str:
+        change = self.draft()
+        self.edit(change, who)
+        return refused(Refused, lambda: self.edit(change, title="Drain broker 6"))
+
+    def checked(self, *checks: object) -> str:
+        change = self.ready()
+        self.world.checks = checks  # type: ignore[assignment]
+        return self.submit(change)
+
+    def planning(self, change: ChangeRequest) -> ChangeRequest:
+        job = Job.objects.create(kind="plan", cluster=self.cluster, state=JobState.RUNNING)
+        ChangeRequest.objects.filter(pk=change.pk).update(job=job)
+        return now_of(change)
+
+    def edited_while_planned(self) -> str:
+        change = self.draft()
+        self.edit(change, "ann")
+        artifact = plan.canonical(ROWS)
+        return refused(Refused, lambda: plans.store_plan(change.pk, change.version, artifact, 2, datetime.now(UTC)))
+
+    def deleted(self) -> str:
+        change = self.draft()
+        services.delete(change, self.alice)
+        return refused(Refused, lambda: services.comment(change, self.alice, "Still needed?"))
+
+    def nothing_left(self) -> str:
+        change = self.stale()
+        return refused(Refused, lambda: refreshed(change, self.alice, ()))
+
+    def planned_already(self) -> str:
+        change = self.planning(self.stale())
+        return refused(Refused, lambda: services.start_refresh(change, self.alice))
+
+    def removed(self) -> str:
+        Cluster.objects.filter(pk=self.cluster.pk).delete()
+        return self.create()
+
+    def its_cluster_removed(self) -> str:
+        change = self.proposed()
+        Cluster.objects.update(removed_at=datetime.now(UTC))
+        return refused(Refused, lambda: services.comment(change, self.alice, "Hm."))
+
+    def steered(self, do: Callable[[ChangeRequest], object]) -> str:
+        change = self.proposed()
+        return refused(Refused, lambda: do(change))
+
+
+@pytest.fixture
+def office(people: dict[str, User]) -> Iterator[Office]:
+    cluster = ClusterFactory.create(name="orders-eu")
+    read_lately(cluster)
+    world = World()
+    with kind_registered(world):
+        yield Office(world, cluster, people)
+
+
+@each(
+    case(drafts.TITLE_TOO_LONG, lambda o: o.create("x" * 201), length=201, most=200),
+    case(
+        drafts.WINDOW_TURNED_ROUND,
+        lambda o: o.create(not_before="2026-11-24T22:00:00Z", not_after="2026-11-24T21:00:00Z"),
+    ),
+    case(drafts.NO_TIME, lambda o: o.create(not_before="tomorrow"), written="'tomorrow'"),
+    case(
+        drafts.TEXT_TOO_LONG, lambda o: o.submit(o.ready(), "x" * 10_001), what="The reason", length=10_001, most=10_000
+    ),
+    case(drafts.WHY_MISSING, lambda o: o.submit(o.ready(), " ")),
+    case(drafts.PLAN_UNDER_WAY, lambda o: o.submit(o.planning(o.ready()))),
+    case(drafts.PLAN_MISSING, lambda o: o.submit(o.draft())),
+    case(drafts.PLAN_EMPTY, lambda o: o.submit(planned(o.draft(), ()))),
+    case(drafts.PLANNED_ANEW, lambda o: o.submit(o.ready(), digest="0" * 64)),
+    case(
+        drafts.PLAN_NO_LONGER_FITS,
+        lambda o: o.checked(MOVED),
+        first="orders-0 is on 1, 2, 4 now; planned was 1, 2, 3.",
+        more="",
+    ),
+    case(drafts.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"),
+    case(drafts.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),
+    case(drafts.SAVED_IN_ANOTHER_WINDOW, lambda o: o.edited_by("alice")),
+    case(drafts.EDITED_MEANWHILE, lambda o: o.edited_by("ann"), who="ann"),
+    case(drafts.PLAN_DROPPED, lambda o: o.steered(planned)),
+    case(drafts.EDITED_WHILE_PLANNED, Office.edited_while_planned, who="ann"),
+    case(drafts.NEW_PLAN_DROPPED, lambda o: o.steered(lambda change: refreshed(change, o.alice))),
+    case(drafts.NOTHING_LEFT, Office.nothing_left),
+    case(
+        drafts.NEW_PLAN_UNDER_WAY,
+        Office.planned_already,
+    ),
+    case(drafts.DELETED_MEANWHILE, Office.deleted),
+    case(rights.CLUSTER_REMOVED, Office.removed, cluster="orders-eu"),
+    case(rights.ITS_CLUSTER_REMOVED, Office.its_cluster_removed),
+    case(rights.NEEDS_ROLE_NOW, lambda o: o.approve("alice"), doing="To approve changes", roles="approver"),
+    case(
+        rights.POLICY_NEEDS_ROLE,
+        lambda o: refused(Refused, lambda: policy.change_policy(o.cluster, o.alice, {"valid_hours": 3})),
+        cluster="orders-eu",
+        roles="admin",
+    ),
+    case(rights.FACTS_NOT_READ, lambda o: o.approve_with_facts(None), facts="topics and brokers", cluster="orders-eu"),
+    case(
+        rights.FACTS_TOO_OLD,
+        lambda o: o.approve_with_facts(datetime.now(UTC) - timedelta(hours=1)),
+        facts="topics and brokers",
+        age="1 h",
+    ),
+    case(runs.START_KEY_TOO_LONG, lambda o: o.steered(lambda c: running.start(c, o.alice, key="k" * 101)), most=100),
+    case(runs.PAUSE_REASON, lambda o: o.steered(lambda c: running.pause(c, o.alice, " "))),
+    case(runs.RESUME_REASON, lambda o: o.steered(lambda c: running.resume(c, o.alice, ""))),
+    case(runs.CANCEL_REASON, lambda o: o.steered(lambda c: running.cancel(c, o.alice, ""))),
+)
+def test_by_the_service(one: Case, office: Office) -> None:
+    one.check(office)

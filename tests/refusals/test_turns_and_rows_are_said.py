@@ -1,0 +1,407 @@
+"""Why a queued run does not begin, and why a row waits, was left out or ended otherwise, as the steps store it.
+
+The page of a run shows these as they are stored (tests/pages/test_run.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import running as steering
+from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.executor import answered, replied, step
+from kafkadash.domain.executor_state import (
+    BrokerSeen,
+    Listed,
+    Mode,
+    Move,
+    PartitionSeen,
+    Pressed,
+    Reply,
+    State,
+    TopicSeen,
+    Work,
+)
+from kafkadash.domain.plan import Row
+from kafkadash.domain.refusals import rows, turns
+from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
+from kafkadash.observe.models import BrokerWeights, CollectorRun
+from kafkadash.reassign.models import Move as Stored
+from kafkadash.reassign.run import budget
+from kafkadash.reassign.run import step as stepping
+from tests.domain.executor_cluster import START
+from tests.domain.test_executor import AT_REST, IN_FLIGHT, OPTIONS, ROW, after, moving, seen
+from tests.factories import GB, directory
+from tests.reassign.run.conftest import world
+from tests.reassign.run.runs import OPTIONS as RUN_OPTIONS
+from tests.reassign.run.runs import ROWS, World
+from tests.reassign.run.test_directories import NAMED
+from tests.refusals.driving import Case, case, each
+
+__all__ = ["world"]
+LATER = 30.0
+"""Seconds after which a broker's metadata are not late any more."""
+
+
+def ended(partition: PartitionSeen, move: Move | None = None, mode: Mode = Mode.EXECUTING) -> str:
+    """The reason of a row after three looks that say the same."""
+    looks = [seen(partition, seconds=LATER + 2 * number) for number in range(3)]
+    return after(move or moving(), *looks, mode=mode).reason
+
+
+def waits(partition: PartitionSeen = AT_REST, **brokers: BrokerSeen | None) -> str:
+    """The reason of a row that is pending, with these brokers (b5=…) otherwise than well; None: not there."""
+    known: dict[int, BrokerSeen] = {number: BrokerSeen() for number in range(1, 7)}
+    for name, broker in brokers.items():
+        known.pop(int(name[1:]))
+        if broker is not None:
+            known[int(name[1:])] = broker
+    return after(Move(Work(ROW, 10)), seen(partition, brokers=known)).reason
+
+
+def held(mode: Mode = Mode.EXECUTING, late: float = 0.0, **other: object) -> str:
+    taken = step([Move(Work(ROW, 10))], seen(**other), OPTIONS, START + timedelta(seconds=late), mode)  # type: ignore[arg-type]
+    return " ".join(taken.held)
+
+
+def gone(**topics: TopicSeen) -> str:
+    looks = [replace(seen(None, seconds=LATER + 2 * n), topics=topics) for n in range(3)]
+    return after(moving(), *looks).reason
+
+
+def asks() -> str:
+    long_ago = START - timedelta(minutes=20)
+    move = moving(state=State.UNKNOWN, attempt=3, unanswered=3, first_at=long_ago, submitted_at=long_ago)
+    return after(replace(move, acted_at=long_ago), seen()).reason
+
+
+def reordered_by_others() -> str:
+    row = replace(ROW, target=(1, 3, 2))
+    return ended(PartitionSeen((2, 1, 3), frozenset({1, 2, 3}), 2), moving(row))
+
+
+def order_not_restored() -> str:
+    partition = PartitionSeen((2, 3, 1), frozenset({1, 2, 3}), 2)
+    return ended(partition, moving(state=State.CANCELLING, reorders=3), Mode.CANCELLING)
+
+
+def late(mode: Mode, state: State = State.SUPERSEDED) -> str:
+    return after(moving(state=state, unanswered=1), seen(IN_FLIGHT, seconds=2), mode=mode).reason
+
+
+def brake() -> str:
+    pressed = Pressed("other", 3, (1, 2, 3), frozenset({1}), 2)
+    taken = step([Move(Work(ROW, 10))], replace(seen(), pressed=(pressed,)), OPTIONS, START)
+    return f"{taken.brake.words} {rows.BRAKE.then}"
+
+
+def untold() -> str:
+    """Cancelled, and nobody describes its topic for ten minutes."""
+    nothing = {"topics": {}, "unread": frozenset({"t"})}
+    looks = [replace(seen(None, seconds=seconds), **nothing) for seconds in (0, 601)]  # type: ignore[arg-type]
+    return after(moving(), *looks, mode=Mode.CANCELLING).reason
+
+
+def not_elected() -> str:
+    done = Move(Work(ROW, 10), State.DONE, since=START - timedelta(hours=1))
+    look = replace(seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 3)), window_open=False)
+    return step([done], look, OPTIONS, START).transitions[0].after.reason
+
+
+FOREIGN = Listed((4, 6, 3, 1), frozenset({4, 6}), frozenset({1}))
+ZOMBIE = Listed((3, 1, 2, 5), frozenset({5}), frozenset({5}))
+LEADER_ONLY = ROWS[4]
+
+
+@each(
+    case(rows.REASSIGNED_BY_OTHERS, lambda: waits(replace(AT_REST, listed=FOREIGN))),
+    case(
+        rows.NOT_AS_PLANNED,
+        lambda: ended(replace(AT_REST, replicas=(1, 3, 2)), Move(Work(ROW, 10))),
+        expected="3, 1, 2",
+    ),
+    case(
+        rows.THERE_ALREADY, lambda: ended(replace(AT_REST, replicas=(2, 5, 3)), Move(Work(ROW, 10))), replicas="2, 5, 3"
+    ),
+    case(
+        rows.FACTOR_NOT_APPROVED,
+        lambda: ended(AT_REST, Move(Work(replace(ROW, target=(2, 5)), 10))),
+        has="3 replicas",
+        target=2,
+    ),
+    case(rows.TOPIC_DELETED, gone, topic="t"),
+    case(rows.TOPIC_CREATED_AGAIN, lambda: gone(t=replace(seen().topics["t"], id="another")), topic="t"),
+    case(rows.MOVED_BY_OTHERS, lambda: ended(replace(IN_FLIGHT, listed=FOREIGN))),
+    case(
+        rows.OLD_REPLICAS_SUBMITTED,
+        lambda: ended(PartitionSeen((3, 1, 2, 5), frozenset({1, 2, 3}), 3, 2, listed=ZOMBIE)),
+    ),
+    case(
+        rows.CHANGED_BY_OTHERS,
+        lambda: ended(PartitionSeen((3, 1, 6), frozenset({1, 3, 6}), 3)),
+        replicas="3, 1, 6",
+        target="2, 5, 3",
+    ),
+    case(rows.CANCELLED_BY_OTHERS, lambda: ended(AT_REST)),
+    case(rows.ORDERED_BY_OTHERS, reordered_by_others),
+    case(rows.ORDER_NOT_RESTORED, order_not_restored, replicas="2, 3, 1"),
+    case(rows.NO_TRACE, asks, times="3 times"),
+    case(rows.ANSWER_LOST, lambda: replied(moving(state=State.SUBMITTING), Reply.LOST, START).reason),
+    case(rows.ARRIVED_LATE, lambda: late(Mode.EXECUTING)),
+    case(rows.ARRIVED_LATE_CANCELLED, lambda: late(Mode.CANCELLING)),
+    case(rows.UNTOLD, untold, topic="t"),
+    case(rows.GIVEN_UP, lambda: answered(replace(moving(), asks=True), START, again=False).reason),
+    case(rows.CANCELLED_BEFORE, lambda: ended(AT_REST, Move(Work(ROW, 10)), Mode.CANCELLING)),
+    case(rows.NOT_ELECTED, not_elected),
+    case(rows.BROKER_AWAY, lambda: waits(b2=BrokerSeen(alive=False)), broker=2),
+    case(rows.BROKER_FENCED, lambda: waits(b5=BrokerSeen(fenced=True)), broker=5),
+    case(rows.BROKER_NOT_REGISTERED, lambda: waits(b5=None), broker=5),
+    case(rows.BROKER_CORDONED, lambda: waits(b5=BrokerSeen(cordoned=True)), broker=5),
+    case(rows.NO_LEADER, lambda: waits(replace(AT_REST, leader=None))),
+    case(rows.UNDER_MIN_ISR, lambda: waits(replace(AT_REST, isr=frozenset({3}), min_isr=2)), brokers="1, 2"),
+    case(rows.BRAKE, brake, partitions="other-3 is"),
+    case(rows.PAUSED, lambda: held(Mode.PAUSED)),
+    case(rows.WINDOW_CLOSED, lambda: held(window_open=False)),
+    case(rows.LOOK_TOO_OLD, lambda: held(late=60), age="1 min"),
+    case(turns.QUORUM_SILENT, lambda: held(quorum=False)),
+    case(turns.LISTING_UNREAD, lambda: held(listing=False)),
+)
+def test_by_a_step_without_its_surroundings(one: Case) -> None:
+    one.check()
+
+
+class Stepped:
+    """A run on a virtual Kafka."""
+
+    def __init__(self, world: World, user: User) -> None:
+        self.world, self.user, self.kafka = world, user, world.kafka
+
+    def blocked(self, **options: Any) -> str:
+        self.world.queue(self.user, options=replace(RUN_OPTIONS, **options))
+        return self.blocked_now()
+
+    def blocked_now(self) -> str:
+        self.world.step()
+        assert self.world.change().state == RequestState.QUEUED
+        return self.world.run().blocked
+
+    def queued(self) -> Stepped:
+        self.world.queue(self.user)
+        return self
+
+    def begun(self) -> Stepped:
+        self.world.queue(self.user)
+        self.world.until(RequestState.EXECUTING)
+        self.world.tick()
+        self.world.tick()
+        return self
+
+    def not_watched(self) -> str:
+        self.queued()
+        Cluster.objects.update(enabled=False)
+        return self.blocked_now()
+
+    def old_facts(self) -> str:
+        self.queued()
+        CollectorRun.objects.filter(kind="log_dirs").update(succeeded_at=self.world.clock - timedelta(minutes=10))
+        return self.blocked_now()
+
+    def window(self) -> str:
+        tomorrow = self.world.clock + timedelta(days=1)
+        self.world.queue(self.user, options=replace(RUN_OPTIONS, not_before=f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}"))
+        ChangeRequest.objects.update(not_before=tomorrow)
+        return self.blocked_now()
+
+    def hidden(self) -> str:
+        self.queued()
+        self.kafka.hidden.add("clicks")
+        return self.blocked_now()
+
+    def looked_once_more(self) -> str:
+        self.queued()
+        self.world.model.delete("clicks")
+        return self.blocked_now()
+
+    def not_permitted(self) -> str:
+        self.kafka.lacks = frozenset({"Alter"})
+        return self.blocked()
+
+    def read_only(self) -> str:
+        self.queued()
+        Cluster.objects.update(read_only=True)
+        return self.blocked_now()
+
+    def reasons(self) -> str:
+        return " ".join(reason for _, reason in self.world.states().values())
+
+    def verified(self, happens: Callable[[World], object]) -> str:
+        self.queued()
+        self.world.until(RequestState.VERIFYING)
+        happens(self.world)
+        self.world.until(RequestState.DONE)
+        return self.reasons()
+
+    def not_reread(self) -> str:
+        self.queued()
+        self.world.until(RequestState.VERIFYING)
+        self.kafka.hidden.add("clicks")
+        for _ in range(14):
+            self.world.tick(60)
+        return self.reasons()
+
+    def no_time(self, *some: Row) -> str:
+        self.world.queue(self.user, some)
+        self.world.until(RequestState.EXECUTING)
+        with mock.patch.object(budget, "STEP_S", 0.0):
+            self.world.tick()
+        return self.reasons()
+
+    def cancelled(self) -> set[TopicPartition]:
+        """What moves of a run that is being cancelled."""
+        self.begun()
+        moves = Stored.objects.filter(state__in=("moving", "catching_up"))
+        steering.cancel(self.world.change(), self.user, "Wrong broker.")
+        return {TopicPartition(move.topic, move.partition) for move in moves}
+
+    def refused_to_cancel(self) -> str:
+        for key in self.cancelled():
+            self.kafka.refuse[key] = ItemError("Not now.", 29)
+        self.world.tick()
+        self.world.tick()
+        return self.reasons()
+
+    def refused_to_order(self) -> str:
+        """A cancel leaves the replicas in another order than before."""
+        moving_now = self.cancelled()
+        said = ""
+        for _ in range(30):
+            self.world.tick()
+            for key in moving_now:
+                there = self.world.model.partitions[key.topic, key.partition]
+                if not there.moving:
+                    there.replicas = (*there.replicas[1:], there.replicas[0])
+                    self.kafka.refuse[key] = ItemError("Not now.", 29)
+            said += self.reasons()
+        return said
+
+    def all_refused(self) -> str:
+        for row in ROWS:
+            self.kafka.refuse[TopicPartition(row.topic, row.partition)] = ItemError("Not allowed here.", 42)
+        self.queued()
+        self.world.until(RequestState.FAILED)
+        return self.world.run().error
+
+    def fault(self) -> str:
+        self.begun()
+        with mock.patch.object(stepping, "look", side_effect=KeyError("secret")):
+            self.world.step()
+        return self.world.run().error
+
+    def another_cluster(self) -> str:
+        self.begun()
+        self.kafka.cluster_id = "another"
+        self.world.step()
+        return self.world.run().error
+
+    def given_up(self) -> str:
+        """One row moves, the others wait; then another cluster answers until nobody believes it to be a mishap."""
+        self.world.queue(self.user, options=replace(RUN_OPTIONS, per_cluster=1))
+        for _ in range(3):
+            self.world.tick()
+        self.kafka.cluster_id = "another"
+        for _ in range(22):
+            self.world.tick(31)
+        assert self.world.change().state == RequestState.FAILED
+        return self.reasons()
+
+    def throttle_removed(self) -> str:
+        self.begun()
+        said = ""
+        for _ in range(12):
+            for own in self.kafka.configs.values():
+                for key in [key for key in own if key.endswith(".rate")]:
+                    del own[key]
+            self.world.tick()
+            said += " ".join(self.world.run().held)
+        return said
+
+    def lies(self, **kafka: Any) -> str:
+        """Of a row whose plan names a directory."""
+        for name, value in kafka.items():
+            setattr(self.kafka, name, value)
+        self.world.queue(self.user, [NAMED])
+        self.world.until(RequestState.DONE)
+        return self.reasons()
+
+    def held(self) -> str:
+        self.world.step()
+        return " ".join(self.world.run().held)
+
+    def other_topics(self, succeeded_at: Any) -> str:
+        self.begun()
+        CollectorRun.objects.filter(kind="metadata").update(succeeded_at=succeeded_at)
+        return self.held()
+
+    def disks(self, **weights: Any) -> str:
+        self.queued()
+        self.world.until(RequestState.EXECUTING)
+        BrokerWeights.objects.filter(broker_id=6).update(**weights)
+        self.world.step()
+        return self.reasons()
+
+    def no_disks(self) -> str:
+        self.queued()
+        self.world.until(RequestState.EXECUTING)
+        BrokerWeights.objects.filter(broker_id=6).delete()
+        self.world.step()
+        return self.reasons()
+
+
+@pytest.mark.django_db
+@each(
+    case(turns.NOT_WATCHED, Stepped.not_watched),
+    case(turns.WINDOW_CLOSED, Stepped.window),
+    case(turns.NOT_READ_LATELY, Stepped.old_facts, facts="log directories"),
+    case(turns.TOPICS_UNREAD, Stepped.hidden, many="1 topic", topics="clicks"),
+    case(turns.LOOKED_ONCE_MORE, Stepped.looked_once_more, first="clicks-0: clicks was deleted."),
+    case(turns.LACKS_PERMISSION, Stepped.not_permitted, permissions="Alter on the cluster"),
+    case(rows.TOPIC_DELETED_SINCE, lambda s: s.verified(lambda world: world.model.delete("clicks")), topic="clicks"),
+    case(
+        rows.CHANGED_SINCE,
+        lambda s: s.verified(lambda world: setattr(world.model.partitions["clicks", 0], "replicas", (5, 6))),
+        replicas="5, 6",
+    ),
+    case(rows.NOT_REREAD, Stepped.not_reread, topic="clicks"),
+    case(rows.NO_TIME_FOR_THROTTLE, lambda s: s.no_time(ROWS[0])),
+    case(rows.NO_TIME_LEFT, lambda s: s.no_time(LEADER_ONLY)),
+    case(rows.STEP_FAILED, Stepped.fault),
+    case(rows.ANOTHER_CLUSTER, Stepped.another_cluster, answered="another"),
+    case(rows.RUN_ENDED_UNSEEN, Stepped.given_up),
+    case(rows.RUN_ENDED_BEFORE, Stepped.given_up),
+    case(rows.ALL_REFUSED, Stepped.all_refused, rows="6 rows", why="Not allowed here."),
+    case(rows.REFUSED_TO_CANCEL, Stepped.refused_to_cancel, words="Not now."),
+    case(rows.REFUSED_TO_ORDER, Stepped.refused_to_order, words="Not now."),
+    case(rows.THROTTLE_REMOVED, Stepped.throttle_removed),
+    case(rows.LIES_ELSEWHERE, lambda s: s.lies(forgetful=True), broker=6, there="/data-1", path="/data-2"),
+    case(
+        rows.LIES_NOBODY_KNOWS,
+        lambda s: s.lies(fail={"log_dirs": Unreachable("Broker 6 could not be connected.")}),
+        broker=6,
+        path="/data-2",
+    ),
+    case(rows.OTHER_TOPICS_NEVER_READ, lambda s: s.other_topics(None)),
+    case(rows.OTHER_TOPICS_READ_LONG_AGO, lambda s: s.other_topics(s.world.clock - timedelta(minutes=20))),
+    case(rows.DISKS_NOT_READ, Stepped.no_disks, broker=6),
+    case(rows.DISKS_READ_LONG_AGO, lambda s: s.disks(taken_at=s.world.clock - timedelta(hours=3)), broker=6, age="3 h"),
+    case(rows.DISKS_FULL, lambda s: s.disks(dirs=[directory("/data/a", usable=GB // 1000)]), broker=6),
+)
+def test_by_a_step_of_a_run(one: Case, world: World, people: dict[str, User]) -> None:
+    one.check(Stepped(world, people["alice"]))

@@ -1,0 +1,182 @@
+"""The life of a change: what is refused on its page, or by the one function that moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kafkadash.changes.models import Policy
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import drafts, rights, workflow
+from kafkadash.domain.workflow import Deed, NotPossible, Request, Rules, State, Trigger, Who, step
+from tests.changes.parcels import approved
+from tests.factories import NOW
+from tests.refusals.desk import Desk
+from tests.refusals.driving import Case, case, each, refused
+
+PAGE = pytest.mark.django_db
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REQUEST = Request(
+    42, State.PROPOSED, "d1", 1, frozenset({1}), needed=1, expires_at=AT + timedelta(hours=1), starts=True
+)
+LONG = "x" * 10_001
+
+
+def stepped(request: Request, trigger: Trigger, **fields: object) -> str:
+    deed = Deed(trigger, **{"user": 2, "capacities": frozenset(Who), "digest": "d1", **fields})  # type: ignore[arg-type]
+    return refused(NotPossible, lambda: step(request, deed, Rules(), AT))
+
+
+def approves_twice(desk: Desk) -> str:
+    change = desk.change(approvals_needed=2)
+    approved(change, desk.people["bob"])
+    return desk.post("bob", change, "approve")
+
+
+def glass_forbidden(desk: Desk) -> str:
+    Policy.objects.create(cluster=desk.cluster, break_glass=False)
+    with desk.can_run():
+        return desk.post("adam", desk.change(), "break-glass", glass_reason="All burns.")
+
+
+def runnable(see: Callable[[Desk], str]) -> Callable[[Desk], str]:
+    """The same with a kind of change that can be run."""
+
+    def seen(desk: Desk) -> str:
+        with desk.can_run():
+            return see(desk)
+
+    return seen
+
+
+def lacks_approvals(desk: Desk) -> str:
+    with desk.can_run():
+        return desk.post("alice", desk.change(State.APPROVED), "start", key="1")
+
+
+def other_round(desk: Desk) -> str:
+    with desk.can_run():
+        change = desk.change(State.APPROVED)
+        approved(change, desk.people["bob"])
+        return desk.post("alice", change, "start", round="9")
+
+
+def read_only(desk: Desk) -> str:
+    change = desk.change()
+    Cluster.objects.update(read_only=True)
+    return desk.post("bob", change, "approve")
+
+
+@each(
+    case(workflow.WRONG_ROLE, lambda: stepped(REQUEST, Trigger.APPROVE, capacities=frozenset()), roles="approver"),
+    case(
+        workflow.NO_NEW_PLAN,
+        lambda: stepped(replace(REQUEST, state=State.STALE), Trigger.REFRESH, digest=""),
+        name="#42",
+    ),
+    case(workflow.NOT_A_PERSON, lambda: stepped(REQUEST, Trigger.APPROVE, user=None)),
+    case(workflow.DECLINE_REASON, lambda: stepped(REQUEST, Trigger.DECLINE)),
+    case(workflow.NOT_DUE, lambda: stepped(REQUEST, Trigger.EXPIRE), name="#42"),
+    case(
+        workflow.WINDOW_NOT_BEGUN,
+        lambda: stepped(
+            replace(REQUEST, state=State.QUEUED, broke_glass=True, not_before=AT + timedelta(hours=1)), Trigger.TURN
+        ),
+        name="#42",
+    ),
+    case(
+        workflow.WINDOW_OVER,
+        lambda: stepped(replace(REQUEST, state=State.DRAFT, not_after=AT), Trigger.SUBMIT),
+        name="#42",
+    ),
+    case(
+        workflow.WINDOW_TOO_FAR,
+        lambda: stepped(replace(REQUEST, state=State.DRAFT, not_before=AT + timedelta(days=2)), Trigger.SUBMIT),
+        hours="24 hours",
+    ),
+)
+def test_by_the_table_of_states(one: Case) -> None:
+    one.check()
+
+
+@PAGE
+@each(
+    case(workflow.OWN_HANDS, lambda d: d.post("ann", d.change(author="ann"), "approve")),
+    case(workflow.APPROVED_ALREADY, approves_twice),
+    case(workflow.DECLINE_REASON_TYPED, lambda d: d.post("bob", d.change(), "decline")),
+    case(workflow.WITHDRAW_REASON, lambda d: d.post("alice", d.change(), "withdraw")),
+    case(workflow.GLASS_FORBIDDEN, glass_forbidden),
+    case(workflow.GLASS_REASON, runnable(lambda d: d.post("adam", d.change(), "break-glass"))),
+    case(workflow.TIME_OVER, lambda d: d.post("bob", d.change(expires_at=NOW - timedelta(hours=1)), "approve")),
+    case(workflow.CANNOT_RUN, lambda d: d.post("alice", d.change(State.APPROVED), "start")),
+    case(workflow.LACKS_APPROVALS, lacks_approvals),
+    case(workflow.OTHER_CONTENT, lambda d: d.post("bob", d.change(), "approve", digest="0" * 64)),
+    case(workflow.OTHER_ROUND, lambda d: d.post("bob", d.change(), "approve", round="9")),
+    case(workflow.FINAL, lambda d: d.post("alice", d.change(State.DECLINED), "edit"), state="declined"),
+    case(workflow.WITHDRAW_FIRST, lambda d: d.post("alice", d.change(State.APPROVED), "edit"), state="approved"),
+    case(workflow.NOT_NEEDED, lambda d: d.post("bob", d.change(State.APPROVED), "approve")),
+    case(workflow.NOTHING_TO_REFRESH, lambda d: d.post("alice", d.change(), "refresh"), state="proposed"),
+    case(
+        workflow.NOT_FROM_HERE,
+        lambda d: d.post("alice", d.change(State.EXECUTING), "withdraw", reason="No."),
+        state="executing",
+        done="withdrawn",
+    ),
+    case(workflow.STILL_A_DRAFT, lambda d: d.see("vera", d.change(State.DRAFT)), author="alice"),
+    case(workflow.STALE_FIRST, lambda d: d.see("bob", d.change(State.STALE))),
+    case(
+        workflow.WAITS_FOR_START,
+        runnable(lambda d: d.see("bob", d.change(State.APPROVED))),
+        roles="operator",
+        cluster="demo",
+    ),
+    case(workflow.DECIDED, lambda d: d.see("bob", d.change(State.EXECUTING))),
+    case(workflow.DECIDING_NEEDS_ROLE, lambda d: d.see("alice", d.change(author="ann")), cluster="demo"),
+    case(workflow.DECIDING_OWN, lambda d: d.see("ann", d.change(author="ann"))),
+    case(rights.READ_ONLY, read_only, cluster="demo"),
+    case(rights.NEEDS_ROLE, lambda d: d.post("vera", d.change(), "approve"), cluster="demo", roles="approver"),
+    case(rights.NO_SUCH_CHANGE, lambda d: d.get("vera", "/changes/4711/"), number=4711),
+    case(rights.NO_SUCH_CLUSTER, lambda d: d.get("vera", "/clusters/nowhere/"), slug="'nowhere'"),
+    case(rights.NEEDS_ROLE_SOMEWHERE, lambda d: d.get("vera", "/audit/")),
+    case(rights.NEEDS_ROLE_EVERYWHERE, lambda d: d.get("vera", "/settings/register/"), roles="admin"),
+    case(rights.CHECKS_NOT_MADE, lambda d: d.post("bob", d.change(checked_at=None), "approve"), doing="Approving"),
+    case(
+        rights.CHECKS_TOO_OLD,
+        lambda d: d.post("bob", d.change(checked_at=NOW - timedelta(hours=2)), "approve"),
+        doing="Approving",
+        age="2 h",
+    ),
+    case(drafts.TYPED_TOO_LONG, lambda d: d.post("bob", d.change(), "comment", text=LONG), length=10_001, most=10_000),
+    case(drafts.COMMENT_MISSING, lambda d: d.post("bob", d.change(), "comment", text=" ")),
+    case(drafts.CHANGED_MEANWHILE, other_round),
+    case(drafts.ONLY_A_DRAFT_IS_DELETED, lambda d: d.post("alice", d.change(), "delete")),
+    case(drafts.KEPT_ONCE_PROPOSED, lambda d: d.post("alice", d.change(State.DRAFT, round=1), "delete")),
+)
+def test_on_its_page(one: Case, desk: Desk) -> None:
+    one.check(desk)
+
+
+def policy(desk: Desk, **typed: str) -> str:
+    form = {
+        "approvals_low": "1",
+        "approvals_medium": "2",
+        "approvals_high": "3",
+        "valid_hours": "48",
+        "reason": "Two more clusters depend on this one.",
+    }
+    return desk.sent("adam", "/settings/clusters/demo/policy/", {**form, **typed})
+
+
+@PAGE
+@each(
+    case(drafts.POLICY_APPROVALS, lambda d: policy(d, approvals_low="0"), most=5),
+    case(drafts.POLICY_ORDER, lambda d: policy(d, approvals_low="3")),
+    case(drafts.POLICY_HOURS, lambda d: policy(d, valid_hours="721"), most=720, days=30),
+    case(drafts.POLICY_NO_NUMBER, lambda d: policy(d, approvals_low="one")),
+    case(drafts.POLICY_REASON, lambda d: policy(d, reason="")),
+)
+def test_on_the_page_of_the_policy(one: Case, desk: Desk) -> None:
+    one.check(desk)
