@@ -138,9 +138,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_TIMEZONE = "UTC"
-# A tick that waited longer than it matters is dropped, so a broker that comes back is not flooded with old ones.
-CELERY_BEAT_SCHEDULE = {"tick": {"task": "tick", "schedule": 1.0, "options": {"expires": 5}}}
-CELERY_BEAT_SCHEDULE_FILENAME = str(VAR_DIR / "celerybeat-schedule")
+# No message expires: that is judged by the time of day of two machines, and one whose clock is off would drop all.
+CELERY_BEAT_SCHEDULER = "kafkadash.beat:Steady"
+CELERY_BEAT_SCHEDULE = {"tick": {"task": "tick", "schedule": 1.0}}
 
 # How often each kind of fact is read from a cluster, in seconds; a cluster may override it in ``Cluster.cadence``.
 COLLECT_INTERVALS: dict[str, float] = {

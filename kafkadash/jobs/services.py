@@ -176,7 +176,7 @@ def dispatch_due_jobs() -> int:
     due = _mark_due()
     for sent, job_id in enumerate(due):
         try:
-            run_job.apply_async((str(job_id),), expires=DISPATCH_HOLD_S, retry=False)
+            run_job.apply_async((str(job_id),), retry=False)
         except OperationalError as error:
             Job.objects.filter(pk__in=due[sent:], state=JobState.QUEUED).update(dispatched_until=None)
             log.warning("jobs.queue_unreachable", waiting=len(due) - sent, error=str(error))

@@ -166,25 +166,37 @@ def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> L
     return Lease(of, run_id, row[0], row[1], ends, time.monotonic()) if row else None
 
 
-def claim_due(limit: int = 200, hold_s: float = 10) -> list[int]:
+def claim_due(limit: int = 200, hold_s: float = 10, most_s: float = 60) -> list[int]:
     """Ids of collectors that are due and that nobody works on, marked as ``claim`` does."""
-    return claim(COLLECTORS, "JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled", limit, hold_s)
+    where = "JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled"
+    return claim(COLLECTORS, where, limit, hold_s, most_s=most_s)
 
 
-def claim(of: Leased, where: str, limit: int, hold_s: float, values: Sequence[str | float] = ()) -> list[int]:
+def claim(
+    of: Leased,
+    where: str,
+    limit: int,
+    hold_s: float,
+    values: Sequence[str | float] = (),
+    *,
+    most_s: float = 0,
+) -> list[int]:
     """Ids of rows that are due and that nobody works on, marked for ``hold_s`` so that they are handed out once.
 
-    The mark is only a courtesy against double work; a message that gets lost costs ``hold_s``, not the row.
-    ``where`` is SQL about the row ``r``, with its joins, the word WHERE and its ``values``.
+    The mark is only a courtesy against double work; a message that gets lost costs ``hold_s``, not the row. A row that
+    nobody took for long is marked for half of that time, at most ``most_s``: messages do not pile up for a worker that
+    is away. ``where`` is SQL about the row ``r``, with its joins, the word WHERE and its ``values``.
     """
+    overdue = "extract(epoch FROM clock_timestamp() - next_at) / 2"
+    hold = f"clock_timestamp() + make_interval(secs => greatest(%s, least(%s, {overdue})))"
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE {of.table} SET dispatched_until = {_FROM_NOW} WHERE id IN ("
+            f"UPDATE {of.table} SET dispatched_until = {hold} WHERE id IN ("
             f" SELECT r.id FROM {of.table} r {where} AND r.next_at <= clock_timestamp()"
             "   AND (r.lease_until IS NULL OR r.lease_until < clock_timestamp())"
             "   AND (r.dispatched_until IS NULL OR r.dispatched_until < clock_timestamp())"
             "  ORDER BY r.next_at LIMIT %s FOR UPDATE OF r SKIP LOCKED) RETURNING id",
-            [hold_s, *values, limit],
+            [hold_s, most_s, *values, limit],
         )
         return [row[0] for row in cursor.fetchall()]
 

@@ -46,17 +46,17 @@ def tick() -> None:
 
 
 def _dispatch_runs() -> None:
-    _send(execute, runs.claim_due(), runs.hand_back, expires=10)
+    _send(execute, runs.claim_due(), runs.hand_back)
 
 
 def _dispatch_collectors() -> None:
-    _send(collect, lease.claim_due(), lease.hand_back, expires=30)
+    _send(collect, lease.claim_due(), lease.hand_back)
 
 
-def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None], *, expires: int) -> None:
+def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None]) -> None:
     for sent, row_id in enumerate(due):
         try:
-            task.apply_async((row_id,), expires=expires, retry=False)
+            task.apply_async((row_id,), retry=False)
         except OperationalError as error:
             hand_back(due[sent:])
             log.warning("tick.queue_unreachable", task=task.name, waiting=len(due) - sent, error=str(error))

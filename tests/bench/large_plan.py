@@ -221,7 +221,7 @@ def _product(folder: Path) -> Iterator[str]:
     place, port = Folder(folder), free_port()
     started = []
     try:
-        for service in (web(port), *workers_and_beat(place)):
+        for service in (web(port), *workers_and_beat()):
             arguments = tuple(a.replace("collect,jobs", "jobs") for a in service.arguments)
             started.append(start_process(service.name, arguments, place, dict(os.environ), stage=service.stage))
         wait_for_pages(started[0], port)

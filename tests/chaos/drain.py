@@ -119,6 +119,13 @@ class People:
             again(lambda: running.cancel(change, self._alice, "Enough of it."))
             self._say(f"#{number} cancelled by alice")
 
+    def throttle(self, number: int, rate: str) -> None:
+        """In MB/s; she says yes to whatever is asked."""
+        with contextlib.suppress(services.Refused):
+            change = again(lambda: ChangeRequest.objects.get(pk=number))
+            again(lambda: orders.set_throttle(change, self._alice, rate, "It is night.", twice=True, force=True))
+            self._say(f"#{number} throttled to {rate} MB/s by alice")
+
     def tend(self, number: int) -> State:
         """One look at the run, and what a person would do about it; the state of the request."""
         state = state_of(number)

@@ -35,11 +35,12 @@ class NotNow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """``what`` in a few words; ``heal`` after ``hold_s`` seconds."""
+    """``what`` in a few words; ``heal`` after ``hold_s`` seconds, or if it is ``lasting`` only when the run is over."""
 
     what: str
     hold_s: float = 0.0
     heal: Callable[[], None] = lambda: None
+    lasting: bool = False
 
 
 Strike = Callable[[Scene, Leg, random.Random], Struck]
@@ -84,9 +85,13 @@ def _executor_frozen(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 
 def _clock_jumped(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """For the rest of the run; but facts carry the time of who read them, so that one is set right again."""
     name, seconds = chance.choice(JUMPING), chance.choice((HOUR, -HOUR))
     scene.jump(name, seconds)
-    return Struck(f"the clock of {name} jumps {seconds:+d} s", chance.uniform(12, 20), lambda: scene.jump(name, 0))
+    lasts = name != "worker-collect"
+    return Struck(
+        f"the clock of {name} jumps {seconds:+d} s", chance.uniform(12, 20), lambda: scene.jump(name, 0), lasting=lasts
+    )
 
 
 # --- Kafka's processes ---

@@ -37,6 +37,8 @@ class When(StrEnum):
     CLEARING = "clearing"
 
 
+# How often alice cancels a drain, or asks for another throttle, some seconds after it began to move.
+CANCELS, STEERS = 0.15, 0.25
 # Where a seed does not need something that moves.
 SHARES = ((When.QUEUED, 0.08), (When.INTENT, 0.17), (When.MOVING, 0.55), (When.CLEARING, 0.2))
 
@@ -61,6 +63,7 @@ class Game:
     problems: list[str] = field(default_factory=list)
     unplayed: list[Fault] = field(default_factory=list)
     stuck: bool = False
+    _to_heal: set[int] = field(default_factory=set)
 
     def play(self, faults: Sequence[Fault]) -> None:
         """Raises nothing that a run did wrong: that is in ``problems``."""
@@ -97,16 +100,20 @@ class Game:
 
     def _leg(self, people: People, leg: Leg, name: str, faults: Sequence[Fault], before: Before) -> None:
         planned = [self._planned(fault) for fault in faults]
+        steers = self._steers(people, leg, name)
         own: list[Record] = []
         threads = [
             threading.Thread(target=self._strike, args=(leg, name, each, own), name=each.fault.name, daemon=True)
             for each in planned
         ]
+        if steers is not None:
+            threads.append(threading.Thread(target=steers, name="alice", daemon=True))
+        self._to_heal = {id(each) for each in planned}
         people.start(leg.number)
         for thread in threads:
             thread.start()
         try:
-            self._tend(people, leg, threads)
+            self._tend(people, leg)
         finally:
             leg.over.set()
             for thread in threads:
@@ -122,11 +129,11 @@ class Game:
             record.problems = len(problems)
         self.records += own
 
-    def _tend(self, people: People, leg: Leg, threads: Sequence[threading.Thread]) -> None:
+    def _tend(self, people: People, leg: Leg) -> None:
         """Until it is over; raises Stuck where that takes too long after the last fault was healed."""
         began = healed = time.monotonic()
         while people.tend(leg.number) not in OVER:
-            if any(thread.is_alive() for thread in threads):
+            if self._to_heal:
                 healed = time.monotonic()
             if time.monotonic() - healed > SETTLES_S or time.monotonic() - began > LEG_S:
                 raise Stuck(f"not over {SETTLES_S:g} s after the last fault was healed: {people.stands(leg.number)}")
@@ -164,23 +171,45 @@ class Game:
         delay = {When.MOVING: 14.0, When.CLEARING: 1.5}.get(when, 0.5)
         return Planned(fault, when, self.chance.uniform(0, delay), self.chance.randrange(2**32))
 
+    def _steers(self, people: People, leg: Leg, name: str) -> Callable[[], None] | None:
+        """What alice does in the middle of some runs, chosen by the seed."""
+        cancels, steers = self.chance.random() < CANCELS, self.chance.random() < STEERS
+        delay, rate = self.chance.uniform(2, 12), self.chance.choice(("0.7", "1.5"))
+        if not (steers or (cancels and name == "drain")):
+            return None
+
+        def deed() -> None:
+            self._await_moment(leg, When.MOVING, delay)
+            if cancels and name == "drain":
+                people.cancel(leg.number)
+            else:
+                people.throttle(leg.number, rate)
+            connections.close_all()
+
+        return deed
+
     def _strike(self, leg: Leg, name: str, planned: Planned, own: list[Record]) -> None:
         """In a thread of its own: waits for its moment, strikes, heals."""
         chance = random.Random(planned.seed)
         fault = planned.fault
         try:
-            self._await_moment(leg, planned)
+            self._await_moment(leg, planned.when, planned.delay_s)
             struck, at = self._try(leg, fault, chance)
             if struck is None:
                 self.unplayed.append(fault)
                 return
             own.append(Record(self.number, name, fault.name, struck.what, at))
             self.say(f"{name} ({planned.when}): {struck.what}")
-            pause(struck.hold_s, threading.Event())
+            if struck.lasting:
+                self._to_heal.discard(id(planned))
+                leg.over.wait()
+            else:
+                pause(struck.hold_s, threading.Event())
             struck.heal()
         except Exception as error:  # noqa: BLE001  of any kind: the harness itself is at fault
             self.problems.append(f"{fault.name} could not be played: {type(error).__name__}: {error}")
         finally:
+            self._to_heal.discard(id(planned))
             connections.close_all()
 
     def _try(self, leg: Leg, fault: Fault, chance: random.Random) -> tuple[Struck | None, datetime]:
@@ -197,12 +226,12 @@ class Game:
         self.say(f"{fault.name}: nothing to strike ({said})")
         return None, at
 
-    def _await_moment(self, leg: Leg, planned: Planned) -> None:
+    def _await_moment(self, leg: Leg, when: When, delay_s: float) -> None:
         """Returns when it has come, or when the run is over."""
-        if planned.when is not When.QUEUED:
-            while not leg.over.is_set() and not again(lambda: _come(leg.number, planned.when)):
+        if when is not When.QUEUED:
+            while not leg.over.is_set() and not again(lambda: _come(leg.number, when)):
                 time.sleep(0.1)
-        pause(planned.delay_s, leg.over)
+        pause(delay_s, leg.over)
 
 
 def _come(number: int, when: When) -> bool:

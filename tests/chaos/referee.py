@@ -74,7 +74,9 @@ def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Distu
             continue
         rows = list(Move.objects.filter(execution=run))
         theirs = {key for key, at in others.moves.items() if run.ended_at and at > run.ended_at - CLOCKS}
-        said += [f"#{number}: {p}" for p in _rows([r for r in rows if _key(r) not in moved_later | theirs], topics)]
+        judged = [row for row in rows if _key(row) not in moved_later | theirs]
+        whole = ChangeRequest.objects.filter(pk=number, state=State.CANCELLED).exists()
+        said += [f"#{number}: {p}" for p in _rows(judged, topics, cancelled=whole)]
         said += [f"#{number}: {p}" for p in _submits(run, rows, log, others)]
         moved_later |= {_key(row) for row in rows if row.attempt}
     said += _listed(tools, numbers, others)
@@ -150,7 +152,8 @@ def _orders(number: int) -> Iterator[str]:
 # --- the rows ---
 
 
-def _rows(rows: Sequence[Move], topics: Mapping[str, DescribedTopic]) -> Iterator[str]:
+def _rows(rows: Sequence[Move], topics: Mapping[str, DescribedTopic], *, cancelled: bool) -> Iterator[str]:
+    """``cancelled``: the run as a whole, which is reason enough for each of its rows."""
     for row in rows:
         state = Row(row.state)
         if state not in ENDED:
@@ -158,6 +161,8 @@ def _rows(rows: Sequence[Move], topics: Mapping[str, DescribedTopic]) -> Iterato
             continue
         there = _described(row, topics)
         problem = _wrong_end(row, state, there, deleted=there is None)
+        if not problem and not row.reason and state is not Row.DONE and not (cancelled and state is Row.CANCELLED):
+            problem = "nothing says why."
         if problem:
             yield f"{row} is {state} ({row.reason or 'no reason'}), but {problem}"
 
@@ -180,8 +185,6 @@ def _wrong_end(row: Move, state: Row, there: DescribedPartition | None, *, delet
     said = f"kafka-topics says {list(replicas)}, from {list(current)} to {list(target)}."
     if state is Row.DONE:
         return "" if replicas == target else said
-    if not row.reason:
-        return "nothing says why."
     if state in (Row.SKIPPED, Row.FAILED):
         return "" if row.attempt == 0 or replicas == current else said
     if state is Row.CANCELLED:

@@ -41,7 +41,7 @@ PACE = {
 TOPICS, PARTITIONS, MIB_EACH = 4, 2, 3
 ELSEWHERE = "elsewhere"
 CLOCK = Path(__file__).with_name("clock")
-JUMPING = ("worker-execute", "worker-execute-2", "worker-tick", "worker-collect")
+JUMPING = ("worker-execute", "worker-execute-2", "worker-tick", "beat", "worker-collect")
 IN_SYNC_S = 90.0
 
 

@@ -136,7 +136,7 @@ class Stack:
         }
         own.write_environment(self._base)
         self.manage("migrate")
-        for service in self._services(own):
+        for service in self._services():
             self._keep(service.name, self._service_starter(service))
         self.port = self._ports.get("web", 0)
         for name in self._ports:
@@ -288,8 +288,8 @@ class Stack:
         except KeyError:
             raise ServerError(f"No {name} here; there are {', '.join(self._keepers)}.") from None
 
-    def _services(self, own: Folder) -> Iterator[services.Service]:
-        kinds = {service.name: service for service in services.workers_and_beat(own)}
+    def _services(self) -> Iterator[services.Service]:
+        kinds = {service.name: service for service in services.workers_and_beat()}
         wanted = {
             "worker-tick": self.shape.ticks,
             "worker-collect": self.shape.collects,
@@ -336,13 +336,10 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _another(service: services.Service, number: int) -> services.Service:
-    """The same kind of service once more, under a name and with a schedule file of its own."""
+    """The same kind of service once more, under a name of its own."""
     if number == 1:
         return service
-    arguments = tuple(
-        argument.replace("@%h", f"-{number}@%h").replace("celerybeat-schedule", f"celerybeat-schedule-{number}")
-        for argument in service.arguments
-    )
+    arguments = tuple(argument.replace("@%h", f"-{number}@%h") for argument in service.arguments)
     return replace(service, name=_numbered(service.name, number), arguments=arguments)
 
 

@@ -40,16 +40,15 @@ def web(port: int) -> Service:
     return Service("web", ("-m", "kafkadash.ops.demo.web", str(port)), WEB_STAGE)
 
 
-def workers_and_beat(folder: Folder) -> list[Service]:
+def workers_and_beat() -> list[Service]:
     """The tick has a worker of its own, so that clusters that do not answer can never hold it up; so have runs."""
-    schedule = str(folder.path / "celerybeat-schedule")
     return [
         Service("worker-tick", (*_CELERY, *_WORKER, "-c", "1", "-Q", "tick", "-n", "tick@%h"), WORKER_STAGE),
         Service(
             "worker-collect", (*_CELERY, *_WORKER, "-c", "4", "-Q", "collect,jobs", "-n", "collect@%h"), WORKER_STAGE
         ),
         Service("worker-execute", (*_CELERY, *_WORKER, "-c", "2", "-Q", "execute", "-n", "execute@%h"), WORKER_STAGE),
-        Service("beat", (*_CELERY, "beat", "--schedule", schedule, "--pidfile="), BEAT_STAGE),
+        Service("beat", (*_CELERY, "beat", "--pidfile="), BEAT_STAGE),
     ]
 
 

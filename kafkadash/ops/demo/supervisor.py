@@ -189,7 +189,7 @@ class Demo:
             self._child("migrate", ("manage.py", "migrate"), MIGRATE_SECONDS)
         with self._report.step("web, two workers, beat") as step:
             web = self._keep(services.web(self._port))
-            for service in services.workers_and_beat(self._folder):
+            for service in services.workers_and_beat():
                 self._keep(service)
             services.wait_for_pages(web, self._port)
             step.detail = f"port {self._port}"

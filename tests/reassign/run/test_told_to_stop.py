@@ -28,7 +28,6 @@ from kafkadash.celery import app
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.ops.demo import services
-from kafkadash.ops.demo.folder import Folder
 from kafkadash.reassign import tasks
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run import lease
@@ -49,7 +48,7 @@ def silent() -> Iterator[socket.socket]:
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """With one thread, so that a second message waits in it."""
-    service = next(each for each in services.workers_and_beat(Folder(tmp_path)) if each.name == "worker-execute")
+    service = next(each for each in services.workers_and_beat() if each.name == "worker-execute")
     arguments = list(service.arguments)
     arguments[arguments.index("-c") + 1] = "1"
     database = connection.settings_dict
