@@ -13,6 +13,7 @@ from kafkadash.clusters.access import (
     CANCEL,
     COMMENT,
     DECLINE,
+    GIVE_UP,
     LEADS_TO_CHANGES,
     MANAGE,
     PROPOSE,
@@ -37,6 +38,7 @@ _DOING = {
     MANAGE: "To start a change without its approvals",
     START: "To start a change or to steer its run",
     CANCEL: "To cancel a run",
+    GIVE_UP: "To give up a run",
 }
 _CONTENT = {Kind.METADATA: "topics and brokers", Kind.REASSIGNMENTS: "running reassignments"}
 

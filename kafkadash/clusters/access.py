@@ -31,6 +31,7 @@ DECLINE = "change.decline"
 COMMENT = "change.comment"
 START = "change.start"  # start, pause, resume, throttle, parallel moves, single rows
 CANCEL = "change.cancel"  # a run
+GIVE_UP = "change.give_up"  # a run that is being cancelled on a cluster that does not answer
 
 # The whole policy. A role that is given on all clusters holds on every cluster, also on those added later.
 ALLOWS: Mapping[Role, frozenset[str]] = {
@@ -38,7 +39,7 @@ ALLOWS: Mapping[Role, frozenset[str]] = {
     Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE, PROPOSE, COMMENT, START, CANCEL}),
     Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE, APPROVE, DECLINE, COMMENT, CANCEL}),
     Role.AUDITOR: frozenset({VIEW, VIEW_AUDIT}),
-    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT, COMMENT}),
+    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT, COMMENT, GIVE_UP}),
 }
 ACTIONS = frozenset[str]().union(*ALLOWS.values())
 

@@ -107,7 +107,8 @@ TABLE: tuple[Edge, ...] = (
     *_edges(Trigger.RESUME, State.EXECUTING, Who.OPERATOR, of=(State.PAUSED,)),
     *_edges(Trigger.CANCEL, State.CANCELLING, Who.OPERATOR, Who.APPROVER, of=(State.EXECUTING, State.PAUSED)),
     *_edges(Trigger.ROWS_ENDED, State.VERIFYING, Who.ITSELF, of=(State.EXECUTING,)),
-    *_edges(Trigger.GIVE_UP, State.FAILED, Who.ITSELF, of=(State.EXECUTING, State.CANCELLING, State.VERIFYING)),
+    *_edges(Trigger.GIVE_UP, State.FAILED, Who.ITSELF, of=(State.EXECUTING, State.VERIFYING)),
+    *_edges(Trigger.GIVE_UP, State.FAILED, Who.ITSELF, Who.ADMIN, of=(State.CANCELLING,)),
     *_edges(Trigger.CLEAN, State.CANCELLED, Who.ITSELF, of=(State.CANCELLING,)),
     *_edges(Trigger.VERIFIED, State.DONE, Who.ITSELF, of=(State.VERIFYING,)),
 )

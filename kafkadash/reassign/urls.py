@@ -11,6 +11,7 @@ urlpatterns = [
     path("changes/<int:number>/rollback.json", downloads.rollback_json, name="rollback_json"),
     path("changes/<int:number>/topics/<str:topic>/", report_views.topic_rows, name="topic_rows"),
     path("changes/<int:number>/run/cancel/", ending_views.run_cancel, name="run_cancel"),
+    path("changes/<int:number>/run/give-up/", ending_views.run_give_up, name="run_give_up"),
     path("changes/<int:number>/run/ledger/", ledger_views.run_ledger, name="run_ledger"),
     path("changes/<int:number>/report/", ending_views.report, name="report"),
     path("changes/<int:number>/report/report.md", ending_views.report_markdown, name="report_markdown"),

@@ -100,6 +100,8 @@ TABLE: Mapping[str, Row] = {
     "reassign:topic_rows": page(),
     # Of a run that goes on, and of one that has ended.
     "reassign:run_cancel": page(get=200, post=(400, 403)),
+    # Of a run that is being cancelled, on a cluster that may still answer; what is sent has no reason.
+    "reassign:run_give_up": page(get=200, post=(400, 403)),
     "reassign:report_markdown": page(),
     "reassign:report_json": page(),
     # It was not started: there is no ledger, no report, and nothing to take back.

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import ACTIONS, ALLOWS, CANCEL, Permission, declared
+from kafkadash.clusters.access import ACTIONS, ALLOWS, CANCEL, GIVE_UP, Permission, declared
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.finding_kinds import FindingKind
@@ -171,11 +171,12 @@ def _author(cluster: Cluster) -> User:
 # What is there only of a change that was started.
 OF_RUNS = {
     "reassign:run_cancel": State.EXECUTING,
+    "reassign:run_give_up": State.CANCELLING,
     "reassign:report_markdown": State.DONE,
     "reassign:report_json": State.DONE,
 }
 # Where a page that everybody sees takes what only some may do: the action that POST asks for.
-POST_NEEDS = {"reassign:run_cancel": CANCEL}
+POST_NEEDS = {"reassign:run_cancel": CANCEL, "reassign:run_give_up": GIVE_UP}
 
 # How to make one of each thing that a URL names.
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {

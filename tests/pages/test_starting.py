@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.throttles import LEADER_RATE
 from kafkadash.domain.workflow import State
-from kafkadash.reassign.models import Execution, Move, Outcome
+from kafkadash.reassign.models import Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run.report import report_of
 from kafkadash.reassign.topology import load_topology
 from tests.changes.parcels import approved
@@ -238,6 +240,52 @@ class TestRuns:
         assert again.status_code == 409
         assert "cancelled it on" in Page(again.content.decode()).words("refused")
         assert client.get(address).status_code == 302, "there is nothing to cancel any more"
+
+    def test_an_administrator_gives_up_what_cannot_be_cancelled(
+        self,
+        made: Callable[..., ChangeRequest],
+        see: See,
+        admin: User,
+        operator: User,
+        client_of: Callable[[User], Client],
+    ) -> None:
+        change = made(State.CANCELLING)
+        run = running(change, {RowState.MOVING: 2, RowState.DONE: 3, RowState.PENDING: 4})
+        address, of_run = f"/changes/{change.pk}/run/give-up/", f"/changes/{change.pk}/run/"
+        page = see(admin, address)
+        assert not page.has("give-up-form")
+        assert "may still answer, and then the cancel ends by itself" in page.words("give-up")
+        client = client_of(admin)
+        early = client.post(address, {"reason": TYPED})
+        assert early.status_code == 409
+        assert "has not answered for 10 minutes, and 20 times in a row." in Page(early.content.decode()).words(
+            "refused"
+        )
+        assert "Give it up…" not in see(admin, of_run).text
+
+        silent = timezone.now() - timedelta(minutes=11)
+        Execution.objects.filter(pk=run.pk).update(failures=20, looked_at=silent, error="No broker answers.")
+        ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=LEADER_RATE, state="set")
+        assert "An administrator may give it up. Give it up…" in see(operator, of_run).text
+        other = see(operator, address)
+        assert not other.has("give-up-form")
+        assert "this needs the role admin" in other.words("give-up")
+        assert client_of(operator).post(address, {"reason": TYPED}).status_code == 403
+        said = see(admin, address).words("give-up")
+        assert "2 moves in flight, with an end that nobody knows: Kafka may go on with them." in said
+        assert "4 waiting moves, never to begin." in said
+        assert "1 throttle as obligations of this run" in said
+        refused = client.post(address, {"reason": " "})
+        assert refused.status_code == 400
+        assert "Say why it is given up" in Page(refused.content.decode()).words("give-up-reason-error")
+
+        assert client.post(address, {"reason": TYPED}).status_code == 302
+        assert ChangeRequest.objects.get(pk=change.pk).state == State.FAILED
+        assert "taken away yet" in see(operator, of_run).text
+        again = client.post(address, {"reason": TYPED})
+        assert again.status_code == 409
+        assert "gave it up on" in Page(again.content.decode()).words("refused")
+        assert client.get(address).status_code == 302
 
     def test_who_may_not_cancel_sees_what_it_would_do_and_is_refused(
         self, made: Callable[..., ChangeRequest], see: See, viewer: User, client_of: Callable[[User], Client]

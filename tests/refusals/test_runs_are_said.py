@@ -23,6 +23,7 @@ from kafkadash.observe.models import BrokerState
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run import step as stepping
+from kafkadash.reassign.run.giving_up import give_up
 from kafkadash.reassign.run.way_back import refuse_facts_before_the_end
 from tests.pages.conftest import text_of
 from tests.reassign.run.conftest import world
@@ -85,6 +86,19 @@ class RunPage:
         run = self.run()
         BrokerState.objects.filter(broker_id__in=away).update(gone_at=datetime.now(UTC))
         return self.post(run, "run/replan", topic="events", partition=str(partition))
+
+    def give_up(self, state: State = State.CANCELLING, **form: str) -> str:
+        """By an administrator, whose role comes with all others."""
+        self.user.is_superuser = True
+        self.user.save()
+        run = self.run(state)
+        answer = self.client.post(f"/changes/{run.request_id}/run/give-up/", {"reason": WHY, **form})
+        assert answer.status_code in (400, 409), answer.status_code
+        return text_of(answer.content.decode())
+
+    def give_up_without_reason(self) -> str:
+        change = self.run(State.CANCELLING).request
+        return refused(Refused, lambda: give_up(change, self.user, " "))
 
     def back(self, state: State, moved: int) -> str:
         run = running(requested(self.cluster, self.user, state), {RowState.DONE: moved, RowState.SKIPPED: 1})
@@ -177,6 +191,9 @@ APPROVED: Mapping[str, object] = {"least": "20", "most": "80"}
         lambda p: p.ask("run/foreign", entity="broker 9 x", deed="set_throttle"),
         entity="broker 9 x",
     ),
+    case(runs.GIVE_UP_REASON, RunPage.give_up_without_reason),
+    case(runs.GIVE_UP_ONLY_CANCELLED, lambda p: p.give_up(State.PAUSED), state="paused"),
+    case(runs.GIVE_UP_TOO_EARLY, RunPage.give_up, wait="10 minutes", times="20 times"),
     case(runs.RUN_NOT_ENDED, lambda p: p.back(State.EXECUTING, 1), state="executing"),
     case(runs.MOVED_NOTHING, lambda p: p.back(State.DONE, 0)),
     case(runs.NOT_READ_SINCE, RunPage.not_read_since, cluster="demo"),

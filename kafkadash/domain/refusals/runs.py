@@ -10,6 +10,17 @@ START_KEY_TOO_LONG = Entry(
 PAUSE_REASON = Entry("pause-reason", "", "Say why it is paused: whoever finds it so has to know.")
 RESUME_REASON = Entry("resume-reason", "", "Say why it may go on: whoever paused it has to know.")
 CANCEL_REASON = Entry("cancel-reason", "", "Say why it is cancelled: it stands in its report.")
+GIVE_UP_REASON = Entry("give-up-reason", "", "Say why it is given up: it stands in its report.")
+GIVE_UP_ONLY_CANCELLED = Entry(
+    "give-up-only-cancelled",
+    "{name} is {state}: only a run that is being cancelled is given up.",
+    "Cancel it first, or look at how it stands on its page.",
+)
+GIVE_UP_TOO_EARLY = Entry(
+    "give-up-too-early",
+    "{cluster} may still answer, and then the cancel ends by itself.",
+    "A run may be given up when its cluster has not answered for {wait}, and {times} in a row.",
+)
 ORDER_REASON = Entry("order-reason", "", "Say why: it stands in the audit and in the report of the run.")
 
 RATE_MISSING = Entry("rate-missing", "", "Give a number of MB/s, for example 60.")

@@ -1,4 +1,4 @@
-"""How a run ends on its pages: what a cancel would lead to, its report, and the way back."""
+"""How a run ends on its pages: what a cancel would lead to, or giving it up; its report, and the way back."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.review import bar_context
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
-from kafkadash.clusters.access import CANCEL, PROPOSE, VIEW
+from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW
 from kafkadash.domain.refusals import drafts, runs
+from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.cancelling import preview
+from kafkadash.reassign.run.giving_up import give_up, silent_for, stays_behind, why_not_yet
 from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown, markdown
 from kafkadash.reassign.run.rollback import propose_back
+from kafkadash.reassign.run.stored import execution_of
 
 CANCELLED = (State.EXECUTING, State.PAUSED)
 
@@ -49,7 +52,7 @@ def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
     refused = why_not(request, change, CANCEL, read_only_too=True)
     if refused:
         return _cancel_page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
-    wrong = _wrong_reason(reason)
+    wrong = _wrong_reason(reason, runs.CANCEL_REASON())
     if wrong:
         return _cancel_page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
     assert isinstance(request.user, User), "needs_on_change lets nobody else in"
@@ -59,6 +62,32 @@ def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
         now = seen_change(request, number)
         return _cancel_page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
     messages.success(request, f"#{number} is being cancelled.")
+    return redirect("reassign:run", number)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs_on_change(VIEW)
+def run_give_up(request: HttpRequest, number: int) -> HttpResponse:
+    """What giving up a cancelled run on a silent cluster would leave behind; POST does it, with a ``reason``."""
+    change = request_for(request, number)
+    if request.method != "POST":
+        if change.state != State.CANCELLING:
+            return redirect("changes:request", number)
+        return _give_up_page(request, change)
+    reason = request.POST.get("reason", "")
+    refused = why_not(request, change, GIVE_UP, read_only_too=True)
+    if refused:
+        return _give_up_page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
+    wrong = _wrong_reason(reason, runs.GIVE_UP_REASON())
+    if wrong:
+        return _give_up_page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        give_up(change, request.user, reason, request)
+    except Refused as error:
+        now = seen_change(request, number)
+        return _give_up_page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
+    messages.success(request, f"#{number} was given up. Its report names what it left behind.")
     return redirect("reassign:run", number)
 
 
@@ -145,9 +174,42 @@ def _cancel_page(
     return render(request, "reassign/run_cancel.html", context, status=status)
 
 
-def _wrong_reason(reason: str) -> str:
+def _give_up_page(
+    request: HttpRequest,
+    change: ChangeRequest,
+    *,
+    status: int = HTTPStatus.OK,
+    refused: str = "",
+    wrong: str = "",
+    reason: str = "",
+) -> HttpResponse:
+    execution = execution_of(change.pk)
+    if execution is None:
+        return review_page(request, change, status=status, refused=refused or wrong)
+    bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
+    silent = silent_for(execution, bar["now"])
+    context: dict[str, Any] = {
+        **bar,
+        **bar_context(request, change, bar["now"]),
+        "section": "changes",
+        "tab": "reassignments",
+        "part": "cancel",
+        "stays": stays_behind(execution),
+        "silent": duration(silent.total_seconds()) if silent else "",
+        "error": execution.error,
+        "not_yet": why_not_yet(execution, bar["now"]),
+        "refused": refused,
+        "why_not": why_not(request, change, GIVE_UP, read_only_too=True),
+        "typed": {"reason": reason},
+        "wrong": {"reason": wrong},
+        "live_keys": [],
+    }
+    return render(request, "reassign/run_give_up.html", context, status=status)
+
+
+def _wrong_reason(reason: str, missing: str) -> str:
     if not reason.strip():
-        return runs.CANCEL_REASON()
+        return missing
     if len(reason) > LONGEST_TEXT:
         return drafts.TYPED_TOO_LONG(length=len(reason), most=LONGEST_TEXT)
     return ""

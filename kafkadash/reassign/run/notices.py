@@ -10,6 +10,7 @@ from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.workflow import State
 from kafkadash.reassign.models import Execution, Order
+from kafkadash.reassign.run.giving_up import why_not_yet
 from kafkadash.reassign.run.queue import in_front_of
 from kafkadash.reassign.run.rows import Counts
 from kafkadash.reassign.run.stored import INTERVAL_S, freshness_of_run
@@ -23,7 +24,8 @@ _FIRST_LOOK = timedelta(seconds=30)
 @dataclass(frozen=True, slots=True)
 class Notice:
     """One sentence in bold and those that follow. ``state`` of the status tokens; ``behind``: number of the change that
-    it waits for. ``cancels``: whoever may is offered to cancel the run; ``asking``: is led to the rows that ask.
+    it waits for. ``cancels``: whoever may is offered to cancel the run; ``asking``: is led to the rows that ask;
+    ``gives_up``: to what giving the run up would leave behind.
     """
 
     state: str
@@ -32,6 +34,7 @@ class Notice:
     behind: int | None = None
     cancels: bool = False
     asking: bool = False
+    gives_up: bool = False
 
 
 def notices_of(execution: Execution, counts: Counts, now: datetime) -> list[Notice]:
@@ -65,6 +68,9 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
             return None
         return Notice("critical", "The cluster was not read for this run yet.", "Is a worker for runs at work?")
     lead = f"What is shown is {duration(looked.age_s)} old."
+    if error and not why_not_yet(execution, now):
+        rest = "The cancel cannot end, and until it does no other run begins here. An administrator may give it up."
+        return Notice("critical", lead, f"{error} {rest}", gives_up=True)
     goes_on = "What Kafka has in flight goes on by itself; nothing new is submitted."
     return Notice(
         "critical", lead, f"{error or f'It should be read every {INTERVAL_S:g} s, and nobody does.'} {goes_on}"

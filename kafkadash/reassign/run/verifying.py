@@ -7,13 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db.models.functions import Now
-
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_look import gone, ids, settled, tells, unhinted
 from kafkadash.domain.executor_state import (
-    BEFORE,
-    IN_FLIGHT,
     NOT_ELECTED,
     NOT_REREAD,
     UNREAD_FOR,
@@ -24,13 +20,12 @@ from kafkadash.domain.executor_state import (
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import State, Trigger
-from kafkadash.reassign.models import Move, Order, Outcome
+from kafkadash.reassign.models import Outcome
+from kafkadash.reassign.run.ending import last_columns, leave_rows
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
 from kafkadash.reassign.run.look import AnotherCluster, Look
-from kafkadash.reassign.run.report import report_when_it_ends
 from kafkadash.reassign.run.running import Running
 
 ANOTHER_FOR = timedelta(minutes=10)
@@ -100,18 +95,10 @@ def gives_up(running: Running, failure: Exception) -> bool:
     with running.write_state() as request:
         if request.state != state:
             return False
-        _leave_rows(running)
+        leave_rows(running.execution, running.now())
         _give_up(running, request, str(failure))
     running.publish()
     return True
-
-
-def _leave_rows(running: Running) -> None:
-    """Nobody can tell any more what becomes of those in flight; of the others nothing was sent."""
-    own, now = Move.objects.filter(execution=running.execution), running.now()
-    ended = {"hint": "", "hint_at": None, "since": now}
-    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, reason=said.RUN_ENDED_UNSEEN(), **ended)
-    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, reason=said.RUN_ENDED_BEFORE(), **ended)
 
 
 def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
@@ -120,22 +107,9 @@ def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
 
 
 def _over(running: Running, state: State, *, outcome: Outcome | None = None, error: str = "") -> None:
-    """The last columns of the run, with its report; what it still owes is worked off by later turns."""
-    now = running.now()
-    Order.objects.filter(execution=running.execution, taken_at=None).update(
-        taken_at=Now(), answer=runs.ORDER_RUN_ENDED()
-    )
-    word = outcome.value if outcome else ""
-    running.save(
-        active=False,
-        ended_at=now,
-        outcome=word,
-        report=report_when_it_ends(running.execution, state, word, now),
-        error=error,
-        held=[],
-        brake="",
-        next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S),
-    )
+    """What it still owes is worked off by later turns."""
+    last = last_columns(running.execution, state, running.now(), outcome=outcome, error=error)
+    running.save(**last, next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S))
 
 
 def _outcome(rows: Sequence[Row], obligations: Sequence[str]) -> Outcome:

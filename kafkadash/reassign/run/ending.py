@@ -1,0 +1,44 @@
+"""What is written when a run is over, whoever ended it: its last step, or an administrator who gave it up."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models.functions import Now
+
+from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.refusals import runs
+from kafkadash.domain.workflow import State
+from kafkadash.reassign.models import Execution, Move, Order, Outcome
+from kafkadash.reassign.run.report import report_when_it_ends
+
+
+def leave_rows(execution: Execution, now: datetime) -> None:
+    """Nobody can tell any more what becomes of those in flight; of the others nothing was sent."""
+    own = Move.objects.filter(execution=execution)
+    ended = {"hint": "", "hint_at": None, "since": now}
+    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, reason=said.RUN_ENDED_UNSEEN(), **ended)
+    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, reason=said.RUN_ENDED_BEFORE(), **ended)
+
+
+def last_columns(
+    execution: Execution, state: State, now: datetime, *, outcome: Outcome | None = None, error: str = ""
+) -> dict[str, Any]:
+    """The columns of a run that is over, its report among them; what was asked of it and not done yet is answered.
+
+    In the transaction that stores them, after the state of the request and the rows were stored.
+    """
+    Order.objects.filter(execution=execution, taken_at=None).update(taken_at=Now(), answer=runs.ORDER_RUN_ENDED())
+    word = outcome.value if outcome else ""
+    return {
+        "active": False,
+        "ended_at": now,
+        "outcome": word,
+        "report": report_when_it_ends(execution, state, word, now),
+        "error": error,
+        "held": [],
+        "brake": "",
+    }
