@@ -63,7 +63,10 @@ def _move_all(due: QuerySet[ChangeRequest], trigger: Trigger) -> int:
 def _move_one(due: QuerySet[ChangeRequest], number: int, trigger: Trigger) -> bool:
     with transaction.atomic():
         change = (
-            due.filter(pk=number).select_related("cluster").select_for_update(of=("self",), skip_locked=True).first()
+            due.filter(pk=number)
+            .select_related("cluster")
+            .select_for_update(of=("self",), no_key=True, skip_locked=True)
+            .first()
         )
         if change is None:
             return False

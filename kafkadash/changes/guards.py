@@ -79,9 +79,13 @@ def refuse_old_facts(cluster: Cluster, now: datetime) -> None:
 
 
 def locked(change: ChangeRequest) -> ChangeRequest:
-    """The row as it is now, with its cluster, held until the transaction ends. Raises Changed when it is gone."""
+    """The row as it is now, with its cluster, held until the transaction ends. Raises Changed when it is gone.
+
+    Without its key: whoever writes a row twice that refers to it has PostgreSQL look for the key, and he may hold what
+    is waited for here.
+    """
     row = (
-        ChangeRequest.objects.select_for_update(of=("self",))
+        ChangeRequest.objects.select_for_update(of=("self",), no_key=True)
         .select_related("cluster", "job")
         .filter(pk=change.pk)
         .first()

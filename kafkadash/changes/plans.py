@@ -118,7 +118,7 @@ def keep_artifact(artifact: bytes, rows: int) -> PlanArtifact:
     """Stored once, whoever makes the same plan again; a row is never changed."""
     name = sha256(artifact)
     # Locked, so that what forgets unused plans waits, and then finds that this one is used.
-    kept, _ = PlanArtifact.objects.select_for_update().get_or_create(
+    kept, _ = PlanArtifact.objects.select_for_update(no_key=True).get_or_create(
         sha256=name, defaults={"data": zlib.compress(artifact, 6), "rows": rows}
     )
     return kept

@@ -54,7 +54,7 @@ def change_policy(
     """
     with transaction.atomic():
         # The cluster's row is the lock: a policy may have no row of its own yet.
-        locked = Cluster.objects.select_for_update().filter(pk=cluster.pk).first()
+        locked = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
         if locked is None:
             raise Refused(rights.CLUSTER_REMOVED(cluster=cluster.name))
         if not allowed(user, MANAGE, locked):

@@ -119,7 +119,7 @@ def rotate_all() -> tuple[int, list[str]]:
 
 def _rotate(model: type[models.Model], attname: str, pk: Any) -> int:
     with transaction.atomic():
-        row = model._base_manager.select_for_update().filter(pk=pk).only(attname).first()
+        row = model._base_manager.select_for_update(no_key=True).filter(pk=pk).only(attname).first()
         sealed = row.__dict__[attname] if row is not None else None
         if row is None or not isinstance(sealed, Sealed):
             return 0

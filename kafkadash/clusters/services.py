@@ -100,7 +100,7 @@ def update_connection(
     Raises Refused with a sentence for each thing that is wrong.
     """
     with transaction.atomic():
-        current = Cluster.objects.select_for_update().get(pk=cluster.pk)
+        current = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         before = {name: current.__dict__[name] for name in CONNECTION_FIELDS}
         shown_before = shown_values(current, CONNECTION_FIELDS)
         _assign(current, connection)
@@ -176,7 +176,7 @@ def learn_identity(actor: User | str, cluster_id: int, *, kafka_id: str, mode: M
     IdentityChanged as ``check_identity`` does.
     """
     with transaction.atomic():
-        cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
+        cluster = Cluster.objects.select_for_update(no_key=True).get(pk=cluster_id)
         check_identity(cluster, kafka_id)
         before = {"kafka_id": cluster.kafka_id, "mode": cluster.mode}
         after = {"kafka_id": kafka_id, "mode": mode if mode != Mode.UNKNOWN else cluster.mode}

@@ -195,7 +195,7 @@ def claim(
             f" SELECT r.id FROM {of.table} r {where} AND r.next_at <= clock_timestamp()"
             "   AND (r.lease_until IS NULL OR r.lease_until < clock_timestamp())"
             "   AND (r.dispatched_until IS NULL OR r.dispatched_until < clock_timestamp())"
-            "  ORDER BY r.next_at LIMIT %s FOR UPDATE OF r SKIP LOCKED) RETURNING id",
+            "  ORDER BY r.next_at LIMIT %s FOR NO KEY UPDATE OF r SKIP LOCKED) RETURNING id",
             [hold_s, most_s, *values, limit],
         )
         return [row[0] for row in cursor.fetchall()]

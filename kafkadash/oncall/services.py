@@ -149,7 +149,9 @@ def prune(now: datetime) -> int:
 
 def _locked(finding: Finding) -> Finding:
     row = (
-        Finding.objects.select_for_update(of=("self",)).select_related("acknowledged_by", "cluster").get(pk=finding.pk)
+        Finding.objects.select_for_update(of=("self",), no_key=True)
+        .select_related("acknowledged_by", "cluster")
+        .get(pk=finding.pk)
     )
     if row.closed_at is not None:
         raise Refused("This finding has closed; there is nothing left to take care of.")

@@ -167,7 +167,11 @@ def save_limits(
 def start_planning(change: ChangeRequest, user: User, version: int, purpose: str = "plan") -> Job:
     """A job that plans what is asked for in this version; one that is under way already for this is enough."""
     with transaction.atomic():
-        held = ChangeRequest.objects.select_for_update(of=("self",)).select_related("job", "cluster").get(pk=change.pk)
+        held = (
+            ChangeRequest.objects.select_for_update(of=("self",), no_key=True)
+            .select_related("job", "cluster")
+            .get(pk=change.pk)
+        )
         running = held.job
         wanted = {"change": held.pk, "version": version, "purpose": purpose}
         # A refresh that was under way when the request was taken back to a draft makes no plan for the draft.

@@ -122,7 +122,7 @@ def give_up(change: ChangeRequest, user: User, reason: str, request: HttpRequest
 def _silent(row: ChangeRequest, now: datetime) -> Execution:
     """The run of this request, held, with its lease taken from whoever has it. Raises Refused unless it may end."""
     run = (
-        Execution.objects.select_for_update(of=("self",))
+        Execution.objects.select_for_update(of=("self",), no_key=True)
         .select_related("request", "cluster")
         .filter(request=row.pk)
         .first()

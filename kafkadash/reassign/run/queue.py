@@ -64,5 +64,5 @@ def in_front_of(execution: Execution, now: datetime) -> Execution | None:
 def _wake_those_that_wait(cluster_id: int) -> None:
     """One that is being worked on looks by itself; nobody waits for its row, so that no two wait for each other."""
     waiting = Execution.objects.filter(cluster=cluster_id, request__state=State.QUEUED)
-    free = waiting.select_for_update(of=("self",), skip_locked=True)
+    free = waiting.select_for_update(of=("self",), no_key=True, skip_locked=True)
     Execution.objects.filter(pk__in=list(free.values_list("pk", flat=True))).update(next_at=Now())
