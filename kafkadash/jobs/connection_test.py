@@ -25,6 +25,7 @@ from kafkadash.clusters.services import (
     shown_values,
     tried_connection,
 )
+from kafkadash.domain.refusals import jobs
 from kafkadash.domain.wording import listed
 from kafkadash.jobs.connection_steps import Steps, permissions, reach_addresses, reach_brokers
 from kafkadash.jobs.kinds import Kind, register
@@ -90,7 +91,7 @@ def connection_test(run: Run) -> dict[str, Any]:
     try:
         target = cluster if typed is None else _unpacked(cluster, typed)
         if target is None or (cluster is not None and cluster.removed_at is not None):
-            raise JobFailed("The cluster to test is not registered any more.")
+            raise JobFailed(jobs.WITHOUT_CLUSTER())
         with own_admin(target.connection()) as admin:
             return _test(run, target, admin, keep=typed is None)
     finally:

@@ -12,6 +12,7 @@ import structlog
 from django.conf import settings
 
 from kafkadash.clusters.secrets import SecretError
+from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.kinds import Kind, UnknownKind, kind_of
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.services import Claim, ClaimLost, claim
@@ -46,7 +47,7 @@ class Run:
         """Seconds until this attempt's deadline. Raises JobFailed when none are left."""
         left = self.ends_at - time.monotonic()
         if left <= 0:
-            raise JobFailed(f"This took longer than the {kind_of(self.job.kind).deadline_s:g} s it may take.")
+            raise JobFailed(jobs.TOOK_TOO_LONG(seconds=f"{kind_of(self.job.kind).deadline_s:g}"))
         return left
 
     def kafka_deadline(self) -> float:
@@ -86,9 +87,9 @@ def _run(held: Claim) -> None:
         held.fail(str(failure))
     except ClaimLost:
         raise
-    except Exception as error:  # whatever a handler raises ends as a sentence, with the details in the log
+    except Exception:  # whatever a handler raises ends as a sentence, with the details in the log
         log.exception("job.crashed", kind=job.kind)
-        held.fail(f"kafkadash could not do this because of a fault of its own ({type(error).__name__}); see its log.")
+        held.fail(jobs.CRASHED())
 
 
 def _call(kind: Kind, job: Job, held: Claim) -> dict[str, object]:

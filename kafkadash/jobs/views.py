@@ -19,6 +19,7 @@ from kafkadash.clusters.forms import ConnectionForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import Refused
+from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.connection_test import KIND, start_test
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import request_cancel
@@ -127,9 +128,9 @@ def _started(request: HttpRequest, cluster: Cluster | None) -> HttpResponse:
 def _job(request: HttpRequest, job_id: UUID) -> Job:
     job = Job.objects.select_related("cluster").filter(pk=job_id, kind=KIND).first()
     if job is None or (job.cluster is not None and job.cluster.removed_at is not None):
-        raise Http404("There is no such connection test, or it was so long ago that it is forgotten.")
+        raise Http404(jobs.NO_SUCH_TEST())
     if not allowed(request.user, MANAGE, job.cluster):
-        raise PermissionDenied("Only an administrator of that cluster may see this test.")
+        raise PermissionDenied(jobs.TEST_FOR_ADMINISTRATORS())
     return job
 
 

@@ -15,6 +15,7 @@ from kafkadash.changes import services
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import forms
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue, request_cancel
 from kafkadash.reassign import uploads
@@ -178,9 +179,9 @@ def start_planning(change: ChangeRequest, user: User, version: int, purpose: str
         if running and running.state in OPEN and running.input == wanted and version == held.version:
             return running
         if held.version != version:
-            raise services.Refused("This draft was edited meanwhile. Look at it again before it is planned.")
+            raise services.Refused(forms.EDITED_BEFORE_PLANNED())
         if purpose == "plan" and held.state != RequestState.DRAFT:
-            raise services.Refused(f"#{held.pk} is no draft any more; only a draft is planned.")
+            raise services.Refused(forms.ONLY_A_DRAFT_IS_PLANNED(number=held.pk))
         job = enqueue(
             PLAN_JOB,
             cluster=held.cluster,

@@ -15,6 +15,8 @@ from django.forms.boundfield import BoundField
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import drafts
+from kafkadash.domain.refusals import forms as said
 from kafkadash.domain.wording import listed
 from kafkadash.reassign.asked import DRAIN, EXPLICIT, LONGEST_TITLE, Asked, broker_names
 from kafkadash.reassign.brokers import BrokerChoice, without_rack
@@ -47,7 +49,7 @@ class WizardForm(forms.Form):
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Label → what the values say, to set two versions side by side."""
-        return {str(f.label): _said(values.get(name)) for name, f in self.fields.items() if name != "version"}
+        return {str(f.label): _in_words(values.get(name)) for name, f in self.fields.items() if name != "version"}
 
     def differences(self, stored: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         """(label, typed here, stored now) where they differ."""
@@ -76,21 +78,21 @@ class NewForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.clusters = {cluster.slug: cluster for cluster in clusters}
         self.fields["cluster"].choices = [(c.slug, c.name) for c in clusters]  # type: ignore[attr-defined]
-        self.fields["cluster"].error_messages["invalid_choice"] = "Choose one of the clusters that you may propose on."
-        self.fields["mode"].error_messages["invalid_choice"] = "Choose what to do: drain brokers, or an assignment."
+        self.fields["cluster"].error_messages["invalid_choice"] = said.CLUSTER_NOT_ALLOWED()
+        self.fields["mode"].error_messages["invalid_choice"] = said.MODE_UNKNOWN()
 
     def clean_cluster(self) -> Cluster:
         cluster = self.clusters.get(self.cleaned_data["cluster"])
         if cluster is None:
-            raise ValidationError("Choose the cluster that this is about.")
+            raise ValidationError(said.CLUSTER_MISSING())
         if cluster.read_only:
-            raise ValidationError(f"{cluster.name} is read-only in kafkadash: nothing is proposed on it.")
+            raise ValidationError(said.CLUSTER_READ_ONLY(cluster=cluster.name))
         return cluster
 
     def clean_mode(self) -> str:
         mode: str = self.cleaned_data["mode"]
         if not mode:
-            raise ValidationError("Choose what to do: drain brokers, or give an assignment.")
+            raise ValidationError(said.MODE_MISSING())
         return mode
 
     def clean_brokers(self) -> tuple[int, ...]:
@@ -127,24 +129,20 @@ class DrainForm(WizardForm):
         known = {choice.id for choice in self.choices}
         missing = [id_ for id_ in ids if id_ not in known]
         if not ids:
-            raise ValidationError("Choose at least one broker to drain.")
+            raise ValidationError(said.NO_BROKER_CHOSEN())
         if missing:
             has = f"It has {broker_names(sorted(known))}." if known else "No broker of it was seen yet."
-            raise ValidationError(f"{self.cluster.name} has no {broker_names(missing)}. {has}")
+            names = broker_names(missing)
+            raise ValidationError(said.BROKER_NOT_THERE(cluster=self.cluster.name, brokers=names, has=has))
         if not any(choice.takes and choice.id not in ids for choice in self.choices):
-            raise ValidationError(
-                f"That leaves no broker of {self.cluster.name} that is up to take the replicas. Leave at least one."
-            )
+            raise ValidationError(said.NO_BROKER_LEFT(cluster=self.cluster.name))
         return ids
 
     def clean(self) -> None:
         if self.rackless and not self.cleaned_data.get("ignore_racks"):
             names = "names" if len(self.rackless) == 1 else "name"
-            self.add_error(
-                "ignore_racks",
-                f"{broker_names(self.rackless).capitalize()} {names} no rack and the others do, so nobody can tell "
-                "whether replicas are spread. Set broker.rack there, or plan without regard to racks.",
-            )
+            brokers = f"{broker_names(self.rackless).capitalize()} {names}"
+            self.add_error("ignore_racks", said.RACK_MISSING(brokers=brokers))
 
     def asked(self, before: Asked) -> Asked:
         return replace(
@@ -170,10 +168,7 @@ class ExplicitForm(WizardForm):
     def clean(self) -> None:
         file, text = self.cleaned_data.get("file"), self.cleaned_data.get("text", "")
         if file and text.strip() and self.data.get("text") != self.initial.get("text"):
-            self.add_error(
-                "file",
-                "A file was chosen and a text was pasted. Leave one out, so that it is clear which counts.",
-            )
+            self.add_error("file", said.FILE_AND_TEXT())
             return
         try:
             if file:
@@ -184,9 +179,9 @@ class ExplicitForm(WizardForm):
             self.add_error("file" if file else "text", str(error))
             return
         if self.brought is not None and self.brought.size == 0:
-            self.add_error("file", "The file is empty. Choose the JSON of the assignment.")
+            self.add_error("file", said.FILE_EMPTY())
         elif self.brought is None and not self.before.upload:
-            self.add_error("text", "Paste the JSON of the assignment, or choose a file.")
+            self.add_error("text", said.NO_FILE())
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:
         if self.is_bound and values is self.cleaned_data:
@@ -195,7 +190,7 @@ class ExplicitForm(WizardForm):
         else:
             name, sha = values.get("name", ""), values.get("upload", "")
         own = {"Assignment": f"{name or 'pasted'}, sha256 {sha[:12]}" if sha else "none"}
-        return own | {str(self.fields["change_rf"].label): _said(values.get("change_rf"))}
+        return own | {str(self.fields["change_rf"].label): _in_words(values.get("change_rf"))}
 
     def asked(self, before: Asked) -> Asked:
         asked = replace(before, change_rf=self.cleaned_data["change_rf"])
@@ -221,9 +216,7 @@ class LimitsForm(WizardForm):
         self.now, self.inbound = now, inbound
         self.asks_twice = ""
         for name in ("not_before", "not_after"):
-            self.fields[name].error_messages["invalid"] = (
-                "This is no time: give day and time in UTC, like 2026-11-21 22:00."
-            )
+            self.fields[name].error_messages["invalid"] = said.TIME_UNREADABLE()
 
     def clean_throttle(self) -> int:
         return self._rate("throttle")
@@ -249,26 +242,24 @@ class LimitsForm(WizardForm):
     def clean_disk_limit(self) -> float:
         typed = self.cleaned_data["disk_limit"].strip().removesuffix("%").strip()
         if not re.fullmatch(r"\d{1,3}(\.\d{1,2})?", typed):
-            raise ValidationError("Give percent of each disk, from 1 to 100, for example 80.")
+            raise ValidationError(said.PERCENT_UNREADABLE())
         percent = float(typed)
         if not 1 <= percent <= 100:
-            raise ValidationError("The disk limit is from 1 to 100 percent of each disk.")
+            raise ValidationError(said.PERCENT_OUTSIDE())
         return round(percent / 100, 4)
 
     def clean(self) -> None:
         values = self.cleaned_data
         low, rate, high = values.get("throttle_min"), values.get("throttle"), values.get("throttle_max")
         if low is not None and high is not None and low > high:
-            self.add_error(
-                "throttle_min", f"The lowest, {megabytes(low)} MB/s, is above the highest, {megabytes(high)} MB/s."
-            )
+            self.add_error("throttle_min", said.LOWEST_ABOVE_HIGHEST(low=megabytes(low), high=megabytes(high)))
         elif rate is not None and low is not None and rate < low:
-            self.add_error("throttle", f"It starts below the lowest, {megabytes(low)} MB/s. Raise it, or lower that.")
+            self.add_error("throttle", said.STARTS_BELOW(low=megabytes(low)))
         elif rate is not None and high is not None and rate > high:
-            self.add_error("throttle", f"It starts above the highest, {megabytes(high)} MB/s. Lower it, or raise that.")
+            self.add_error("throttle", said.STARTS_ABOVE(high=megabytes(high)))
         k, n = values.get("per_broker"), values.get("per_cluster")
         if k is not None and n is not None and k > n:
-            self.add_error("per_broker", f"More than the {n} of the whole cluster. Lower it, or raise that.")
+            self.add_error("per_broker", said.MORE_THAN_THE_CLUSTER(most=n))
         self._clean_window(values.get("not_before"), values.get("not_after"))
         if low is not None and rate is not None and not self.errors:
             self._ask_twice(low, rate)
@@ -306,9 +297,9 @@ class LimitsForm(WizardForm):
     def _whole(self, name: str, example: str) -> int:
         typed = self.cleaned_data[name].strip()
         if not _WHOLE.fullmatch(typed) or int(typed) < 1:
-            raise ValidationError(f"Give a whole number from 1 on, for example {example}.")
+            raise ValidationError(said.NO_WHOLE_NUMBER(example=example))
         if int(typed) > MOST_PARALLEL:
-            raise ValidationError(f"{int(typed):,} at once is more than the {MOST_PARALLEL:,} that are allowed.")
+            raise ValidationError(said.TOO_MANY_AT_ONCE(typed=int(typed), most=MOST_PARALLEL))
         return int(typed)
 
     def _moment(self, name: str) -> datetime | None:
@@ -317,28 +308,28 @@ class LimitsForm(WizardForm):
         with suppress(OverflowError):  # beyond the first or the last day there is
             if moment is None or moment.astimezone(UTC).year >= 1000:
                 return moment
-        raise ValidationError(self.fields[name].error_messages["invalid"])
+        raise ValidationError(said.TIME_UNREADABLE())
 
     def _clean_window(self, start: datetime | None, end: datetime | None) -> None:
         if end is None:
             return
         if end <= self.now:
-            self.add_error("not_after", f"This has passed: it is {self.now.astimezone(UTC):%d %b %H:%M} UTC now.")
+            self.add_error("not_after", said.TIME_PASSED(now=f"{self.now.astimezone(UTC):%d %b %H:%M}"))
         elif start is not None and end <= start:
-            self.add_error("not_after", "The window ends before it begins.")
+            self.add_error("not_after", drafts.WINDOW_TURNED_ROUND())
 
     def _ask_twice(self, low: int, rate: int) -> None:
         """Slow is sometimes meant and mostly a slip: it needs a second yes."""
         if rate < SLOW_BELOW or low < SLOW_BELOW:
             slow = rate if rate < SLOW_BELOW else low
-            self.asks_twice = f"{both(slow)} is very slow: a partition of 1 GB takes {_hours(1e9 / slow)}."
+            entry, values = said.VERY_SLOW, {"rate": both(slow), "hours": _hours(1e9 / slow)}
         elif self.inbound is not None and low < self.inbound:
-            self.asks_twice = (
-                f"{both(low)} is below the {self.inbound / 1e6:,.1f} MB/s that producers write to what moves: "
-                "at that rate it could never finish."
-            )
-        if self.asks_twice and not self.cleaned_data.get("confirmed"):
-            self.add_error("confirmed", f"{self.asks_twice} Say so again if it is meant.")
+            entry, values = said.NEVER_FINISHES, {"rate": both(low), "inbound": f"{self.inbound / 1e6:,.1f}"}
+        else:
+            return
+        self.asks_twice = entry.cause(**values)
+        if not self.cleaned_data.get("confirmed"):
+            self.add_error("confirmed", entry(**values))
 
 
 class WhyForm(WizardForm):
@@ -348,15 +339,15 @@ class WhyForm(WizardForm):
     def clean_title(self) -> str:
         title = " ".join(self.cleaned_data["title"].split())
         if not title:
-            raise ValidationError("Give it a title: what it does, in a few words.")
+            raise ValidationError(said.TITLE_MISSING())
         if len(title) > LONGEST_TITLE:
-            raise ValidationError(f"The title has {len(title)} characters; {LONGEST_TITLE} fit.")
+            raise ValidationError(said.TITLE_DOES_NOT_FIT(length=len(title), most=LONGEST_TITLE))
         return title
 
     def clean_why(self) -> str:
         why: str = self.cleaned_data["why"].strip()
         if len(why) > LONGEST_WHY:
-            raise ValidationError(f"The reason has {len(why):,} characters; {LONGEST_WHY:,} fit.")
+            raise ValidationError(said.REASON_DOES_NOT_FIT(length=len(why), most=LONGEST_WHY))
         return why
 
 
@@ -366,7 +357,7 @@ def broker_ids(typed: str) -> tuple[int, ...]:
     bad = [part for part in parts if not _ID.fullmatch(part)]
     if bad:
         shown = bad[0] if len(bad[0]) <= 30 else f"{bad[0][:29]}…"
-        raise ValidationError(f"“{shown}” is no broker id: ids are whole numbers from 0 on.")
+        raise ValidationError(said.NO_BROKER_ID(typed=shown))
     return tuple(sorted({int(part) for part in parts}))
 
 
@@ -383,7 +374,7 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h" if seconds < 172_800 else f"{seconds / 86_400:,.0f} days"
 
 
-def _said(value: Any) -> str:
+def _in_words(value: Any) -> str:
     match value:
         case None | "" | () | []:
             return "none"

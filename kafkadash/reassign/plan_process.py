@@ -24,6 +24,8 @@ from typing import Any
 import structlog
 from django.conf import settings
 
+from kafkadash.domain.refusals import planning
+
 log = structlog.get_logger(__name__)
 
 PREFIX = "kafkadash-plan-"
@@ -134,7 +136,5 @@ def _follow(child: subprocess.Popen[bytes], step: Step) -> None:
 
 def _how_it_ended(code: int) -> str:
     if code < 0:
-        return (
-            f"The planning process was ended by the system ({signal.Signals(-code).name}), mostly for lack of memory."
-        )
-    return f"The planning process ended with a fault of its own (exit code {code}); kafkadash's log has the details."
+        return planning.PLANNER_KILLED(signal=signal.Signals(-code).name)
+    return planning.PLANNER_FAILED(code=code)

@@ -24,6 +24,7 @@ from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import planning
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.run import JobFailed, Run
 from kafkadash.reassign.asked import DRAIN, EXPLICIT, ROLLBACK, Asked, options_of
@@ -85,11 +86,11 @@ def _change(run: Run) -> ChangeRequest:
     number, version = run.job.input["change"], run.job.input["version"]
     change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
     if change is None:
-        raise JobFailed(f"#{number} was deleted before it was planned.")
+        raise JobFailed(planning.DELETED_BEFORE(number=number))
     if change.version != version:
-        raise JobFailed(f"#{number} was edited by {change.edited_by_name} before it was planned. Make the plan again.")
+        raise JobFailed(planning.EDITED_BEFORE(number=number, who=change.edited_by_name))
     if change.cluster.removed_at is not None:
-        raise JobFailed("Its cluster is not registered any more.")
+        raise JobFailed(planning.CLUSTER_NOT_REGISTERED())
     return change
 
 
@@ -112,7 +113,7 @@ def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
 def _upload(change: ChangeRequest, asked: Asked) -> bytes:
     upload = Upload.objects.filter(request=change, sha256=asked.upload).first()
     if upload is None:
-        raise JobFailed("The JSON of this assignment is not stored any more. Bring it again under What.")
+        raise JobFailed(planning.JSON_NOT_STORED())
     return content_of(upload)
 
 
@@ -121,7 +122,7 @@ def _way_back(asked: Asked, topology: Topology) -> tuple[bytes, list[Problem]]:
     back = way_back(asked.of, topology)
     if not back.rows:
         why = f" {back.left_out[0]}" if back.left_out else ""
-        raise JobFailed(f"Nothing of #{asked.of} can be taken back.{why}")
+        raise JobFailed(planning.NOTHING_TAKEN_BACK(number=asked.of, why=why))
     return plan_json(back.rows), list(back.left_out)
 
 
@@ -173,7 +174,7 @@ def _store(
         with run.write():
             if run.job.input["purpose"] == "refresh":
                 if run.job.requested_by is None:
-                    raise JobFailed("Whoever asked for the new plan has no account any more. Ask for it again.")
+                    raise JobFailed(planning.NO_ACCOUNT())
                 services.refreshed(
                     change,
                     run.job.requested_by,
@@ -194,7 +195,7 @@ def _store(
 def _faults(result: Mapping[str, Any]) -> list[Problem]:
     """What the independent checker says against a plan that was made; nobody is asked to approve such a one."""
     return [
-        Problem("checker", f"The plan does not keep the rule “{rule}”: {sentence}")
+        Problem("checker", planning.CHECKER_DISAGREES(rule=rule, problem=sentence))
         for rule, passed, figure, problems in result["rules"]
         if passed is False
         for sentence in problems or [figure]

@@ -12,6 +12,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.refusals import forms
 from kafkadash.reassign.models import Upload
 
 LARGEST_BYTES = 50_000_000
@@ -24,10 +25,7 @@ class TooLarge(Exception):
     """``str()`` is a sentence with both sizes."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(
-            f"This is {size / 1e6:,.1f} MB, and {LARGEST_BYTES // 10**6} MB are taken at most. Split the assignment "
-            "into several changes, or take out the partitions that do not move."
-        )
+        super().__init__(forms.FILE_TOO_LARGE(size=f"{size / 1e6:,.1f}", most=LARGEST_BYTES // 10**6))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import IdentityChanged, check_identity
 from kafkadash.domain.kafka_json import read_reassignment
+from kafkadash.domain.refusals import jobs
 from kafkadash.domain.verify import State, Verdict, tally
 from kafkadash.domain.wording import count
 from kafkadash.jobs.kinds import Kind, register
@@ -43,7 +44,7 @@ def run_verification(run: Run) -> dict[str, Any]:
     verification = Verification.objects.get(job=run.job)
     cluster = run.job.cluster
     if cluster is None or cluster.removed_at is not None:
-        raise JobFailed("The cluster is not registered any more.")
+        raise JobFailed(jobs.WITHOUT_CLUSTER())
     run.step(0.0, f"Reading {verification.name or 'what was pasted'}")
     parsed = read_reassignment(
         zlib.decompress(verification.data), lambda share: run.step(_READ_SHARE * share, "Reading the file")

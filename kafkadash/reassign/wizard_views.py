@@ -18,6 +18,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.review import CheckRow, Checks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import forms as forms_said
 from kafkadash.reassign import drafts
 from kafkadash.reassign.asked import DRAIN, MODES, ROLLBACK, Asked
 from kafkadash.reassign.brokers import broker_choices
@@ -141,7 +142,7 @@ def why(request: HttpRequest, draft: Draft) -> HttpResponse:
     conflict = None
     if request.method == "POST" and form.is_valid():
         if submits and not form.cleaned_data["why"]:
-            form.add_error("why", "Say why this is needed: the approver decides by it, and the audit keeps it.")
+            form.add_error("why", forms_said.WHY_NEEDED())
         else:
             try:
                 return _submitted(request, draft, form, submits=submits)

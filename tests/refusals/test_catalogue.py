@@ -30,6 +30,7 @@ RAISED = frozenset(
         "Changed",
         "EditedMeanwhile",
         "Http404",
+        "JobFailed",
         "NotPossible",
         "Outdated",
         "PermissionDenied",
@@ -44,8 +45,15 @@ DONE = (
     "changes",
     "clusters/access.py",
     "domain/workflow.py",
+    "jobs",
+    "reassign/drafts.py",
+    "reassign/forms.py",
+    "reassign/plan_work.py",
     "reassign/rates.py",
     "reassign/run",
+    "reassign/uploads.py",
+    "reassign/verify_job.py",
+    "reassign/wizard_views.py",
 )
 """Where all of these are raised with an entry; what is not named here has sentences of its own still."""
 
@@ -79,7 +87,7 @@ def test_each_is_a_sentence_and_says_what_to_do_next(entry: Entry) -> None:
     assert entry.then, "what to do next"
     for part in (entry.what, entry.then):
         if part:
-            assert part[0].isupper() or part[0] in "{#“", part
+            assert part[0].isupper() or part[0] in "{#“" or part.startswith("kafkadash"), part
             assert part[-1] in ".?}", part
         assert "  " not in part
         assert part == part.strip()
@@ -161,7 +169,9 @@ def _words(node: ast.AST) -> bool:
     """Whether it has a text of its own, outside of what is given to an entry."""
     if isinstance(node, ast.Call) and (_last(node.func) or "").isupper():
         return False
-    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return any(character.isalpha() for character in node.value)
+    if isinstance(node, ast.JoinedStr):
         return True
     return any(_words(child) for child in ast.iter_child_nodes(node))
 

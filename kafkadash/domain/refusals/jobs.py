@@ -1,0 +1,27 @@
+"""Work that a worker does for a page or a command"""
+
+from kafkadash.domain.refusals.entry import Entry
+
+TOOK_TOO_LONG = Entry(
+    "took-too-long",
+    "This took longer than the {seconds} s it may take.",
+    "Ask for it again; if that goes on, see whether the brokers answer and the workers keep up.",
+)
+CRASHED = Entry(
+    "crashed",
+    "kafkadash could not do this because of a fault of its own.",
+    "The log of the worker says more; report what it says.",
+)
+WITHOUT_CLUSTER = Entry(
+    "without-cluster", "The cluster is not registered any more.", "Register it again, then ask for this once more."
+)
+NO_SUCH_TEST = Entry(
+    "no-such-test",
+    "There is no such connection test, or it was so long ago that it is forgotten.",
+    "Test the connection again under Settings.",
+)
+TEST_FOR_ADMINISTRATORS = Entry(
+    "test-for-administrators",
+    "Only an administrator of that cluster may see this test.",
+    "Ask one of them, or for the role admin on it.",
+)

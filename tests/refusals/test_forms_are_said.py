@@ -1,0 +1,246 @@
+"""What the form of a reassignment says at its fields, and why a plan was not made, as the page of the plan says it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from uuid import uuid4
+
+import pytest
+import time_machine
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import services
+from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.changes.refusals import Refused
+from kafkadash.clusters.models import Cluster, Role
+from kafkadash.domain.refusals import drafts, forms, jobs, planning
+from kafkadash.jobs import kinds
+from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
+from kafkadash.jobs.models import Job
+from kafkadash.jobs.run import attempt
+from kafkadash.observe.models import BrokerState
+from kafkadash.reassign import plan_process, plan_work, uploads
+from kafkadash.reassign.asked import ROLLBACK, Asked
+from kafkadash.reassign.drafts import start_planning
+from kafkadash.reassign.forms import LimitsForm
+from kafkadash.reassign.models import Upload
+from tests.factories import NOW, ClusterFactory
+from tests.pages.conftest import text_of
+from tests.reassign.stored import Wizard, kafka_json, stored
+from tests.reassign.test_limits_form import GOOD, SLOW
+from tests.refusals.driving import Case, case, each, refused
+
+pytestmark = pytest.mark.django_db
+
+
+class Proposing:
+    """Somebody in the wizard, before a cluster whose facts are fresh."""
+
+    def __init__(self, user: User, client: Client) -> None:
+        self.user, self.client = user, client
+        self.wizard, self.cluster = Wizard(client), stored()
+
+    def says(self, answer: Any) -> str:
+        assert answer.status_code == 200, answer.status_code
+        return text_of(answer.content.decode())
+
+    def new(self, **form: str) -> str:
+        return self.says(self.client.post("/changes/new/", form))
+
+    def new_read_only(self) -> str:
+        Cluster.objects.update(read_only=True)
+        return self.new(cluster="demo", mode="drain")
+
+    def drains(self, *brokers: int) -> str:
+        return self.says(self.wizard.begins(self.cluster, "drain").drains(*brokers))
+
+    def rackless(self) -> str:
+        BrokerState.objects.filter(broker_id=2).update(rack=None)
+        return self.drains(3)
+
+    def brings(self, **fields: Any) -> str:
+        return self.says(self.wizard.begins(self.cluster, "explicit").sends("what", fields))
+
+    def too_large(self) -> str:
+        with mock.patch.object(uploads, "LARGEST_BYTES", 1_000_000):
+            return self.brings(file=SimpleUploadedFile("plan.json", b"x" * 2_000_001))
+
+    def why(self, **fields: str) -> str:
+        self.ready()
+        self.wizard.plans()
+        return self.says(self.wizard.sends("why", {"title": "Drain broker 3", "why": "Its disk fails.", **fields}))
+
+    def ready(self, brokers: str = "3") -> ChangeRequest:
+        self.wizard.begins(self.cluster, "drain", brokers=brokers)
+        self.wizard.limits()
+        return self.wizard.change
+
+    def start(self, meanwhile: Callable[[ChangeRequest], object], offset: int = 0) -> str:
+        change = self.ready()
+        meanwhile(change)
+        return refused(Refused, lambda: start_planning(change, self.user, self.wizard.change.version + offset))
+
+    def planned(self, meanwhile: Callable[[ChangeRequest], object] = lambda _: None) -> str:
+        """What the page of the plan says, or the job where the page is gone; this happens before a worker takes it."""
+        if not self.wizard.number:
+            self.ready()
+        self.wizard.sends("plan")
+        change = self.wizard.change
+        assert change.job is not None
+        meanwhile(change)
+        attempt(change.job.pk)
+        error = Job.objects.get(pk=change.job.pk).error
+        answer = self.client.get(self.wizard.url("plan"))
+        return f"{error} {text_of(answer.content.decode())}"
+
+    def edited(self, change: ChangeRequest) -> None:
+        services.edit_draft(change, self.user, change.version, title="Another title")
+
+    def without_json(self) -> str:
+        self.wizard.begins(self.cluster, "explicit").sends("what", {"text": kafka_json(("orders", 0, [1, 2, 6]))})
+        self.wizard.limits()
+        return self.planned(lambda _: Upload.objects.all().delete())
+
+    def back(self) -> str:
+        def turned(change: ChangeRequest) -> None:
+            asked = Asked(ROLLBACK, of=change.pk)
+            ChangeRequest.objects.filter(pk=change.pk).update(input=asked.as_json())
+
+        return self.planned(turned)
+
+    def without_account(self) -> str:
+        def forgotten(change: ChangeRequest) -> None:
+            assert change.job is not None
+            job = Job.objects.get(pk=change.job.pk)
+            Job.objects.filter(pk=job.pk).update(input={**job.input, "purpose": "refresh"}, requested_by=None)
+
+        return self.planned(forgotten)
+
+    def child_ends(self, code: int) -> str:
+        def ends(folder: Path, _: object) -> int:
+            (folder / "errors").touch()
+            return code
+
+        with mock.patch.object(plan_process, "_run", ends):
+            return self.planned()
+
+    def crashes(self) -> str:
+        with mock.patch.object(plan_work, "load_topology", side_effect=KeyError("secret")):
+            return self.planned()
+
+    def too_slow(self) -> str:
+        kind = kinds._kinds["reassign.plan"]
+        with mock.patch.dict(kinds._kinds, {kind.name: replace(kind, deadline_s=0.0)}):
+            return self.planned()
+
+    def test_without_cluster(self) -> str:
+        job = Job.objects.create(kind=CONNECTION_TEST, cluster=self.cluster)
+        Cluster.objects.update(removed_at=datetime.now(UTC))
+        attempt(job.pk)
+        return Job.objects.get(pk=job.pk).error
+
+    def test_page(self, kept: bool) -> str:
+        """As an administrator of another cluster sees it."""
+        self.user.cluster_roles.create(role=Role.ADMIN, cluster=ClusterFactory.create(name="other"))
+        job = Job.objects.create(kind=CONNECTION_TEST, cluster=self.cluster)
+        address = f"/settings/tests/{job.pk if kept else uuid4()}/"
+        return text_of(self.client.get(address).content.decode())
+
+    def checker_disagrees(self) -> str:
+        made = plan_process.make_plan
+
+        def faulty(*args: Any) -> plan_process.Outcome:
+            outcome = made(*args)
+            rule = ["racks", False, "1 of 2", ["orders-0 is on one rack."]]
+            return replace(outcome, result={**outcome.result, "rules": [rule]})
+
+        with mock.patch.object(plan_work, "make_plan", faulty):
+            return self.planned()
+
+
+@pytest.fixture
+def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> Proposing:
+    return Proposing(people["alice"], client_of(people["alice"]))
+
+
+@each(
+    case(forms.CLUSTER_NOT_ALLOWED, lambda p: p.new(cluster="nowhere", mode="drain")),
+    case(forms.CLUSTER_MISSING, lambda p: p.new(mode="drain")),
+    case(forms.CLUSTER_READ_ONLY, Proposing.new_read_only, cluster="demo"),
+    case(forms.MODE_UNKNOWN, lambda p: p.new(cluster="demo", mode="rebalance")),
+    case(forms.MODE_MISSING, lambda p: p.new(cluster="demo")),
+    case(forms.NO_BROKER_ID, lambda p: p.new(cluster="demo", mode="drain", brokers="x"), typed="x"),
+    case(forms.NO_BROKER_CHOSEN, lambda p: p.drains()),
+    case(forms.BROKER_NOT_THERE, lambda p: p.drains(9), cluster="demo", brokers="broker 9"),
+    case(forms.NO_BROKER_LEFT, lambda p: p.drains(1, 2, 3, 4, 5, 6), cluster="demo"),
+    case(forms.RACK_MISSING, Proposing.rackless, brokers="Broker 2 names"),
+    case(
+        forms.FILE_AND_TEXT,
+        lambda p: p.brings(file=SimpleUploadedFile("plan.json", b"{}"), text='{"version":1}'),
+    ),
+    case(forms.FILE_EMPTY, lambda p: p.brings(file=SimpleUploadedFile("plan.json", b""))),
+    case(forms.NO_FILE, lambda p: p.brings()),
+    case(forms.FILE_TOO_LARGE, Proposing.too_large, size="2.0", most=1),
+    case(forms.TITLE_MISSING, lambda p: p.why(title=" ")),
+    case(forms.TITLE_DOES_NOT_FIT, lambda p: p.why(title="x" * 300), length=300),
+    case(forms.REASON_DOES_NOT_FIT, lambda p: p.why(why="x" * 20_000), length=20_000),
+    case(forms.WHY_NEEDED, lambda p: p.why(why=" ")),
+    case(forms.EDITED_BEFORE_PLANNED, lambda p: p.start(lambda _: None, offset=1)),
+    case(
+        forms.ONLY_A_DRAFT_IS_PLANNED,
+        lambda p: p.start(lambda c: ChangeRequest.objects.filter(pk=c.pk).update(state=RequestState.PROPOSED)),
+    ),
+    case(planning.DELETED_BEFORE, lambda p: p.planned(lambda c: ChangeRequest.objects.filter(pk=c.pk).delete())),
+    case(planning.EDITED_BEFORE, lambda p: p.planned(p.edited), who="alice"),
+    case(
+        planning.CLUSTER_NOT_REGISTERED,
+        lambda p: p.planned(lambda _: Cluster.objects.update(removed_at=datetime.now(UTC))),
+    ),
+    case(planning.JSON_NOT_STORED, Proposing.without_json),
+    case(planning.NOTHING_TAKEN_BACK, Proposing.back, why=""),
+    case(planning.NO_ACCOUNT, Proposing.without_account),
+    case(planning.PLANNER_KILLED, lambda p: p.child_ends(-9), signal="SIGKILL"),
+    case(planning.PLANNER_FAILED, lambda p: p.child_ends(1), code=1),
+    case(jobs.CRASHED, Proposing.crashes),
+    case(jobs.TOOK_TOO_LONG, Proposing.too_slow, seconds="0"),
+    case(jobs.WITHOUT_CLUSTER, Proposing.test_without_cluster),
+    case(jobs.TEST_FOR_ADMINISTRATORS, lambda p: p.test_page(kept=True)),
+    case(jobs.NO_SUCH_TEST, lambda p: p.test_page(kept=False)),
+    case(planning.CHECKER_DISAGREES, Proposing.checker_disagrees, rule="racks", problem="orders-0 is on one rack."),
+)
+def test_in_the_wizard(one: Case, proposing: Proposing) -> None:
+    one.check(proposing)
+
+
+def limits(inbound: float | None = None, **changed: str) -> str:
+    """What the form says; the page shows it at its fields (tests/reassign/test_wizard.py)."""
+    with time_machine.travel(NOW, tick=False):
+        form = LimitsForm({**GOOD, **changed}, now=NOW, inbound=inbound)
+        assert not form.is_valid()
+    return " ".join(str(error) for errors in form.errors.values() for error in errors)
+
+
+@each(
+    case(forms.TIME_UNREADABLE, lambda: limits(not_before="tonight")),
+    case(forms.TIME_PASSED, lambda: limits(not_before="", not_after="2026-11-20T00:00"), now="21 Nov 02:03"),
+    case(drafts.WINDOW_TURNED_ROUND, lambda: limits(not_after="2026-11-21T22:00")),
+    case(forms.PERCENT_UNREADABLE, lambda: limits(disk_limit="most")),
+    case(forms.PERCENT_OUTSIDE, lambda: limits(disk_limit="101")),
+    case(forms.LOWEST_ABOVE_HIGHEST, lambda: limits(throttle_min="90"), low="90", high="80"),
+    case(forms.STARTS_BELOW, lambda: limits(throttle="10"), low="20"),
+    case(forms.STARTS_ABOVE, lambda: limits(throttle="90"), high="80"),
+    case(forms.MORE_THAN_THE_CLUSTER, lambda: limits(per_broker="6", per_cluster="5"), most=5),
+    case(forms.NO_WHOLE_NUMBER, lambda: limits(per_cluster="many"), example="50"),
+    case(forms.TOO_MANY_AT_ONCE, lambda: limits(per_cluster="1001"), typed=1001, most=1000),
+    case(forms.VERY_SLOW, lambda: limits(None, **SLOW), rate="0.01 MB/s (10,000 bytes/s)", hours="27.8 h"),
+    case(forms.NEVER_FINISHES, lambda: limits(25e6), rate="20 MB/s (20,000,000 bytes/s)", inbound="25.0"),
+)
+def test_in_the_form_of_the_limits(one: Case) -> None:
+    one.check()
