@@ -80,11 +80,11 @@ class Keeper:
                 os.kill(child.pid, number)
             return child.pid
 
-    def pause(self) -> int | None:
-        """SIGKILL, and not started again before ``resume``."""
+    def pause(self, number: signal.Signals = signal.SIGKILL) -> int | None:
+        """The signal, by which it ends, and not started again before ``resume``."""
         with self._lock:
             self._away = True
-            return self.send(signal.SIGKILL)
+            return self.send(number)
 
     def resume(self) -> None:
         with self._lock:

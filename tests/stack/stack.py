@@ -224,9 +224,9 @@ class Stack:
         """The id of the process that was killed, None when there was none. It is started again after a second."""
         return self._keeper(name).send(number)
 
-    def pause(self, name: str) -> int | None:
-        """SIGKILL, and away until ``resume``."""
-        return self._keeper(name).pause()
+    def pause(self, name: str, number: signal.Signals = signal.SIGKILL) -> int | None:
+        """Ended by SIGKILL, or another signal, and away until ``resume``."""
+        return self._keeper(name).pause(number)
 
     def resume(self, name: str) -> None:
         self._keeper(name).resume()

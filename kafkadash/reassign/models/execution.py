@@ -11,6 +11,9 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
 
+RUN_FORMAT = 1
+"""Of what the rows of a run mean. Whoever changes that so that an older version would do wrong with it counts up."""
+
 
 class Outcome(models.TextChoices):
     """How a run that is DONE ended (04-changes.md §1)."""
@@ -41,6 +44,8 @@ class MoveState(models.TextChoices):
 class Execution(models.Model):
     """One run of one request; the row is made when it is queued and its turn is worked on under its lease.
 
+    ``format``: ``RUN_FORMAT``; a run of a newer one is left alone.
+
     ``epoch`` and ``lease_until`` are its lease, ``next_at`` and ``dispatched_until`` its turn, as of a CollectorRun.
     ``active`` from its turn until all is over: a cluster has at most one such run. ``throttle`` (bytes per second),
     ``per_broker`` and ``per_cluster`` are in force now and may be changed within what was approved. ``blocked`` says
@@ -55,7 +60,7 @@ class Execution(models.Model):
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="execution")
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="executions")
-    format = models.PositiveSmallIntegerField(default=1)
+    format = models.PositiveSmallIntegerField(default=RUN_FORMAT)
     epoch = models.PositiveBigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
     next_at = models.DateTimeField(db_default=Now())

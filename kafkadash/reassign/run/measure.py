@@ -97,14 +97,12 @@ def in_force(execution: Execution) -> InForce:
 
 
 def stored_progress(execution: Execution) -> RunNow | None:
-    """The figures as the last step stored them; None before there were any."""
-    packed = bytes(execution.progress)
-    return run_stored.from_json(json.loads(zlib.decompressobj().decompress(packed))) if packed else None
+    """The figures as the last step stored them; None before there were any, and for those of another version."""
+    return run_stored.from_json(_unzipped(execution.progress)[0])
 
 
 def stored_samples(execution: Execution) -> History | None:
-    packed = bytes(execution.samples)
-    return History.from_json(json.loads(zlib.decompress(packed))) if packed else None
+    return History.from_json(_unzipped(execution.samples)[0])
 
 
 def inbound_of(execution: Execution) -> tuple[float | None, str]:
@@ -151,12 +149,21 @@ def moved_at_end(before: RunNow | None, move: Move) -> int | None:
 
 def _memory(execution: Execution) -> RunMemory | None:
     """What follows after the figures."""
-    packed = bytes(execution.progress)
-    if not packed:
-        return None
+    return RunMemory.from_json(_unzipped(execution.progress)[1])
+
+
+def _unzipped(packed: bytes | memoryview) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """One stream, or two that follow each other; empty where there is none.
+
+    Also where another version laid it out in a way that is not known here: then it is of no format either.
+    """
     first = zlib.decompressobj()
-    first.decompress(packed)
-    return RunMemory.from_json(json.loads(zlib.decompress(first.unused_data)))
+    try:
+        content = first.decompress(bytes(packed))
+        second = zlib.decompress(first.unused_data) if first.unused_data else b""
+        return json.loads(content or b"{}"), json.loads(second or b"{}")
+    except (zlib.error, ValueError):
+        return {}, {}
 
 
 def _zipped(content: Mapping[str, Any]) -> bytes:

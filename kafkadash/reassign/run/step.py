@@ -29,7 +29,7 @@ from kafkadash.domain.workflow import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
-from kafkadash.reassign.models import Execution
+from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.models import Move as Stored
 from kafkadash.reassign.run import fail_points, moves, turn, verifying
 from kafkadash.reassign.run import known as stored_facts
@@ -104,6 +104,9 @@ def _step(running: Running) -> None:
     fail_points.step_begins()
     budget = Budget()
     try:
+        if running.execution.format > RUN_FORMAT:
+            _of_a_newer_version(running)
+            return
         client = client_of(running)
         if running.state is State.QUEUED:
             turn.take_turn(running, client, budget)
@@ -113,6 +116,20 @@ def _step(running: Running) -> None:
             _work_off(running, client, budget)
     except (KafkaFailure, SecretError, AnotherCluster) as failure:
         _look_failed(running, failure)
+
+
+def _of_a_newer_version(running: Running) -> None:
+    """Two versions at once, or one that was taken back: what is stored is not guessed at, and nothing is sent."""
+    own = running.execution
+    words = (
+        f"A newer version of kafkadash (format {own.format}) has worked on this run, and this one (format "
+        f"{RUN_FORMAT}) does not know how to go on: start the workers of the newer version."
+    )
+    log.warning("execution.newer_format", execution=own.pk, format=own.format)
+    with running.write():
+        running.save(error=words, next_at=next_turn(running.lease, REST_S))
+    if own.error != words:
+        running.publish()
 
 
 def client_of(running: Running) -> KafkaClient:
