@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos soak bench bench-collect bench-pages bench-changes bench-execution clean
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ smoke: $(STAMP) ## start the demo apart, move, drain and roll back 400 MB, compa
 
 chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+proof: $(STAMP) ## kill the worker of runs at every point of a step, three times each, on real Kafka (ARGS="points --rounds 1")
+	@$(BIN)/python -m tests.proof $(ARGS)
 
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)

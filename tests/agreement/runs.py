@@ -85,7 +85,15 @@ class Run:
             self.step()
             return condition()
 
-        wait_until(after_a_step, f"{what}; #{self.change.pk} is {self.state}", deadline_s)
+        try:
+            wait_until(after_a_step, what, deadline_s)
+        except AssertionError as late:
+            raise AssertionError(f"{late}; {self.stands()}") from late
+
+    def stands(self) -> str:
+        own = self.execution
+        rows = [f"{row} {row.state} {row.reason}".strip() for row in Move.objects.filter(execution=own)]
+        return f"#{self.change.pk} is {self.state}: {[own.error, own.blocked, own.held, own.brake]} {rows}"
 
     def until_it_is(self, state: RequestState, deadline_s: float = RUN_S) -> None:
         self.until(lambda: self.state == state, f"it is {state.label}", deadline_s)

@@ -1,0 +1,203 @@
+"""Each fail point once on real Kafka: whoever steps next finds out what became of it, and ends the run right.
+
+The death is an exception that nobody catches instead of SIGKILL, which `make proof` sends: what is stored and what
+Kafka has is the same. What a process had in memory is forgotten.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kafkadash.accounts.models import AuditEvent
+from kafkadash.changes.models import RequestState
+from kafkadash.domain import executor, executor_look, executor_state, ledger
+from kafkadash.kafka.changing import Changed
+from kafkadash.kafka.port import TopicPartition
+from kafkadash.kafka.wire_client import WireClient
+from kafkadash.playground.cluster import Playground
+from kafkadash.reassign.models import Deed, Move, Order, Outcome, ThrottleEntry
+from kafkadash.reassign.run import fail_points, moves, orders
+from kafkadash.reassign.run import step as stepping
+from kafkadash.reassign.run.fail_points import POINTS, Armed
+from kafkadash.reassign.run.step import step_once
+from tests.agreement import runs
+from tests.agreement.conftest import TopicMaker
+from tests.agreement.runs import FAST, SLOW, Requests, Run, alter
+from tests.agreement.tools import Tools
+
+IN_A_DRAIN = (
+    # No row may lose three requests, else it asks the operator: two rows are killed twice before they are sent.
+    *("throttle-set.before-call", "submit.before-call", "submit.after-row"),
+    *("throttle-clear.before-call", "throttle-clear.after-call", "throttle-clear.after-row"),
+    *("place.before-call", "place.after-call", "place.after-row"),
+    *("throttle-set.after-call", "submit.after-call", "throttle-set.after-row"),
+    *("election.after-call", "election.before-call", "election.after-row"),
+)
+IN_A_CANCEL = (
+    *("cancel.before-call", "cancel.after-call", "reorder.before-call", "reorder.after-call"),
+    *("cancel.after-row", "reorder.after-row"),
+)
+ROWS = 6
+READ_EVERY_S = 20.0
+OTHERS_RATE = {"leader_replication_throttled_rate": "300000000"}
+OTHERS_LIST = {"leader_replication_throttled_replicas": "9:1"}
+
+Kills = Callable[[tuple[str, ...]], Path]
+
+
+class Killed(BaseException):
+    pass
+
+
+def dies() -> None:
+    raise Killed
+
+
+@pytest.fixture
+def kills(requests: Requests, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kills:
+    """Arms these points for all steps of the test; returns the file in which the hits stand."""
+    # Nothing is late here: whatever was sent has arrived when the next step looks.
+    for module in (executor, executor_look, executor_state, ledger):
+        for name in ("RETRY", "UNANSWERED"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, timedelta(seconds=1))
+
+    read_at = 0.0
+
+    def step_or_die(execution_id: int) -> None:
+        nonlocal read_at
+        if time.monotonic() - read_at > READ_EVERY_S:
+            requests.read_all()
+            read_at = time.monotonic()
+        try:
+            step_once(execution_id)
+        except Killed:
+            moves.kept.forget()
+            stepping._known_lately.clear()
+
+    def armed(points: tuple[str, ...]) -> Path:
+        file = tmp_path / "points"
+        file.write_text("\n".join(points), encoding="utf-8")
+        monkeypatch.setattr(fail_points, "_armed", Armed(file, dies))
+        monkeypatch.setattr(runs, "step_once", step_or_die)
+        return tmp_path / "points.hits"
+
+    return armed
+
+
+@pytest.fixture
+def accepted(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int, tuple[int, ...]]]:
+    """How often Kafka accepted which target of which partition."""
+    found: Counter[tuple[str, int, tuple[int, ...]]] = Counter()
+    sent = WireClient.alter_reassignments
+
+    def counted(
+        client: WireClient, targets: dict[TopicPartition, tuple[int, ...] | None], **options: object
+    ) -> Changed[TopicPartition]:
+        answer = sent(client, targets, **options)  # type: ignore[arg-type]
+        found.update((item.topic, item.partition, target) for item in answer.done if (target := targets[item]))
+        return answer
+
+    monkeypatch.setattr(WireClient, "alter_reassignments", counted)
+    return found
+
+
+def hit(file: Path) -> tuple[str, ...]:
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return tuple(line.split()[0] for line in lines)
+
+
+def first_of(run: Run) -> tuple[str, int]:
+    """The row that moves: only half of a topic's does at once."""
+    moving = Move.objects.filter(execution__request=run.change, state="moving")
+    run.until_it_is(RequestState.EXECUTING)
+    run.until(moving.exists, "one moves")
+    [row] = moving
+    return row.topic, row.partition
+
+
+def audited(run: Run) -> list[str]:
+    events = AuditEvent.objects.filter(object_type="changerequest", object_id=str(run.change.pk)).order_by("id")
+    verbs = [action.removeprefix("change.") for action in events.values_list("action", flat=True)]
+    return verbs[verbs.index("started") :]
+
+
+def test_every_point_has_its_place() -> None:
+    assert sorted(IN_A_DRAIN + IN_A_CANCEL) == sorted(POINTS)
+
+
+def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
+    requests: Requests,
+    make_topic: TopicMaker,
+    tools: Tools,
+    playground: Playground,
+    kills: Kills,
+    accepted: Counter[tuple[str, int, tuple[int, ...]]],
+) -> None:
+    topic = make_topic([[1, 2]] * ROWS, mib=1)
+    alter(playground, 1, **OTHERS_RATE)
+    alter(playground, topic, **OTHERS_LIST)
+    before = tools.throttles(topic, 1, 2, 3)
+    directory = max(tools.all_sizes([3])[3])
+    rows = [(topic, number) for number in range(ROWS)]
+    file = kills(IN_A_DRAIN)
+    run = requests.approved(
+        {row: [3, 1] for row in rows},
+        throttle=FAST // 20,
+        per_broker=1,
+        directories={row: [directory, "any"] for row in rows},
+    ).start()
+
+    run.until(lambda: "throttle-set.after-row" in hit(file), "the last row is on its way", 60)
+    orders.row(run.change, run.alice, topic, 0, Deed.ELECT, "Its leader is wanted now.")
+    run.until_it_is(RequestState.DONE, 60)
+
+    assert hit(file) == IN_A_DRAIN
+    assert accepted == Counter({(*row, (3, 1)): 1 for row in rows})
+    described = tools.topics("--topic", topic)[topic].partitions
+    assert {(p.replicas, p.leader) for p in described.values()} == {((3, 1), 3)}
+    assert set(tools.sizes(topic)[3][directory]) == set(range(ROWS))
+    assert tools.moves() == []
+    assert tools.throttles(topic, 1, 2, 3) == before
+    assert run.execution.outcome == Outcome.CLEAN
+    assert not ThrottleEntry.objects.exclude(state="cleared").exists()
+    assert Order.objects.get().answer == "Its preferred replica leads it."
+    assert audited(run) == ["started", "turn_came", "ordered", "rows_ended", "verified"]
+
+
+def test_a_cancel_that_dies_at_every_point__gives_everything_back(
+    requests: Requests,
+    make_topic: TopicMaker,
+    tools: Tools,
+    playground: Playground,
+    kills: Kills,
+    accepted: Counter[tuple[str, int, tuple[int, ...]]],
+) -> None:
+    topic = make_topic([[2, 1]] * 2, mib=24)
+    alter(playground, topic, **OTHERS_LIST)
+    before = tools.throttles(topic, 1, 2, 3)
+    rows = [(topic, 0), (topic, 1)]
+    run = requests.approved({row: [3, 1] for row in rows}, throttle=SLOW // 4).start()
+    first = first_of(run)
+    file = kills(IN_A_CANCEL)
+
+    orders.row(run.change, run.alice, *first, Deed.CANCEL_ROW, "Its consumers complain.")
+    run.until(lambda: run.row(*first).state == "cancelled", "one row is given back")
+    assert hit(file) == IN_A_CANCEL[:4]
+    assert first_of(run) != first
+    run.cancel("All complain.")
+
+    assert hit(file) == IN_A_CANCEL
+    assert accepted == Counter({(*row, target): 1 for row in rows for target in ((3, 1), (2, 1))})
+    described = tools.topics("--topic", topic)[topic].partitions
+    assert {p.replicas for p in described.values()} == {(2, 1)}
+    assert tools.moves() == []
+    assert tools.throttles(topic, 1, 2, 3) == before
+    assert {run.row(*row).state for row in rows} == {"cancelled"}
+    assert audited(run) == ["started", "turn_came", "ordered", "cancelled", "cancel_ended"]
