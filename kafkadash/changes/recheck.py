@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import move, swap
 from kafkadash.domain.checks import About, Check, Checked
 from kafkadash.domain.workflow import WAITING, Deed, State, Trigger, Who
+from kafkadash.kafka import clock
 from kafkadash.observe.models import Kind
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,7 @@ def reasons(failed: Sequence[Check]) -> list[str]:
 def _by_number(number: int) -> None:
     change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
     if change is not None and change.artifact_id and change.state in (State.DRAFT, *WAITING):
-        _one(change, datetime.now(UTC))
+        _one(change, clock.now())
 
 
 def _one(change: ChangeRequest, now: datetime) -> bool:

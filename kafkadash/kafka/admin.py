@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
 
-from kafkadash.kafka import port
+from kafkadash.kafka import clock, port
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.codes import NOT_CONTROLLER, call_failure, item_error
 from kafkadash.kafka.config_reads import ConfigReading
@@ -270,7 +270,7 @@ def countdown(deadline: float) -> Callable[[], float]:
 
 def _oldest(results: Iterable[Answer[A] | KafkaFailure]) -> float:
     """The age of a joint answer is that of its oldest part."""
-    return min((result.taken_at for result in results if isinstance(result, Answer)), default=time.time())
+    return min((result.taken_at for result in results if isinstance(result, Answer)), default=clock.seconds())
 
 
 def _features(response: ApiVersionsAnswer) -> port.Features:

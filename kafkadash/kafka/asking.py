@@ -17,6 +17,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from kafkadash.kafka import clock
 from kafkadash.kafka.client import ConnectFailed, Loop, Manager, NodeConnection, NodeId, Promise, new_promise
 from kafkadash.kafka.failures import SLACK, explained, label, most_telling
 from kafkadash.kafka.kafka_python import errors
@@ -272,7 +273,7 @@ class Asker:
             if ask.once is not None:
                 _begin(ask.once, conn, request, until)
             stamps: list[float] = []
-            sent_at = time.time()
+            sent_at = clock.seconds()
             promise = conn.send_request(request, request_timeout_ms=(until - time.monotonic()) * 1000)
             promise.add_callback(partial(_stamp, stamps, conn))
             try:
@@ -338,4 +339,4 @@ def _begin(once: Once, conn: NodeConnection, request: Request, until: float) -> 
 def _stamp(stamps: list[float], conn: NodeConnection, _: object) -> None:
     """Notes when the last bytes of this connection were read, in seconds since the epoch."""
     transport = conn.transport
-    stamps.append(time.time() - (time.monotonic() - transport.last_read if transport is not None else 0.0))
+    stamps.append(clock.seconds() - (time.monotonic() - transport.last_read if transport is not None else 0.0))

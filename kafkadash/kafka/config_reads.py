@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from kafkadash.kafka import port
+from kafkadash.kafka import clock, port
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.codes import item_error
 from kafkadash.kafka.messages import ConfigAnswer, ConfigsAnswer, ConfigsResult, configs_request
@@ -72,7 +71,7 @@ class ConfigReading:
             self._round([[b] for b in brokers], lambda: with_wire(lambda wire: wire.ask_each(asks, deadline=left())))
         if self._failures and not self._taken_at:
             raise self._failures[0]
-        return port.Configs(self._found, self._errors, min(self._taken_at, default=time.time()))
+        return port.Configs(self._found, self._errors, min(self._taken_at, default=clock.seconds()))
 
     def _round(self, portions: Sequence[Sequence[ConfigResource]], ask: Callable[[], list[Result]]) -> None:
         try:

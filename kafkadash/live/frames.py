@@ -14,6 +14,7 @@ from channels.db import database_sync_to_async
 from django.template.loader import render_to_string
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.kafka import clock
 from kafkadash.live.panels import Panel, RunPanel, Watched, watched
 
 # Two threads render and ask for rights, so that a crowd of browsers cannot take all database connections of a process.
@@ -105,7 +106,7 @@ def current_frame(key: str) -> Frame | None:
 
 def frame_of(what: Watched, seq: int) -> Frame | None:
     """As it is now; None for a hint, and for a cluster or a run that is not there."""
-    now = datetime.now(UTC)
+    now = clock.now()
     if what.run is not None and what.change is not None:
         return run_frame(what.run, what.change, now, seq)
     cluster = Cluster.objects.filter(slug=what.slug).first() if what.panel is not None else None

@@ -12,7 +12,6 @@ import atexit
 import os
 import threading
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -21,6 +20,7 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.kafka import clock
 from kafkadash.live.frames import frame_of, hint_frame, panel_frame
 from kafkadash.live.hub import RIGHTS_GROUP, group_of
 from kafkadash.live.panels import Panel, Watched, panels_of, watched
@@ -167,7 +167,7 @@ class Sender:
 
 def _push(panel: Panel, cluster: Cluster, seq: int) -> None:
     try:
-        frame = panel_frame(panel, cluster, datetime.now(UTC), seq)
+        frame = panel_frame(panel, cluster, clock.now(), seq)
     except Exception:
         log.exception("live.render_failed", panel=panel.name, cluster=cluster.slug)
         return

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 from django.conf import settings
@@ -55,9 +53,8 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
     if lease is None:
         return None
     run = CollectorRun.objects.select_related("cluster").get(pk=run_id)
-    started = time.time()
     try:
-        result = _collect(run, lease, started)
+        result = _collect(run, lease)
     except leases.LeaseLost:
         log.warning(
             "collection.lease_lost",
@@ -93,11 +90,11 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
     return result
 
 
-def _collect(run: CollectorRun, lease: leases.Lease, started: float) -> Refresh:
+def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
     kind = Kind(run.kind)
     reading, failure = _ask(run, lease)
     error = str(failure) if failure else ""
-    duration = round((time.time() - started) * 1000)
+    duration = round((lease.now() - lease.taken_at).total_seconds() * 1000)
     for portion in reading.portions if reading else ():
         with lease.write_portion():
             portion()
@@ -109,7 +106,7 @@ def _collect(run: CollectorRun, lease: leases.Lease, started: float) -> Refresh:
             kind=kind,
             epoch=stamp.epoch,
             seq=stamp.seq,
-            started_at=datetime.fromtimestamp(started, UTC),
+            started_at=lease.taken_at,
             taken_at=reading.taken_at if reading else None,
             duration_ms=duration,
             ok=reading is not None,
@@ -117,7 +114,7 @@ def _collect(run: CollectorRun, lease: leases.Lease, started: float) -> Refresh:
             errors=list(reading.errors)[:_MOST_ERRORS_KEPT] if reading else [error],
             rows=reading.rows if reading else None,
         )
-        _schedule_next(run, reading, failure, started)
+        _schedule_next(run, reading, failure, lease)
     return Refresh(run.cluster, kind, stamp.epoch, stamp.seq, error)
 
 
@@ -144,7 +141,7 @@ def _schedule_next(
     run: CollectorRun,
     reading: Reading | None,
     failure: Exception | None,
-    started: float,
+    lease: leases.Lease,
 ) -> None:
     """When to look again: counted from the start of this refresh, so that the pace does not drift.
 
@@ -152,7 +149,7 @@ def _schedule_next(
     """
     interval = interval_for(run.cluster, Kind(run.kind))
     run.interval_s = interval
-    run.attempted_at = datetime.fromtimestamp(started, UTC)
+    run.attempted_at = lease.taken_at
     run.last_error = str(failure) if failure else ""
     run.last_failure = type(failure).__name__ if failure else ""
     run.failures = run.failures + 1 if failure else 0
@@ -161,7 +158,7 @@ def _schedule_next(
     elif isinstance(failure, AuthenticationFailed):
         run.refusals += 1
     pause = _pause(run, failure, interval)
-    run.next_at = leases.from_now(max(0.0, pause - (time.time() - started)))
+    run.next_at = leases.from_now(max(0.0, pause - (lease.now() - lease.taken_at).total_seconds()))
     if reading:
         run.succeeded_at = reading.taken_at
     run.save(

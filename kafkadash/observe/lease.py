@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import DateTimeField, Func
 from django.db.models.expressions import Combinable
 
+from kafkadash.kafka import clock
 from kafkadash.observe.models import CollectorRun
 
 _SHAPES = 0x4B44  # the first half of the advisory lock's key; the second is the cluster's id
@@ -152,9 +153,12 @@ def one_writer_of_shapes(cluster_id: int) -> None:
 
 
 def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> Lease | None:
-    """The lease of a row, or None when somebody holds it (or, with ``only_if_due``, when its time has not come)."""
+    """The lease of a row, or None when somebody holds it (or, with ``only_if_due``, when its time has not come).
+
+    What this process reads from now on is stamped with the database's time (``kafka.clock``).
+    """
     due = " AND next_at <= clock_timestamp()" if only_if_due else ""
-    ends = _ends()
+    ends, asked = _ends(), time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE {of.table} SET epoch = epoch + 1, lease_until = {_FROM_NOW}"
@@ -163,7 +167,10 @@ def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> L
             [_ttl(), run_id],
         )
         row = cursor.fetchone()
-    return Lease(of, run_id, row[0], row[1], ends, time.monotonic()) if row else None
+    if row is None:
+        return None
+    clock.set_right(row[1], time.monotonic() - asked)
+    return Lease(of, run_id, row[0], row[1], ends, time.monotonic())
 
 
 def claim_due(limit: int = 200, hold_s: float = 10, most_s: float = 60) -> list[int]:

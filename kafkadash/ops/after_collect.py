@@ -6,7 +6,6 @@ A receiver compares state, never edges: an event that gets lost costs one interv
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -14,6 +13,7 @@ from django.dispatch import receiver
 
 from kafkadash.changes.recheck import KINDS, recheck
 from kafkadash.events import collected
+from kafkadash.kafka import clock
 from kafkadash.live.publisher import publish_panels
 from kafkadash.oncall.services import judge
 from kafkadash.reassign.run import claims
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 @receiver(collected, dispatch_uid="ops.after_collect")
 def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any) -> None:
-    now = datetime.now(UTC)
+    now = clock.now()
     try:
         if kinds & claims.KINDS:
             claims.reconcile(cluster_id, now)

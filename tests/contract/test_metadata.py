@@ -1,9 +1,11 @@
 """Topics, partitions, leaders, replicas and ISR."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kafkadash.kafka import clock
 from kafkadash.kafka.admin import WireAdmin
 from kafkadash.kafka.port import Partition
 from tests.contract.backends import Backend
@@ -39,6 +41,16 @@ def test_all_topics_are_told_when_none_is_named(admin: WireAdmin, backend: Backe
     assert [broker.id for broker in metadata.brokers] == backend.broker_ids
     assert metadata.cluster_id == backend.cluster_id()
     assert before <= metadata.taken_at <= after
+
+
+def test_answers_have_the_time_that_this_process_was_told_and_not_that_of_the_machine(admin: WireAdmin) -> None:
+    right = datetime.now(UTC) + timedelta(hours=1)
+    clock.set_right(right)
+    try:
+        taken_at = admin.metadata(deadline=DEADLINE).taken_at
+    finally:
+        clock.set_right(datetime.now(UTC))
+    assert 0 <= taken_at - right.timestamp() < 60
 
 
 def test_no_topics_are_told_when_an_empty_list_is_named(admin: WireAdmin, backend: Backend, topic_name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,7 +16,10 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.jobs import services as jobs
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.tasks import run_job
-from kafkadash.observe.models import CollectorRun
+from kafkadash.kafka import clock
+from kafkadash.observe import lease
+from kafkadash.observe.collection import ensure_runs
+from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.observe.tasks import collect
 from kafkadash.ops import tasks
 from kafkadash.ops import tick as ticking
@@ -36,6 +40,33 @@ def test_beat_goes_on_at_its_pace(jump: timedelta, monkeypatch: pytest.MonkeyPat
     with time_machine.travel(datetime.now(UTC) + jump, tick=True):
         wait_until(lambda: beat.tick() is not None and len(sent) == 5, "four more ticks", 10)
     assert beat.tick() <= 0.05
+
+
+@pytest.fixture
+def right_again() -> Iterator[None]:
+    clock.set_right(datetime.now(UTC))
+    yield
+    clock.set_right(datetime.now(UTC))
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("right_again")
+@pytest.mark.parametrize("jump", [timedelta(hours=-1), timedelta(hours=1)], ids=["back", "ahead"])
+def test_what_a_worker_reads_has_the_time_of_the_database(jump: timedelta, cluster: Cluster) -> None:
+    """Else what was read last stays green for an hour after nobody reads any more, or holds up every run at once."""
+    ensure_runs()
+    run = CollectorRun.objects.get(cluster=cluster, kind=Kind.QUORUM)
+    began = datetime.now(UTC)
+    with time_machine.travel(began + jump, tick=True):
+        assert abs(clock.now() - began) > timedelta(minutes=50), "it was told nothing yet"
+        held = lease.take(run.pk)
+        assert held is not None
+        assert abs(clock.now() - began) < timedelta(seconds=20)
+        held.give_back()
+    with time_machine.travel(began - jump, tick=True):
+        assert abs(clock.now() - began) < timedelta(seconds=20), "it jumps between two refreshes"
+    clock.set_right(began, took_s=60)
+    assert abs(clock.now() - datetime.now(UTC)) < timedelta(seconds=0.5), "a slow answer says nothing against it"
 
 
 def test_its_schedule_is_the_tick_alone() -> None:
