@@ -12,6 +12,7 @@ from django.utils import timezone
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role, SecurityProtocol
 from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Refused
+from kafkadash.domain.refusals import settings
 
 SECRETS = ("sasl_password", "key_pem")
 SECURITY_WORDS = {
@@ -129,24 +130,22 @@ class RoleForm(SettingsForm):
     def clean_user(self) -> User:
         name = self.cleaned_data["user"].strip()
         if not name:
-            raise forms.ValidationError("Nobody was named: whose role is it?")
+            raise forms.ValidationError(settings.NOBODY_NAMED())
         user = User.objects.filter(username=name).first()
         if user is None:
-            raise forms.ValidationError(
-                f"There is no account called {name}. It is made on the server: manage.py user create {name}"
-            )
+            raise forms.ValidationError(settings.NO_SUCH_ACCOUNT(name=name))
         if not user.is_active:
-            raise forms.ValidationError(f"The account of {name} is closed: open it first.")
+            raise forms.ValidationError(settings.ACCOUNT_CLOSED(name=name))
         return user
 
     def clean_role(self) -> Role:
         role = self.cleaned_data["role"]
         if role not in Role.values:
-            raise forms.ValidationError(f"Choose a role, one of {', '.join(Role.values)}.")
+            raise forms.ValidationError(settings.ROLE_UNKNOWN(roles=", ".join(Role.values)))
         return Role(role)
 
     def clean_expires_at(self) -> Any:
         moment = self.cleaned_data["expires_at"]
         if moment is not None and moment <= timezone.now():
-            raise forms.ValidationError("This has passed already: give a time that is to come, in UTC.")
+            raise forms.ValidationError(settings.END_PASSED())
         return moment

@@ -14,6 +14,7 @@ from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import CONNECTION_FIELDS, Refused, shown_values
+from kafkadash.domain.refusals import settings
 
 # Rows of one delete: a few tens of milliseconds, so nobody waits for a lock.
 BATCH = 1000
@@ -104,7 +105,7 @@ def remove_cluster(
     Raises Refused when ``typed_name`` is not the cluster's name, or something of ours is under way there.
     """
     if " ".join(typed_name.split()) != cluster.name:
-        raise Refused({"typed_name": [f"Type the name as it is written here, {cluster.name}, to remove it."]})
+        raise Refused({"typed_name": [settings.NAME_TO_CONFIRM(cluster=cluster.name)]})
     with transaction.atomic():
         for stops in _stopped_by:
             stops(cluster)

@@ -18,6 +18,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secrets import EncryptedTextField
+from kafkadash.domain.refusals import settings
 from kafkadash.kafka.port import AuthenticationFailed, Security
 from kafkadash.kafka.tls import ssl_context
 
@@ -163,9 +164,7 @@ def check_identity(cluster: Cluster, kafka_id: str) -> None:
     """Raises IdentityChanged when another Kafka cluster answers than before: their figures must not be mixed."""
     if cluster.kafka_id and cluster.kafka_id != kafka_id:
         raise IdentityChanged(
-            f"Behind the addresses of {cluster.name} answers the Kafka cluster {kafka_id}, and not {cluster.kafka_id} "
-            f"as before. Correct the addresses, or register the other cluster under a name of its own; nothing was "
-            f"stored."
+            settings.IDENTITY_CHANGED(cluster=cluster.name, answered=kafka_id, expected=cluster.kafka_id)
         )
 
 
@@ -253,11 +252,7 @@ def _keep_an_admin(user: User, role: Role, cluster: Cluster | None, field: str) 
     if User.objects.filter(Q(pk__in=lasting) | Q(is_superuser=True), is_active=True).exists():
         return
     name, what = user.get_username(), f"of {cluster.name}" if cluster else "of all clusters"
-    sentence = (
-        f"{name} is the last administrator {what} whose role does not run out. "
-        "Give that role to somebody else first, without an end."
-    )
-    raise Refused({field: [sentence]})
+    raise Refused({field: [settings.LAST_ADMINISTRATOR(name=name, of=what)]})
 
 
 def _assign(cluster: Cluster, values: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ RAISED = frozenset(
         "BadRate",
         "Changed",
         "EditedMeanwhile",
+        "IdentityChanged",
         "Http404",
         "JobFailed",
         "NotPossible",
@@ -44,6 +45,8 @@ RAISED = frozenset(
 DONE = (
     "changes",
     "clusters/access.py",
+    "clusters/forms.py",
+    "clusters/removal.py",
     "domain/workflow.py",
     "jobs",
     "reassign/drafts.py",
@@ -173,6 +176,8 @@ def _words(node: ast.AST) -> bool:
         return any(character.isalpha() for character in node.value)
     if isinstance(node, ast.JoinedStr):
         return True
+    if isinstance(node, ast.Dict):
+        return any(_words(value) for value in node.values)
     return any(_words(child) for child in ast.iter_child_nodes(node))
 
 
