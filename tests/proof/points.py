@@ -80,10 +80,14 @@ def prove(folder: Path, rounds: int) -> bool:
         from tests.proof.points_runs import Rounds
 
         points = Points(stack, file)
-        judge = Rounds(points)
-        for number in range(1, rounds + 1):
-            judge.round(number)
-        held = _table(points, rounds)
+        judge, stopped = Rounds(points), ""
+        try:
+            for number in range(1, rounds + 1):
+                judge.round(number)
+        except AssertionError as late:
+            stopped = f"  stopped: {late}"
+        held = _table(points, rounds) and not stopped
+        print(stopped)  # noqa: T201
     stack.remove()
     print(f"  {len(points.hits())} deaths, {time.monotonic() - began:.0f} s")  # noqa: T201
     return held
