@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 from tests.waiting import wait_until
 
+# For whoever wants to look at all pages himself; they are big, and nothing is compared with them.
+WITH_PICTURES = bool(os.environ.get("KAFKADASH_PICTURES"))
 HEIGHT = 900
 REFRESHED_S = 30.0
 Look = tuple[int, Literal["light", "dark"]]
 EVERY_LOOK: Sequence[Look] = ((1440, "light"), (1440, "dark"), (320, "light"), (320, "dark"))
+# Of every rule axe can tell all places that keep it; telling only those that break one takes half as long.
+ALL_RULES: Mapping[str, Any] = {"resultTypes": ["violations"]}
 # A theme changes nothing but colours: of the second theme at a width only these are looked at.
-COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+COLOURS: Mapping[str, Any] = {
+    **ALL_RULES,
+    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+}
+FIND_VIOLATIONS = "(options) => axe.run(options).then((found) => found.violations)"
 # For a page that was looked at in all ways with another filter.
 TWO_LOOKS: Sequence[Look] = ((1440, "light"), (320, "dark"))
 # Chromium's own word on a page that is answered with 403 or 404, as it should be.
@@ -41,7 +50,7 @@ EMPTY_CELLS = """
 
 @dataclass
 class Visitor:
-    """``screens``: where pictures of all pages go, named by the page, the width and the theme."""
+    """``screens``: where pictures of all pages go, named by the page, the width and the theme, when they are wanted."""
 
     page: Page
     screens: Path
@@ -49,7 +58,8 @@ class Visitor:
     _said: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.screens.mkdir(parents=True, exist_ok=True)
+        if WITH_PICTURES:
+            self.screens.mkdir(parents=True, exist_ok=True)
         self.page.add_init_script(KEEP_VIOLATIONS)
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self._said.append(f"uncaught {error}"))
@@ -102,17 +112,20 @@ class Visitor:
             where = f"{address} at {width} px, {scheme}"
             if width not in widths_seen:  # a narrow page hides cells that are empty on a wide one
                 self.wrong += [f"{where}: empty cell in {cell}" for cell in page.evaluate(EMPTY_CELLS)]
-            self._look_once(where, COLOURS if width in widths_seen else {})
+            self._look_once(where, COLOURS if width in widths_seen else ALL_RULES)
             widths_seen.add(width)
-            page.screenshot(path=self.screens / f"{name}-{width}-{scheme}.png", full_page=True)
+            if WITH_PICTURES:
+                page.screenshot(path=self.screens / f"{name}-{width}-{scheme}.png", full_page=True)
         self.wrong += [f"{address}: policy violation {each}" for each in page.evaluate("window.kafkadashViolations")]
         self.wrong += [f"{address}: console {text}" for text in self._said if not EXPECTED_ON_ERROR_PAGES.match(text)]
 
-    def _look_once(self, where: str, rules: dict[str, Any]) -> None:
+    def _look_once(self, where: str, rules: Mapping[str, Any]) -> None:
         sideways = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if sideways > 0:
             self.wrong.append(f"{where}: scrolls sideways by {sideways} px")
-        for violation in Axe().run(self.page, options=rules).response["violations"]:
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE_SCRIPT)
+        for violation in self.page.evaluate(FIND_VIOLATIONS, rules):
             nodes = [" ".join(node["target"]) for node in violation["nodes"]]
             self.wrong.append(f"{where}: axe {violation['id']} ({violation['help']}) at {nodes[:5]}")
 
