@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from unittest import mock
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.db.backends.postgresql.operations import DatabaseOperations
-from django.test import Client
+from django.test import Client, override_settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 
+OWN_TEMPLATES = Path(__file__).parent / "templates"
 PASSWORD = "correct horse battery staple"  # of all users that make_user makes
 
 
@@ -20,6 +23,14 @@ PASSWORD = "correct horse battery staple"  # of all users that make_user makes
 def quick_passwords() -> Iterator[None]:
     """One round of hashing instead of a second of it: who signs in by password in a test does not test the hash."""
     with mock.patch("django.contrib.auth.hashers.PBKDF2PasswordHasher.iterations", 1):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_templates() -> Iterator[None]:
+    """Those below tests/templates, behind the product's: for all tests at once, as a change compiles all anew."""
+    engines = [{**engine, "DIRS": [*engine["DIRS"], OWN_TEMPLATES]} for engine in settings.TEMPLATES]
+    with override_settings(TEMPLATES=engines):
         yield
 
 
@@ -42,17 +53,24 @@ def flush_may_empty_the_audit() -> Iterator[None]:
         yield
 
 
+def new_user(name: str, role: Role | None = None, cluster: Cluster | None = None, **fields: object) -> User:
+    """``new_user("ann", Role.ADMIN, cluster)``: a role on that cluster, or on all where none is given."""
+    user = User.objects.create(username=name, password=make_password(PASSWORD), **fields)
+    if role is not None:
+        ClusterRole.objects.create(user=user, role=role, cluster=cluster)
+    return user
+
+
+def signed_in(user: User) -> Client:
+    """A browser in which this user is signed in."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
 @pytest.fixture
 def make_user(db: None) -> Callable[..., User]:
-    """``make_user("ann", Role.ADMIN, cluster)``: a role on that cluster, or on all where none is given."""
-
-    def make(name: str, role: Role | None = None, cluster: Cluster | None = None, **fields: object) -> User:
-        user = User.objects.create(username=name, password=make_password(PASSWORD), **fields)
-        if role is not None:
-            ClusterRole.objects.create(user=user, role=role, cluster=cluster)
-        return user
-
-    return make
+    return new_user
 
 
 @pytest.fixture
@@ -95,11 +113,4 @@ def stranger(make_user: Callable[..., User]) -> User:
 
 @pytest.fixture
 def client_of() -> Callable[[User], Client]:
-    """A browser in which this user is signed in."""
-
-    def signed_in(user: User) -> Client:
-        client = Client()
-        client.force_login(user)
-        return client
-
     return signed_in

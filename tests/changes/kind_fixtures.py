@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -13,11 +11,8 @@ from kafkadash.changes import kinds
 from kafkadash.changes.kinds import ChangeKind
 from tests.changes.parcels import PARCELS
 
-TEMPLATES = Path(__file__).parent.parent / "templates"
-
 
 @pytest.fixture
-def parcels(settings: Any) -> Iterator[ChangeKind]:
+def parcels() -> Iterator[ChangeKind]:
     with mock.patch.dict(kinds._kinds, {PARCELS.name: PARCELS}):
-        settings.TEMPLATES = [{**engine, "DIRS": [*engine["DIRS"], TEMPLATES]} for engine in settings.TEMPLATES]
         yield PARCELS

@@ -35,7 +35,6 @@ from tests.waiting import wait_until
 DEADLINE_SECONDS = 10.0
 # What chromium and htmx say of a connection that is lost, and of a page that is no longer there.
 EXPECTED_FAULTS = ("WebSocket", "htmx:ws:error", "Failed to load resource")
-PLAIN = '<section id="{{ name }}-{{ slug }}" class="panel" data-state="{{ state }}">{{ text }}</section>'
 
 
 class Socket:
@@ -139,16 +138,10 @@ def watch(port: int, client_of: Callable[[User], Client]) -> Iterator[Callable[.
 
 
 @pytest.fixture
-def plain_panels(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Panels that show a cluster's own row: ``kafka_id`` as their text, ``mode`` as their state."""
-    settings.TEMPLATES = [
-        {
-            "BACKEND": "django.template.backends.django.DjangoTemplates",
-            "OPTIONS": {"loaders": [("django.template.loaders.locmem.Loader", {"plain.html": PLAIN})]},
-        }
-    ]
     replaced = {
-        name: Panel(name, panel.kinds, "plain.html", _row_of(name), panel.action)
+        name: Panel(name, panel.kinds, "tests/plain.html", _row_of(name), panel.action)
         for name, panel in panels.PANELS.items()
     }
     monkeypatch.setattr(panels, "PANELS", replaced)
