@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+import time_machine
 from django.template.loader import render_to_string
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.live.panels import PANELS, Panel
 from kafkadash.observe.models import Outcome
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, ended, silent, watched
+from tests.kept_rows import kept
 from tests.pages.conftest import Page
+
+pytestmark = pytest.mark.django_db
 
 GetPage = Callable[[str], Page]
 PAGES = [
@@ -67,8 +72,14 @@ SETTINGS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def world(db: None) -> Cluster:
+@pytest.fixture(scope="module", autouse=True)
+def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Cluster]:
+    with kept(django_db_blocker, _world) as demo:
+        yield demo
+
+
+@time_machine.travel(NOW, tick=False)
+def _world() -> Cluster:
     demo = watched("demo", offline_partitions=1)
     watched("well")
     silent(watched("silent"), NOW - timedelta(minutes=12), error="refused")

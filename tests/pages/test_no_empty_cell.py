@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+import time_machine
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Mode
@@ -32,6 +34,7 @@ from tests.factories import (
     silent,
     watched,
 )
+from tests.kept_rows import kept
 from tests.pages.conftest import Page, text_of
 from tests.pages.test_query_counts import PAGES, SETTINGS
 from tests.reassign.runs import requested, running
@@ -74,9 +77,17 @@ def _moves(demo: Cluster) -> None:
             ended(demo, outcome, NOW - timedelta(minutes=2))
 
 
-@pytest.fixture(params=["known", "unknown", "silent", "never", "zookeeper"])
-def demo(request: pytest.FixtureRequest, db: None) -> Cluster:
-    if request.param == "never":
+@pytest.fixture(scope="module", params=["known", "unknown", "silent", "never", "zookeeper"])
+def demo(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[Cluster]:
+    with kept(django_db_blocker, lambda: _demo(request.param)) as demo:
+        yield demo
+
+
+@time_machine.travel(NOW, tick=False)
+def _demo(condition: str) -> Cluster:
+    if condition == "never":
         never = ClusterFactory.create(name="demo")
         TopicFactory.create(cluster=never)
         BrokerFactory.create(cluster=never, broker_id=1)
@@ -93,11 +104,11 @@ def demo(request: pytest.FixtureRequest, db: None) -> Cluster:
         cluster=demo, resource="topic", name="t", key="leader.replication.throttled.replicas", value=""
     )
     _moves(demo)
-    if request.param == "unknown":
+    if condition == "unknown":
         _forget(demo)
-    if request.param == "silent":
+    if condition == "silent":
         silent(demo, NOW - timedelta(hours=1), error="refused")
-    if request.param == "zookeeper":
+    if condition == "zookeeper":
         Cluster.objects.filter(pk=demo.pk).update(mode=Mode.ZOOKEEPER)
     return demo
 
