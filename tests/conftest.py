@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from unittest import mock
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
+from django.db import transaction
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client, override_settings
 
@@ -114,3 +116,16 @@ def stranger(make_user: Callable[..., User]) -> User:
 @pytest.fixture
 def client_of() -> Callable[[User], Client]:
     return signed_in
+
+
+@pytest.fixture
+def undone(db: None) -> Callable[[], AbstractContextManager[None]]:
+    """``with undone():`` what is written in the block is taken back at its end, so that others find the same rows."""
+
+    @contextmanager
+    def block() -> Iterator[None]:
+        with transaction.atomic():
+            yield
+            transaction.set_rollback(True)
+
+    return block
