@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Policy
+from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.throttles import LEADER_RATE
@@ -286,6 +287,23 @@ class TestRuns:
         assert again.status_code == 409
         assert "gave it up on" in Page(again.content.decode()).words("refused")
         assert client.get(address).status_code == 302
+
+    @pytest.mark.parametrize(
+        ("state", "goes"),
+        [(State.EXECUTING, "goes on to its end"), (State.CANCELLING, "goes back, as it was cancelled")],
+    )
+    def test_on_a_cluster_that_became_read_only_it_says_what_is_still_sent(
+        self, state: State, goes: str, made: Callable[..., ChangeRequest], see: See, viewer: User
+    ) -> None:
+        change = made(state)
+        running(change, held=[])
+        address, told = f"/changes/{change.pk}/run/", "The throttles that this run set there are still taken away."
+        assert told not in see(viewer, address).text
+        Cluster.objects.update(read_only=True)
+        Execution.objects.update(held=[read_only_text(change.cluster)] if state is State.EXECUTING else [])
+        text = see(viewer, address).text
+        assert f"is read-only now: nothing more is submitted. What is in flight {goes}. {told}" in text
+        assert text.count("nothing more is submitted") == 1
 
     def test_who_may_not_cancel_sees_what_it_would_do_and_is_refused(
         self, made: Callable[..., ChangeRequest], see: See, viewer: User, client_of: Callable[[User], Client]

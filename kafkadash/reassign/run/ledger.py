@@ -244,7 +244,9 @@ class Ledger:
 
     def tell_clean(self) -> None:
         """An audit event, in the caller's transaction: what was owed is cleared."""
-        self._record("throttle_settled", "What the run still owed is cleared.", {})
+        cluster = self._execution.cluster
+        still = f" {cluster.name} is read-only; what runs set there is taken away too." if cluster.read_only else ""
+        self._record("throttle_settled", f"What the run still owed is cleared.{still}", {})
 
     # ---- inside
 

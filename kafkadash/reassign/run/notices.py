@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.access import read_only_text
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.workflow import State
@@ -46,6 +47,7 @@ def notices_of(execution: Execution, counts: Counts, now: datetime) -> list[Noti
         return []
     found = [
         _unread(execution, now),
+        _read_only(execution),
         _brake(execution, change),
         *_held(execution, change, counts, now),
         _asking(counts),
@@ -77,6 +79,17 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
     )
 
 
+def _read_only(execution: Execution) -> Notice | None:
+    """What is sent to a cluster all the same, by a run that began before it became read-only."""
+    if not execution.cluster.read_only:
+        return None
+    lead = f"{execution.cluster.name} is read-only now: nothing more is submitted."
+    going = "goes back, as it was cancelled" if execution.request.state == State.CANCELLING else "goes on to its end"
+    return Notice(
+        "warning", lead, f"What is in flight {going}. The throttles that this run set there are still taken away."
+    )
+
+
 def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
     if not execution.brake:
         return None
@@ -91,9 +104,11 @@ def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: date
         lead = f"Its window is over, and {count(counts.waiting, 'move')} did not begin."
         rest = "They never will. Cancel the run to end it; what is done stays done."
         return [Notice("warning", lead, rest, cancels=True)]
-    if not execution.held:
+    said = [read_only_text(execution.cluster)] if execution.cluster.read_only else []
+    held = [words for words in execution.held if words not in said]
+    if not held:
         return [Notice(state, said.PAUSED())] if change.state == State.PAUSED else []
-    lead, *rest = execution.held
+    lead, *rest = held
     return [Notice(state, lead, " ".join([*rest, "Nothing more is submitted."]))]
 
 

@@ -65,6 +65,8 @@ def test_given_up__it_owes_its_throttles_until_the_cluster_answers_again(
     silent.step()
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
     assert not any(value for own in silent.kafka.configs.values() for value in own.values())
+    settled = AuditEvent.objects.get(action="change.throttle_settled")
+    assert settled.reason.endswith("demo is read-only; what runs set there is taken away too.")
     Cluster.objects.update(read_only=False)
     number = silent.queue(operator, [Row("clicks", "id-of-clicks", 1, (1, 2), (1, 5))]).pk
     silent.until(RequestState.DONE, number=number)
