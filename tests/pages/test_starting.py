@@ -290,7 +290,11 @@ class TestRuns:
 
     @pytest.mark.parametrize(
         ("state", "goes"),
-        [(State.EXECUTING, "goes on to its end"), (State.CANCELLING, "goes back, as it was cancelled")],
+        [
+            (State.EXECUTING, "goes on to its end"),
+            (State.PAUSED, "goes on to its end"),
+            (State.CANCELLING, "goes back, as it was cancelled"),
+        ],
     )
     def test_on_a_cluster_that_became_read_only_it_says_what_is_still_sent(
         self, state: State, goes: str, made: Callable[..., ChangeRequest], see: See, viewer: User

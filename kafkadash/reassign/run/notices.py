@@ -104,12 +104,11 @@ def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: date
         lead = f"Its window is over, and {count(counts.waiting, 'move')} did not begin."
         rest = "They never will. Cancel the run to end it; what is done stays done."
         return [Notice("warning", lead, rest, cancels=True)]
-    said = [read_only_text(execution.cluster)] if execution.cluster.read_only else []
-    held = [words for words in execution.held if words not in said]
+    told_above = [read_only_text(execution.cluster)] if execution.cluster.read_only else []
+    held: list[str] = [words for words in execution.held if words not in told_above]
     if not held:
         return [Notice(state, said.PAUSED())] if change.state == State.PAUSED else []
-    lead, *rest = held
-    return [Notice(state, lead, " ".join([*rest, "Nothing more is submitted."]))]
+    return [Notice(state, held[0], " ".join([*held[1:], "Nothing more is submitted."]))]
 
 
 def _asking(counts: Counts) -> Notice | None:
