@@ -14,6 +14,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import drafts
+from kafkadash.domain.refusals import planning as said
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.reassign import plan_process, plan_work
@@ -144,4 +145,6 @@ def test_a_plan_that_the_checker_refutes_is_not_stored(wizard: Wizard, demo: Clu
     wizard.limits()
     with mock.patch.object(plan_work, "make_plan", refuted):
         wizard.plans()
-    assert problems_of(wizard) == ["The plan does not keep the rule “distinct brokers”: orders-0 is twice on broker 1."]
+    assert problems_of(wizard) == [
+        said.CHECKER_DISAGREES(rule="distinct brokers", problem="orders-0 is twice on broker 1.")
+    ]
