@@ -19,7 +19,7 @@ from tests.away.conftest import Away
 from tests.waiting import wait_until
 
 LARGEST = 6
-AT_ONCE_S = 0.5
+AT_ONCE_S = 0.9
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_after_all_connections_died__everybody_is_served_at_once(
 
     with ThreadPoolExecutor(LARGEST) as threads:
         took = list(threads.map(asked, range(2 * LARGEST)))
-    assert max(took) < 2
+    assert max(took) < 4
 
 
 def test_a_restart_within_the_wait__is_only_a_slow_page(away: Away, wait: Callable[[float], None]) -> None:
@@ -107,7 +107,7 @@ def test_while_it_is_away__only_the_first_waits_long(away: Away, wait: Callable[
     wait(2)
     asked()
     away.stop()
-    for least, most in ((1.9, 4), (0, AT_ONCE_S), (0, AT_ONCE_S)):
+    for least, most in ((1.9, 8), (0, AT_ONCE_S), (0, AT_ONCE_S)):
         began = time.monotonic()
         with pytest.raises(OperationalError) as refused:
             asked()

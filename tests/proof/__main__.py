@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("points",)
+PARTS = ("points", "upgrade")
 ROUNDS = 3
 
 
