@@ -27,6 +27,7 @@ FOLDERS = {
     "embedded": "servers",
     "demo": "servers",
     "stack": "servers",
+    "chaos": "servers",
     "contract": "contract",
     "agreement": "agreement",
     "e2e": "e2e",

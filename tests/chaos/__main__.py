@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,13 @@ ALONE = "KAFKADASH_CHAOS_ALONE"
 MOST_PER_RUN = 4
 LEAST_WITHIN = 0.6
 MOST_RUNS_BEYOND = 1.6
+
+
+@dataclass(slots=True)
+class Played:
+    records: list[table.Record] = field(default_factory=list)
+    runs: int = 0
+    failed: int = 0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,6 +69,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--per-run", type=int, default=MOST_PER_RUN, help="faults of a drain and its rollback")
+    parser.add_argument("--mib", type=int, default=3, help="of each of the eight partitions that are drained")
     parser.add_argument("--only", action="append", default=[], help="names of faults, or parts of them")
     parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     return parser.parse_args(arguments)
@@ -75,7 +84,7 @@ def _in_a_namespace_of_its_own(arguments: Sequence[str]) -> None:
 
 
 def _play(options: argparse.Namespace, root: Path, say: Callable[[str], None]) -> bool:
-    scene = Scene(root / "scene", say)
+    scene = Scene(root / "scene", say, options.mib)
     try:
         scene.start()
         os.environ.update(scene.stack.addresses())
@@ -90,47 +99,64 @@ def _play(options: argparse.Namespace, root: Path, say: Callable[[str], None]) -
 
 def _runs(options: argparse.Namespace, scene: Scene, root: Path, say: Callable[[str], None]) -> bool:
     from tests.chaos.faults import FAULTS
-    from tests.chaos.game import Game
 
     chance = random.Random(options.seed)
     possible = [f for f in FAULTS if not options.only or any(part in f.name for part in options.only)]
+    played = Played()
+    try:
+        _play_all(options, scene, root, say, chance, possible, played)
+    finally:  # also of a game that was broken off
+        within = table.within(played.records)
+        head = (
+            f"Seed {options.seed}, {datetime.now(UTC):%-d %B %Y}: {len(played.records)} of {options.faults} faults "
+            f"struck in {played.runs} runs of a drain with its rollback, {within} of them between the first intent and "
+            f"the last cleared throttle; {played.runs - played.failed} of {played.runs} runs hold."
+        )
+        text = [head, "", *table.lines(played.records, [fault.name for fault in FAULTS])]
+        for line in text:
+            say(line)
+    if options.write:
+        table.write(text)
+    enough = len(played.records) >= options.faults and within >= LEAST_WITHIN * options.faults
+    return enough and not played.failed
+
+
+def _play_all(
+    options: argparse.Namespace,
+    scene: Scene,
+    root: Path,
+    say: Callable[[str], None],
+    chance: random.Random,
+    possible: Sequence[Fault],
+    played: Played,
+) -> None:
+    """Runs until so many faults have struck; those that found nothing to strike are dealt again."""
+    from tests.chaos.game import Game
+
     deck: list[Fault] = []
-    records: list[table.Record] = []
-    failed = 0
-    runs = 0
     most_runs = int(MOST_RUNS_BEYOND * options.faults / options.per_run) + 2
-    while len(records) < options.faults and runs < most_runs:
-        runs += 1
+    for number in range(1, most_runs + 1):
+        if len(played.records) >= options.faults:
+            break
         while len(deck) < options.per_run:
             more = list(possible)
             chance.shuffle(more)
             deck += more
-        number = min(options.per_run, options.faults - len(records))
-        dealt, deck = deck[:number], deck[number:]
-        say(f"run {runs}: {', '.join(fault.name for fault in dealt)}")
-        game = Game(scene, runs, random.Random(chance.randrange(2**32)), say)
+        few = min(options.per_run, options.faults - len(played.records))
+        dealt, deck = deck[:few], deck[few:]
+        say(f"run {number}: {', '.join(fault.name for fault in dealt)}")
+        game = Game(scene, number, random.Random(chance.randrange(2**32)), say)
         game.play(dealt)
         deck = [*game.unplayed, *deck]
-        records += game.records
+        played.runs += 1
+        played.records += game.records
         for problem in game.problems:
-            say(f"run {runs} WRONG: {problem}")
-        say(f"run {runs} {'is wrong' if game.problems else 'holds'}: {len(records)} of {options.faults} faults so far")
+            say(f"run {number} WRONG: {problem}")
+        holds = "is wrong" if game.problems else "holds"
+        say(f"run {number} {holds}: {len(played.records)} of {options.faults} faults so far")
         if game.problems:
-            failed += 1
-            scene.renew(root / f"run-{runs}")
-    within = table.within(records)
-    enough = len(records) >= options.faults and within >= LEAST_WITHIN * options.faults
-    head = (
-        f"Seed {options.seed}, {datetime.now(UTC):%-d %B %Y}: {len(records)} of {options.faults} faults struck in "
-        f"{runs} runs of a drain with its rollback, {within} of them between the first intent and the last cleared "
-        f"throttle; {runs - failed} of {runs} runs hold."
-    )
-    text = [head, "", *table.lines(records, [fault.name for fault in FAULTS])]
-    for line in text:
-        say(line)
-    if options.write:
-        table.write(text)
-    return enough and not failed
+            played.failed += 1
+            scene.renew(root / f"run-{number}")
 
 
 if __name__ == "__main__":

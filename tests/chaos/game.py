@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from kafkadash.domain.workflow import OVER, State
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from tests.chaos.drain import POLL_S, Leg, People, Stuck, again, state_of, window_of
 from tests.chaos.faults import Fault, NotNow, Struck
+from tests.chaos.own_faults import own_faults
 from tests.chaos.referee import Before, Disturbed, judge, throttles_of
 from tests.chaos.scene import DESTINATIONS, SOURCE, Scene, now, pause
 from tests.chaos.table import Record
@@ -122,6 +124,7 @@ class Game:
         self._settle(leg)
         window = window_of(leg.number)
         problems = judge(self.scene.tools, [leg.number], before, leg.disturbed)
+        problems += self._own_faults()
         self.problems += [f"{name}: {problem}" for problem in problems]
         for record in own:
             record.within = window.holds(record.at)
@@ -156,6 +159,14 @@ class Game:
             again(lambda: list(Move.objects.filter(execution__request=leg.number).values_list("topic", "partition")))
         )
         return any((m.topic, m.partition) not in ours - leg.disturbed.moves.keys() for m in self.scene.tools.moves())
+
+    def _own_faults(self) -> list[str]:
+        """Of this run; the logs are the stack's."""
+        names = [name for name in self.scene.stack.names() if name.startswith("worker-execute")]
+        found = Counter(own_faults([self.scene.stack.log(name) for name in names]))
+        new = found - self.scene.faults_told
+        self.scene.faults_told = found
+        return list(new.elements())
 
     def _tidy(self, before: Before) -> None:
         """What others set is taken away again, as they would, so that the next run begins with nothing."""

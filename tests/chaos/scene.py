@@ -15,10 +15,14 @@ import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from kafkadash.embedded.process import write_atomically
 from kafkadash.playground.load import MIB, Topic, load
@@ -38,7 +42,7 @@ PACE = {
     "INTERVAL_REASSIGNMENTS": "5",
     "INTERVAL_QUORUM": "5",
 }
-TOPICS, PARTITIONS, MIB_EACH = 4, 2, 3
+TOPICS, PARTITIONS = 4, 2
 ELSEWHERE = "elsewhere"
 CLOCK = Path(__file__).with_name("clock")
 JUMPING = ("worker-execute", "worker-execute-2", "worker-tick", "beat", "worker-collect")
@@ -47,12 +51,13 @@ IN_SYNC_S = 90.0
 
 @dataclass
 class Scene:
-    """``say`` gets a line for each thing that happens."""
+    """``say`` gets a line for each thing that happens; ``mib`` is the size of each of eight partitions."""
 
     folder: Path
     say: Callable[[str], None]
+    mib: int = 3
     topics: tuple[str, ...] = ()
-    started: bool = False
+    faults_told: Counter[str] = field(default_factory=Counter)
     _mounted: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -71,7 +76,6 @@ class Scene:
         self._small_disks()
         load(self.stack.playground.bootstrap, [Topic(ELSEWHERE, placement=[(4, 5), (5, 4)], fill_bytes=2 * MIB)])
         self.stack.provision()
-        self.started = True
 
     def stop(self) -> None:
         self.stack.stop()
@@ -97,18 +101,20 @@ class Scene:
         if keys.exists():
             self.stack.folder.mkdir(mode=0o755)
             shutil.copy(keys, self.stack.folder / "environment")
-        self.topics = ()
+        self.topics, self.faults_told = (), Counter()
         self.start()
 
     def fresh_topics(self, run: int) -> None:
         """Topics of this run alone, all led by the broker that will be drained, in sync; those of the last are gone."""
         wait_until(self.well, "every replica is in sync", IN_SYNC_S)
-        for name in self.topics:
-            with contextlib.suppress(AssertionError):  # somebody deleted it, as faults do
-                self.tools.run("topics", "--delete", "--topic", name)
+        if self.topics:
+            admin = AdminClient({"bootstrap.servers": self.stack.playground.bootstrap, "log_level": 0})
+            for deleted in admin.delete_topics(list(self.topics)).values():
+                with contextlib.suppress(KafkaException):  # somebody deleted it, as faults do
+                    deleted.result(timeout=30)
         placement = [(SOURCE, *KEEPERS), (SOURCE, *reversed(KEEPERS))][:PARTITIONS]
         topics = [
-            Topic(f"chaos-{run}-{number}", placement=placement, fill_bytes=PARTITIONS * MIB_EACH * MIB)
+            Topic(f"chaos-{run}-{number}", placement=placement, fill_bytes=PARTITIONS * self.mib * MIB)
             for number in range(1, TOPICS + 1)
         ]
         load(self.stack.playground.bootstrap, topics)
