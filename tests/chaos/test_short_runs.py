@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-RUNS_S = 420.0
+RUNS_S = 600.0
 QUICK = ("worker-execute killed", "PostgreSQL killed", "active controller killed", "destination broker killed")
 
 
