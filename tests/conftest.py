@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from unittest import mock
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
@@ -19,6 +20,12 @@ from kafkadash.clusters.models import Cluster, ClusterRole, Role
 
 OWN_TEMPLATES = Path(__file__).parent / "templates"
 PASSWORD = "correct horse battery staple"  # of all users that make_user makes
+
+# How long an example takes says more about what else the machine does than about the code; benches measure.
+hypothesis.settings.register_profile(
+    "kafkadash", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("kafkadash")
 
 
 @pytest.fixture(scope="session", autouse=True)
