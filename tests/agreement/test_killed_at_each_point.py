@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from tests.agreement import runs
 from tests.agreement.conftest import TopicMaker
 from tests.agreement.runs import FAST, SLOW, Requests, Run, alter
 from tests.agreement.tools import Tools
+from tests.waiting import wait_until
 
 IN_A_DRAIN = (
     # No row may lose three requests, else it asks the operator: two rows are killed twice before they are sent.
@@ -113,6 +114,15 @@ def hit(file: Path) -> tuple[str, ...]:
     return tuple(line.split()[0] for line in lines)
 
 
+def as_set(tools: Tools, topic: str, expected: Mapping[str, str]) -> dict[tuple[str | int, str], str]:
+    """What is set of throttles, as soon as every broker knows of what this test has just had set."""
+    names = {name.replace("_", ".") for name in expected}
+    wait_until(
+        lambda: {name for _, name in tools.throttles(topic, 1, 2, 3)} == names, "what is set is known everywhere", 20
+    )
+    return tools.throttles(topic, 1, 2, 3)
+
+
 def first_of(run: Run) -> tuple[str, int]:
     """The row that moves: only half of a topic's does at once."""
     moving = Move.objects.filter(execution__request=run.change, state="moving")
@@ -143,7 +153,7 @@ def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
     topic = make_topic([[1, 2]] * ROWS, mib=1)
     alter(playground, 1, **OTHERS_RATE)
     alter(playground, topic, **OTHERS_LIST)
-    before = tools.throttles(topic, 1, 2, 3)
+    before = as_set(tools, topic, {**OTHERS_RATE, **OTHERS_LIST})
     directory = max(tools.all_sizes([3])[3])
     rows = [(topic, number) for number in range(ROWS)]
     file = kills(IN_A_DRAIN)
@@ -181,7 +191,7 @@ def test_a_cancel_that_dies_at_every_point__gives_everything_back(
 ) -> None:
     topic = make_topic([[2, 1]] * 2, mib=24)
     alter(playground, topic, **OTHERS_LIST)
-    before = tools.throttles(topic, 1, 2, 3)
+    before = as_set(tools, topic, OTHERS_LIST)
     rows = [(topic, 0), (topic, 1)]
     run = requests.approved({row: [3, 1] for row in rows}, throttle=SLOW // 4).start()
     first = first_of(run)

@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def other() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(1) as pool:
         yield pool
-        pool.submit(connection.close)
+        pool.submit(connections.close_all).result()  # that thread's own, not this one's
 
 
 def somebody_waits() -> bool:
