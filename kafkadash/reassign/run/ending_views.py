@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -48,21 +50,8 @@ def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
         if change.state not in CANCELLED:
             return redirect("changes:request", number)
         return _cancel_page(request, change)
-    reason = request.POST.get("reason", "")
-    refused = why_not(request, change, CANCEL, read_only_too=True)
-    if refused:
-        return _cancel_page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
-    wrong = _wrong_reason(reason, runs.CANCEL_REASON())
-    if wrong:
-        return _cancel_page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
-    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
-    try:
-        running.cancel(change, request.user, reason, request)
-    except Refused as error:
-        now = seen_change(request, number)
-        return _cancel_page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
-    messages.success(request, f"#{number} is being cancelled.")
-    return redirect("reassign:run", number)
+    way = _Way(CANCEL, _cancel_page, running.cancel, runs.CANCEL_REASON(), f"#{number} is being cancelled.")
+    return _end(request, change, way)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -74,21 +63,8 @@ def run_give_up(request: HttpRequest, number: int) -> HttpResponse:
         if change.state != State.CANCELLING:
             return redirect("changes:request", number)
         return _give_up_page(request, change)
-    reason = request.POST.get("reason", "")
-    refused = why_not(request, change, GIVE_UP, read_only_too=True)
-    if refused:
-        return _give_up_page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
-    wrong = _wrong_reason(reason, runs.GIVE_UP_REASON())
-    if wrong:
-        return _give_up_page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
-    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
-    try:
-        give_up(change, request.user, reason, request)
-    except Refused as error:
-        now = seen_change(request, number)
-        return _give_up_page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
-    messages.success(request, f"#{number} was given up. Its report names what it left behind.")
-    return redirect("reassign:run", number)
+    done = f"#{number} was given up. Its report names what it left behind."
+    return _end(request, change, _Way(GIVE_UP, _give_up_page, give_up, runs.GIVE_UP_REASON(), done))
 
 
 @require_safe
@@ -142,6 +118,36 @@ def rollback(request: HttpRequest, number: int) -> HttpResponse:
     except Refused as refused:
         return review_page(request, seen_change(request, number), status=HTTPStatus.CONFLICT, refused=str(refused))
     return redirect("reassign:plan", draft.pk)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to end a run that a person takes with a reason: its right, its page, what does it, and what is said."""
+
+    action: str
+    page: Callable[..., HttpResponse]
+    take: Callable[[ChangeRequest, User, str, HttpRequest], object]
+    reason_missing: str
+    done: str
+
+
+def _end(request: HttpRequest, change: ChangeRequest, way: _Way) -> HttpResponse:
+    """What was typed stays in the page that says why not."""
+    reason = request.POST.get("reason", "")
+    refused = why_not(request, change, way.action, read_only_too=True)
+    if refused:
+        return way.page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
+    wrong = _wrong_reason(reason, way.reason_missing)
+    if wrong:
+        return way.page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        way.take(change, request.user, reason, request)
+    except Refused as error:
+        now = seen_change(request, change.pk)
+        return way.page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
+    messages.success(request, way.done)
+    return redirect("reassign:run", change.pk)
 
 
 def _cancel_page(

@@ -7,10 +7,11 @@ stays its obligation, which is worked off as soon as the cluster answers again; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
@@ -101,8 +102,7 @@ def give_up(change: ChangeRequest, user: User, reason: str, request: HttpRequest
     with transaction.atomic():
         row = locked(change)
         refuse(user, GIVE_UP, row.cluster, read_only_too=True)
-        now = datetime.now(UTC)
-        run = _silent(row, now)
+        run, now = _silent(row)
         stays = stays_behind(run)
         leave_rows(run, now)
         move(
@@ -119,21 +119,25 @@ def give_up(change: ChangeRequest, user: User, reason: str, request: HttpRequest
     return fresh(change)
 
 
-def _silent(row: ChangeRequest, now: datetime) -> Execution:
-    """The run of this request, held, with its lease taken from whoever has it. Raises Refused unless it may end."""
+def _silent(row: ChangeRequest) -> tuple[Execution, datetime]:
+    """The run of this request, held, with its lease taken from whoever has it, and the database's time.
+
+    Looks are dated by that clock; this machine's may be off. Raises Refused unless it may end.
+    """
     run = (
-        Execution.objects.select_for_update(of=("self",), no_key=True)
+        Execution.objects.annotate(asked_at=Now())
+        .select_for_update(of=("self",), no_key=True)
         .select_related("request", "cluster")
         .filter(request=row.pk)
         .first()
     )
     if run is None or row.state in OVER:
         raise Changed(changed_text(row.pk))
-    why = why_not_yet(run, now)
+    why = why_not_yet(run, run.asked_at)
     if why:
         raise Refused(why)
     Execution.objects.filter(pk=run.pk).update(epoch=F("epoch") + 1, lease_until=None)
-    return run
+    return run, run.asked_at
 
 
 def _some_never_begin(change: ChangeRequest) -> bool:
@@ -141,8 +145,7 @@ def _some_never_begin(change: ChangeRequest) -> bool:
     is given up or not.
     """
     with transaction.atomic():
-        now = datetime.now(UTC)
-        run = _silent(locked(change), now)
+        run, now = _silent(locked(change))
         waiting = Move.objects.filter(execution=run, state__in=BEFORE).order_by("pk").values_list("pk", flat=True)
         some = Move.objects.filter(pk__in=list(waiting[:AT_ONCE]))
         return bool(
