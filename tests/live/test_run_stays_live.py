@@ -63,14 +63,16 @@ def stepped(run: Execution, percent: float, **fields: Any) -> None:
     changed.send(sender=Execution, keys=run_keys(run.request_id))
 
 
-def seconds_until_seen(page: Page, run: Execution, percent: float, **fields: Any) -> float:
-    """From the end of the step until its figures are in the page, in all panels that have them."""
-    number, words = run.request_id, f"{percent} %"
-    stepped(run, percent, **fields)
+def seconds_until_seen(page: Page, run: Execution, percent: float, rate: int) -> float:
+    """From the end of the step until its figures, its throttle (MB/s) and its brake are in the page, in all panels."""
+    number, words, brake = run.request_id, f"{percent} %", f"orders-{rate} is under min-ISR."
+    stepped(run, percent, throttle=rate * MB, brake=brake)
     began = time.monotonic()
     expect(page.locator(f"#run-{number} .big-figure b")).to_have_text(words, timeout=SEEN_MS)
     expect(page.locator(f"#run-figures-{number}")).to_contain_text(words, timeout=SEEN_MS)
     expect(page.locator(f"#moves-{number} tbody tr").nth(1)).to_contain_text(words, timeout=SEEN_MS)
+    expect(page.locator(f"#run-throttle-{number}")).to_contain_text(f"In force: {rate} MB/s", timeout=SEEN_MS)
+    expect(page.locator(f"#run-notices-{number}")).to_contain_text(brake, timeout=SEEN_MS)
     return time.monotonic() - began
 
 
@@ -83,12 +85,8 @@ def test_step__is_seen_within_a_second_and_what_is_typed_stays(
     page.locator("#rate").fill("75")
     page.locator("#throttle-reason").fill("half a rea")
 
-    # The best of some: other tests share the machine.
-    assert min(seconds_until_seen(page, run, percent) for percent in (61.4, 61.5, 61.6)) < WITHIN_S
-    stepped(run, 61.7, throttle=70 * MB)
-    expect(page.locator(f"#run-throttle-{change.pk}")).to_contain_text("In force: 70 MB/s", timeout=SEEN_MS)
-    stepped(run, 61.8, brake="orders-1 is under min-ISR.")
-    expect(page.locator(f"#run-notices-{change.pk}")).to_contain_text("orders-1 is under min-ISR.", timeout=SEEN_MS)
+    # The best of three: other tests share the machine.
+    assert min(seconds_until_seen(page, run, *step) for step in ((61.6, 70), (61.7, 71), (61.8, 72))) < WITHIN_S
     expect(page.locator("#rate")).to_have_value("75")
     expect(page.locator("#throttle-reason")).to_have_value("half a rea")
 

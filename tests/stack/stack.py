@@ -24,7 +24,6 @@ As root, PostgreSQL runs as another user: make the folder's parents enterable fo
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import shutil
 import signal
@@ -63,7 +62,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND_SECONDS = 180.0
 SERVING_SECONDS = 60.0
 STOP_SECONDS = 15.0
-PROBE_SECONDS = 5.0
 # What a test run, or a demo, may have set for itself: nothing of it is for the stack.
 OTHERS = ("KAFKADASH_VAR", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_PORT")
 
@@ -260,7 +258,7 @@ class Stack:
         """Whether it answers; of workers and beat, whether there is a process."""
         if not self._keeper(name).serves:
             return False
-        return name not in self._ports or serves_pages(self._ports[name])
+        return name not in self._ports or services.serves_pages(self._ports[name])
 
     def wait_serving(self, name: str, deadline_s: float = SERVING_SECONDS) -> None:
         wait_until(lambda: self.serves(name), f"{name} serves (see {self.log(name)})", deadline_s)
@@ -341,15 +339,3 @@ def _another(service: services.Service, number: int) -> services.Service:
         return service
     arguments = tuple(argument.replace("@%h", f"-{number}@%h") for argument in service.arguments)
     return replace(service, name=_numbered(service.name, number), arguments=arguments)
-
-
-def serves_pages(port: int) -> bool:
-    """Whether the sign-in page is served."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=PROBE_SECONDS)
-    try:
-        connection.request("GET", "/login/")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

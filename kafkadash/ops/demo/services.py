@@ -130,7 +130,7 @@ def run_to_end(
 
 def wait_for_pages(child: Child, port: int) -> None:
     """Return when the sign-in page is served. Raises ServerError with the last lines of the log."""
-    child.wait_ready(lambda: _serves(port), READY_SECONDS)
+    child.wait_ready(lambda: serves_pages(port), READY_SECONDS)
 
 
 def how_it_ended(child: Child) -> str:
@@ -145,7 +145,8 @@ def last_lines(child: Child) -> str:
     return "".join(f"\n    {line}" for line in [f"Last lines of {child.log}:", *lines]) if lines else ""
 
 
-def _serves(port: int) -> bool:
+def serves_pages(port: int) -> bool:
+    """Whether the sign-in page is served."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=PROBE_SECONDS)
     try:
         connection.request("GET", "/login/")
