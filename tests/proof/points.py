@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.proof.extent import Extent
 from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
@@ -66,7 +67,7 @@ class Points:
             print(f"    WRONG: {problem}", flush=True)  # noqa: T201
 
 
-def prove(folder: Path, rounds: int) -> bool:
+def prove(folder: Path, extent: Extent) -> bool:
     began = time.monotonic()
     file = folder / "points"
     file.write_text("", encoding="utf-8")
@@ -82,11 +83,11 @@ def prove(folder: Path, rounds: int) -> bool:
         points = Points(stack, file)
         judge, stopped = Rounds(points), ""
         try:
-            for number in range(1, rounds + 1):
+            for number in range(1, extent.rounds + 1):
                 judge.round(number)
         except AssertionError as late:
             stopped = f"  stopped: {late}"
-        held = _table(points, rounds) and not stopped
+        held = _table(points, extent.rounds) and not stopped
         print(stopped)  # noqa: T201
     stack.remove()
     print(f"  {len(points.hits())} deaths, {time.monotonic() - began:.0f} s")  # noqa: T201

@@ -9,6 +9,7 @@ import os
 import time
 from pathlib import Path
 
+from tests.proof.extent import Extent
 from tests.stack.stack import CHECKOUT, Stack
 from tests.upgrade.make_dump import end_by_sigterm
 from tests.upgrade.older import PACE, PRODUCT, SHAPE, begun, checked_out, states
@@ -19,9 +20,9 @@ THROTTLE, MIB = 400_000, 8
 ENDS_S = 240.0
 
 
-def prove(folder: Path, rounds: int) -> bool:
+def prove(folder: Path, extent: Extent) -> bool:
     """Once, however many rounds are asked for: this process has one database."""
-    del rounds
+    del extent
     commit = os.environ.get(PREVIOUS, "HEAD~1")
     with checked_out(commit) as code:
         stack = Stack(folder / "stack", SHAPE, code=code, environment={"": PACE})
