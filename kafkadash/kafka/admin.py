@@ -1,17 +1,27 @@
-"""``WireAdmin``: the port's calls as Kafka requests, and Kafka's answers and error codes as the port's values."""
+"""``WireAdmin``: the port's calls as Kafka requests, each to the brokers that it has to be asked of."""
 
 from __future__ import annotations
 
-import base64
 import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
-from uuid import UUID
 
 from kafkadash.kafka import clock, port
+from kafkadash.kafka.answers import (
+    DESCRIBE_CLUSTER,
+    cluster_of,
+    cluster_of_metadata,
+    features_of,
+    log_dir_of,
+    log_dirs_error,
+    metadata_of,
+    quorum_of,
+    reassignments_of,
+    sort_offsets,
+)
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.codes import NOT_CONTROLLER, call_failure, item_error
 from kafkadash.kafka.config_reads import ConfigReading
@@ -20,14 +30,10 @@ from kafkadash.kafka.messages import (
     QUORUM_TOPIC,
     ApiVersionsAnswer,
     ClusterAnswer,
-    LogDirResult,
     LogDirsAnswer,
     MetadataAnswer,
-    MetadataTopic,
     OffsetsAnswer,
     QuorumAnswer,
-    QuorumPartition,
-    QuorumReplicaState,
     ReassignmentsAnswer,
     Response,
     api_versions_request,
@@ -50,7 +56,6 @@ from kafkadash.kafka.port import (
 )
 from kafkadash.kafka.wire import Wire, WireClosed
 
-_DESCRIBE_CLUSTER_PERMISSION = "Describe on the cluster"
 R = TypeVar("R")
 A = TypeVar("A", bound=Response)
 
@@ -83,7 +88,7 @@ class WireAdmin:
             else:
                 keys = result.response.api_keys
                 ranges[broker] = {key.api_key: (key.min_version, key.max_version) for key in keys}
-                features[broker] = _features(result.response)
+                features[broker] = features_of(result.response)
         return port.ApiVersions(ranges, errors, _oldest(results), features)
 
     def describe_cluster(self, *, deadline: float) -> port.ClusterDescription:
@@ -91,8 +96,8 @@ class WireAdmin:
         answer = self._with_wire(lambda wire: wire.ask_any(ask, deadline=deadline))
         response = answer.response
         if response.API_KEY == METADATA:
-            return _cluster_from_metadata(response, answer.taken_at)  # type: ignore[arg-type]
-        return _cluster(response, answer.taken_at)  # type: ignore[arg-type]
+            return cluster_of_metadata(response, answer.taken_at)  # type: ignore[arg-type]
+        return cluster_of(response, answer.taken_at)  # type: ignore[arg-type]
 
     def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> port.Metadata:
         """Raw Metadata. A topic that the principal may not describe is left out of "all topics" by Kafka."""
@@ -101,12 +106,7 @@ class WireAdmin:
         response = answer.response
         if response.error_code:  # top level from v13 on
             raise call_failure(response.error_code, "Metadata", permission="Describe on the topics")
-        return port.Metadata(
-            cluster_id=response.cluster_id or "",
-            brokers=_brokers(response),
-            topics=sorted((_topic(topic, response.API_VERSION) for topic in response.topics), key=lambda t: t.name),
-            taken_at=answer.taken_at,
-        )
+        return metadata_of(response, answer.taken_at)
 
     def list_reassignments(self, *, deadline: float) -> port.Reassignments:
         left = countdown(deadline)
@@ -121,22 +121,11 @@ class WireAdmin:
             raise call_failure(
                 response.error_code,
                 "ListPartitionReassignments",
-                permission=_DESCRIBE_CLUSTER_PERMISSION,
+                permission=DESCRIBE_CLUSTER,
                 through_controller=True,
                 detail=response.error_message,
             )
-        rows = [
-            port.OngoingReassignment(
-                topic=topic.name,
-                partition=partition.partition_index,
-                replicas=tuple(partition.replicas),
-                adding=tuple(partition.adding_replicas),
-                removing=tuple(partition.removing_replicas),
-            )
-            for topic in response.topics
-            for partition in topic.partitions
-        ]
-        return port.Reassignments(sorted(rows, key=lambda row: (row.topic, row.partition)), answer.taken_at)
+        return reassignments_of(response, answer.taken_at)
 
     def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> port.LogDirs:
         ids = list(dict.fromkeys(brokers))
@@ -147,11 +136,11 @@ class WireAdmin:
         for broker, result in zip(ids, results, strict=True):
             if isinstance(result, KafkaFailure):
                 errors[broker] = ItemError(str(result))
-            elif error := _log_dirs_error(broker, result.response):
+            elif error := log_dirs_error(broker, result.response):
                 errors[broker] = error
             else:
                 found[broker] = [
-                    _log_dir(broker, directory, result.response.API_VERSION) for directory in result.response.results
+                    log_dir_of(broker, directory, result.response.API_VERSION) for directory in result.response.results
                 ]
         return port.LogDirs(found, errors, _oldest(results))
 
@@ -170,7 +159,7 @@ class WireAdmin:
         errors: dict[OffsetQuery, ItemError] = {}
         for ((broker, kind), partitions), result in zip(groups.items(), results, strict=True):
             asked = [OffsetQuery(broker, topic, p, kind) for topic, indexes in partitions.items() for p in indexes]
-            _sort_offsets(asked, result, found, errors)
+            sort_offsets(asked, result, found, errors)
         return port.ReplicaOffsets(found, errors)
 
     def quorum(self, *, deadline: float) -> port.Quorum:
@@ -183,11 +172,11 @@ class WireAdmin:
         if code or partition is None:
             detail = response.error_message or (partition.error_message if partition else None)
             raise call_failure(
-                code, "DescribeQuorum", permission=_DESCRIBE_CLUSTER_PERMISSION, through_controller=True, detail=detail
+                code, "DescribeQuorum", permission=DESCRIBE_CLUSTER, through_controller=True, detail=detail
             )
         if partition.leader_id < 0:
             raise port.QuorumUnavailable("The controllers have no leader at the moment.")
-        return _quorum(partition, answer.taken_at)
+        return quorum_of(partition, answer.taken_at)
 
     def describe_configs(
         self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
@@ -271,151 +260,3 @@ def countdown(deadline: float) -> Callable[[], float]:
 def _oldest(results: Iterable[Answer[A] | KafkaFailure]) -> float:
     """The age of a joint answer is that of its oldest part."""
     return min((result.taken_at for result in results if isinstance(result, Answer)), default=clock.seconds())
-
-
-def _features(response: ApiVersionsAnswer) -> port.Features:
-    """Finalized levels are only valid with an epoch (ApiVersionsResponse.json)."""
-    known = response.API_VERSION >= 3 and response.finalized_features_epoch >= 0
-    return port.Features(
-        supported={f.name: (f.min_version, f.max_version) for f in response.supported_features or ()},
-        finalized={f.name: f.max_version_level for f in response.finalized_features or ()} if known else {},
-        epoch=response.finalized_features_epoch if known else None,
-    )
-
-
-def _brokers(response: MetadataAnswer) -> list[port.Broker]:
-    brokers = (port.Broker(b.node_id, b.host, b.port, b.rack, fenced=None) for b in response.brokers)
-    return sorted(brokers, key=lambda broker: broker.id)
-
-
-def _cluster_from_metadata(response: MetadataAnswer, taken_at: float) -> port.ClusterDescription:
-    controller = response.controller_id if response.controller_id >= 0 else None
-    return port.ClusterDescription(response.cluster_id or "", controller, _brokers(response), taken_at)
-
-
-def _cluster(response: ClusterAnswer, taken_at: float) -> port.ClusterDescription:
-    if response.error_code:
-        raise call_failure(
-            response.error_code,
-            "DescribeCluster",
-            permission=_DESCRIBE_CLUSTER_PERMISSION,
-            detail=response.error_message,
-        )
-    tells_fenced = response.API_VERSION >= 2
-    brokers = [
-        port.Broker(b.broker_id, b.host, b.port, b.rack, fenced=b.is_fenced if tells_fenced else None)
-        for b in response.brokers
-    ]
-    controller = response.controller_id if response.controller_id >= 0 else None
-    return port.ClusterDescription(
-        response.cluster_id, controller, sorted(brokers, key=lambda broker: broker.id), taken_at
-    )
-
-
-def _topic(topic: MetadataTopic, version: int) -> port.Topic:
-    name = topic.name or ""
-    code = topic.error_code
-    partitions = [
-        port.Partition(
-            partition=p.partition_index,
-            leader=p.leader_id if p.leader_id >= 0 else None,
-            leader_epoch=p.leader_epoch if version >= 7 and p.leader_epoch >= 0 else None,
-            replicas=tuple(p.replica_nodes),
-            isr=tuple(p.isr_nodes),
-            offline=tuple(p.offline_replicas),
-            error=item_error(p.error_code, f"Partition {name}-{p.partition_index} is impaired")
-            if p.error_code
-            else None,
-        )
-        for p in topic.partitions
-    ]
-    partitions.sort(key=lambda partition: partition.partition)
-    return port.Topic(
-        name=name,
-        topic_id=str(topic.topic_id) if topic.topic_id else "",
-        internal=topic.is_internal,
-        partitions=partitions,
-        error=item_error(code, f"Topic {name} cannot be described") if code else None,
-    )
-
-
-def _log_dirs_error(broker: int, response: LogDirsAnswer) -> ItemError | None:
-    subject = f"Broker {broker} does not tell its log directories"
-    if response.error_code:  # top level from v3 on
-        return item_error(response.error_code, subject, detail=f"the principal needs {_DESCRIBE_CLUSTER_PERMISSION}")
-    if not response.results:  # every broker has a directory: before v3 this is how a refusal looks
-        return ItemError(f"{subject}: the answer is empty; the principal may lack {_DESCRIBE_CLUSTER_PERMISSION}.")
-    return None
-
-
-def _log_dir(broker: int, directory: LogDirResult, version: int) -> port.LogDir:
-    """Unknown sizes are −1 on the wire (before v4, or where the disk cannot be read)."""
-    subject = f"Log directory {directory.log_dir} of broker {broker} cannot be read"
-    return port.LogDir(
-        path=directory.log_dir,
-        replicas=[
-            port.ReplicaSize(topic.name, p.partition_index, p.partition_size, p.is_future_key)
-            for topic in directory.topics
-            for p in topic.partitions
-        ],
-        total_bytes=directory.total_bytes if directory.total_bytes >= 0 else None,
-        usable_bytes=directory.usable_bytes if directory.usable_bytes >= 0 else None,
-        cordoned=directory.is_cordoned if version >= 5 else None,
-        error=item_error(directory.error_code, subject) if directory.error_code else None,
-    )
-
-
-def _sort_offsets(
-    asked: Sequence[OffsetQuery],
-    result: Answer[OffsetsAnswer] | KafkaFailure,
-    found: dict[OffsetQuery, port.ReplicaOffset],
-    errors: dict[OffsetQuery, ItemError],
-) -> None:
-    """Puts each query that was asked in one request into ``found`` or into ``errors``."""
-    if isinstance(result, KafkaFailure):
-        errors.update(dict.fromkeys(asked, ItemError(str(result))))
-        return
-    answers = {(t.name, p.partition_index): p for t in result.response.topics for p in t.partitions}
-    for query in asked:
-        word = "log end" if query.kind is OffsetKind.LATEST else "log start"
-        subject = f"Broker {query.broker} gives no {word} offset of {query.topic}-{query.partition}"
-        answer = answers.get((query.topic, query.partition))
-        if answer is None:
-            errors[query] = ItemError(f"{subject}: the answer leaves it out.")
-        elif answer.error_code:
-            errors[query] = item_error(answer.error_code, subject)
-        elif answer.offset < 0:
-            errors[query] = ItemError(f"{subject}: it is not known there.")
-        else:
-            found[query] = port.ReplicaOffset(answer.offset, result.taken_at)
-
-
-def _quorum(partition: QuorumPartition, taken_at: float) -> port.Quorum:
-    return port.Quorum(
-        leader_id=partition.leader_id,
-        leader_epoch=partition.leader_epoch,
-        high_watermark=_known(partition.high_watermark),
-        voters=[_quorum_replica(replica) for replica in sorted(partition.current_voters, key=lambda r: r.replica_id)],
-        observers=[_quorum_replica(replica) for replica in sorted(partition.observers, key=lambda r: r.replica_id)],
-        taken_at=taken_at,
-    )
-
-
-def _quorum_replica(replica: QuorumReplicaState) -> port.QuorumReplica:
-    return port.QuorumReplica(
-        id=replica.replica_id,
-        directory_id=_kafka_uuid(replica.replica_directory_id),
-        log_end_offset=_known(replica.log_end_offset),
-        last_fetch_ms=_known(replica.last_fetch_timestamp),
-        last_caught_up_ms=_known(replica.last_caught_up_timestamp),
-    )
-
-
-def _known(value: int) -> int | None:
-    """−1 means unknown in DescribeQuorum (org.apache.kafka.raft.internals.KafkaRaftMetrics, KIP-836)."""
-    return value if value >= 0 else None
-
-
-def _kafka_uuid(value: UUID | None) -> str:
-    """As org.apache.kafka.common.Uuid prints it; '' for none."""
-    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode() if value and value.int else ""
