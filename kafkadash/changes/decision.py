@@ -26,7 +26,7 @@ from kafkadash.domain.refusals import workflow as said
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.status import QUICKEST_JUDGED_S
 from kafkadash.domain.wording import duration
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.standing import Freshness
 
 _REOPENED = (State.PROPOSED, State.STALE)

@@ -14,7 +14,8 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import move
-from kafkadash.domain.workflow import WAITING, Deed, State, Trigger, Who
+from kafkadash.domain.workflow import Deed
+from kafkadash.domain.workflow_states import WAITING, State, Trigger, Who
 
 log = structlog.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import drafts, rights
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import JobState
 from kafkadash.observe.models import CollectorRun, Kind
 

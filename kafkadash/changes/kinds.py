@@ -15,7 +15,7 @@ from django.http import HttpRequest
 
 from kafkadash.domain.checks import Checked
 from kafkadash.domain.risk import RiskFacts
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 
 if TYPE_CHECKING:
     from kafkadash.accounts.models import User

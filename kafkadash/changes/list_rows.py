@@ -18,7 +18,7 @@ from kafkadash.changes.queries import waiting_for
 from kafkadash.clusters.access import visible_clusters
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.wording import count, listed
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.listing import Choice, Listing
 
 SHOW = Choice(

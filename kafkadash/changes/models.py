@@ -8,12 +8,12 @@ from django.db import models
 from django.db.models.functions import Now
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import Job
 
 
 class RequestState(models.TextChoices):
-    """``domain.workflow.State`` with the words that pages show."""
+    """``domain.workflow_states.State`` with the words that pages show."""
 
     DRAFT = State.DRAFT.value, "Draft"
     PROPOSED = State.PROPOSED.value, "Proposed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 
 ENDED = (State.DONE, State.CANCELLED, State.FAILED, State.DECLINED, State.EXPIRED)
 OPEN = tuple(state for state in State if state not in ENDED)

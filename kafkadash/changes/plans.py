@@ -25,7 +25,8 @@ from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.plan import sha256
 from kafkadash.domain.refusals import drafts
 from kafkadash.domain.risk import floor
-from kafkadash.domain.workflow import Deed, State, Trigger, Who
+from kafkadash.domain.workflow import Deed
+from kafkadash.domain.workflow_states import State, Trigger, Who
 
 PLANNER = "planner"
 """Who made a plan, in the audit."""

@@ -10,7 +10,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.kinds import kinds
 from kafkadash.changes.models import ChangeRequest, Policy, Review
 from kafkadash.clusters.access import APPROVE, PROPOSE, START, clusters_allowing
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 
 
 def waiting_for(user: User | AnonymousUser) -> QuerySet[ChangeRequest]:

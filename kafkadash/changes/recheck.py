@@ -17,7 +17,8 @@ from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import move, swap
 from kafkadash.domain.checks import About, Check, Checked
-from kafkadash.domain.workflow import WAITING, Deed, State, Trigger, Who
+from kafkadash.domain.workflow import Deed
+from kafkadash.domain.workflow_states import WAITING, State, Trigger, Who
 from kafkadash.kafka import clock
 from kafkadash.observe.models import Kind
 

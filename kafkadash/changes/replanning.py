@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.problem import Problem
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import JobState
 
 MOST_SHOWN = 20

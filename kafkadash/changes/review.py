@@ -23,7 +23,7 @@ from kafkadash.clusters.access import actions_allowed
 from kafkadash.domain.checks import About, Check, Result
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.wording import count, duration, listed
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import Kind
 from kafkadash.observe.standing import Freshness
 

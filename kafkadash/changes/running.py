@@ -23,7 +23,8 @@ from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import CANCEL, START
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.refusals.entry import Entry
-from kafkadash.domain.workflow import Deed, State, Trigger, Who
+from kafkadash.domain.workflow import Deed
+from kafkadash.domain.workflow_states import State, Trigger, Who
 
 LONGEST_KEY = 100
 _STARTED = f"change.{Trigger.START.value}"

@@ -29,7 +29,8 @@ from kafkadash.changes.written import short, text_of, title_of, window_of
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import drafts, rights, workflow
-from kafkadash.domain.workflow import Deed, State, Trigger, Who, needed, standing
+from kafkadash.domain.workflow import Deed, needed, standing
+from kafkadash.domain.workflow_states import State, Trigger, Who
 
 __all__ = [
     "Changed",

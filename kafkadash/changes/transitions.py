@@ -18,7 +18,8 @@ from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.domain.refusals import drafts as said
 from kafkadash.domain.risk import level_of
-from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, State, Trigger, step
+from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, step
+from kafkadash.domain.workflow_states import State, Trigger
 
 OBJECT = "changerequest"
 """What audit events call a change request; the id is its number."""

@@ -23,7 +23,7 @@ from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, START
 from kafkadash.domain.refusals import drafts, runs, workflow
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 
 _FIELDS = ("note", "reason", "text", "glass_reason", "pause_reason")
 

@@ -11,7 +11,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.plan import Options
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.observe.models import Kind

@@ -15,7 +15,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain import plan
 from kafkadash.domain.checks import About, Check, Checked, Result
 from kafkadash.domain.risk import RiskFacts
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.factories import NOW
 
 ROWS = [plan.Row("orders", "id-orders", n, (3, 1), (2, 1)) for n in range(3)]

@@ -13,7 +13,7 @@ from kafkadash.changes.kinds import UnknownKind
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.services import Changed, EditedMeanwhile, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.worlds import ROWS, draft, now_of, planned, proposed
 
 pytestmark = pytest.mark.usefixtures("world")

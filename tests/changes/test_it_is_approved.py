@@ -13,7 +13,7 @@ from kafkadash.changes.models import Policy, Review, Verdict
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.services import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import DANGEROUS, MOVED, World, now_of, proposed, refreshed
 

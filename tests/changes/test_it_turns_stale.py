@@ -15,7 +15,7 @@ from kafkadash.changes.recheck import recheck
 from kafkadash.changes.services import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.checks import Check, Checked, Result
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.events import changed
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import Kind

@@ -13,7 +13,7 @@ from kafkadash.changes import running, services
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
 from tests.changes.test_two_at_once import ATTEMPTS, at_once
 from tests.changes.worlds import World, kind_registered, now_of, proposed

@@ -14,7 +14,7 @@ from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.changes.services import Changed, EditedMeanwhile, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.checks import Result
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import CollectorRun, Kind
 from tests.changes.worlds import ALIVE, AS_PLANNED, DANGEROUS, MOVED, NOT_KNOWN, World, draft, now_of, planned

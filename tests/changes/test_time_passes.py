@@ -18,7 +18,7 @@ from kafkadash.changes.recheck import recheck
 from kafkadash.changes.services import Changed, Refused
 from kafkadash.changes.transitions import move
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.test_it_turns_stale import now
 from tests.changes.worlds import MOVED, World, draft, kind_registered, now_of, proposed
 

@@ -17,7 +17,7 @@ from kafkadash.changes.models import ChangeRequest, Review
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.services import Changed, Refused
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.worlds import AS_PLANNED, DANGEROUS, MOVED, World, draft, now_of, planned, proposed
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,7 +22,7 @@ from kafkadash.changes import running, services
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
-from kafkadash.domain.workflow import OVER, State
+from kafkadash.domain.workflow_states import OVER, State
 from kafkadash.jobs.models import JobState
 from kafkadash.reassign import drafts
 from kafkadash.reassign.asked import DRAIN, Asked

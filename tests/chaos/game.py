@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from django.db import connection, connections
 
-from kafkadash.domain.workflow import OVER, State
+from kafkadash.domain.workflow_states import OVER, State
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from tests.chaos.drain import POLL_S, Leg, People, Stuck, again, state_of, window_of
 from tests.chaos.faults import Fault, NotNow, Struck

@@ -19,7 +19,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain.executor_state import ENDED
 from kafkadash.domain.executor_state import State as Row
-from kafkadash.domain.workflow import OVER, TABLE, State
+from kafkadash.domain.workflow_states import OVER, TABLE, State
 from kafkadash.reassign.models import Execution, Move, Order, ThrottleEntry
 from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
 from tests.chaos.metadata_log import Begun, begun

@@ -21,7 +21,7 @@ from kafkadash.clusters.access import ACTIONS, ALLOWS, CANCEL, GIVE_UP, Permissi
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.finding_kinds import FindingKind
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.services import enqueue
 from kafkadash.live.panels import PANELS

@@ -8,22 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kafkadash.domain.risk import Level
-from kafkadash.domain.workflow import (
-    OVER,
-    TABLE,
-    Approval,
-    Deed,
-    NotPossible,
-    Outdated,
-    Request,
-    Rules,
-    State,
-    Trigger,
-    Who,
-    needed,
-    standing,
-    step,
-)
+from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, needed, standing, step
+from kafkadash.domain.workflow_states import OVER, TABLE, State, Trigger, Who
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

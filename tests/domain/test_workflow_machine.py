@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafkadash.domain.risk import Level
-from kafkadash.domain.workflow import OVER, Deed, NotPossible, Request, Rules, State, Trigger, Who, due, step
+from kafkadash.domain.workflow import Deed, NotPossible, Request, Rules, due, step
+from kafkadash.domain.workflow_states import OVER, State, Trigger, Who
 
 # The table of the design, not the one of the code.
 DESIGN = {

@@ -16,7 +16,7 @@ from kafkadash.changes import services
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.kind_fixtures import parcels
 from tests.changes.parcels import PASSED, propose
 from tests.live.conftest import Server

@@ -11,7 +11,7 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.parcels import approved, propose
 from tests.factories import NOW, watched
 from tests.pages.conftest import Page

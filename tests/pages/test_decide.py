@@ -15,7 +15,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Comment, Policy, Review
 from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.parcels import propose
 from tests.factories import NOW, watched
 from tests.pages.conftest import Page

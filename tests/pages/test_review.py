@@ -16,7 +16,7 @@ from kafkadash.changes.models import ChangeRequest, Comment, Policy, Verdict
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.checks import About, Check, Result
 from kafkadash.domain.refusals import rights, workflow
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.parcels import PASSED, approved, propose
 from tests.factories import NOW, watched
 from tests.pages.conftest import Page

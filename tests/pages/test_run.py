@@ -15,7 +15,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from tests.factories import NOW, TopicFactory, silent, watched

@@ -12,7 +12,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, ThrottleEntry
 from kafkadash.reassign.run.ledger_page import summary_of
 from tests.changes.parcels import propose

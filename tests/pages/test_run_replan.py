@@ -15,7 +15,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.run_progress import Cause
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import BrokerState
 from kafkadash.reassign.asked import EXPLICIT, options_of
 from kafkadash.reassign.models import Execution, Move, Upload

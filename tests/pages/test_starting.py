@@ -16,7 +16,7 @@ from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.throttles import LEADER_RATE
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run.report import report_of
 from kafkadash.reassign.topology import load_topology

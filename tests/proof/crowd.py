@@ -129,7 +129,7 @@ def _played(crowd: Crowd, minutes: float) -> bool:
 
 def _runs(crowd: Crowd, people: People, ran: list[int], chance: random.Random) -> None:
     """A drain, its way back, and again; the last of them ends though the time is over."""
-    from kafkadash.domain.workflow import OVER
+    from kafkadash.domain.workflow_states import OVER
     from tests.chaos.drain import POLL_S
 
     while time.monotonic() < crowd.until:

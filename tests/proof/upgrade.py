@@ -51,7 +51,7 @@ def _finished(stack: Stack, number: int) -> bool:
     django.setup()
     from kafkadash.accounts.models import User
     from kafkadash.changes.models import ChangeRequest
-    from kafkadash.domain.workflow import OVER
+    from kafkadash.domain.workflow_states import OVER
     from kafkadash.reassign.run import orders
     from tests.agreement.tools import Tools
     from tests.chaos.drain import POLL_S, People

@@ -16,7 +16,7 @@ from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.plan import Options
 from kafkadash.domain.run_progress import BrokerNow, Cause, Direction, Mark, RowNow, RunNow
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import DRAIN, Asked, options_json
 from kafkadash.reassign.drafts import KIND
 from kafkadash.reassign.models import Execution, Move

@@ -14,7 +14,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import kinds
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from tests.changes.parcels import PARCELS, propose
 from tests.pages.conftest import text_of
 

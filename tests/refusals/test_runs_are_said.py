@@ -16,7 +16,7 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import runs
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import ItemError, TopicPartition
 from kafkadash.observe.models import BrokerState

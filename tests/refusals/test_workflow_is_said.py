@@ -11,7 +11,8 @@ import pytest
 from kafkadash.changes.models import Policy
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import drafts, rights, workflow
-from kafkadash.domain.workflow import Deed, NotPossible, Request, Rules, State, Trigger, Who, step
+from kafkadash.domain.workflow import Deed, NotPossible, Request, Rules, step
+from kafkadash.domain.workflow_states import State, Trigger, Who
 from tests.changes.parcels import approved
 from tests.factories import NOW
 from tests.refusals.desk import Desk

@@ -90,7 +90,7 @@ def _soaked(stack: Stack, seconds: float) -> int:
 
 def _moves(until: float, visitors: Visitors) -> int:
     """How many runs ended, the last of them after the time is over."""
-    from kafkadash.domain.workflow import OVER
+    from kafkadash.domain.workflow_states import OVER
     from tests.chaos.drain import POLL_S, People
 
     people = People(lambda _: None)

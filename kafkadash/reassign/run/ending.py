@@ -11,7 +11,7 @@ from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import runs
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Order, Outcome
 from kafkadash.reassign.run.report import report_when_it_ends
 

@@ -26,7 +26,7 @@ from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW
 from kafkadash.domain.refusals import drafts, runs
 from kafkadash.domain.wording import duration
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.revalidate import revalidated

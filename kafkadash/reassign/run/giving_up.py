@@ -26,7 +26,8 @@ from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows, runs
 from kafkadash.domain.wording import count
-from kafkadash.domain.workflow import OVER, Deed, State, Trigger, Who
+from kafkadash.domain.workflow import Deed
+from kafkadash.domain.workflow_states import OVER, State, Trigger, Who
 from kafkadash.observe.lease import from_now
 from kafkadash.reassign.models import EntryState, Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.ending import last_columns, leave_rows

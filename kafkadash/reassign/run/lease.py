@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.db.models import Case, F, When
 from django.db.models.expressions import Combinable
 
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe import lease
 from kafkadash.observe.lease import Lease, Leased, LeaseLost, from_now
 from kafkadash.reassign.models import Execution

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import START
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 
 
 @dataclass(frozen=True, slots=True)

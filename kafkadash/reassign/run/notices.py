@@ -9,7 +9,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import read_only_text
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count, duration
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Order
 from kafkadash.reassign.run.giving_up import why_not_yet
 from kafkadash.reassign.run.queue import in_front_of

@@ -30,7 +30,7 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import options_of
 from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes

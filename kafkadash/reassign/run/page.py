@@ -14,7 +14,7 @@ from kafkadash.domain.plan import Options
 from kafkadash.domain.run_progress import BrokerNow, Direction, RunNow
 from kafkadash.domain.wording import duration, run_time
 from kafkadash.domain.wording import size as size_text
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.standing import Freshness
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.min_isr import MinIsr, min_isr_of

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.lease import from_now
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.window_facts import run_options

@@ -21,7 +21,7 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.planner.replace import lost_of, replaced
 from kafkadash.domain.planner.topology import Broker
 from kafkadash.domain.refusals import runs
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign import uploads
 from kafkadash.reassign.asked import EXPLICIT, LONGEST_TITLE, Asked, broker_names, options_json
 from kafkadash.reassign.models import Move

@@ -20,7 +20,7 @@ from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.impact import Impact, seconds
 from kafkadash.domain.wording import count, duration, listed, run_time
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import BrokerState, ReassignmentSnapshot
 from kafkadash.reassign.models import Execution, Move, MoveState, PlanReport
 from kafkadash.reassign.rates import megabytes

@@ -11,7 +11,7 @@ from typing import Any
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count, run_time
 from kafkadash.domain.wording import size as size_text
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import MoveState, Outcome
 
 _MARKUP = re.compile(r"([\\\\`*_{}\[\]<>()#+!|~-])")

@@ -20,7 +20,7 @@ from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count, listed
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import LONGEST_TITLE, ROLLBACK, Asked, options_json
 from kafkadash.reassign.drafts import start_planning
 from kafkadash.reassign.models import Execution, Move, MoveState

@@ -19,7 +19,8 @@ from kafkadash.changes.refusals import Changed
 from kafkadash.changes.transitions import audit, move
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
-from kafkadash.domain.workflow import Deed, State, Trigger, Who
+from kafkadash.domain.workflow import Deed
+from kafkadash.domain.workflow_states import State, Trigger, Who
 from kafkadash.events import changed
 from kafkadash.observe.lease import Lease, LeaseLost
 from kafkadash.reassign.checks import limits_of

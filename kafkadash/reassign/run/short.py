@@ -15,7 +15,7 @@ from kafkadash.changes.kinds import Run
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.wording import count, listed
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Outcome
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.run.measure import stored_progress

@@ -25,7 +25,7 @@ from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, 
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure

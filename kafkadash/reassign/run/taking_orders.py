@@ -9,7 +9,7 @@ from datetime import datetime
 from kafkadash.domain.executor import answered, cancelled
 from kafkadash.domain.executor_state import Key, Move
 from kafkadash.domain.refusals import runs
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Deed, MoveState, Order
 from kafkadash.reassign.run.ledger import Ledger
 from kafkadash.reassign.run.running import Running

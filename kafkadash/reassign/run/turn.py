@@ -27,7 +27,7 @@ from kafkadash.domain.reassignment_checks import Seen, judge
 from kafkadash.domain.refusals import rows as rows_said
 from kafkadash.domain.refusals import turns
 from kafkadash.domain.wording import count, listed
-from kafkadash.domain.workflow import State, Trigger
+from kafkadash.domain.workflow_states import State, Trigger
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.port import NotSupported
 from kafkadash.reassign.checks import limits_of, plan_rows

@@ -21,7 +21,7 @@ from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count
-from kafkadash.domain.workflow import State, Trigger
+from kafkadash.domain.workflow_states import State, Trigger
 from kafkadash.reassign.models import Outcome
 from kafkadash.reassign.run.ending import last_columns, leave_rows
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn

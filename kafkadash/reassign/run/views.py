@@ -27,7 +27,7 @@ from kafkadash.changes.views import review_page
 from kafkadash.clusters.access import PROPOSE, START, VIEW, actions_allowed
 from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.refusals import runs
-from kafkadash.domain.workflow import State
+from kafkadash.domain.workflow_states import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.revalidate import revalidated
