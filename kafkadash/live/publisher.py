@@ -24,6 +24,7 @@ from kafkadash.kafka import clock
 from kafkadash.live.frames import frame_of, hint_frame, panel_frame
 from kafkadash.live.hub import RIGHTS_GROUP, group_of
 from kafkadash.live.panels import Panel, Watched, panels_of, watched
+from kafkadash.live.watchers import watched_by_nobody
 from kafkadash.observe.read_hints import read_hint
 
 log = structlog.get_logger(__name__)
@@ -32,29 +33,36 @@ SEND_DEADLINE_SECONDS = 2.0
 
 
 def publish_panels(cluster_id: int, kinds: Collection[str], seq: int) -> None:
-    """Render the panels that a refresh of these kinds touches and hand them over, then the hints. Call it after commit.
+    """Render the panels that a refresh of these kinds touches and somebody watches, hand them over, then the hints.
 
-    Rendering reads the database in the calling thread; sending does not hold it up, and Redis being away raises
-    nothing. A panel that cannot be rendered is logged and leaves the others alone.
+    Call it after commit. Rendering reads the database in the calling thread; sending does not hold it up, and Redis
+    being away raises nothing. A panel that cannot be rendered is logged and leaves the others alone.
     """
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     if cluster is not None:
-        for panel in panels_of(kinds):
-            _push(panel, cluster, seq)
+        panels = {panel.key(cluster.slug): panel for panel in panels_of(kinds)}
+        idle = watched_by_nobody(panels)
+        for key, panel in panels.items():
+            if key not in idle:
+                _push(panel, cluster, seq)
         for kind in kinds:
             _hint(read_hint(kind, cluster.slug), seq)
 
 
 def publish_keys(keys: Iterable[str], seq: int = 0) -> None:
-    """The rows behind these keys changed: push the panels among them, hint the others. Unknown keys are skipped."""
-    for key in keys:
-        what = watched(key)
+    """The rows behind these keys changed: push the panels among them, hint the others. Unknown keys are skipped.
+
+    Call it after commit. Panels that nobody watches are not rendered.
+    """
+    known = {key: watched(key) for key in keys}
+    idle = watched_by_nobody([key for key, what in known.items() if what is not None and what.pushed])
+    for key, what in known.items():
         if what is None:
             log.warning("live.unknown_key", key=key)
-        elif what.pushed:
-            _push_now(what, seq)
-        else:
+        elif not what.pushed:
             _hint(key, seq)
+        elif key not in idle:
+            _push_now(what, seq)
 
 
 def publish_rights(user_id: int) -> None:
