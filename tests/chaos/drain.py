@@ -201,7 +201,11 @@ class People:
                 time.sleep(2)
             drafts.start_planning(change, self._alice, change.version)
             return
-        services.submit(change, self._alice, why="Its disks go.", version=change.version, digest=change.digest)
+        try:
+            services.submit(change, self._alice, why="Its disks go.", version=change.version, digest=change.digest)
+        except services.Refused as refused:  # as on topics of the last run, of which the product had just read
+            self._say(f"#{change.pk} planned again: {refused}")
+            drafts.start_planning(change, self._alice, change.version)
 
     def _refresh(self, change: ChangeRequest) -> None:
         job = change.job
