@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from kafkadash.clusters.secrets import EncryptedTextField
 
 if TYPE_CHECKING:
-    from kafkadash.kafka.port import Connection
+    from kafkadash.kafka.connection import Connection
 
 
 class Mode(models.TextChoices):
@@ -86,7 +86,7 @@ class Cluster(models.Model):
 
     def connection(self) -> Connection:
         """Addresses and secrets as the Kafka adapter takes them."""
-        from kafkadash.kafka.port import Connection, Security
+        from kafkadash.kafka.connection import Connection, Security
 
         return Connection(
             key=f"cluster-{self.pk}",

@@ -19,7 +19,8 @@ from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secrets import EncryptedTextField
 from kafkadash.domain.refusals import settings
-from kafkadash.kafka.port import AuthenticationFailed, Security
+from kafkadash.kafka.connection import Security
+from kafkadash.kafka.port import AuthenticationFailed
 from kafkadash.kafka.tls import ssl_context
 
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

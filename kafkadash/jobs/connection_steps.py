@@ -11,8 +11,9 @@ from typing import Any
 
 from kafkadash.domain.wording import count, listed
 from kafkadash.jobs.run import JobFailed, Run
+from kafkadash.kafka.connection import Connection, Security
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
-from kafkadash.kafka.port import Broker, Connection, KafkaAdmin, KafkaFailure, Permissions, Security
+from kafkadash.kafka.port import Broker, KafkaAdmin, KafkaFailure, Permissions
 from kafkadash.kafka.probe import Probed, Stage, is_ip, probe
 
 MOST_ITEMS = 50

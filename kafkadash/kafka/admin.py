@@ -25,6 +25,7 @@ from kafkadash.kafka.answers import (
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.codes import NOT_CONTROLLER, call_failure, item_error
 from kafkadash.kafka.config_reads import ConfigReading
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.messages import (
     METADATA,
     QUORUM_TOPIC,
@@ -45,15 +46,7 @@ from kafkadash.kafka.messages import (
     reassignments_request,
 )
 from kafkadash.kafka.permissions import cluster_permissions_request, operations, topic_permissions_request
-from kafkadash.kafka.port import (
-    AuthenticationFailed,
-    ConfigResource,
-    Connection,
-    ItemError,
-    KafkaFailure,
-    OffsetKind,
-    OffsetQuery,
-)
+from kafkadash.kafka.port import AuthenticationFailed, ConfigResource, ItemError, KafkaFailure, OffsetKind, OffsetQuery
 from kafkadash.kafka.wire import Wire, WireClosed
 
 R = TypeVar("R")

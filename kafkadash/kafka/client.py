@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from kafkadash.kafka.connection import Connection, Security
 from kafkadash.kafka.kafka_python import (
     Future,
     KafkaConnectionManager,
@@ -27,7 +28,7 @@ from kafkadash.kafka.kafka_python import (
     NetworkSelector,
     errors,
 )
-from kafkadash.kafka.port import Connection, NotSupported, Security, Unreachable
+from kafkadash.kafka.port import NotSupported, Unreachable
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
 NodeId = int | str

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kafkadash.kafka.changing import KafkaClient
-from kafkadash.kafka.port import Connection
+from kafkadash.kafka.connection import Connection
 
 if TYPE_CHECKING:
     from kafkadash.kafka.wire_client import WireClient

@@ -14,8 +14,9 @@ from kafkadash.kafka.change_messages import AlterConfigsAnswer
 from kafkadash.kafka.changing import ConfigChange, ConfigOperation
 from kafkadash.kafka.client import NodeId
 from kafkadash.kafka.codes import call_failure
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.messages import QUORUM_TOPIC, ClusterAnswer, QuorumAnswer, controllers_request, quorum_request
-from kafkadash.kafka.port import Connection, KafkaFailure, QuorumUnavailable, Unreachable
+from kafkadash.kafka.port import KafkaFailure, QuorumUnavailable, Unreachable
 from kafkadash.kafka.sending import Unanswered, outcome
 
 RATES = frozenset(

@@ -359,36 +359,6 @@ class Permissions:
     taken_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Security:
-    """How to connect. Secrets are in here: ``repr`` hides them."""
-
-    protocol: str = "PLAINTEXT"
-    sasl_mechanism: str = ""
-    sasl_username: str = ""
-    sasl_password: str = field(default="", repr=False)
-    ca_pem: str = field(default="", repr=False)
-    certificate_pem: str = field(default="", repr=False)
-    key_pem: str = field(default="", repr=False)
-    check_hostname: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Where and how. ``version`` changes whenever an address or a credential does, and gives a fresh client.
-
-    ``controller_servers``: host:port of the controllers' own listeners (KRaft), connected in the same way; empty where
-    they cannot be reached.
-    """
-
-    key: str
-    version: int
-    bootstrap_servers: tuple[str, ...]
-    security: Security = field(default_factory=Security)
-    client_id: str = "kafkadash"
-    controller_servers: tuple[str, ...] = ()
-
-
 class KafkaAdmin(Protocol):
     """The reads of a cluster. Implementations are safe to call from several threads at once."""
 

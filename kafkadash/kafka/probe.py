@@ -18,7 +18,7 @@ from enum import Enum
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kafkadash.kafka.port import Security
+from kafkadash.kafka.connection import Security
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
 _AT_ONCE = 512

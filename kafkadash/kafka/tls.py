@@ -9,7 +9,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from kafkadash.kafka.port import AuthenticationFailed, Security
+from kafkadash.kafka.connection import Security
+from kafkadash.kafka.port import AuthenticationFailed
 
 
 def ssl_context(security: Security) -> ssl.SSLContext:

@@ -16,8 +16,9 @@ from typing import Any, Generic, TypeVar
 from kafkadash.kafka.asking import Answer, Ask, Asker
 from kafkadash.kafka.client import Loop, NodeId, client_options, new_loop
 from kafkadash.kafka.client_logs import quiet_client_logs
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.messages import Response
-from kafkadash.kafka.port import Connection, DeadlineExceeded, KafkaFailure, Unreachable
+from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure, Unreachable
 
 GRACE = 0.25  # seconds beyond a deadline after which the loop's thread itself is considered stuck
 

@@ -32,6 +32,7 @@ from kafkadash.kafka.codes import (
     UNKNOWN_SERVER_ERROR,
     item_error,
 )
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.controllers import Controllers, harmless
 from kafkadash.kafka.messages import DESCRIBE_QUORUM, ApiRanges, Request, Response
 from kafkadash.kafka.once import Once
@@ -39,7 +40,6 @@ from kafkadash.kafka.port import (
     CLUSTER_DEFAULT,
     ConfigResource,
     ConfigResourceType,
-    Connection,
     ItemError,
     KafkaFailure,
     QuorumUnavailable,

@@ -17,7 +17,8 @@ from typing import Protocol
 
 import psutil
 
-from kafkadash.kafka.port import Connection, OngoingReassignment
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import OngoingReassignment
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from tests.contract import raw

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafkadash.kafka.port import Connection
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.wire_client import WireClient
 from kafkadash.playground.cluster import Playground
 from tests.contract.backends import RACKS, Backend, FakeBackend, KraftBackend

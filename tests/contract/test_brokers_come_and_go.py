@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kafkadash.kafka.admin import WireAdmin
-from kafkadash.kafka.port import Connection
+from kafkadash.kafka.connection import Connection
 from tests.contract.fake_answers import METADATA
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.timing import in_time

@@ -8,16 +8,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation, ReplicaPlace
+from kafkadash.kafka.connection import Connection, Security
 from kafkadash.kafka.once import Once
-from kafkadash.kafka.port import (
-    AuthenticationFailed,
-    ConfigResource,
-    Connection,
-    NotSupported,
-    Security,
-    TopicPartition,
-    Unreachable,
-)
+from kafkadash.kafka.port import AuthenticationFailed, ConfigResource, NotSupported, TopicPartition, Unreachable
 from kafkadash.kafka.wire_client import WireClient
 from tests.contract.fake_broker import FakeKafka, Login
 from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_LOG_DIRS, ALTER_REASSIGNMENTS, ELECT_LEADERS

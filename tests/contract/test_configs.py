@@ -9,12 +9,12 @@ import pytest
 
 from kafkadash.kafka import config_reads
 from kafkadash.kafka.admin import WireAdmin
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.port import (
     CLUSTER_DEFAULT,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
-    Connection,
     DeadlineExceeded,
     NotSupported,
 )

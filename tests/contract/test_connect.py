@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kafkadash.kafka.connect import admin_for, close_all
-from kafkadash.kafka.port import Connection, KafkaAdmin, Unreachable
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import KafkaAdmin, Unreachable
 from tests.contract.fake_broker import FakeKafka
 
 pytestmark = pytest.mark.contract

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from kafkadash.kafka.changing import ConfigChange, ConfigOperation
-from kafkadash.kafka.port import ConfigResource, Connection, Unreachable
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import ConfigResource, Unreachable
 from kafkadash.kafka.wire_client import WireClient
 from tests.contract.backends import Backend
 from tests.contract.fake_broker import FakeKafka

@@ -8,15 +8,8 @@ from kio.schema.errors import ErrorCode
 
 from kafkadash.kafka.admin import WireAdmin
 from kafkadash.kafka.codes import call_failure, code_name, item_error
-from kafkadash.kafka.port import (
-    Connection,
-    NotAuthorized,
-    NotSupported,
-    OffsetKind,
-    OffsetQuery,
-    QuorumUnavailable,
-    RequestFailed,
-)
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import NotAuthorized, NotSupported, OffsetKind, OffsetQuery, QuorumUnavailable, RequestFailed
 from tests.contract.fake_answers import DESCRIBE_LOG_DIRS, DESCRIBE_QUORUM, LIST_REASSIGNMENTS, METADATA
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_model import QuorumState

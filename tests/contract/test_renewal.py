@@ -10,8 +10,9 @@ import pytest
 
 from kafkadash.kafka.admin import WireAdmin
 from kafkadash.kafka.asking import Answer, Ask
+from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.messages import MetadataAnswer, metadata_request
-from kafkadash.kafka.port import Connection, DeadlineExceeded, Unreachable
+from kafkadash.kafka.port import DeadlineExceeded, Unreachable
 from kafkadash.kafka.wire import GRACE, Wire, WireClosed
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.sockets import silent_port

@@ -14,7 +14,8 @@ import pytest
 
 from kafkadash.kafka.admin import WireAdmin
 from kafkadash.kafka.client_logs import quiet_client_logs
-from kafkadash.kafka.port import AuthenticationFailed, Connection, KafkaFailure, Security, Unreachable
+from kafkadash.kafka.connection import Connection, Security
+from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure, Unreachable
 from tests.contract.certificates import Authority, new_authority, server_context
 from tests.contract.fake_broker import FakeKafka, Login
 from tests.contract.fake_model import ClusterModel

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from kafkadash.kafka.admin import WireAdmin
-from kafkadash.kafka.port import Connection, DeadlineExceeded, KafkaFailure, NotSupported, Security, Unreachable
+from kafkadash.kafka.connection import Connection, Security
+from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure, NotSupported, Unreachable
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.sockets import answering_port, black_hole, closed_port, silent_port
 from tests.contract.timing import in_time

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from kafkadash.kafka.admin import WireAdmin
-from kafkadash.kafka.port import Connection, NotSupported, OffsetKind, OffsetQuery
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import NotSupported, OffsetKind, OffsetQuery
 from tests.contract.backends import RACKS
 from tests.contract.fake_answers import (
     API_VERSIONS,

@@ -13,7 +13,7 @@ from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import enqueue, request_cancel
-from kafkadash.kafka.port import Security
+from kafkadash.kafka.connection import Security
 from kafkadash.kafka.probe import Stage, probe
 from tests.contract.certificates import new_authority
 from tests.contract.sockets import answering_port, black_hole, closed_port, silent_port

@@ -19,12 +19,12 @@ from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import claim, enqueue, request_cancel, settle_expired_jobs
+from kafkadash.kafka.connection import Connection, Security
 from kafkadash.kafka.port import (
     ApiVersions,
     AuthenticationFailed,
     Broker,
     ClusterDescription,
-    Connection,
     ItemError,
     KafkaFailure,
     LogDir,
@@ -35,7 +35,6 @@ from kafkadash.kafka.port import (
     QuorumReplica,
     QuorumUnavailable,
     ReplicaSize,
-    Security,
     Topic,
     Unreachable,
 )

@@ -15,7 +15,8 @@ import time_machine
 from django.core.management import CommandError, call_command
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.kafka.port import Connection, Unreachable
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import Unreachable
 from kafkadash.observe.models import CollectorRun, Kind, Outcome
 from kafkadash.reassign.management.commands import reassignments
 from tests.factories import (
