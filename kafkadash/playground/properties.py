@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kafkadash.embedded.process import LOOPBACK
+from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.playground.security import Secured
 
 # Values that differ from Kafka's defaults; on controllers too, where sessions and rebalancing are decided.

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from kafkadash.embedded.process import LOOPBACK, ServerError, free_port, write_atomically
+from kafkadash.embedded.files import write_atomically
+from kafkadash.embedded.ports import LOOPBACK, free_port
+from kafkadash.embedded.process import ServerError
 from kafkadash.playground.identifiers import new_id
 
 STATE_NAME = "playground.json"

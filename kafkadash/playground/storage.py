@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkadash.embedded.process import LOOPBACK
+from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.playground.identifiers import new_id
 from kafkadash.playground.runtime import Runtime
 from kafkadash.playground.state import Cluster, Layout, Node

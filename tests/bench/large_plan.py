@@ -214,7 +214,7 @@ def _multipart(fields: Mapping[str, str], name: str, content: bytes) -> tuple[by
 @contextmanager
 def _product(folder: Path) -> Iterator[str]:
     """Web, tick and a worker for jobs as the demo runs them, without a collector; yields the address of the pages."""
-    from kafkadash.embedded.process import LOOPBACK, free_port
+    from kafkadash.embedded.ports import LOOPBACK, free_port
     from kafkadash.ops.demo.folder import Folder
     from kafkadash.ops.demo.services import start_process, wait_for_pages, web, workers_and_beat
 

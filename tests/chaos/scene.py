@@ -24,7 +24,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafkadash.embedded.process import write_atomically
+from kafkadash.embedded.files import write_atomically
 from kafkadash.playground.load import MIB, Topic, load
 from tests.agreement.tools import Tools
 from tests.stack.stack import Shape, Stack

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkadash.embedded.process import Child, free_port, spawn
+from kafkadash.embedded.ports import free_port
+from kafkadash.embedded.process import Child, spawn
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from kafkadash.embedded.process import free_port
+from kafkadash.embedded.ports import free_port
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from tests.agreement.tools import DescribedTopic, QuorumStatus, Tools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from kafkadash.embedded.process import LOOPBACK, free_port, port_is_free
+from kafkadash.embedded.ports import LOOPBACK, free_port, port_is_free
 
 
 def test_a_stored_port_that_is_still_free_is_kept() -> None:

@@ -25,7 +25,7 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import register_cluster
-from kafkadash.embedded.process import LOOPBACK
+from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt

@@ -14,14 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafkadash.embedded.process import (
-    LOOPBACK,
-    FolderInUseError,
-    ServerError,
-    children,
-    recorded,
-    stop_all,
-)
+from kafkadash.embedded.ports import LOOPBACK
+from kafkadash.embedded.process import FolderInUseError, ServerError, children, recorded, stop_all
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from kafkadash.playground.state import read_cluster

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkadash.embedded.process import LOOPBACK, ServerError
+from kafkadash.embedded.ports import LOOPBACK
+from kafkadash.embedded.process import ServerError
 from kafkadash.playground import jars
 from kafkadash.playground.jars import LOCK, Progress, fetch, read_lock
 

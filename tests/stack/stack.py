@@ -36,18 +36,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kafkadash.embedded.ports import LOOPBACK, free_port
 from kafkadash.embedded.postgres import NAME as POSTGRES
 from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import (
-    LOOPBACK,
-    ServerError,
-    children,
-    find,
-    free_port,
-    reap_leftovers,
-    spawn,
-    stop_all,
-)
+from kafkadash.embedded.process import ServerError, children, find, reap_leftovers, spawn, stop_all
 from kafkadash.embedded.valkey import NAME as VALKEY
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.ops.demo import services

@@ -12,8 +12,9 @@ import psycopg
 import redis
 from psycopg.conninfo import make_conninfo
 
+from kafkadash.embedded.ports import LOOPBACK, port_is_free
 from kafkadash.embedded.postgres import install_folder
-from kafkadash.embedded.process import LOOPBACK, ServerError, port_is_free
+from kafkadash.embedded.process import ServerError
 from kafkadash.embedded.valkey import server_binary
 from kafkadash.playground import jars
 from kafkadash.playground.java import find_java

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import LEDGER_LOCK_NAME, LEDGER_NAME, ServerError, reap_leftovers, write_atomically
+from kafkadash.embedded.process import LEDGER_LOCK_NAME, LEDGER_NAME, ServerError, reap_leftovers
 from kafkadash.playground.cluster import Playground
 
 LOCK_NAME = "demo.lock"

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.embedded.process import LOOPBACK, Child, ServerError, spawn, tail
+from kafkadash.embedded.files import tail
+from kafkadash.embedded.ports import LOOPBACK
+from kafkadash.embedded.process import Child, ServerError, spawn
 from kafkadash.ops.demo.folder import Folder
 
 CODE = Path(__file__).resolve().parents[3]

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.embedded.postgres import NAME as POSTGRES
 from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import LOOPBACK, Child, ServerError, children, recorded, stop_all
+from kafkadash.embedded.process import Child, ServerError, children, recorded, stop_all
 from kafkadash.embedded.valkey import NAME as VALKEY
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.ops.demo import checks, sample, services

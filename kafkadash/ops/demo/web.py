@@ -6,7 +6,7 @@ import sys
 
 import uvicorn
 
-from kafkadash.embedded.process import LOOPBACK
+from kafkadash.embedded.ports import LOOPBACK
 
 # Open WebSockets are told to go and then cut: browsers come back by themselves.
 GRACE_SECONDS = 3
