@@ -43,6 +43,7 @@ from kafkadash.domain.planner.planned import Planned, answer
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import BadTopology, read_topology
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import planning
 
 FORMAT = 1
 PLANNED, PROBLEMS = 0, 2
@@ -170,10 +171,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     soft, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))  # to say so needs a little more
-    sentence = (
-        f"Planning this needs more than {soft / 1e9:.1f} GB of memory, the limit for one plan. "
-        "Split it into smaller changes, or raise the limit."
-    )
+    sentence = planning.PLANNER_OUT_OF_MEMORY(most=soft / 1e9)
     return _finish(folder, answer((), [Problem("memory", sentence)], ()), None, time.monotonic(), say)
 
 

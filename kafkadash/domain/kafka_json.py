@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from kafkadash.domain.kafka_json_entry import FIELDS, Entry, entry_faults, kind_of_value, shown
 from kafkadash.domain.plan import Row
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import files as said
 from kafkadash.domain.wording import count
 
 STEP_CHARS = 500_000
@@ -95,14 +96,14 @@ def read_reassignment(content: bytes | str, progress: Progress | None = None) ->
     notices: list[Problem] = []
     if text.startswith("\ufeff"):
         text = text[1:]
-        notices.append(Problem("byte order mark", "The file begins with a byte order mark; it is ignored."))
+        notices.append(Problem("byte order mark", said.MARK_IGNORED()))
     reader = _Reader(text, problems, notices, progress or (lambda _: None))
     try:
         with suppress(_Enough):
             reader.read()
     except _NotJson as error:
         line, column = reader.place(error.position)
-        problems.append(Problem("not JSON", f"This is not JSON: {error}.", line, column))
+        problems.append(Problem("not JSON", said.NOT_JSON(fault=error), line, column))
     problems.sort(key=lambda p: (p.line or 0, p.column or 0))
     return Parsed(reader.rows, problems, notices)
 
@@ -127,7 +128,7 @@ def _decoded(content: bytes | str, problems: list[Problem]) -> str | None:
     if isinstance(content, str):
         return content
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        problems.append(Problem("not UTF-8", "The file is UTF-16; Kafka reads UTF-8. Save it as UTF-8.", 1))
+        problems.append(Problem("not UTF-8", said.UTF_16(), 1))
         return None
     try:
         return content.decode()
@@ -135,9 +136,7 @@ def _decoded(content: bytes | str, problems: list[Problem]) -> str | None:
         line = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
         column = len(content[start : error.start].decode(errors="replace")) + 1
-        byte = content[error.start]
-        sentence = f"The file is not UTF-8: byte 0x{byte:02x} here is part of no character. Save it as UTF-8."
-        problems.append(Problem("not UTF-8", sentence, line, column))
+        problems.append(Problem("not UTF-8", said.NOT_UTF_8(byte=content[error.start]), line, column))
         return None
 
 
@@ -166,20 +165,15 @@ class _Reader:
         text = self._text
         start = self._skip(0)
         if start == len(text):
-            self._problems.append(Problem("empty", "The file is empty."))
+            self._problems.append(Problem("empty", said.NOTHING_IN_IT()))
             return
         if text.startswith(_GENERATED, start):
-            sentence = (
-                "This is all that kafka-reassign-partitions --generate printed; "
-                f"leave only the JSON below “{_GENERATED[1]}”."
-            )
-            self._problems.append(Problem("other shape", sentence, self._line(start)))
+            self._problems.append(Problem("other shape", said.GENERATED(heading=_GENERATED[1]), self._line(start)))
             return
         if text[start] != "{":
             is_long_list = text[start] == "[" and len(text) - start > LONGEST_VALUE
             found = "a list" if is_long_list else kind_of_value(self._value(start)[0])
-            sentence = f'The file holds {found}, not an object with "version" and "partitions".'
-            self._problems.append(Problem("other shape", sentence, self._line(start)))
+            self._problems.append(Problem("other shape", said.NO_OBJECT(found=found), self._line(start)))
             return
         end = self._outer(start)
         rest = self._skip(end)
@@ -200,7 +194,7 @@ class _Reader:
             name, colon = self._value(position)
             line = self._line(position)
             if name in named:
-                sentence = f"{shown(name)} stands here again; it is on line {named[name]:,} already."
+                sentence = said.STANDS_TWICE(again=shown(name), line=named[name])
                 self._problems.append(Problem("duplicate field", sentence, line))
             named.setdefault(name, line)
             colon = self._skip(colon)
@@ -224,10 +218,9 @@ class _Reader:
         line = self._line(position)
         value, end = self._value(position)
         if name == "partitions":
-            sentence = f'"partitions" is {kind_of_value(value)}; it has to be a list of objects.'
-            self._problems.append(Problem("other shape", sentence, line))
+            self._other_shape('"partitions"', value, "a list of objects", line)
         elif name == "version" and (isinstance(value, bool) or value != 1 or not isinstance(value, int)):
-            sentence = f'"version" is {shown(value)}; Kafka knows version 1 only.'
+            sentence = said.OTHER_VERSION(field='"version"', found=shown(value))
             self._problems.append(Problem("wrong version", sentence, line))
         elif name not in ("version", "topics"):
             self._note_unknown(name, line)
@@ -236,9 +229,8 @@ class _Reader:
     def _partitions(self, start: int) -> int:
         position = self._skip(start + 1)
         if self._at(position) == "]":
-            self._problems.append(
-                Problem("empty", '"partitions" is an empty list: nothing is asked for.', self._line(start))
-            )
+            sentence = said.NOTHING_ASKED_FOR(field='"partitions"')
+            self._problems.append(Problem("empty", sentence, self._line(start)))
             return position + 1
         while True:
             line = self._line(position)
@@ -257,8 +249,7 @@ class _Reader:
 
     def _entry(self, entry: object, line: int) -> None:
         if not isinstance(entry, Entry):
-            sentence = f'An entry of "partitions" is {kind_of_value(entry)}; it has to be an object.'
-            self._problems.append(Problem("other shape", sentence, line))
+            self._other_shape('An entry of "partitions"', entry, "an object", line)
             return
         for name in entry.keys() - FIELDS:
             self._note_unknown(name, line)
@@ -270,7 +261,7 @@ class _Reader:
         row = JsonRow(topic, entry["partition"], tuple(entry["replicas"]), tuple(entry.get("log_dirs", ())), line)
         before = self._seen.get((topic, row.partition))
         if before is not None:
-            sentence = f"{row.name} stands here again; it is on line {before:,} already."
+            sentence = said.STANDS_TWICE(again=row.name, line=before)
             self._problems.append(Problem("duplicate partition", sentence, line))
             return
         self._seen[topic, row.partition] = line
@@ -279,24 +270,22 @@ class _Reader:
     def _shape(self, named: dict[str, int], start: int) -> None:
         line, _ = self.place(start)
         if "partitions" not in named:
-            if "topics" in named:
-                sentence = (
-                    "This is a list of topics to move, the input of kafka-reassign-partitions --generate; "
-                    'what is read here is its result, with "partitions".'
-                )
-            else:
-                sentence = 'The object has no "partitions".'
+            missing = said.FIELD_MISSING(where="The object", field='"partitions"')
+            sentence = said.TOPICS_TO_MOVE() if "topics" in named else missing
             self._problems.append(Problem("other shape", sentence, line))
             return
         if "topics" in named:
             self._note_unknown("topics", named["topics"])
         if "version" not in named:
-            sentence = 'There is no "version"; the file is read as version 1, as Kafka’s tool does.'
-            self._notices.append(Problem("no version", sentence, line))
+            self._notices.append(Problem("no version", said.VERSION_MISSING(), line))
+
+    def _other_shape(self, field: str, found: object, wanted: str, line: int) -> None:
+        sentence = said.FIELD_OF_OTHER_SHAPE(field=field, found=kind_of_value(found), wanted=wanted)
+        self._problems.append(Problem("other shape", sentence, line))
 
     def _refuse_more(self, line: int) -> None:
         if len(self._problems) >= MOST_PROBLEMS:
-            sentence = f"There are {MOST_PROBLEMS:,} problems up to line {line:,}; what follows was not read."
+            sentence = said.TOO_MANY_PROBLEMS(most=MOST_PROBLEMS, line=line)
             self._problems.append(Problem("too many", sentence))  # without a line it comes first, where it is seen
             raise _Enough
 
@@ -309,8 +298,7 @@ class _Reader:
     def _finish(self) -> None:
         for name, (line, times) in sorted(self._unknown.items(), key=lambda item: (item[1], item[0])):
             more = f" (the first of {count(times, 'time')})" if times > 1 else ""
-            sentence = f"{shown(name)} is no field of Kafka’s format and is ignored, as Kafka’s tool does{more}."
-            self._notices.append(Problem("unknown field", sentence, line))
+            self._notices.append(Problem("unknown field", said.FIELD_UNKNOWN(field=shown(name), more=more), line))
         self._progress(1.0)
 
     def _report(self, position: int) -> None:

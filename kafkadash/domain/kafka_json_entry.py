@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafkadash.domain.plan import ANY_DIRECTORY
+from kafkadash.domain.refusals import files as said
 from kafkadash.domain.wording import count
 
 LARGEST_ID = 2**31 - 1
@@ -28,18 +29,18 @@ class Entry(dict[str, Any]):
 def entry_faults(entry: Entry) -> Iterator[tuple[str, str]]:
     """(code, sentence) of all that is wrong with one entry."""
     for name in entry.twice:
-        yield "duplicate field", f"The entry has {shown(name)} more than once."
+        yield "duplicate field", said.FIELD_TWICE(field=shown(name))
     topic, partition = entry.get("topic"), entry.get("partition")
     if "topic" not in entry:
-        yield "missing field", 'The entry has no "topic".'
+        yield "missing field", _missing("The entry", "topic")
     elif not isinstance(topic, str):
-        yield "other shape", f'"topic" is {shown(topic)}; it has to be a name in quotes.'
+        yield "other shape", _shape('"topic"', shown(topic), "a name in quotes")
     elif not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        yield "bad topic", f'"topic" is {shown(topic)}, which no topic can be called.'
+        yield "bad topic", said.NO_NAME_OF_A_TOPIC(field='"topic"', found=shown(topic))
     if "partition" not in entry:
-        yield "missing field", 'The entry has no "partition".'
+        yield "missing field", _missing("The entry", "partition")
     elif not _is_id(partition):
-        yield "bad number", f'"partition" is {shown(partition)}; it has to be a whole number from 0 on.'
+        yield "bad number", _shape('"partition"', shown(partition), "a whole number from 0 on")
     # A topic that is none may hold what neither a page nor PostgreSQL takes: it is shown escaped, above.
     named = isinstance(topic, str) and _TOPIC.fullmatch(topic) and _is_id(partition)
     yield from _list_faults(entry, f"{topic}-{partition}" if named else "The entry")
@@ -48,37 +49,46 @@ def entry_faults(entry: Entry) -> Iterator[tuple[str, str]]:
 def _list_faults(entry: Entry, name: str) -> Iterator[tuple[str, str]]:
     replicas = entry.get("replicas")
     if "replicas" not in entry:
-        yield "missing field", f'{name} has no "replicas".'
+        yield "missing field", _missing(name, "replicas")
         return
     if not isinstance(replicas, list):
-        yield "other shape", f'{name}: "replicas" is {kind_of_value(replicas)}; it has to be a list of broker ids.'
+        yield "other shape", _shape(f'{name}: "replicas"', kind_of_value(replicas), "a list of broker ids")
         return
     if not replicas:
-        yield "no replicas", f"{name} has an empty list of replicas."
+        yield "no replicas", said.NO_REPLICAS(row=name)
     bad = [broker for broker in replicas if not _is_id(broker)]
     if bad:
         more = f" ({len(bad) - 1:,} more like it)" if len(bad) > 1 else ""
-        yield "bad number", f"{name}: {shown(bad[0])} is no broker id; ids are whole numbers from 0 on{more}."
+        yield "bad number", said.NO_ID_OF_A_BROKER(row=name, found=shown(bad[0]), more=more)
     elif len(set(replicas)) != len(replicas):
         for broker, times in sorted(Counter(replicas).items()):
             if times > 1:
-                yield "duplicate replica", f"{name} names broker {broker} {_times(times)} in its replicas."
+                yield "duplicate replica", said.REPLICA_TWICE(row=name, broker=broker, times=_times(times))
     if "log_dirs" in entry:
         yield from _directory_faults(entry["log_dirs"], replicas, name)
 
 
 def _directory_faults(log_dirs: object, replicas: Sequence[object], name: str) -> Iterator[tuple[str, str]]:
     if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
-        yield "other shape", f'{name}: "log_dirs" has to be a list of paths or "any", one for each replica.'
+        yield "other shape", said.DIRECTORIES_NO_LIST(row=name, field='"log_dirs"')
     elif len(log_dirs) != len(replicas):
         dirs = count(len(log_dirs), "log directory", "log directories")
-        yield "log dirs", f"{name} has {count(len(replicas), 'replica')} and {dirs}; it needs one for each replica."
+        has = count(len(replicas), "replica")
+        yield "log dirs", said.DIRECTORIES_NOT_AS_MANY(row=name, replicas=has, directories=dirs)
     elif any(path != ANY_DIRECTORY and not path.startswith("/") for path in log_dirs):
-        yield "log dirs", f'{name}: a log directory has to be an absolute path or "any".'
+        yield "log dirs", said.DIRECTORY_NOT_ABSOLUTE(row=name)
     else:
         for path in log_dirs:
             if not path.isprintable() or len(path) > LONGEST_PATH:
-                yield "log dirs", f"{name}: {shown(path)} can be no log directory: too long, or not printable."
+                yield "log dirs", said.DIRECTORY_IMPOSSIBLE(row=name, path=shown(path))
+
+
+def _missing(where: str, field: str) -> str:
+    return said.FIELD_MISSING(where=where, field=f'"{field}"')
+
+
+def _shape(field: str, found: str, wanted: str) -> str:
+    return said.FIELD_OF_OTHER_SHAPE(field=field, found=found, wanted=wanted)
 
 
 def _is_id(value: object) -> bool:

@@ -50,23 +50,36 @@ def test_drain__two_replicas_only__may_go_where_least_is_as_long_as_the_spread_s
 @pytest.mark.parametrize(
     ("request_", "sentences"),
     [
-        (DrainRequest(()), ["No broker to drain is named."]),
-        (DrainRequest((9,)), ["There is no broker 9 in this cluster; there are 1, 2, 3, 4, 5 and 6."]),
+        (DrainRequest(()), ["No broker to drain is named. Name at least one."]),
+        (
+            DrainRequest((9,)),
+            ["There is no broker 9 in this cluster; there are 1, 2, 3, 4, 5 and 6. Name brokers of the cluster only."],
+        ),
         (
             DrainRequest((1, 8, 9)),
-            ["There are no brokers 8 and 9 in this cluster; there are 1, 2, 3, 4, 5 and 6."],
+            [
+                (
+                    "There are no brokers 8 and 9 in this cluster; there are 1, 2, 3, 4, 5 and 6. "
+                    "Name brokers of the cluster only."
+                )
+            ],
         ),
         (
             DrainRequest((1, 2, 3, 4, 5, 6)),
-            ["All brokers of the cluster would be drained; nobody is left to hold the replicas."],
+            ["All brokers of the cluster would be drained; nobody is left to hold the replicas. Leave at least one."],
         ),
         (
             DrainRequest((1,), targets=frozenset({1})),
-            ["No broker is left that may be given replicas: all others are away, fenced, cordoned or left out."],
+            [
+                (
+                    "No broker is left that may be given replicas: all others are away, fenced, cordoned or left "
+                    "out. Bring one of them back, or drain fewer."
+                )
+            ],
         ),
         (
             DrainRequest((3,), targets=frozenset({7, 6})),
-            ["No replicas can go to broker 7: not in this cluster."],
+            ["No replicas can go to broker 7: not in this cluster. Name brokers of the cluster only."],
         ),
         (
             DrainRequest((3, 6)),
@@ -110,8 +123,12 @@ def test_drain__the_last_of_a_rack__is_no_loss_where_other_racks_are_free() -> N
 
 def test_drain__a_broker_that_holds_nothing() -> None:
     cluster = topology({"t": [[1, 2]]})
-    assert said(cluster, DrainRequest((3,))) == ["Broker 3 holds no replicas; there is nothing to move."]
-    assert [str(n) for n in drain(cluster, DrainRequest((1, 3))).notices] == ["Broker 3 holds no replicas."]
+    assert said(cluster, DrainRequest((3,))) == [
+        "Broker 3 holds no replicas; there is nothing to move. Choose another broker to drain."
+    ]
+    assert [str(n) for n in drain(cluster, DrainRequest((1, 3))).notices] == [
+        "Broker 3 holds no replicas. The others are drained as asked."
+    ]
 
 
 def test_drain__a_partition_that_moves_already__is_named() -> None:
@@ -147,7 +164,8 @@ def test_drain__a_disk_that_would_overflow__names_broker_numbers_and_limit() -> 
     assert said(cluster, DrainRequest((3,), disk_limit=0.8)) == [
         (
             "Broker 6 would come to 83.0 % of its disk: 790 B in use and 40 B more, of 1.0 kB. "
-            "The limit is 80 %, which leaves room for 10 B."
+            "The limit is 80 %, which leaves room for 10 B. "
+            "Make room on it, move less at once, or allow more under Limits."
         )
     ]
     assert targets(cluster, DrainRequest((3,), disk_limit=0.9)) == {"t-0": (1, 2, 6)}
@@ -159,7 +177,7 @@ def test_drain__a_replica_larger_than_any_directory__is_said_apart() -> None:
     assert said(cluster, DrainRequest((3,), disk_limit=0.8)) == [
         (
             "Broker 6 would get a replica of 20 B, and no log directory of it has room for that: "
-            "15 B at most, with a limit of 80 %."
+            "15 B at most, with a limit of 80 %. Make room in one of them, or allow more under Limits."
         )
     ]
     roomy = replace(cluster, brokers={**cluster.brokers, 9: broker(9, "c", used=500)})
@@ -177,8 +195,14 @@ def test_drain__what_keeps_the_limit_from_being_judged__is_noticed() -> None:
     own = [broker(1), broker(2), broker(3), broker(6, used=None)]
     cluster = topology({"t": [[1, 2, 3]]}, own, size=None)
     assert [str(n) for n in drain(cluster, DrainRequest((3,), disk_limit=0.8)).notices] == [
-        "The disk of broker 6 is not known, so the limit was not kept there.",
-        "The size of 1 partition that moves is not known; it is missing in what was reckoned for disks.",
+        (
+            "The disk of broker 6 is not known, so the limit was not kept there. "
+            "See on the broker's page why it is not read."
+        ),
+        (
+            "The size of 1 partition that moves is not known; it is missing in what was reckoned for disks. "
+            "See on the pages of the brokers why their disks are not read."
+        ),
     ]
 
 

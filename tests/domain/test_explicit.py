@@ -34,21 +34,43 @@ def test_explicit__rows_know_the_topic_id_and_what_is_now_and_those_as_asked_are
     assert [(r.name, r.topic_id, r.current, r.target, r.log_dirs) for r in planned.rows] == [
         ("t-0", "id-t", (1, 2, 3), (4, 2, 3), ())
     ]
-    assert [str(n) for n in planned.notices] == ["1 partition of the file is as asked already and is left out."]
+    assert [str(n) for n in planned.notices] == [
+        "1 partition of the file is as asked already. Only the others are planned."
+    ]
 
 
 @pytest.mark.parametrize(
     ("entries", "sentences"),
     [
-        ([{"topic": "x", "replicas": [1]}], ["Line 2: There is no topic x in this cluster."]),
+        (
+            [{"topic": "x", "replicas": [1]}],
+            ["Line 2: There is no topic x in this cluster. Correct it in the file, or take it out."],
+        ),
         (
             [{"topic": "x", "replicas": [1]}, {"topic": "x", "partition": 1, "replicas": [1]}],
-            ["Line 2: There is no topic x in this cluster (the first of 2 entries)."],
+            [
+                (
+                    "Line 2: There is no topic x in this cluster (the first of 2 entries). "
+                    "Correct it in the file, or take it out."
+                )
+            ],
         ),
-        ([{"partition": 9, "replicas": [1, 2, 3]}], ["Line 2: There is no partition t-9: t has 3 partitions, 0 to 2."]),
-        ([{"replicas": [1, 2, 9]}], ["Line 2: There is no broker 9 in this cluster."]),
-        ([{"replicas": [1, 2, 6]}], ["Line 2: Broker 6 is fenced and can be given no replicas now."]),
-        ([{"replicas": [1, 2, 7]}], ["Line 2: Broker 7 is away and can be given no replicas now."]),
+        (
+            [{"partition": 9, "replicas": [1, 2, 3]}],
+            ["Line 2: There is no partition t-9: t has 3 partitions, 0 to 2. Correct it in the file, or take it out."],
+        ),
+        (
+            [{"replicas": [1, 2, 9]}],
+            ["Line 2: There is no broker 9 in this cluster. Name brokers of the cluster only."],
+        ),
+        (
+            [{"replicas": [1, 2, 6]}],
+            ["Line 2: Broker 6 is fenced and can be given no replicas now. Name another one, or wait until it can."],
+        ),
+        (
+            [{"replicas": [1, 2, 7]}],
+            ["Line 2: Broker 7 is away and can be given no replicas now. Name another one, or wait until it can."],
+        ),
         (
             [{"replicas": [1, 2]}],
             [
@@ -67,7 +89,15 @@ def test_explicit__rows_know_the_topic_id_and_what_is_now_and_those_as_asked_are
                 )
             ],
         ),
-        ([{"replicas": [1, 2, 3]}], ["The only partition of the file is as asked already; nothing would move."]),
+        (
+            [{"replicas": [1, 2, 3]}],
+            [
+                (
+                    "The only partition of the file is as asked already; nothing would move. "
+                    "Nothing is left to do for this file."
+                )
+            ],
+        ),
         (
             [{"replicas": [1, 2, 3], "log_dirs": ["/d", "any", "any"]}],
             [
@@ -88,11 +118,14 @@ def test_explicit__rows_know_the_topic_id_and_what_is_now_and_those_as_asked_are
         ),
         (
             [{"replicas": [1, 2, 4], "log_dirs": ["any", "any", "/x"]}],
-            ["Line 2: t-0: broker 4 has no log directory /x; it has /d."],
+            ['Line 2: t-0: broker 4 has no log directory /x; it has /d. Name one that it has, or "any".'],
         ),
         (
             [{"replicas": []}, {"partition": 1, "replicas": [9, 2, 3]}],
-            ["Line 2: t-0 has an empty list of replicas.", "Line 3: There is no broker 9 in this cluster."],
+            [
+                "Line 2: t-0 has an empty list of replicas. Name the brokers that are to have them.",
+                "Line 3: There is no broker 9 in this cluster. Name brokers of the cluster only.",
+            ],
         ),
     ],
 )
@@ -121,7 +154,10 @@ def test_explicit__a_replica_that_stays_on_a_broker_that_is_away__is_noticed() -
     planned = plan([{"partition": 2, "replicas": [7, 1, 3]}])
     assert len(planned.rows) == 1
     assert [str(n) for n in planned.notices] == [
-        "1 partition keeps a replica on broker 7, which is away: what moves may stay listed as moving until it is back."
+        (
+            "1 partition keeps a replica on broker 7, which is away: what moves may stay listed as moving until it "
+            "is back. Bring it back first, or plan these replicas elsewhere too."
+        )
     ]
 
 
@@ -130,7 +166,8 @@ def test_explicit__a_disk_that_would_overflow__names_broker_numbers_and_limit() 
     assert [str(p) for p in plan([{"replicas": [1, 2, 4]}], cluster, disk_limit=0.8).problems] == [
         (
             "Broker 4 would come to 80.5 % of its disk: 795 B in use and 10 B more, of 1.0 kB. "
-            "The limit is 80 %, which leaves room for 5 B."
+            "The limit is 80 %, which leaves room for 5 B. "
+            "Make room on it, move less at once, or allow more under Limits."
         )
     ]
 

@@ -34,37 +34,69 @@ def test_read__every_entry_with_its_line__in_the_order_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("content", "sentences"),
     [
-        ("", ["The file is empty."]),
-        (" \n", ["The file is empty."]),
-        ("hello", ["Line 1, column 1: This is not JSON: a value is missing here."]),
-        ('{"version":1,\n "partitions" [', ["Line 2, column 15: This is not JSON: a colon is missing here."]),
-        ("{'version':1}", ["Line 1, column 2: This is not JSON: a field name in double quotes is missing here."]),
-        ('{"version":1,\n"partitions":[', ["Line 2, column 15: This is not JSON: it ends in the middle."]),
+        ("", ["The file is empty. Bring the JSON of the assignment."]),
+        (" \n", ["The file is empty. Bring the JSON of the assignment."]),
+        ("hello", ["Line 1, column 1: This is not JSON: a value is missing here. Mend it there, then bring it again."]),
+        (
+            '{"version":1,\n "partitions" [',
+            ["Line 2, column 15: This is not JSON: a colon is missing here. Mend it there, then bring it again."],
+        ),
+        (
+            "{'version':1}",
+            [
+                (
+                    "Line 1, column 2: This is not JSON: a field name in double quotes is missing here. "
+                    "Mend it there, then bring it again."
+                )
+            ],
+        ),
+        (
+            '{"version":1,\n"partitions":[',
+            ["Line 2, column 15: This is not JSON: it ends in the middle. Mend it there, then bring it again."],
+        ),
         (
             '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1 2]}]}',
-            ["Line 1, column 69: This is not JSON: a comma or a closing bracket is missing here."],
+            [
+                (
+                    "Line 1, column 69: This is not JSON: a comma or a closing bracket is missing here. "
+                    "Mend it there, then bring it again."
+                )
+            ],
         ),
         (
             '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[NaN]}]}',
-            ["Line 1, column 28: This is not JSON: NaN is no number of JSON."],
+            ["Line 1, column 28: This is not JSON: NaN is no number of JSON. Mend it there, then bring it again."],
         ),
         (
             '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}\n}',
-            ["Line 2, column 1: This is not JSON: something follows after the end of the object."],
+            [
+                (
+                    "Line 2, column 1: This is not JSON: something follows after the end of the object. "
+                    "Mend it there, then bring it again."
+                )
+            ],
         ),
         (
             b'{"version":1,\n"partitions":[{"topic":"\xe4"}]}',
             ["Line 2, column 25: The file is not UTF-8: byte 0xe4 here is part of no character. Save it as UTF-8."],
         ),
         ("{}".encode("utf-16"), ["Line 1: The file is UTF-16; Kafka reads UTF-8. Save it as UTF-8."]),
-        ("[]", ['Line 1: The file holds a list, not an object with "version" and "partitions".']),
-        ('{"version":1}', ['Line 1: The object has no "partitions".']),
+        (
+            "[]",
+            [
+                (
+                    'Line 1: The file holds a list, not an object with "version" and "partitions". '
+                    "Bring Kafka’s JSON of an assignment."
+                )
+            ],
+        ),
+        ('{"version":1}', ['Line 1: The object has no "partitions". Add it.']),
         (
             '{"version":1,"topics":[{"topic":"a"}]}',
             [
                 (
-                    "Line 1: This is a list of topics to move, the input of kafka-reassign-partitions --generate; "
-                    'what is read here is its result, with "partitions".'
+                    "Line 1: This is a list of topics to move, the input of kafka-reassign-partitions --generate. "
+                    'What is read here is its result, with "partitions".'
                 )
             ],
         ),
@@ -72,24 +104,32 @@ def test_read__every_entry_with_its_line__in_the_order_of_the_file() -> None:
             "Current partition replica assignment\n{}\n",
             [
                 (
-                    "Line 1: This is all that kafka-reassign-partitions --generate printed; "
-                    "leave only the JSON below “Proposed partition reassignment configuration”."
+                    "Line 1: This is all that kafka-reassign-partitions --generate printed. "
+                    "Leave only the JSON below “Proposed partition reassignment configuration”."
                 )
             ],
         ),
-        ('{"version":1,\n"partitions":[]}', ['Line 2: "partitions" is an empty list: nothing is asked for.']),
+        (
+            '{"version":1,\n"partitions":[]}',
+            ['Line 2: "partitions" is an empty list: nothing is asked for. Name the partitions that are to move.'],
+        ),
         ('{"version":1,"partitions":{}}', ['Line 1: "partitions" is an object; it has to be a list of objects.']),
         (
             '{"version":2,\n"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}',
-            ['Line 1: "version" is 2; Kafka knows version 1 only.'],
+            ['Line 1: "version" is 2; Kafka knows version 1 only. Write 1, if the file is of that format.'],
         ),
         (
             '{"version":true,\n"partitions":[{"topic":"a","partition":0,"replicas":[1]}]}',
-            ['Line 1: "version" is true; Kafka knows version 1 only.'],
+            ['Line 1: "version" is true; Kafka knows version 1 only. Write 1, if the file is of that format.'],
         ),
         (
             '{"partitions":' + "[" * 200_000,
-            ["Line 1, column 16: This is not JSON: lists or objects are nested too deeply here."],
+            [
+                (
+                    "Line 1, column 16: This is not JSON: lists or objects are nested too deeply here. "
+                    "Mend it there, then bring it again."
+                )
+            ],
         ),
     ],
 )
@@ -101,10 +141,26 @@ def test_read__a_file_that_is_no_reassignment__says_where_and_why(content: bytes
     ("body", "sentences"),
     [
         ("7", ['An entry of "partitions" is a number; it has to be an object.']),
-        ("{}", ['The entry has no "topic".', 'The entry has no "partition".', 'The entry has no "replicas".']),
-        ('{"topic":"a","partition":0,"replicas":[]}', ["a-0 has an empty list of replicas."]),
-        ('{"topic":"a","partition":0,"replicas":[1,2,1]}', ["a-0 names broker 1 twice in its replicas."]),
-        ('{"topic":"a","partition":0,"replicas":[3,3,3]}', ["a-0 names broker 3 3 times in its replicas."]),
+        (
+            "{}",
+            [
+                'The entry has no "topic". Add it.',
+                'The entry has no "partition". Add it.',
+                'The entry has no "replicas". Add it.',
+            ],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[]}',
+            ["a-0 has an empty list of replicas. Name the brokers that are to have them."],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[1,2,1]}',
+            ["a-0 names broker 1 twice in its replicas. Leave it once."],
+        ),
+        (
+            '{"topic":"a","partition":0,"replicas":[3,3,3]}',
+            ["a-0 names broker 3 3 times in its replicas. Leave it once."],
+        ),
         (
             '{"topic":"a","partition":-1,"replicas":[1]}',
             ['"partition" is -1; it has to be a whole number from 0 on.'],
@@ -144,11 +200,11 @@ def test_read__a_file_that_is_no_reassignment__says_where_and_why(content: bytes
         ('{"topic":7,"partition":0,"replicas":[1]}', ['"topic" is 7; it has to be a name in quotes.']),
         (
             '{"topic":"<b>x</b>","partition":0,"replicas":[1]}',
-            ['"topic" is "<b>x</b>", which no topic can be called.'],
+            ['"topic" is "<b>x</b>", which no topic can be called. Give the name of a topic.'],
         ),
         (
             '{"topic":"a","partition":0,"replicas":[1],"replicas":[2]}',
-            ['The entry has "replicas" more than once.'],
+            ['The entry has "replicas" more than once. Leave one of them.'],
         ),
     ],
 )
@@ -161,20 +217,23 @@ def test_read__an_entry_that_is_wrong__says_what_and_names_its_line(body: str, s
     [
         (
             r'{"topic":"\ud800","partition":0,"replicas":[]}',
-            [r'"topic" is "\ud800", which no topic can be called.', "The entry has an empty list of replicas."],
+            [
+                r'"topic" is "\ud800", which no topic can be called. Give the name of a topic.',
+                "The entry has an empty list of replicas. Name the brokers that are to have them.",
+            ],
         ),
         (
             r'{"topic":"a\u0000","partition":0,"replicas":[1,1]}',
             [
-                r'"topic" is "a\u0000", which no topic can be called.',
-                "The entry names broker 1 twice in its replicas.",
+                r'"topic" is "a\u0000", which no topic can be called. Give the name of a topic.',
+                "The entry names broker 1 twice in its replicas. Leave it once.",
             ],
         ),
         (
             r'{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["/\ud800","/\u0000"]}',
             [
-                r't-0: "/\ud800" can be no log directory: too long, or not printable.',
-                r't-0: "/\u0000" can be no log directory: too long, or not printable.',
+                r't-0: "/\ud800" can be no log directory: too long, or not printable. Name a directory of the broker.',
+                r't-0: "/\u0000" can be no log directory: too long, or not printable. Name a directory of the broker.',
             ],
         ),
     ],
@@ -188,7 +247,9 @@ def test_read__what_no_database_takes__is_told_escaped(body: str, sentences: lis
 def test_read__after_ten_thousand_problems__the_rest_is_not_read() -> None:
     parsed = read_reassignment('{"version":1,"partitions":[' + "1,\n" * 50_000 + "1]}")
     assert len(parsed.problems) == 10_001
-    assert str(parsed.problems[0]) == "There are 10,000 problems up to line 10,000; what follows was not read."
+    assert str(parsed.problems[0]) == (
+        "There are 10,000 problems up to line 10,000; what follows was not read. Mend these, then bring the file again."
+    )
 
 
 def test_read__unknown_fields_without_end__are_not_all_listed() -> None:
@@ -205,10 +266,16 @@ def test_read__a_value_that_is_longer_than_any__is_not_made_objects_of() -> None
         (f'{{"version":1,"partitions":[{{"topic":"{"t" * 3_000_000}"}}]}}', 28),
     ):
         assert said(read_reassignment(body)) == [
-            f"Line 1, column {column}: This is not JSON: what begins here has more than 1,000,000 characters."
+            (
+                f"Line 1, column {column}: This is not JSON: what begins here has more than 1,000,000 characters. "
+                f"Mend it there, then bring it again."
+            )
         ]
     assert said(read_reassignment(f"[{brackets}]")) == [
-        'Line 1: The file holds a list, not an object with "version" and "partitions".'
+        (
+            'Line 1: The file holds a list, not an object with "version" and "partitions". '
+            "Bring Kafka’s JSON of an assignment."
+        )
     ]
 
 
@@ -221,25 +288,31 @@ def test_read__entries_beyond_the_first_megabyte__have_their_lines_and_their_fau
     assert [row.line for row in parsed.rows] == list(range(2, 80_002))
     assert [problem.line for problem in parsed.problems] == [80_002]
     whole = read_reassignment('{"version":1,"partitions":[\n' + rows + '{"topic":"t","partition":9')
-    assert said(whole) == ["Line 80,002, column 27: This is not JSON: it ends in the middle."]
+    assert said(whole) == [
+        "Line 80,002, column 27: This is not JSON: it ends in the middle. Mend it there, then bring it again."
+    ]
 
 
 def test_read__a_path_longer_than_any__is_told_cut_short() -> None:
     path = "/" + "x" * 4096
     assert said(entry(f'{{"topic":"t","partition":0,"replicas":[1],"log_dirs":["{path}"]}}')) == [
-        f't-0: "{path[:56]}… can be no log directory: too long, or not printable.'.join(["Line 3: ", ""])
+        f't-0: "{path[:56]}… can be no log directory: too long, or not printable. Name a directory of the broker.'.join(
+            ["Line 3: ", ""]
+        )
     ]
 
 
 def test_read__a_number_of_thousands_of_digits__is_told_without_pythons_words() -> None:
     assert said(entry(f'{{"topic":"t","partition":{"9" * 5000},"replicas":[1]}}')) == [
-        "Line 3, column 1: This is not JSON: a number here has thousands of digits."
+        "Line 3, column 1: This is not JSON: a number here has thousands of digits. Mend it there, then bring it again."
     ]
 
 
 def test_read__a_partition_that_stands_there_twice__names_both_lines() -> None:
     one = '{"topic":"a","partition":4,"replicas":[1]}'
-    assert said(entry(f"{one},\n{one}")) == ["Line 4: a-4 stands here again; it is on line 3 already."]
+    assert said(entry(f"{one},\n{one}")) == [
+        "Line 4: a-4 stands here again; it is on line 3 already. Leave one of them."
+    ]
 
 
 def test_read__several_faults__all_are_listed_and_so_is_the_place_where_it_breaks_off() -> None:
@@ -255,10 +328,10 @@ def test_read__what_kafkas_tool_tolerates__is_only_noticed() -> None:
     )
     assert not parsed.problems
     assert [str(notice) for notice in parsed.notices] == [
-        "The file begins with a byte order mark; it is ignored.",
-        'Line 1: There is no "version"; the file is read as version 1, as Kafka’s tool does.',
-        'Line 1: "made_by" is no field of Kafka’s format and is ignored, as Kafka’s tool does.',
-        'Line 2: "note" is no field of Kafka’s format and is ignored, as Kafka’s tool does (the first of 2 times).',
+        "The file begins with a byte order mark. It is ignored.",
+        'Line 1: There is no "version". The file is read as version 1, as Kafka’s tool does.',
+        'Line 1: "made_by" is no field of Kafka’s format. It is ignored, as Kafka’s tool does.',
+        'Line 2: "note" is no field of Kafka’s format (the first of 2 times). It is ignored, as Kafka’s tool does.',
     ]
 
 

@@ -80,26 +80,32 @@ def test_read__the_format_of_the_planner__what_is_missing_is_not_known() -> None
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "The topology is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)."),
-        (b"\xff{", "The topology is not UTF-8."),
+        (
+            "{",
+            (
+                "The topology is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 "
+                "(char 1). Export it again."
+            ),
+        ),
+        (b"\xff{", "The topology is not UTF-8. Export it again."),
         ("[]", "The topology has to be an object."),
-        ("{}", "The topology has no list “brokers”."),
-        ({"brokers": []}, "The topology has no list “topics”."),
-        ({"brokers": [{"rack": "a"}], "topics": []}, "Entry 1 of “brokers” has no “id”."),
-        ({"brokers": [{"id": 1}, {"id": 1}], "topics": []}, "Broker 1 is in the topology twice."),
+        ("{}", "The topology has no list “brokers”. Add it."),
+        ({"brokers": []}, "The topology has no list “topics”. Add it."),
+        ({"brokers": [{"rack": "a"}], "topics": []}, "Entry 1 of “brokers” has no “id”. Add it."),
+        ({"brokers": [{"id": 1}, {"id": 1}], "topics": []}, "Broker 1 is in the topology twice. Leave it once."),
         ({"brokers": [{"id": 1, "rack": 7}], "topics": []}, "Broker 1: “rack” has to be a text or null."),
         (
             {"brokers": [{"id": 1, "disk_bytes": -1}], "topics": []},
             "Broker 1: “disk_bytes” has to be a whole number from 0 on.",
         ),
-        ({"brokers": [], "topics": [{"partitions": []}]}, "Entry 1 of “topics” has no “name”."),
+        ({"brokers": [], "topics": [{"partitions": []}]}, "Entry 1 of “topics” has no “name”. Add it."),
         (
             {"brokers": [], "topics": [{"name": "t", "partitions": [{"partition": 0, "replicas": [1, 1]}]}]},
-            "Topic t, partition 0: “replicas” has to name at least one broker, and none twice.",
+            "Topic t, partition 0: “replicas” has to be a list of at least one broker, and none twice.",
         ),
         (
             {"brokers": [], "topics": [{"name": "t", "partitions": [{"partition": 0, "replicas": [1]}] * 2}]},
-            "Topic t has partition 0 twice.",
+            "Topic t has partition 0 twice. Leave it once.",
         ),
         (
             {

@@ -143,13 +143,18 @@ def test_a_state_is_a_filter_with_an_address_and_pages(client: Client, demo: Clu
 def test_problems_of_the_file_are_listed_with_their_lines(client: Client, demo: Cluster) -> None:
     job = enqueue(KIND, cluster=demo)
     Verification.objects.create(job=job, size=3, data=b"")
-    wrong = Problem("not JSON", "This is not JSON: <i>a comma</i> is missing here.", 3, 7)
+    wrong = Problem(
+        "not JSON", "This is not JSON: <i>a comma</i> is missing here. Mend it there, then bring it again.", 3, 7
+    )
     Job.objects.filter(pk=job.pk).update(
         state=JobState.DONE, result={"problems": [wrong.as_json()], "problem_count": 412}
     )
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())
     assert page.title == "The file cannot be verified: 412 problems."
-    assert "Line 3, column 7: This is not JSON: <i>a comma</i> is missing here." in page.text
+    assert (
+        "Line 3, column 7: This is not JSON: <i>a comma</i> is missing here. Mend it there, then bring it again."
+        in page.text
+    )
     assert "the first 1 of 412" in page.text
 
 

@@ -57,7 +57,12 @@ def test_a_brought_plan_with_problems__lists_them_with_their_lines_and_leaves_no
     code, result, _ = run(tmp_path)
     assert code == 2
     assert result["problems"] == [
-        {"code": "unknown broker", "sentence": "There is no broker 9 in this cluster.", "line": 2, "column": None}
+        {
+            "code": "unknown broker",
+            "sentence": "There is no broker 9 in this cluster. Name brokers of the cluster only.",
+            "line": 2,
+            "column": None,
+        }
     ]
     assert (result["impact"], result["sha256"], result["problem_count"]) == (None, None, 1)
     assert not (tmp_path / "plan.json").exists()

@@ -45,7 +45,7 @@ def test_what_cannot_be_planned_comes_with_its_sentences_and_no_plan() -> None:
     outcome = make_plan({**REQUEST, "brokers": [9]}, FILES, lambda *_: None)
     assert outcome.artifact is None
     assert outcome.result["problems"][0]["sentence"] == (
-        "There is no broker 9 in this cluster; there are 1, 2, 3, 4, 5 and 6."
+        "There is no broker 9 in this cluster; there are 1, 2, 3, 4, 5 and 6. Name brokers of the cluster only."
     )
 
 

@@ -21,28 +21,40 @@ def test_an_explicit_assignment_is_planned_exactly_as_given(wizard: Wizard, demo
     ]
     words = text(wizard.sees("plan"))
     assert "1 move, 3.0 GB. Exactly as given." in words
-    assert "1 partition of the file is as asked already and is left out." in words
+    assert "1 partition of the file is as asked already. Only the others are planned." in words
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("not json", "Line 1, column 1: This is not JSON: a value is missing here."),
+        (
+            "not json",
+            "Line 1, column 1: This is not JSON: a value is missing here. Mend it there, then bring it again.",
+        ),
         ('{"version":1,"partitions":[', "This is not JSON"),
         (kafka_json(("orders", 0, [1, 2, 6]), version=2), 'Line 1: "version" is 2; Kafka knows version 1 only.'),
         (
             kafka_json(("orders", 0, [1, 2, 6]), ("orders", 0, [1, 2, 5])),
-            "Line 3: orders-0 stands here again; it is on line 2 already.",
+            "Line 3: orders-0 stands here again; it is on line 2 already. Leave one of them.",
         ),
-        (kafka_json(("orders", 0, [1, 2, 2])), "Line 2: orders-0 names broker 2 twice in its replicas."),
-        (kafka_json(("nowhere", 0, [1, 2])), "Line 2: There is no topic nowhere in this cluster."),
+        (kafka_json(("orders", 0, [1, 2, 2])), "Line 2: orders-0 names broker 2 twice in its replicas. Leave it once."),
+        (
+            kafka_json(("nowhere", 0, [1, 2])),
+            "Line 2: There is no topic nowhere in this cluster. Correct it in the file, or take it out.",
+        ),
         (kafka_json(("orders", 99, [1, 2, 6])), "Line 2: There is no partition orders-99: orders has 5 partitions"),
-        (kafka_json(("orders", 0, [1, 2, 9])), "Line 2: There is no broker 9 in this cluster."),
+        (
+            kafka_json(("orders", 0, [1, 2, 9])),
+            "Line 2: There is no broker 9 in this cluster. Name brokers of the cluster only.",
+        ),
         (
             kafka_json(("orders", 0, [1, 2])),
             "Line 2: orders-0 has 3 replicas and would have 2. If that is meant, allow",
         ),
-        (kafka_json(("<script>", 0, [1, 2])), 'Line 2: "topic" is "<script>", which no topic can be called.'),
+        (
+            kafka_json(("<script>", 0, [1, 2])),
+            'Line 2: "topic" is "<script>", which no topic can be called. Give the name of a topic.',
+        ),
     ],
 )
 def test_what_is_wrong_with_the_json_is_told_with_its_line_and_the_json_is_kept(

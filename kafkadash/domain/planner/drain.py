@@ -27,6 +27,7 @@ from kafkadash.domain.planner.planned import (
 )
 from kafkadash.domain.planner.topology import Broker, Partition, Topic, Topology
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.wording import capital, count, listed_shortly
 
 Load = tuple[int, int]
@@ -91,7 +92,7 @@ class _Drain:
     def _bad_request(self) -> Iterator[Problem]:
         known = self._topology.brokers
         if not self._leaving:
-            yield Problem("no broker", "No broker to drain is named.")
+            yield Problem("no broker", said.NO_BROKER_NAMED())
             return
         unknown = sorted(self._leaving - known.keys())
         holding = Counter(broker for _, p in self._moved for broker in p.replicas if broker in self._leaving)
@@ -99,24 +100,20 @@ class _Drain:
         if unknown:
             there = f"there are {listed_shortly([str(b) for b in sorted(known)], 20)}" if known else "none is known"
             verb = "is" if len(unknown) == 1 else "are"
-            sentence = f"There {verb} no {brokers_named(unknown)} in this cluster; {there}."
+            sentence = said.BROKERS_UNKNOWN(verb=verb, brokers=brokers_named(unknown), there=there)
             yield Problem("unknown broker", sentence)
             return
         odd = sorted((self._request.targets or frozenset()) - known.keys())
         if odd:
-            yield Problem("unknown broker", f"No replicas can go to {brokers_named(odd)}: not in this cluster.")
+            yield Problem("unknown broker", said.TARGETS_UNKNOWN(brokers=brokers_named(odd)))
         if {b.id for b in known.values() if b.alive} <= self._leaving:
-            sentence = "All brokers of the cluster would be drained; nobody is left to hold the replicas."
-            yield Problem("all brokers", sentence)
+            yield Problem("all brokers", said.ALL_WOULD_BE_DRAINED())
         elif not self._targets:
-            sentence = (
-                "No broker is left that may be given replicas: all others are away, fenced, cordoned or left out."
-            )
-            yield Problem("no target", sentence)
+            yield Problem("no target", said.NO_TARGET())
         elif not self._moved:
             hold = "holds" if len(self._leaving) == 1 else "hold"
             named = capital(brokers_named(sorted(self._leaving)))
-            yield Problem("nothing to do", f"{named} {hold} no replicas; there is nothing to move.")
+            yield Problem("nothing to do", said.NOTHING_TO_DRAIN(brokers=named, hold=hold))
 
     def _moving(self) -> Iterator[Problem]:
         return (already_moving(f"{topic.name}-{p.partition}") for topic, p in self._moved if p.moving)
@@ -135,10 +132,7 @@ class _Drain:
                 short.setdefault((topic.name, len(p.replicas)), []).append(len(targets | set(kept)))
         for (name, factor), left in short.items():
             brokers = count(min(left), "broker")
-            sentence = (
-                f"{name} has {count(factor, 'replica')}, and only {brokers} would be left for them. "
-                "Drain fewer brokers, add some, or lower its replication factor first."
-            )
+            sentence = said.TOO_FEW_BROKERS(topic=name, replicas=count(factor, "replica"), brokers=brokers)
             yield Problem("too few brokers", sentence)
 
     def _mixed_racks(self) -> Iterator[Problem]:
@@ -147,11 +141,7 @@ class _Drain:
         unnamed = sorted(b.id for b in self._topology.brokers.values() if b.alive and b.rack is None)
         if unnamed:
             verb = "names" if len(unnamed) == 1 else "name"
-            sentence = (
-                f"{capital(brokers_named(unnamed))} {verb} no rack while others do, so the spread over racks cannot be "
-                "kept. Set broker.rack there, or plan without regard to racks."
-            )
-            yield Problem("mixed racks", sentence)
+            yield Problem("mixed racks", said.RACKS_MIXED(brokers=capital(brokers_named(unnamed)), verb=verb))
 
     def _lost_racks(self) -> Iterator[Problem]:
         """Racks that lose their last broker, where that leaves partitions in fewer racks than they are in."""
@@ -177,9 +167,12 @@ class _Drain:
             for (before, after), number in sorted(fewer.items(), reverse=True)
         ]
         many = len(leaving) > 1
-        sentence = (
-            f"{capital(brokers_named(leaving))} {'are' if many else 'is'} the last in {racks} that may hold replicas: "
-            f"without {'them' if many else 'it'} {listed_shortly(parts, 3)}. Accept fewer racks, or add a broker there."
+        sentence = said.LAST_OF_A_RACK(
+            brokers=capital(brokers_named(leaving)),
+            verb="are" if many else "is",
+            racks=racks,
+            them="them" if many else "it",
+            fewer=listed_shortly(parts, 3),
         )
         yield Problem("last of a rack", sentence)
 
@@ -188,12 +181,11 @@ class _Drain:
         idle = sorted(self._leaving - held)
         if idle:
             hold = "holds" if len(idle) == 1 else "hold"
-            yield Problem("holds nothing", f"{capital(brokers_named(idle))} {hold} no replicas.")
+            yield Problem("holds nothing", said.HOLDS_NOTHING(brokers=capital(brokers_named(idle)), hold=hold))
         silent = [f"{topic.name}-{p.partition}" for topic, p in self._moved if p.leader is None]
         if silent:
             has = "has" if len(silent) == 1 else "have"
-            sentence = f"{listed_shortly(silent)} {has} no leader: nothing can be copied before there is one."
-            yield Problem("no leader", sentence)
+            yield Problem("no leader", said.LEADER_MISSING(partitions=listed_shortly(silent), has=has))
 
     def _placed(self) -> Iterator[tuple[Row, Partition]]:
         placement = _Placement(self._topology, self._targets, self._rack_of, self._leaving, self._request.disk_limit)

@@ -11,13 +11,13 @@ from kafkadash.domain.planner.planned import (
     already_moving,
     answer,
     arriving,
-    brokers_named,
     disk_notices,
     overflows,
 )
 from kafkadash.domain.planner.topology import Broker, Partition, Topic, Topology
 from kafkadash.domain.problem import Problem
-from kafkadash.domain.wording import capital, count, listed_shortly
+from kafkadash.domain.refusals import asked as said
+from kafkadash.domain.wording import count, listed_shortly
 
 
 def explicit(
@@ -61,11 +61,10 @@ class _Explicit:
             which = "The only partition of the file is"
             if self._as_asked != 1:
                 which = f"All {count(self._as_asked, 'partition')} of the file are"
-            sentence = f"{which} as asked already; nothing would move."
-            self._problems.append(Problem("nothing to do", sentence))
+            self._problems.append(Problem("nothing to do", said.ALL_AS_ASKED(partitions=which)))
         elif self._as_asked:
-            already = "is as asked already and is" if self._as_asked == 1 else "are as asked already and are"
-            sentence = f"{count(self._as_asked, 'partition')} of the file {already} left out."
+            are = "is" if self._as_asked == 1 else "are"
+            sentence = said.SOME_AS_ASKED(partitions=count(self._as_asked, "partition"), are=are)
             self._notices.append(Problem("as asked", sentence))
         self._problems.sort(key=lambda p: (p.line or 0, p.column or 0))
         return answer((row for row, _ in moves), self._problems, self._notices)
@@ -81,7 +80,7 @@ class _Explicit:
         partition = partitions.get(asked.partition)
         if partition is None:
             has = f"has {count(len(partitions), 'partition')}, 0 to {max(partitions)}" if partitions else "has none"
-            sentence = f"There is no partition {asked.name}: {asked.topic} {has}."
+            sentence = said.PARTITION_UNKNOWN(row=asked.name, topic=asked.topic, has=has)
             self._problems.append(Problem("unknown partition", sentence, asked.line))
             return None
         return topic, partition
@@ -100,10 +99,7 @@ class _Explicit:
             yield already_moving(asked.name, asked.line)
         now, then = len(partition.replicas), len(asked.replicas)
         if now != then and not self._change_rf and not partition.moving:
-            sentence = (
-                f"{asked.name} has {count(now, 'replica')} and would have {then:,}. "
-                "If that is meant, allow the replication factor to change."
-            )
+            sentence = said.OTHER_FACTOR(row=asked.name, replicas=count(now, "replica"), target=then)
             yield Problem("replication factor", sentence, asked.line)
         if asked.log_dirs:
             yield from self._directory_faults(asked, partition)
@@ -112,40 +108,31 @@ class _Explicit:
         for broker, path in zip(asked.replicas, asked.log_dirs, strict=True):
             paths = [d.path for d in self._topology.brokers[broker].dirs] if broker in self._topology.brokers else []
             if path != ANY_DIRECTORY and any(paths) and path not in paths:
-                sentence = f"{asked.name}: broker {broker} has no log directory {path}; it has {listed_shortly(paths)}."
+                there = listed_shortly(paths)
+                sentence = said.DIRECTORY_UNKNOWN(row=asked.name, broker=broker, path=path, paths=there)
                 yield Problem("unknown directory", sentence, asked.line)
         if asked.replicas == partition.replicas and _dirs(asked):
-            sentence = (
-                f"{asked.name} keeps its brokers and only asks for other log directories; only moves between brokers "
-                "are planned here. Move it between disks with Kafka's own tool, kafka-reassign-partitions."
-            )
-            yield Problem("directories only", sentence, asked.line)
+            yield Problem("directories only", said.DIRECTORIES_ONLY(row=asked.name), asked.line)
             return
         for broker, path in zip(asked.replicas, asked.log_dirs, strict=True):
             if path != ANY_DIRECTORY and broker in partition.replicas:
-                sentence = (
-                    f"{asked.name}: broker {broker} keeps its replica, and the file names the directory {path} for it. "
-                    'Only new replicas are put into a directory here: write "any" for one that stays.'
-                )
+                sentence = said.DIRECTORY_OF_ONE_THAT_STAYS(row=asked.name, broker=broker, path=path)
                 yield Problem("kept directory", sentence, asked.line)
 
     def _gathered(self) -> None:
         """Problems that many rows share, with the line of the first."""
         for topic, lines in self._unknown_topics.items():
-            sentence = f"There is no topic {topic} in this cluster{_more(lines)}."
+            sentence = said.TOPIC_UNKNOWN(topic=topic, more=_more(lines))
             self._problems.append(Problem("unknown topic", sentence, lines[0]))
         for (broker, why), lines in self._unfit.items():
-            sentence = f"There is no broker {broker} in this cluster{_more(lines)}."
+            sentence = said.BROKER_UNKNOWN(broker=broker, more=_more(lines))
             if why != "unknown":
-                sentence = f"Broker {broker} {why} and can be given no replicas now{_more(lines)}."
+                sentence = said.BROKER_UNFIT(broker=broker, why=why, more=_more(lines))
             self._problems.append(Problem("unknown broker" if why == "unknown" else "unfit broker", sentence, lines[0]))
         for broker, rows in sorted(self._kept_away.items()):
-            keeps = "keeps" if rows == 1 else "keep"
-            sentence = (
-                f"{count(rows, 'partition')} {keeps} a replica on {brokers_named([broker])}, which is away: "
-                "what moves may stay listed as moving until it is back."
-            )
-            self._notices.append(Problem("kept away", capital(sentence)))
+            keep = "keeps" if rows == 1 else "keep"
+            sentence = said.KEPT_ON_ONE_AWAY(partitions=count(rows, "partition"), keep=keep, broker=broker)
+            self._notices.append(Problem("kept away", sentence))
 
     def _disks(self, moves: list[tuple[Row, Partition]]) -> None:
         if self._limit is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.wording import listed_shortly, size
 
 
@@ -51,15 +52,19 @@ def overflows(arriving: Arriving, topology: Topology, limit: float) -> list[Prob
         if incoming > sum(rooms):
             total, used = broker.disk_bytes or 0, broker.used_bytes or 0
             share = f"{100 * (used + incoming) / total:.1f} %" if total else "more than all"
-            sentence = (
-                f"Broker {id_} would come to {share} of its disk: {size(used)} in use and {size(incoming)} more, "
-                f"of {size(total)}. The limit is {100 * limit:.0f} %, which leaves room for {size(sum(rooms))}."
+            sentence = said.DISK_LIMIT(
+                broker=id_,
+                share=share,
+                used=size(used),
+                coming=size(incoming),
+                total=size(total),
+                limit=100 * limit,
+                room=size(sum(rooms)),
             )
             found.append(Problem("disk limit", sentence))
         elif largest > max(rooms, default=0):
-            sentence = (
-                f"Broker {id_} would get a replica of {size(largest)}, and no log directory of it has room for that: "
-                f"{size(max(rooms, default=0))} at most, with a limit of {100 * limit:.0f} %."
+            sentence = said.DISK_LIMIT_OF_A_DIRECTORY(
+                broker=id_, replica=size(largest), room=size(max(rooms, default=0)), limit=100 * limit
             )
             found.append(Problem("disk limit", sentence))
     return found
@@ -71,12 +76,10 @@ def disk_notices(arriving: Arriving, topology: Topology, limit: float) -> list[P
     found = []
     unknown = [str(b) for b in sorted(receiving) if b in topology.brokers and topology.brokers[b].room(limit) is None]
     if unknown:
-        sentence = f"The disk of {brokers_named(unknown)} is not known, so the limit was not kept there."
-        found.append(Problem("disk unknown", sentence))
+        found.append(Problem("disk unknown", said.DISK_UNJUDGED(brokers=brokers_named(unknown))))
     if unsized:
         which = "1 partition that moves" if unsized == 1 else f"{unsized:,} partitions that move"
-        sentence = f"The size of {which} is not known; it is missing in what was reckoned for disks."
-        found.append(Problem("size unknown", sentence))
+        found.append(Problem("size unknown", said.SIZE_UNJUDGED(partitions=which)))
     return found
 
 
@@ -94,8 +97,7 @@ def arriving(moves: Iterable[tuple[Row, Partition]]) -> Arriving:
 
 
 def already_moving(name: str, line: int | None = None) -> Problem:
-    sentence = f"{name} is being reassigned already. Wait until that is done, or cancel it."
-    return Problem("already moving", sentence, line)
+    return Problem("already moving", said.MOVES_ALREADY(row=name), line)
 
 
 def brokers_named(ids: Sequence[object]) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
+from kafkadash.domain.refusals import files as said
 
 LARGEST_ID = 2**31 - 1
 
@@ -36,21 +37,21 @@ def read_topology(content: bytes | str) -> Topology:
     try:
         parsed = json.loads(content)
     except UnicodeDecodeError as error:
-        raise BadTopology("The topology is not UTF-8.") from error
+        raise BadTopology(said.TOPOLOGY_NOT_UTF_8()) from error
     except (ValueError, RecursionError) as error:
-        raise BadTopology(f"The topology is not JSON: {error}.") from error
+        raise BadTopology(said.TOPOLOGY_NOT_JSON(error=error)) from error
     outer = _object(parsed, "The topology")
     brokers: dict[int, Broker] = {}
     for index, given in enumerate(_list(outer, "brokers", "The topology")):
         broker = _broker_in(given, f"Entry {index + 1} of “brokers”")
         if broker.id in brokers:
-            raise BadTopology(f"Broker {broker.id} is in the topology twice.")
+            raise BadTopology(said.TOPOLOGY_TWICE(one=f"Broker {broker.id}"))
         brokers[broker.id] = broker
     topics: dict[str, Topic] = {}
     for index, given in enumerate(_list(outer, "topics", "The topology")):
         topic = _topic_in(given, f"Entry {index + 1} of “topics”")
         if topic.name in topics:
-            raise BadTopology(f"Topic {topic.name} is in the topology twice.")
+            raise BadTopology(said.TOPOLOGY_TWICE(one=f"Topic {topic.name}"))
         topics[topic.name] = topic
     return Topology(brokers, topics, _text(outer, "kafka_id", "The topology"))
 
@@ -109,7 +110,7 @@ def _broker_in(given: object, where: str) -> Broker:
     fields = _object(given, where)
     id_ = _whole(fields, "id", where)
     if id_ is None:
-        raise BadTopology(f"{where} has no “id”.")
+        raise BadTopology(said.FIELD_MISSING(where=where, field="“id”"))
     where = f"Broker {id_}"
     dirs = tuple(_directory_in(one, where) for one in _list(fields, "dirs", where, needed=False))
     disk, used = _whole(fields, "disk_bytes", where, most=None), _whole(fields, "used_bytes", where, most=None)
@@ -118,7 +119,7 @@ def _broker_in(given: object, where: str) -> Broker:
         dirs = (Directory("", disk, used, cordoned),)
     rack = fields.get("rack")
     if rack is not None and not isinstance(rack, str):
-        raise BadTopology(f"{where}: “rack” has to be a text or null.")
+        raise BadTopology(_shape(where, "rack", "a text or null"))
     alive = _flag(fields, "alive", where, absent=True)
     return Broker(id_, rack, alive, _flag(fields, "fenced", where), dirs)
 
@@ -137,13 +138,13 @@ def _topic_in(given: object, where: str) -> Topic:
     fields = _object(given, where)
     name = _text(fields, "name", where)
     if not name:
-        raise BadTopology(f"{where} has no “name”.")
+        raise BadTopology(said.FIELD_MISSING(where=where, field="“name”"))
     where = f"Topic {name[:249]}"
     partitions = [_partition_in(one, where) for one in _list(fields, "partitions", where)]
     partitions.sort(key=lambda p: p.partition)
     for one, next_ in itertools.pairwise(partitions):
         if one.partition == next_.partition:
-            raise BadTopology(f"{where} has partition {one.partition} twice.")
+            raise BadTopology(said.TOPOLOGY_PARTITION_TWICE(where=where, partition=one.partition))
     return Topic(
         name,
         tuple(partitions),
@@ -157,14 +158,14 @@ def _partition_in(given: object, where: str) -> Partition:
     fields = _object(given, f"{where}: an entry of “partitions”")
     number = _whole(fields, "partition", where)
     if number is None:
-        raise BadTopology(f"{where} has an entry without “partition”.")
+        raise BadTopology(said.FIELD_MISSING(where=f"An entry of {where}", field="“partition”"))
     where = f"{where}, partition {number}"
     replicas = _ids(fields, "replicas", where)
     if not replicas or len(set(replicas)) != len(replicas):
-        raise BadTopology(f"{where}: “replicas” has to name at least one broker, and none twice.")
+        raise BadTopology(_shape(where, "replicas", "a list of at least one broker, and none twice"))
     rate = fields.get("bytes_in_per_s")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1e18):
-        raise BadTopology(f"{where}: “bytes_in_per_s” has to be a number from 0 on.")
+        raise BadTopology(_shape(where, "bytes_in_per_s", "a number from 0 on"))
     return Partition(
         number,
         replicas,
@@ -179,7 +180,7 @@ def _partition_in(given: object, where: str) -> Partition:
 def _ids(fields: Mapping[str, Any], name: str, where: str) -> tuple[int, ...]:
     given = fields.get(name, [])
     if not isinstance(given, list) or not all(type(id_) is int and 0 <= id_ <= LARGEST_ID for id_ in given):
-        raise BadTopology(f"{where}: “{name}” has to be a list of broker ids.")
+        raise BadTopology(_shape(where, name, "a list of broker ids"))
     return tuple(given)
 
 
@@ -188,35 +189,39 @@ def _whole(fields: Mapping[str, Any], name: str, where: str, most: int | None = 
     if value is None:
         return None
     if type(value) is not int or value < 0 or (most is not None and value > most):
-        raise BadTopology(f"{where}: “{name}” has to be a whole number from 0 on.")
+        raise BadTopology(_shape(where, name, "a whole number from 0 on"))
     return value
 
 
 def _flag(fields: Mapping[str, Any], name: str, where: str, *, absent: bool = False) -> bool:
     value = fields.get(name, absent)
     if not isinstance(value, bool):
-        raise BadTopology(f"{where}: “{name}” has to be true or false.")
+        raise BadTopology(_shape(where, name, "true or false"))
     return value
 
 
 def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
     value = fields.get(name, "")
     if not isinstance(value, str):
-        raise BadTopology(f"{where}: “{name}” has to be a text.")
+        raise BadTopology(_shape(where, name, "a text"))
     return value
 
 
 def _list(fields: Mapping[str, Any], name: str, where: str, *, needed: bool = True) -> list[Any]:
     value = fields.get(name) if needed else fields.get(name, [])
     if not isinstance(value, list):
-        raise BadTopology(f"{where} has no list “{name}”.")
+        raise BadTopology(said.FIELD_MISSING(where=where, field=f"list “{name}”"))
     return value
 
 
 def _object(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadTopology(f"{where} has to be an object.")
+        raise BadTopology(said.TOPOLOGY_SHAPE(field=where, wanted="an object"))
     return value
+
+
+def _shape(where: str, name: str, wanted: str) -> str:
+    return said.TOPOLOGY_SHAPE(field=f"{where}: “{name}”", wanted=wanted)
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,36 @@ import re
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
-from kafkadash.domain.refusals import drafts, forms, jobs, planning, rights, rows, runs, settings, turns, workflow
+from kafkadash.domain.refusals import (
+    asked,
+    drafts,
+    files,
+    forms,
+    jobs,
+    planning,
+    rights,
+    rows,
+    runs,
+    settings,
+    turns,
+    workflow,
+)
 from kafkadash.domain.refusals.entry import Entry
 
-SUBJECTS: tuple[ModuleType, ...] = (forms, planning, drafts, workflow, rights, turns, runs, rows, jobs, settings)
+SUBJECTS: tuple[ModuleType, ...] = (
+    forms,
+    files,
+    asked,
+    planning,
+    drafts,
+    workflow,
+    rights,
+    turns,
+    runs,
+    rows,
+    jobs,
+    settings,
+)
 
 _HEAD = """# What kafkadash refuses, what fails, and what to do next
 
