@@ -81,6 +81,7 @@ def test_step__is_seen_within_a_second_and_what_is_typed_stays(
 ) -> None:
     change = requested(cluster, operator)
     run = running(change, {RowState.MOVING: 1, RowState.PENDING: 3}, now=timezone.now())
+    ThrottleEntry.objects.create(execution=run, resource="broker", name="4", key=OTHER["key"], value="1", state="set")
     page: Page = opened(acting, server, f"/changes/{change.pk}/run/")
     page.locator("#rate").fill("75")
     page.locator("#throttle-reason").fill("half a rea")

@@ -102,6 +102,7 @@ def test_before_the_first_step_there_are_no_figures(change: ChangeRequest, viewe
     assert "Not known" in page.words(f"run-{change.pk}")
     assert "The cluster was not read for this run yet." in page.words(f"run-notices-{change.pk}")
     assert "no data yet" in page.words(f"run-{change.pk}")
+    assert "To be set: 60 MB/s" in page.words("throttle")
 
 
 def test_no_progress_is_said_instead_of_infinity(change: ChangeRequest, viewer: User, look: Look) -> None:
@@ -115,7 +116,9 @@ def test_no_progress_is_said_instead_of_infinity(change: ChangeRequest, viewer: 
 
 def test_what_is_old_is_said_loudly_and_nothing_of_it_is_green(change: ChangeRequest, viewer: User, look: Look) -> None:
     then = NOW - timedelta(minutes=4, seconds=12)
-    running(change, looked_at=then, progress_at=then)
+    run = running(change, looked_at=then, progress_at=then)
+    rate = "leader.replication.throttled.rate"
+    ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=rate, value="60000000", state="set")
     silent(change.cluster, then)
     page = look(viewer, change)
     notices = page.part(f"run-notices-{change.pk}")
@@ -125,6 +128,7 @@ def test_what_is_old_is_said_loudly_and_nothing_of_it_is_green(change: ChangeReq
     assert "data-stale" in page.start_tag(f"moves-{change.pk}")
     assert 'data-state="ok"' not in page.part(f"run-{change.pk}")
     assert "done at" not in page.text
+    assert "In force as of 01:58:52 , not read since: 60 MB/s" in page.words("throttle")
     assert f"Cannot tell how far #{change.pk} Drain broker 3 is" in page.html
 
 
