@@ -66,7 +66,7 @@ class ChangeKind:
     given. ``risk``: what the risk floor is reckoned from. ``digest``: of what is in the request now; raises nothing for
     a request with an artifact. ``review_template`` is included by the review page between the verdict and the checks,
     with what ``review_context`` returns. ``facts``: short figures for the list and the summary bar, as (figure, unit or
-    words) pairs. ``replan``: queue a new plan for a stale request; ``changes.services.refreshed`` ends it.
+    words) pairs. ``replan``: queue a new plan for a stale request; ``changes.plans.refreshed`` ends it.
     ``starts``: whether an approved request of this kind can be run by this version. ``moved``: told of each new state
     with the one before, in the transaction that stores it and with the request as it was; what it needs of the request
     beside its state is there. ``copied``:

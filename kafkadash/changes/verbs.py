@@ -12,12 +12,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import running, services
+from kafkadash.changes import drafting, running, services
 from kafkadash.changes.access import needs_on_change, request_for, seen_change
 from kafkadash.changes.decision import approve_off
 from kafkadash.changes.kinds import UnknownKind
 from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import Refused
 from kafkadash.changes.review import facts_of
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
@@ -195,7 +196,7 @@ def copy(request: HttpRequest, number: int) -> HttpResponse:
     answer = _done(
         request,
         change,
-        lambda user: made.append(services.copy(change, user, request=request)),
+        lambda user: made.append(drafting.copy(change, user, request=request)),
         said=f"This is a copy of #{number}: a draft of yours.",
     )
     return _to_its_pages(made[0].pk) if made else answer
@@ -209,7 +210,7 @@ def delete(request: HttpRequest, number: int) -> HttpResponse:
     answer = _done(
         request,
         change,
-        lambda user: services.delete(change, user, request=request),
+        lambda user: drafting.delete(change, user, request=request),
         said=f"The draft #{number} is deleted.",
     )
     return redirect("changes:list") if answer.status_code == HTTPStatus.FOUND else answer
@@ -240,7 +241,7 @@ def _done(
         )
     try:
         do(request.user)
-    except (services.Refused, UnknownKind) as refused:
+    except (Refused, UnknownKind) as refused:
         # Read again: what it says now is why.
         now = seen_change(request, number)
         return review_page(request, now, status=HTTPStatus.CONFLICT, refused=str(refused), typed=typed)

@@ -11,8 +11,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import drafting
 from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import forms
@@ -118,7 +119,7 @@ def begin(
 ) -> ChangeRequest:
     """A draft on the server from the first step on."""
     asked = Asked(mode, brokers=brokers)
-    return services.create_draft(
+    return drafting.create_draft(
         cluster, KIND, user, title=asked.title, input=asked.as_json(), options={}, request=request
     )
 
@@ -139,7 +140,7 @@ def save_what(
     if draft.options is not None:
         fields["options"] = options_json(replace(draft.options, change_rf=asked.change_rf), asked)
     with transaction.atomic():
-        services.edit_draft(draft.change, user, version, request=request, **fields)
+        drafting.edit_draft(draft.change, user, version, request=request, **fields)
         if brought is not None:
             uploads.store(draft.change, brought)
     stop_planning(draft.change)
@@ -153,7 +154,7 @@ def save_limits(
     Of this the disk limit makes a plan void, and so does the election: who leads afterwards stands in its report.
     """
     elects_as_before = draft.options is None or draft.options.elect_leaders == options.elect_leaders
-    services.edit_draft(
+    drafting.edit_draft(
         draft.change,
         user,
         version,
@@ -179,9 +180,9 @@ def start_planning(change: ChangeRequest, user: User, version: int, purpose: str
         if running and running.state in OPEN and running.input == wanted and version == held.version:
             return running
         if held.version != version:
-            raise services.Refused(forms.EDITED_BEFORE_PLANNED())
+            raise Refused(forms.EDITED_BEFORE_PLANNED())
         if purpose == "plan" and held.state != RequestState.DRAFT:
-            raise services.Refused(forms.ONLY_A_DRAFT_IS_PLANNED(number=held.pk))
+            raise Refused(forms.ONLY_A_DRAFT_IS_PLANNED(number=held.pk))
         job = enqueue(
             PLAN_JOB,
             cluster=held.cluster,

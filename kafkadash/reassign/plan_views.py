@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from kafkadash.changes import services
 from kafkadash.changes.kinds import kind_of
+from kafkadash.changes.refusals import Refused
 from kafkadash.domain.problem import Problem
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import request_cancel
@@ -36,7 +36,7 @@ def plan(request: HttpRequest, draft: Draft) -> HttpResponse:
     if request.method == "POST":
         try:
             drafts.start_planning(draft.change, person(request), _version(request, draft))
-        except services.Refused as error:
+        except Refused as error:
             draft, refused = again(draft), str(error)
         else:
             return redirect("reassign:plan", draft.change.pk)
@@ -70,7 +70,7 @@ def throttle(request: HttpRequest, draft: Draft) -> HttpResponse:
         low, high = min(rate, options.throttle_min), max(rate, options.throttle_max)
         wanted = replace(options, throttle=rate, throttle_min=low, throttle_max=high)
         drafts.save_limits(draft, person(request), _version(request, draft), draft.asked, wanted, request)
-    except (services.Refused, BadRate) as error:
+    except (Refused, BadRate) as error:
         draft = again(draft)
         context = {**page_context(request, draft, "plan"), "refused": str(error), **planning_context(draft.job)}
         if draft.planned:

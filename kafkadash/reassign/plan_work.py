@@ -14,10 +14,11 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from kafkadash.changes import services
 from kafkadash.changes.guards import refuse_old_facts
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
+from kafkadash.changes.plans import refreshed, store_plan
+from kafkadash.changes.refusals import Refused
 from kafkadash.domain import plan
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.kafka_json import plan_json
@@ -101,7 +102,7 @@ def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
         try:
             refuse_old_facts(change.cluster, timezone.now())
             refuse_facts_before_the_end(change.cluster, Asked.from_json(change.input).since)
-        except services.Refused as refused:
+        except Refused as refused:
             if time.monotonic() >= until:
                 raise JobFailed(str(refused)) from refused
         else:
@@ -175,7 +176,7 @@ def _store(
             if run.job.input["purpose"] == "refresh":
                 if run.job.requested_by is None:
                     raise JobFailed(planning.NO_ACCOUNT())
-                services.refreshed(
+                refreshed(
                     change,
                     run.job.requested_by,
                     version=version,
@@ -185,10 +186,10 @@ def _store(
                     report=report,
                 )
             else:
-                planned = services.store_plan(change.pk, version, artifact, len(rows), taken_at)
+                planned = store_plan(change.pk, version, artifact, len(rows), taken_at)
                 assert planned.artifact is not None  # it was just stored
                 report(planned, planned.artifact)
-    except services.Refused as refused:
+    except Refused as refused:
         raise JobFailed(str(refused)) from refused
 
 

@@ -12,9 +12,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.kinds import ChangeKind, kind_of
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.refusals import EditedMeanwhile, Refused
 from kafkadash.changes.review import CheckRow, Checks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
 from kafkadash.domain.plan import Options
@@ -46,7 +47,7 @@ def new(request: HttpRequest) -> HttpResponse:
             given = form.cleaned_data
             try:
                 change = drafts.begin(given["cluster"], person(request), given["mode"], given["brokers"], request)
-            except services.Refused as refused:
+            except Refused as refused:
                 form.add_error(None, str(refused))
             else:
                 return redirect("reassign:what", change.pk)
@@ -79,9 +80,9 @@ def what(request: HttpRequest, draft: Draft) -> HttpResponse:
         brought = form.brought if isinstance(form, ExplicitForm) else None
         try:
             drafts.save_what(draft, person(request), form.cleaned_data["version"], asked, request, brought)
-        except services.EditedMeanwhile as edited:
+        except EditedMeanwhile as edited:
             draft, conflict = again(draft), edited
-        except services.Refused as refused:
+        except Refused as refused:
             form.add_error(None, str(refused))
         else:
             return redirect("reassign:limits", draft.change.pk)
@@ -114,9 +115,9 @@ def limits(request: HttpRequest, draft: Draft) -> HttpResponse:
         try:
             version = form.cleaned_data["version"]
             drafts.save_limits(draft, person(request), version, asked, form.options(asked), request)
-        except services.EditedMeanwhile as edited:
+        except EditedMeanwhile as edited:
             draft, conflict = again(draft), edited
-        except services.Refused as refused:
+        except Refused as refused:
             form.add_error(None, str(refused))
         else:
             return redirect("reassign:plan", draft.change.pk)
@@ -146,9 +147,9 @@ def why(request: HttpRequest, draft: Draft) -> HttpResponse:
         else:
             try:
                 return _submitted(request, draft, form, submits=submits)
-            except services.EditedMeanwhile as edited:
+            except EditedMeanwhile as edited:
                 draft, conflict = again(draft), edited
-            except services.Refused as refused:
+            except Refused as refused:
                 form.add_error(None, str(refused))
     kind = kind_of(change.kind)
     now = timezone.now()
@@ -211,7 +212,7 @@ def _submitted(request: HttpRequest, draft: Draft, form: WhyForm, *, submits: bo
     change, user, version = draft.change, person(request), form.cleaned_data["version"]
     title, reason = form.cleaned_data["title"], form.cleaned_data["why"]
     if title != change.title or reason != change.why:
-        edited = services.edit_draft(change, user, version, title=title, why=reason, request=request)
+        edited = drafting.edit_draft(change, user, version, title=title, why=reason, request=request)
         version = edited.version
     if not submits:
         return redirect("reassign:why", change.pk)
@@ -221,7 +222,7 @@ def _submitted(request: HttpRequest, draft: Draft, form: WhyForm, *, submits: bo
 
 
 def _conflict_context(
-    form: WizardForm, conflict: services.EditedMeanwhile | None, draft: Draft, stored: Mapping[str, Any]
+    form: WizardForm, conflict: EditedMeanwhile | None, draft: Draft, stored: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Both versions side by side. What was typed stays in the form; saved again, it is what counts."""
     if conflict is None:

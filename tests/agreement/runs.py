@@ -10,8 +10,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import running, services
+from kafkadash.changes import drafting, running, services
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState
+from kafkadash.changes.plans import store_plan
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.plan import Options, Row, canonical
@@ -142,7 +143,7 @@ class Requests:
         Policy.objects.update_or_create(cluster=self.cluster, defaults={"approvals_high": 1})
         self.read_all()
         options = Options(throttle, min(throttle, 1_000), highest, per_broker=per_broker, elect_leaders=elect)
-        draft = services.create_draft(
+        draft = drafting.create_draft(
             self.cluster, KIND, self.alice, title="Move", input=ASKED.as_json(), options=options_json(options, ASKED)
         )
         change = self._proposed(draft, self._rows(targets, directories or {}))
@@ -167,7 +168,7 @@ class Requests:
 
     def _proposed(self, draft: ChangeRequest, rows: Sequence[Row]) -> ChangeRequest:
         loaded = load_topology(self.cluster)
-        planned = services.store_plan(draft.pk, draft.version, canonical(rows), len(rows), loaded.facts_at)
+        planned = store_plan(draft.pk, draft.version, canonical(rows), len(rows), loaded.facts_at)
         assert planned.artifact is not None
         impact = impact_of(rows, loaded.topology, disk_limit=ASKED.disk_limit)
         store_report(planned, planned.artifact, rows, impact, [], 0.0, loaded.topology)

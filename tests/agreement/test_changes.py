@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
 from kafkadash.clusters.models import Cluster, Role
@@ -73,7 +73,7 @@ def draft(cluster: Cluster, user: User, topic: str) -> ChangeRequest:
     rows = ",".join(f'{{"topic":"{topic}","partition":{n},"replicas":[1,3]}}' for n in (0, 1))
     brought = uploads.from_text(f'{{"version":1,"partitions":[{rows}]}}')
     asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=0.99)
-    change = services.create_draft(
+    change = drafting.create_draft(
         cluster,
         "reassignment",
         user,

@@ -8,10 +8,10 @@ import pytest
 from django.db import transaction
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.kinds import UnknownKind
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.services import Changed, EditedMeanwhile, Refused
+from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.workflow_states import State
 from tests.changes.worlds import ROWS, draft, now_of, planned, proposed
@@ -53,14 +53,14 @@ def test_it_needs_the_role_and_a_cluster_that_may_be_changed(cluster: Cluster, a
 
 def test_a_kind_that_nobody_knows_is_refused(cluster: Cluster, alice: User) -> None:
     with pytest.raises(UnknownKind):
-        services.create_draft(cluster, "nonsense", alice, title="", input={}, options={})
+        drafting.create_draft(cluster, "nonsense", alice, title="", input={}, options={})
 
 
 def test_two_people_edit_one_draft(cluster: Cluster, alice: User, ann: User) -> None:
     opened = draft(cluster, alice)
-    services.edit_draft(opened, ann, opened.version, input={"brokers": [3, 4]})
+    drafting.edit_draft(opened, ann, opened.version, input={"brokers": [3, 4]})
     with pytest.raises(EditedMeanwhile, match=rf"ann edited #{opened.pk} on .* UTC, while you had it open") as refused:
-        services.edit_draft(opened, alice, opened.version, input={"brokers": [5]})
+        drafting.edit_draft(opened, alice, opened.version, input={"brokers": [5]})
     assert "What you entered is not stored" in str(refused.value)
     after = now_of(opened)
     assert (after.input, after.version, after.hands) == ({"brokers": [3, 4]}, 2, sorted([alice.pk, ann.pk]))
@@ -68,29 +68,29 @@ def test_two_people_edit_one_draft(cluster: Cluster, alice: User, ann: User) -> 
 
 def test_two_windows_of_one_person(cluster: Cluster, alice: User) -> None:
     opened = draft(cluster, alice)
-    services.edit_draft(opened, alice, opened.version, title="Drain broker 3 at night")
+    drafting.edit_draft(opened, alice, opened.version, title="Drain broker 3 at night")
     with pytest.raises(EditedMeanwhile, match=r"You saved .* in another window"):
-        services.edit_draft(opened, alice, opened.version, title="Drain")
+        drafting.edit_draft(opened, alice, opened.version, title="Drain")
 
 
 def test_what_is_the_same_is_no_edit(cluster: Cluster, alice: User, ann: User) -> None:
     change = draft(cluster, alice)
-    after = services.edit_draft(change, ann, 1, title=change.title, input=change.input, options=change.options)
+    after = drafting.edit_draft(change, ann, 1, title=change.title, input=change.input, options=change.options)
     assert (after.version, after.hands) == (1, [alice.pk])
     assert not AuditEvent.objects.filter(action="change.edited").exists()
 
 
 def test_other_input_makes_the_plan_void_and_other_options_its_digest(cluster: Cluster, alice: User) -> None:
     change = planned(draft(cluster, alice))
-    bounded = services.edit_draft(change, alice, 1, options={"bounds": [20, 80]})
+    bounded = drafting.edit_draft(change, alice, 1, options={"bounds": [20, 80]})
     assert bounded.artifact_id == change.artifact_id
     assert bounded.digest not in ("", change.digest)
-    other = services.edit_draft(bounded, alice, 2, input={"brokers": [4]})
+    other = drafting.edit_draft(bounded, alice, 2, input={"brokers": [4]})
     assert (other.artifact_id, other.digest, other.topology_at, other.checks) == (None, "", None, [])
 
 
 def test_an_edit_is_in_the_audit_with_before_and_after(cluster: Cluster, alice: User) -> None:
-    services.edit_draft(draft(cluster, alice), alice, 1, title="Drain it", input={"json": "x" * 5000})
+    drafting.edit_draft(draft(cluster, alice), alice, 1, title="Drain it", input={"json": "x" * 5000})
     event = AuditEvent.objects.get(action="change.edited")
     assert event.before == {"title": "Drain broker 3", "input": {"brokers": [3]}}
     assert event.after == {"title": "Drain it", "input": "5,012 characters"}
@@ -98,7 +98,7 @@ def test_an_edit_is_in_the_audit_with_before_and_after(cluster: Cluster, alice: 
 
 def test_a_plan_of_a_draft_that_was_edited_meanwhile_is_dropped(cluster: Cluster, alice: User) -> None:
     change = draft(cluster, alice)
-    services.edit_draft(change, alice, 1, input={"brokers": [4]})
+    drafting.edit_draft(change, alice, 1, input={"brokers": [4]})
     with pytest.raises(EditedMeanwhile, match=f"#{change.pk} was edited by alice while it was planned"):
         planned(change)
     assert now_of(change).artifact_id is None
@@ -114,40 +114,40 @@ def test_a_plan_of_what_is_no_draft_any_more_is_dropped(cluster: Cluster, alice:
 def test_what_is_proposed_is_not_edited_in_place(cluster: Cluster, alice: User) -> None:
     change = proposed(cluster, alice)
     with pytest.raises(Changed, match=rf"#{change.pk} is no draft any more.*alice submitted it"):
-        services.edit_draft(change, alice, change.version, title="Drain it")
+        drafting.edit_draft(change, alice, change.version, title="Drain it")
 
 
 def test_a_role_taken_away_meanwhile_counts(cluster: Cluster, alice: User) -> None:
     change = draft(cluster, alice)
     ClusterRole.objects.filter(user=alice).delete()
     with pytest.raises(Refused, match="you need the role operator, which you do not have now"):
-        services.edit_draft(change, alice, 1, title="Drain it")
+        drafting.edit_draft(change, alice, 1, title="Drain it")
 
 
 def test_a_draft_is_deleted_and_the_audit_remembers(cluster: Cluster, alice: User) -> None:
     change = draft(cluster, alice)
-    services.delete(change, alice)
+    drafting.delete(change, alice)
     assert not ChangeRequest.objects.exists()
     event = AuditEvent.objects.get(action="change.deleted")
     assert (event.before or {})["title"] == "Drain broker 3"
     with pytest.raises(Changed, match=f"#{change.pk} was deleted while you read it. alice deleted it on"):
-        services.edit_draft(change, alice, 1, title="Drain it")
+        drafting.edit_draft(change, alice, 1, title="Drain it")
 
 
 def test_what_was_proposed_once_is_kept(cluster: Cluster, alice: User) -> None:
     change = proposed(cluster, alice)
     with pytest.raises(Changed, match="Only a draft can be deleted"):
-        services.delete(change, alice)
+        drafting.delete(change, alice)
     services.withdraw(change, alice, "later")
     with pytest.raises(Refused, match=f"#{change.pk} was proposed once, so what was said about it is kept"):
-        services.delete(change, alice)
+        drafting.delete(change, alice)
 
 
 def test_a_copy_is_a_draft_without_plan_that_its_first_author_cannot_approve_either(
     cluster: Cluster, ann: User, alice: User, bob: User
 ) -> None:
     original = services.decline(proposed(cluster, ann), bob, proposed_digest(cluster), "Not now.")
-    copy = services.copy(original, alice)
+    copy = drafting.copy(original, alice)
     assert (copy.state, copy.title, copy.why, copy.input) == (State.DRAFT, original.title, original.why, original.input)
     assert (copy.artifact_id, copy.digest, copy.round, copy.author_name) == (None, "", 0, "alice")
     assert (copy.origin_id, copy.origin_word) == (original.pk, "copy")

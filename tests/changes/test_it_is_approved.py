@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.models import Policy, Review, Verdict
 from kafkadash.changes.recheck import recheck
-from kafkadash.changes.services import Changed, Refused
+from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
@@ -66,7 +66,7 @@ def test_the_author_cannot(cluster: Cluster, ann: User) -> None:
 def test_who_edited_the_draft_cannot(cluster: Cluster, alice: User, ann: User) -> None:
     change = proposed(cluster, alice)
     change = services.edit(change, ann, "a smaller throttle")
-    change = services.edit_draft(change, ann, change.version, options={"bounds": [1, 2]})
+    change = drafting.edit_draft(change, ann, change.version, options={"bounds": [1, 2]})
     change = services.submit(change, alice, why="Its disk fails.", version=change.version)
     with pytest.raises(Refused, match="You wrote, edited or refreshed"):
         services.approve(change, ann, change.digest)

@@ -12,7 +12,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes import kinds, services
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import recheck
-from kafkadash.changes.services import Changed, Refused
+from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.checks import Check, Checked, Result
 from kafkadash.domain.workflow_states import State

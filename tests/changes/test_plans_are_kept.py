@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.models import ChangeRequest, Comment, PlanArtifact, Policy, Review
 from kafkadash.changes.plans import keep_artifact, prune_artifacts
 from kafkadash.clusters.models import Cluster
@@ -88,7 +88,7 @@ def test_a_removed_cluster_takes_its_requests_along(world: World, cluster: Clust
     PlanReport.objects.create(request=change, artifact=PlanArtifact.objects.get(), impact={}, took_s=0.1)
     services.comment(change, bob, "fine")
     services.approve(change, bob, change.digest)
-    services.copy(change, alice)
+    drafting.copy(change, alice)
     Policy.objects.create(cluster=cluster)
     words = {each.words: each.rows for each in belongings(cluster)}
     assert words["change requests"] == 2

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import Policy
 from kafkadash.changes.policy import BadPolicy, change_policy, policy_of, rules_of
-from kafkadash.changes.services import Refused
+from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.workflow import Rules
 

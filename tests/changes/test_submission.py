@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.models import ChangeRequest, Policy
-from kafkadash.changes.services import Changed, EditedMeanwhile, Refused
+from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.checks import Result
 from kafkadash.domain.workflow_states import State
@@ -93,7 +93,7 @@ def test_no_other_plan_is_being_made(ready: ChangeRequest, submit: Submit, state
 
 
 def test_it_is_the_version_that_the_author_saw(ready: ChangeRequest, ann: User, submit: Submit) -> None:
-    services.edit_draft(ready, ann, ready.version, title="Drain broker 4")
+    drafting.edit_draft(ready, ann, ready.version, title="Drain broker 4")
     with pytest.raises(EditedMeanwhile, match=f"ann edited #{ready.pk}"):
         submit(ready)
 

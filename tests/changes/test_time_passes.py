@@ -15,7 +15,7 @@ from kafkadash.changes import expiry, services
 from kafkadash.changes.expiry import expire_due, queue_due
 from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.changes.recheck import recheck
-from kafkadash.changes.services import Changed, Refused
+from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.changes.transitions import move
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.workflow_states import State

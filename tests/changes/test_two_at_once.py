@@ -12,10 +12,10 @@ import pytest
 from django.db import connection, transaction
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.models import ChangeRequest, Review
 from kafkadash.changes.recheck import recheck
-from kafkadash.changes.services import Changed, Refused
+from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.workflow_states import State
 from tests.changes.worlds import AS_PLANNED, DANGEROUS, MOVED, World, draft, now_of, planned, proposed
@@ -98,10 +98,10 @@ def test_an_approval_and_a_plan_that_turns_stale(world: World, cluster: Cluster,
 def test_two_who_save_one_draft(world: World, cluster: Cluster, alice: User, ann: User) -> None:
     change = draft(cluster, alice)
     results = at_once(
-        lambda: services.edit_draft(change, alice, 1, title="Drain 3"),
-        lambda: services.edit_draft(change, ann, 1, title="Drain 4"),
+        lambda: drafting.edit_draft(change, alice, 1, title="Drain 3"),
+        lambda: drafting.edit_draft(change, ann, 1, title="Drain 4"),
     )
-    assert sum(isinstance(result, services.EditedMeanwhile) for result in results) == 1
+    assert sum(isinstance(result, EditedMeanwhile) for result in results) == 1
     assert now_of(change).version == 2
 
 

@@ -12,7 +12,7 @@ from unittest import mock
 from django.db import transaction
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import kinds, services
+from kafkadash.changes import drafting, kinds, plans, services
 from kafkadash.changes.kinds import ChangeKind
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
@@ -91,13 +91,13 @@ def read_lately(cluster: Cluster, **fields: Any) -> None:
 
 
 def draft(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
-    return services.create_draft(cluster, "test", user, title="Drain broker 3", input={"brokers": [3]}, options=options)
+    return drafting.create_draft(cluster, "test", user, title="Drain broker 3", input={"brokers": [3]}, options=options)
 
 
 def planned(change: ChangeRequest, rows: tuple[Row, ...] = ROWS) -> ChangeRequest:
     artifact = plan.canonical(rows)
     with transaction.atomic():
-        return services.store_plan(change.pk, change.version, artifact, len(rows), datetime.now(UTC))
+        return plans.store_plan(change.pk, change.version, artifact, len(rows), datetime.now(UTC))
 
 
 def proposed(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
@@ -106,7 +106,7 @@ def proposed(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
 
 
 def refreshed(change: ChangeRequest, user: User, rows: tuple[Row, ...] = OTHER_ROWS) -> ChangeRequest:
-    return services.refreshed(
+    return plans.refreshed(
         change,
         user,
         version=change.version,

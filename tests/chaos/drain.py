@@ -20,6 +20,7 @@ from psycopg_pool import PoolTimeout
 from kafkadash.accounts.models import User
 from kafkadash.changes import running, services
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState
+from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
 from kafkadash.domain.workflow_states import OVER, State
@@ -104,7 +105,7 @@ class People:
         change = again(lambda: ChangeRequest.objects.get(pk=number))
         try:
             back = again(lambda: propose_back(change, self._alice))
-        except services.Refused as refused:
+        except Refused as refused:
             self._say(f"no way back: {refused}")
             return None
         self._agree(back.pk)
@@ -114,14 +115,14 @@ class People:
         self._until(number, lambda state: state not in (State.APPROVED, State.PROPOSED, State.STALE), "started")
 
     def cancel(self, number: int) -> None:
-        with contextlib.suppress(services.Refused):
+        with contextlib.suppress(Refused):
             change = again(lambda: ChangeRequest.objects.get(pk=number))
             again(lambda: running.cancel(change, self._alice, "Enough of it."))
             self._say(f"#{number} cancelled by alice")
 
     def throttle(self, number: int, rate: str) -> None:
         """In MB/s; she says yes to whatever is asked."""
-        with contextlib.suppress(services.Refused):
+        with contextlib.suppress(Refused):
             change = again(lambda: ChangeRequest.objects.get(pk=number))
             again(lambda: orders.set_throttle(change, self._alice, rate, "It is night.", twice=True, force=True))
             self._say(f"#{number} throttled to {rate} MB/s by alice")
@@ -132,7 +133,7 @@ class People:
         if state not in OVER:
             try:
                 again(lambda: self._do(number, state))
-            except services.Refused as refused:
+            except Refused as refused:
                 self._say(f"#{number} {state}: {refused}")
         return state
 
@@ -165,7 +166,7 @@ class People:
                 raise Stuck(f"not {what} within {READY_S:g} s: {self.stands(number)}; {refused}")
             try:
                 again(lambda: self._do(number, state))
-            except services.Refused as said:
+            except Refused as said:
                 refused = str(said)
                 time.sleep(1)
             time.sleep(POLL_S)
@@ -203,7 +204,7 @@ class People:
             return
         try:
             services.submit(change, self._alice, why="Its disks go.", version=change.version, digest=change.digest)
-        except services.Refused as refused:  # as on topics of the last run, of which the product had just read
+        except Refused as refused:  # as on topics of the last run, of which the product had just read
             self._say(f"#{change.pk} planned again: {refused}")
             drafts.start_planning(change, self._alice, change.version)
 

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import drafting
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import drafts
 from kafkadash.domain.refusals import planning as said
@@ -73,7 +73,7 @@ def test_an_edit_while_it_is_planned_wins_and_the_plan_is_dropped(
     def edited_meanwhile(*args: object) -> plan_process.Outcome:
         outcome = original(*args)  # type: ignore[arg-type]
         change = wizard.change
-        services.edit_draft(change, operator, change.version, title="Another title")
+        drafting.edit_draft(change, operator, change.version, title="Another title")
         return outcome
 
     with mock.patch.object(plan_work, "make_plan", edited_meanwhile):

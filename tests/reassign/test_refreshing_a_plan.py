@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import drafting, services
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.recheck import recheck
 from kafkadash.clusters.models import Cluster, Role
@@ -116,6 +116,6 @@ def test_a_refresh_of_an_explicit_assignment_keeps_its_targets_and_reads_the_rep
 def test_a_copy_of_an_explicit_assignment_has_its_json(wizard: Wizard, operator: User, demo: Cluster) -> None:
     given = kafka_json(("orders", 0, [6, 1, 2]))
     change = plan_explicit(wizard, demo, given)
-    wizard.number = services.copy(change, operator).pk
+    wizard.number = drafting.copy(change, operator).pk
     assert given in unescape(wizard.sees("what"))
     assert wizard.plans().artifact_id == change.artifact_id, "the same rows have the same name"

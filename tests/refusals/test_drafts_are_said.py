@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import plans, policy, running, services
+from kafkadash.changes import drafting, plans, policy, running, services
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
@@ -63,7 +63,7 @@ class Office:
     def create(self, title: str = "Drain", **options: object) -> str:
         return refused(
             Refused,
-            lambda: services.create_draft(self.cluster, "test", self.alice, title=title, input={}, options=options),
+            lambda: drafting.create_draft(self.cluster, "test", self.alice, title=title, input={}, options=options),
         )
 
     def submit(self, change: ChangeRequest, why: str = "Its disk fails.", digest: str = "") -> str:
@@ -81,7 +81,7 @@ class Office:
         return refused(Refused, lambda: services.approve(change, self.people["bob"], change.digest))
 
     def edit(self, change: ChangeRequest, who: str = "alice", title: str = "Drain broker 5") -> ChangeRequest:
-        return services.edit_draft(change, self.people[who], change.version, title=title)
+        return drafting.edit_draft(change, self.people[who], change.version, title=title)
 
     def edited_by(self, who: str) -> str:
         change = self.draft()
@@ -106,7 +106,7 @@ class Office:
 
     def deleted(self) -> str:
         change = self.draft()
-        services.delete(change, self.alice)
+        drafting.delete(change, self.alice)
         return refused(Refused, lambda: services.comment(change, self.alice, "Still needed?"))
 
     def nothing_left(self) -> str:

@@ -16,7 +16,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import drafting
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster, Role
@@ -101,7 +101,7 @@ class Proposing:
         return f"{error} {text_of(answer.content.decode())}"
 
     def edited(self, change: ChangeRequest) -> None:
-        services.edit_draft(change, self.user, change.version, title="Another title")
+        drafting.edit_draft(change, self.user, change.version, title="Another title")
 
     def without_json(self) -> str:
         self.wizard.begins(self.cluster, "explicit").sends("what", {"text": kafka_json(("orders", 0, [1, 2, 6]))})

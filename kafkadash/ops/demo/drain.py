@@ -11,6 +11,7 @@ import time
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
 from kafkadash.embedded.process import ServerError
@@ -57,7 +58,7 @@ def propose_drain() -> str:
         if held < LEAST_BYTES:
             return f"no drain: broker {DRAINED} holds only {held / 1e6:.0f} MB now (--reset fills it again)"
         change = _proposed(cluster, there)
-    except (services.Refused, ServerError) as error:
+    except (Refused, ServerError) as error:
         return f"no drain: {error}"
     return (
         f"#{change.pk} {change.title}, {held / 1e6:.0f} MB, waits for bob (planned in {time.monotonic() - began:.1f} s)"

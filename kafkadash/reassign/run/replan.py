@@ -10,7 +10,7 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import drafting
 from kafkadash.changes.guards import locked, refuse
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Refused
@@ -90,7 +90,7 @@ def propose_other(change: ChangeRequest, user: User, move: Move, request: HttpRe
         before = Asked.from_json(row.input)
         asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=before.disk_limit)
         options = replace(run_options(row), not_before="", not_after="", change_rf=False)
-        draft = services.create_draft(
+        draft = drafting.create_draft(
             row.cluster,
             row.kind,
             user,

@@ -10,7 +10,7 @@ from django.db.models import Count
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import services
+from kafkadash.changes import drafting
 from kafkadash.changes.decision import RAN
 from kafkadash.changes.guards import locked, refuse
 from kafkadash.changes.models import ChangeRequest
@@ -88,7 +88,7 @@ def _draft(row: ChangeRequest, run: Execution, user: User, request: HttpRequest 
         disk_limit=before.disk_limit,
     )
     options = replace(run_options(row), not_before="", not_after="", change_rf=resized)
-    return services.create_draft(
+    return drafting.create_draft(
         row.cluster,
         row.kind,
         user,

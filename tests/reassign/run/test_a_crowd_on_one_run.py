@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes import running, services
 from kafkadash.changes.models import ChangeRequest, Comment, RequestState
+from kafkadash.changes.refusals import Refused
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run.step import step_once
@@ -61,7 +62,7 @@ class Crowd:
             verb, deed = chance.choice(self._deeds(chance))
             try:
                 deed(ChangeRequest.objects.get(pk=self.change.pk))
-            except services.Refused:
+            except Refused:
                 self._count(self.refused, verb)
             else:
                 self._count(self.accepted, verb)
