@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kafkadash.domain.refusals import kafka
 from kafkadash.domain.wording import count, listed
 from kafkadash.jobs.run import JobFailed, Run
 from kafkadash.kafka.connection import Connection, Security
@@ -60,7 +61,7 @@ def reach_addresses(steps: Steps, connection: Connection) -> None:
     if connection.security.protocol.endswith("SSL"):
         _stage(steps, probed, Stage.TLS, "TLS and certificate", "showed a certificate that is trusted")
     if all(p.failed is not None for p in probed):
-        raise JobFailed(" ".join(dict.fromkeys(p.why for p in probed)))
+        raise JobFailed(kafka.together(p.why for p in probed))
 
 
 def reach_brokers(steps: Steps, security: Security, brokers: Sequence[Broker]) -> None:

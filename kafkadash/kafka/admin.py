@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock, port
 from kafkadash.kafka.answers import (
     DESCRIBE_CLUSTER,
@@ -168,7 +169,7 @@ class WireAdmin:
                 code, "DescribeQuorum", permission=DESCRIBE_CLUSTER, through_controller=True, detail=detail
             )
         if partition.leader_id < 0:
-            raise port.QuorumUnavailable("The controllers have no leader at the moment.")
+            raise port.QuorumUnavailable(said.QUORUM_WITHOUT_LEADER())
         return quorum_of(partition, answer.taken_at)
 
     def describe_configs(
@@ -216,7 +217,7 @@ class WireAdmin:
     def _current_wire(self) -> Wire:
         with self._guard():
             if self._closed:
-                raise port.Unreachable("This connection was closed because its settings changed. Ask for a new one.")
+                raise port.Unreachable(said.CONNECTION_RENEWED())
             if self._wire is None or not self._wire.usable:
                 if self._wire is not None and self._wire.pid != os.getpid():
                     _INHERITED.append(self._wire)
@@ -234,7 +235,7 @@ class WireAdmin:
         """ZooKeeper mode: brokers do not forward, but Metadata names the controller truly."""
         controller = self.describe_cluster(deadline=left()).controller_id
         if controller is None:
-            raise port.QuorumUnavailable("The cluster has no controller at the moment.")
+            raise port.QuorumUnavailable(said.NO_CONTROLLER())
         [result] = self._with_wire(lambda wire: wire.ask_each([(controller, ask)], deadline=left()))
         if isinstance(result, KafkaFailure):
             raise result

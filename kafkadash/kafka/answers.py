@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from uuid import UUID
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import port
 from kafkadash.kafka.asking import Answer
 from kafkadash.kafka.codes import call_failure, item_error
@@ -120,9 +121,9 @@ def reassignments_of(response: ReassignmentsAnswer, taken_at: float) -> port.Rea
 def log_dirs_error(broker: int, response: LogDirsAnswer) -> ItemError | None:
     subject = f"Broker {broker} does not tell its log directories"
     if response.error_code:  # top level from v3 on
-        return item_error(response.error_code, subject, detail=f"the principal needs {DESCRIBE_CLUSTER}")
+        return item_error(response.error_code, subject, permission=DESCRIBE_CLUSTER)
     if not response.results:  # every broker has a directory: before v3 this is how a refusal looks
-        return ItemError(f"{subject}: the answer is empty; the principal may lack {DESCRIBE_CLUSTER}.")
+        return ItemError(said.DIRECTORIES_HIDDEN(broker=broker, permission=DESCRIBE_CLUSTER))
     return None
 
 
@@ -159,11 +160,11 @@ def sort_offsets(
         subject = f"Broker {query.broker} gives no {word} offset of {query.topic}-{query.partition}"
         answer = answers.get((query.topic, query.partition))
         if answer is None:
-            errors[query] = ItemError(f"{subject}: the answer leaves it out.")
+            errors[query] = ItemError(said.NOT_IN_ANSWER(subject=subject))
         elif answer.error_code:
             errors[query] = item_error(answer.error_code, subject)
         elif answer.offset < 0:
-            errors[query] = ItemError(f"{subject}: it is not known there.")
+            errors[query] = ItemError(said.NOT_KNOWN_THERE(subject=subject))
         else:
             found[query] = port.ReplicaOffset(answer.offset, result.taken_at)
 

@@ -17,6 +17,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock
 from kafkadash.kafka.client import ConnectFailed, Loop, Manager, NodeConnection, NodeId, Promise, new_promise
 from kafkadash.kafka.failures import SLACK, explained, label, most_telling
@@ -117,10 +118,7 @@ class Asker:
         except DeadlineExceeded:
             if not (probed.is_done and probed.exception is None):
                 raise
-        raise QuorumUnavailable(
-            f"The brokers answer, but no controller did within {round(deadline, 1):g} s: "
-            "the controllers have no majority, no leader yet, or are too slow."
-        )
+        raise QuorumUnavailable(said.CONTROLLERS_SILENT(seconds=round(deadline, 1)))
 
     async def _know_brokers(self, until: float) -> None:
         if not self.lanes[Lane.BROKER].nodes():
@@ -139,7 +137,7 @@ class Asker:
                 await self.lanes[Lane.BROKER].within(shared, until - time.monotonic() + 3 * SLACK)
                 return
             except errors.KafkaTimeoutError:
-                raise DeadlineExceeded(self._bootstrap_text("did not answer in time")) from None
+                raise DeadlineExceeded(said.BOOTSTRAP_SILENT(servers=self._servers())) from None
             except KafkaFailure:
                 if shared_until >= until:
                     raise
@@ -154,7 +152,7 @@ class Asker:
         stagger = min(_BOOTSTRAP_STAGGER, (until - time.monotonic()) / (2 * len(nodes)))
         answer = await self._first(nodes, ask, until, stagger)
         if not answer.response.brokers:
-            raise Unreachable(self._bootstrap_text("answered, but listed no live broker"))
+            raise Unreachable(said.NO_LIVE_BROKER(servers=self._servers()))
         for lane in self.lanes.values():
             lane.cluster.update_metadata(brokers_only(answer.response))
 
@@ -213,7 +211,7 @@ class Asker:
                 if once.begun or not isinstance(failure, DeadlineExceeded | Unreachable):
                     raise
                 failures.append(failure)
-        raise most_telling(failures) if failures else Unreachable(self._bootstrap_text("listed no live broker"))
+        raise most_telling(failures) if failures else Unreachable(said.NO_LIVE_BROKER(servers=self._servers()))
 
     async def _ask_node(self, node: NodeId, ask: Ask[R], until: float, connect_by: float | None = None) -> Answer[R]:
         """Two attempts at most: the second where the connection was lost, or where the broker has a new address.
@@ -227,7 +225,7 @@ class Asker:
         for last in (False, True):
             address = manager.address(node)
             if address is None:
-                raise Unreachable(f"Broker {node} is not among the live brokers of the cluster.")
+                raise Unreachable(said.BROKER_NOT_LIVE(broker=node))
             try:
                 answer = await self._exchange(manager, node, ask, until, connect_by or until)
             except KafkaFailure:
@@ -312,8 +310,8 @@ class Asker:
         failed_at = self._failed_at.get(node)
         return failed_at is not None and time.monotonic() - failed_at < _DISTRUST
 
-    def _bootstrap_text(self, what: str) -> str:
-        return f"The bootstrap servers {', '.join(self._bootstrap_servers)} {what}."
+    def _servers(self) -> str:
+        return ", ".join(self._bootstrap_servers)
 
 
 async def _outcomes(promises: Sequence[Promise]) -> list[Any]:

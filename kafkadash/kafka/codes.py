@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.refusals.entry import Entry
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.port import ItemError, KafkaFailure, NotAuthorized, NotSupported, QuorumUnavailable, RequestFailed
 
 UNKNOWN_SERVER_ERROR = -1
+UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 NOT_LEADER_OR_FOLLOWER = 6
 REQUEST_TIMED_OUT = 7
@@ -33,6 +36,18 @@ _NEWER_NAMES = {
     132: "STREAMS_TOPOLOGY_FENCED",
     133: "SHARE_SESSION_LIMIT_REACHED",
 }
+# What the brokers say while leaders change or a replica is not there yet: the next look sees something else.
+_PASSING = frozenset(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION,
+        LEADER_NOT_AVAILABLE,
+        NOT_LEADER_OR_FOLLOWER,
+        REQUEST_TIMED_OUT,
+        REPLICA_NOT_AVAILABLE,
+        NETWORK_EXCEPTION,
+        NOT_CONTROLLER,
+    }
+)
 _WITHOUT_CONTROLLER = (UNKNOWN_SERVER_ERROR, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT)
 
 
@@ -44,15 +59,22 @@ def code_name(code: int) -> str:
     return str(error.message) if error.__name__ != "UnrecognizedBrokerError" else f"UNKNOWN_CODE_{code}"
 
 
-def item_error(code: int, subject: str, *, detail: str | None = None, permission: str = "") -> ItemError:
+def item_error(
+    code: int, subject: str, *, detail: str | None = None, permission: str = "", advised: bool = True
+) -> ItemError:
     """``subject`` is what is missing, such as "Broker 3 has no log end offset of t-0".
 
     ``permission`` names operation and resource that Kafka asks for: said where the code means that it is missing.
+    ``advised``: whether what to do next is said here too, and not only by the page that shows it.
     """
     name = code_name(code)
+
+    def as_told(entry: Entry, **values: object) -> ItemError:
+        return ItemError((entry if advised else entry.cause)(subject=subject, code=name, **values), code, name)
+
     if permission and code in AUTHORIZATION_CODES:
-        return ItemError(f"{subject}: the principal needs {permission} ({name}).", code, name)
-    return ItemError(f"{subject}: {detail or _meaning(code)} ({name}).", code, name)
+        return as_told(said.ITEM_FORBIDDEN, permission=permission)
+    return as_told(said.ITEM_NOT_NOW if code in _PASSING else said.ITEM_REFUSED, detail=detail or _meaning(code))
 
 
 def call_failure(
@@ -63,17 +85,14 @@ def call_failure(
     ``permission`` names operation and resource that Kafka asks for, such as "Describe on the cluster".
     """
     name = code_name(code)
-    said = f": {detail}" if detail else ""
+    words = f": {detail}" if detail else ""
     if code in AUTHORIZATION_CODES:
-        return NotAuthorized(f"Kafka refused {request}: the principal needs {permission} ({name}).")
+        return NotAuthorized(said.CALL_FORBIDDEN(request=request, permission=permission, code=name))
     if code == UNSUPPORTED_VERSION:
-        return NotSupported(f"This cluster does not support {request} ({name}){said}.")
+        return NotSupported(said.CALL_UNSUPPORTED(request=request, code=name, said=words))
     if through_controller and code in _WITHOUT_CONTROLLER:
-        return QuorumUnavailable(
-            f"A broker answered, but could not get {request} from the active controller ({name}){said}. "
-            "The controllers may have no majority or no leader yet."
-        )
-    return RequestFailed(f"Kafka answered {request} with {name} ({code}){said}.", code=code, name=name)
+        return QuorumUnavailable(said.CALL_WITHOUT_CONTROLLER(request=request, code=name, said=words))
+    return RequestFailed(said.CALL_FAILED(request=request, name=name, code=code, said=words), code=code, name=name)
 
 
 def _meaning(code: int) -> str:

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock, port
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.codes import item_error
@@ -63,7 +64,7 @@ class ConfigReading:
                 turns = [(turn, self._ask(portion)) for turn, portion in wave]
                 self._round(asked, partial(with_wire, partial(_ask_in_turn, turns, left)))
             else:
-                self._fail(asked, DeadlineExceeded("The time for this question was over before its turn came."))
+                self._fail(asked, DeadlineExceeded(said.TURN_TOO_LATE()))
         # Brokers come last: one that is silent takes all the time there is.
         brokers = [r for r in unique if r.type is ConfigResourceType.BROKER and r != CLUSTER_DEFAULT]
         if brokers:
@@ -100,7 +101,9 @@ class ConfigReading:
         for resource in asked:
             row = answers.get((int(resource.type), resource.name))
             if row is None:
-                self._errors[resource] = ItemError(f"The configuration of {resource} is not in the answer.")
+                self._errors[resource] = ItemError(
+                    said.NOT_IN_ANSWER(subject=f"The configuration of {resource} cannot be read")
+                )
             elif row.error_code:
                 self._errors[resource] = _error(resource, row)
             else:

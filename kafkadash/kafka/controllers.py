@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.admin import WireAdmin, countdown
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.change_messages import AlterConfigsAnswer
@@ -67,8 +68,9 @@ class Controllers(WireAdmin):
             )
         if not cluster_id or response.cluster_id != cluster_id:
             raise Unreachable(
-                f"The controllers' listeners belong to the Kafka cluster {response.cluster_id}, and not to "
-                f"{cluster_id or 'that of the brokers, which is not known'}. Nothing was sent there."
+                said.ANOTHER_QUORUM(
+                    answered=response.cluster_id, expected=cluster_id or "that of the brokers, which is not known"
+                )
             )
 
     def _active(self, deadline: float) -> NodeId:
@@ -80,9 +82,7 @@ class Controllers(WireAdmin):
             if isinstance(result, Answer) and _leads(result.response):
                 return result.node
         failures = [str(result) for result in results if isinstance(result, KafkaFailure)]
-        raise QuorumUnavailable(
-            " ".join(["None of the controllers' listeners leads the quorum.", *dict.fromkeys(failures)])
-        )
+        raise QuorumUnavailable(said.NO_LEADER_THERE.told(said.together(failures)))
 
 
 def _leads(response: QuorumAnswer) -> bool:

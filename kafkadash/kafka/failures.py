@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import ssl
 import time
 from collections.abc import Sequence
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.client import ConnectFailed, NodeId, TlsFailed
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.port import (
@@ -18,6 +20,8 @@ from kafkadash.kafka.port import (
     Unreachable,
 )
 from kafkadash.kafka.tls import tls_reason
+
+log = logging.getLogger(__name__)
 
 SLACK = 0.03  # seconds: lets a connection's own time limit speak first, as it knows better what was waited for
 
@@ -34,32 +38,32 @@ def label(node: NodeId, address: str | None) -> str:
 
 def explained(error: Exception, who: str, until: float) -> KafkaFailure:
     """A library's error as one sentence about ``who``, for a question that had time until ``until`` (monotonic)."""
-    cause = error.args[0] if error.args else type(error).__name__
+    cause = error.args[0] if error.args else "no reason was given"
     detail = _CLASS_NAME.sub("", str(cause)).rstrip(".")
     if isinstance(cause, ssl.SSLError):  # TLS 1.3: the broker's verdict on our certificate comes after the handshake
-        return AuthenticationFailed(f"{who} refused our TLS certificate, or the lack of one: {tls_reason(cause)}.")
+        return AuthenticationFailed(said.CLIENT_CERTIFICATE_REFUSED(who=who, detail=tls_reason(cause)))
     if isinstance(error, TlsFailed):
-        return AuthenticationFailed(f"{who}: the TLS handshake failed: {detail}.")
+        return AuthenticationFailed(said.HANDSHAKE_FAILED(who=who, detail=detail))
     if isinstance(error, ConnectFailed):
-        return Unreachable(f"{who} could not be connected: {detail}.")
+        return Unreachable(said.NODE_NOT_CONNECTED(who=who, detail=detail))
     if isinstance(error, errors.SaslAuthenticationFailedError | errors.AuthorizationError | ValueError | KeyError):
-        return AuthenticationFailed(f"{who} refused the credentials: {detail}.")
+        return AuthenticationFailed(said.CREDENTIALS_REFUSED(who=who, detail=detail))
     if isinstance(error, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
-        return AuthenticationFailed(f"{who} does not accept this SASL mechanism: {detail}.")
+        return AuthenticationFailed(said.SASL_MECHANISM_REFUSED(who=who, detail=detail))
     if isinstance(error, errors.UnsupportedVersionError):
-        return NotSupported(f"{who}: {detail}")
+        return NotSupported(said.NODE_TOO_OLD(who=who, detail=detail))
     if isinstance(error, errors.KafkaTimeoutError | errors.RequestTimedOutError):
         if time.monotonic() < until - SLACK:
-            return Unreachable(f"{who}: the connection was given up because an earlier request got no answer.")
-        return DeadlineExceeded(f"{who} accepted the connection but did not answer in time.")
+            return Unreachable(said.EARLIER_UNANSWERED(who=who))
+        return DeadlineExceeded(said.NODE_TOO_SLOW(who=who))
     if isinstance(error, errors.KafkaProtocolError):
-        return Unreachable(f"{who} answered with something that is not Kafka's protocol (is it a TLS listener?).")
+        return Unreachable(said.NOT_KAFKA(who=who))
     if isinstance(error, errors.KafkaConnectionError):
-        return Unreachable(
-            f"{who} closed the connection instead of answering ({detail}): "
-            "it stopped, or expects another way to connect (TLS, a login, a certificate)."
-        )
-    return Unreachable(f"{who} could not be asked: {type(error).__name__}: {detail}.")
+        return Unreachable(said.CLOSED_INSTEAD(who=who, detail=detail))
+    if isinstance(error, errors.KafkaError):
+        return Unreachable(said.NODE_NOT_ASKED(who=who, detail=detail))
+    log.error("kafka.asking_crashed", exc_info=error)
+    return Unreachable(said.ASKING_CRASHED(who=who))
 
 
 def most_telling(failures: Sequence[KafkaFailure]) -> KafkaFailure:
@@ -67,5 +71,5 @@ def most_telling(failures: Sequence[KafkaFailure]) -> KafkaFailure:
     for kind in _MOST_TELLING:
         same = [failure for failure in failures if isinstance(failure, kind)]
         if same:
-            return kind(" ".join(dict.fromkeys(str(failure) for failure in same)))
+            return kind(said.together(str(failure) for failure in same))
     return failures[-1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.port import KafkaAdmin
 
 TOPIC_AUTHORIZATION_FAILED = 29
@@ -32,4 +33,4 @@ def hidden_sentence(hidden: list[str], *, all_of_them: bool = False) -> str:
     shown = ", ".join(f"“{name}”" for name in hidden[:3])
     more = f" and {len(hidden) - 3} more topics" if len(hidden) > 3 else ""
     which = "every topic" if all_of_them else f"{shown}{more}"
-    return f"Describe on {which} is missing: Kafka hides what may not be described, so counts are too small."
+    return said.TOPICS_HIDDEN(which=which)

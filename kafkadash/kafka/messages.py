@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.kafka_python import (
     ApiVersionsRequest,
     DescribeClusterRequest,
@@ -314,9 +315,7 @@ def offsets_request(
 def quorum_request(offered: ApiRanges) -> Request:
     """Not to be sent to a cluster in ZooKeeper mode: it answers by dropping the connection."""
     if DESCRIBE_QUORUM not in offered:
-        raise NotSupported(
-            "This cluster has no controller quorum to describe: it runs with ZooKeeper, or Kafka older than 3.0."
-        )
+        raise NotSupported(said.NO_QUORUM_TO_DESCRIBE())
     topic = DescribeQuorumRequest.TopicData
     return DescribeQuorumRequest(
         topics=[topic(topic_name=QUORUM_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
@@ -325,4 +324,4 @@ def quorum_request(offered: ApiRanges) -> Request:
 
 def require(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
     if api_key not in offered or offered[api_key][1] < at_least:
-        raise NotSupported(f"This broker does not offer {what}.")
+        raise NotSupported(said.NOT_OFFERED(what=what))

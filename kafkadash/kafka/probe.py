@@ -18,6 +18,7 @@ from enum import Enum
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from kafkadash.domain.refusals import connection as said
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
@@ -70,7 +71,7 @@ def probe(addresses: Sequence[str], security: Security, *, deadline: float) -> l
             thread.start()
         for thread in threads:
             thread.join(max(0.0, until + _GRACE - time.monotonic()))
-    late = f"No answer came within {deadline:g} s: the name server or the network is slow."
+    late = said.NAME_SERVER_SLOW(seconds=deadline)
     return [done.get(address) or Probed(address, (), Stage.RESOLVE, late) for address in addresses]
 
 
@@ -84,8 +85,8 @@ def _probe_one(address: str, context: ssl.SSLContext | None, until: float) -> Pr
     try:
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        return Probed(address, (), Stage.RESOLVE, f"The host name {host} cannot be resolved ({said}).")
+        words = getattr(error, "strerror", None) or str(error)
+        return Probed(address, (), Stage.RESOLVE, said.NAME_UNRESOLVED(host=host, said=words))
     ips = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
     failure: Probed | None = None
     for entry in found:
@@ -107,15 +108,15 @@ def _connect(
     """None when it worked."""
     left = until - time.monotonic()
     if left <= 0:
-        return Probed(address, ips, Stage.CONNECT, "No time was left to try it.")
+        return Probed(address, ips, Stage.CONNECT, said.NO_TIME_TO_CONNECT())
     try:
         connection = socket.create_connection((str(where[0]), int(str(where[1]))), timeout=left)
     except TimeoutError:
-        why = f"Nothing at {address} accepted the connection within {left:.0f} s: a firewall, or a host that is down."
+        why = said.NOTHING_ACCEPTED(address=address, seconds=left)
         return Probed(address, ips, Stage.CONNECT, why)
     except OSError as error:
-        said = (error.strerror or str(error)).lower()
-        return Probed(address, ips, Stage.CONNECT, f"The connection to {address} failed: {said}.")
+        words = (error.strerror or str(error)).lower()
+        return Probed(address, ips, Stage.CONNECT, said.CONNECTING_FAILED(address=address, said=words))
     with connection:
         if context is None:
             return None
@@ -124,10 +125,10 @@ def _connect(
             with context.wrap_socket(connection, server_hostname=host):
                 return None
         except TimeoutError:
-            why = f"{address} did not answer the TLS handshake in time: is this a TLS listener?"
+            why = said.TLS_SILENT(address=address)
         except (ssl.SSLError, OSError) as error:
             shown = _certificate_words(host, where, until) if isinstance(error, ssl.SSLCertVerificationError) else ""
-            why = f"{address}: {tls_reason(error)}.{shown}"
+            why = said.TLS_FAILED(address=address, reason=tls_reason(error), shown=shown)
         return Probed(address, ips, Stage.TLS, why)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
+from kafkadash.domain.refusals import connection as said
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.port import AuthenticationFailed
 
@@ -25,7 +26,7 @@ def ssl_context(security: Security) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cadata=security.ca_pem)
         except (ssl.SSLError, ValueError) as error:
-            raise AuthenticationFailed(f"The CA certificate is not a usable PEM text: {error}.") from None
+            raise AuthenticationFailed(said.CA_UNUSABLE(detail=error)) from None
     else:
         context.load_default_certs()
     if security.certificate_pem or security.key_pem:
@@ -36,11 +37,11 @@ def ssl_context(security: Security) -> ssl.SSLContext:
 def _present_certificate(context: ssl.SSLContext, security: Security) -> None:
     """OpenSSL reads a key from a file only, so it goes there encrypted with a passphrase that is never stored."""
     if not (security.certificate_pem and security.key_pem):
-        raise AuthenticationFailed("A client certificate needs both the certificate and its private key as PEM text.")
+        raise AuthenticationFailed(said.CERTIFICATE_WITHOUT_KEY())
     try:
         key = serialization.load_pem_private_key(security.key_pem.encode(), password=None)
     except (TypeError, ValueError):
-        raise AuthenticationFailed("The private key is not an unencrypted PEM text.") from None
+        raise AuthenticationFailed(said.KEY_UNUSABLE()) from None
     passphrase = secrets.token_bytes(32).hex()
     encrypted = key.private_bytes(
         serialization.Encoding.PEM,
@@ -53,9 +54,7 @@ def _present_certificate(context: ssl.SSLContext, security: Security) -> None:
         try:
             context.load_cert_chain(path, password=passphrase)
         except (ssl.SSLError, ValueError) as error:
-            raise AuthenticationFailed(
-                f"The client certificate and its private key cannot be used together: {error}."
-            ) from None
+            raise AuthenticationFailed(said.PAIR_UNUSABLE(detail=error)) from None
 
 
 def tls_reason(error: OSError) -> str:

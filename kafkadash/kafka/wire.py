@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.asking import Answer, Ask, Asker
 from kafkadash.kafka.client import Loop, NodeId, client_options, new_loop
 from kafkadash.kafka.client_logs import quiet_client_logs
@@ -122,7 +123,7 @@ class Wire:
         try:
             if not call.done.wait(deadline + GRACE):
                 self.retire()
-                raise DeadlineExceeded(f"No answer within {deadline:g} s: the connection hung and is being renewed.")
+                raise DeadlineExceeded(said.CONNECTION_HUNG(seconds=deadline))
             return call.outcome()
         finally:
             self._leave(call)
@@ -152,7 +153,7 @@ class Wire:
             while not self._stopping.is_set():
                 self._loop.poll()
         except Exception:
-            log.exception("The connection thread of %s ended.", self._key)
+            log.exception("kafka.connection_thread_ended: %s", self._key)
         finally:
             self._shut_down()
 
@@ -163,7 +164,7 @@ class Wire:
             self._accepting = False
             self._loop.close()
             for call in self._calls:
-                call.fail(Unreachable("The connection to this cluster was closed while we waited. Try again."))
+                call.fail(Unreachable(said.CLOSED_WHILE_WAITING()))
 
 
 class _Call(Generic[T]):

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.admin import WireAdmin, countdown
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.change_messages import (
@@ -30,6 +31,7 @@ from kafkadash.kafka.codes import (
     REPLICA_NOT_AVAILABLE,
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,
+    code_name,
     item_error,
 )
 from kafkadash.kafka.connection import Connection
@@ -162,8 +164,8 @@ class WireClient(WireAdmin):
             lambda: controllers.send(ask, self.describe_cluster(deadline=left() / 3).cluster_id, deadline=left())
         )
         if isinstance(through, KafkaFailure):
-            why = " ".join(dict.fromkeys([*(str(r) for r in results if isinstance(r, KafkaFailure)), str(through)]))
-            through = Unreachable(why)
+            failures = (str(result) for result in [*results, through] if isinstance(result, KafkaFailure))
+            through = Unreachable(said.together(failures))
         found.append((unsent, through))
         return found
 
@@ -210,10 +212,10 @@ class WireClient(WireAdmin):
         if isinstance(result, Unanswered) or not refused(result.response):
             return result
         if forwarded:
-            return Unanswered("The controller lost its leadership before it answered (NOT_CONTROLLER).")
+            return Unanswered(said.LOST_LEADERSHIP(code=code_name(NOT_CONTROLLER)))
         controller = self.describe_cluster(deadline=left()).controller_id
         if controller is None:
-            raise QuorumUnavailable("The cluster has no controller at the moment.")
+            raise QuorumUnavailable(said.NO_CONTROLLER())
         named: Ask[R] = Ask(build, Lane.CONTROLLER, Once())
         [again] = outcomes([(controller, named)], self._with_wire, left())
         if isinstance(again, KafkaFailure):
@@ -233,7 +235,7 @@ class _Sorting(Generic[T]):
         return Changed(lost=dict.fromkeys(self._asked, ItemError(result.why)))
 
     def unsent(self, failure: KafkaFailure) -> Changed[T]:
-        return Changed(refused=dict.fromkeys(self._asked, ItemError(f"Nothing was sent: {failure}")))
+        return Changed(refused=dict.fromkeys(self._asked, ItemError(said.NOTHING_SENT(why=failure))))
 
     def all(self, code: int, message: str | None, *, guarded: bool = False) -> Changed[T]:
         return self.each(dict.fromkeys(self._asked, (code, message)), guarded=guarded)
@@ -251,7 +253,7 @@ class _Sorting(Generic[T]):
         lost: dict[T, ItemError] = {}
         for item in self._asked:
             if item not in codes:
-                lost[item] = ItemError(f"{self._subject.format(item)}: it is not in Kafka's answer.")
+                lost[item] = ItemError(said.CHANGE_NOT_IN_ANSWER(subject=self._subject.format(item)))
                 continue
             code, message = codes[item]
             if code in (0, fine):
@@ -264,7 +266,7 @@ class _Sorting(Generic[T]):
 
     def _error(self, item: T, code: int, message: str | None) -> ItemError:
         detail = message.strip().rstrip(".") if message else None
-        return item_error(code, self._subject.format(item), detail=detail, permission=self._permission)
+        return item_error(code, self._subject.format(item), detail=detail, permission=self._permission, advised=False)
 
 
 def _joined(

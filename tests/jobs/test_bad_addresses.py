@@ -9,6 +9,7 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.services import register_cluster
+from kafkadash.domain.refusals import connection
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
@@ -46,7 +47,7 @@ def test_a_port_that_nobody_listens_at(admin: User) -> None:
     with closed_port() as address:
         job, steps = tried(admin, address)
     assert [step["state"] for step in steps.values()] == ["ok", "critical"]
-    assert job.error == f"The connection to {address} failed: connection refused."
+    assert job.error == connection.CONNECTING_FAILED(address=address, said="connection refused")
 
 
 def test_packets_that_are_dropped(admin: User) -> None:
@@ -83,7 +84,7 @@ def test_one_bad_address_among_good_ones_is_a_warning_of_its_step(admin: User) -
         _, steps = tried(admin, f"{good},{bad}")
     assert steps["connect"]["state"] == "warning"
     assert steps["connect"]["sentence"] == f"{good} accepted the connection."
-    assert steps["connect"]["items"] == [f"The connection to {bad} failed: connection refused."]
+    assert steps["connect"]["items"] == [connection.CONNECTING_FAILED(address=bad, said="connection refused")]
 
 
 def test_a_test_that_hangs_can_be_cancelled(admin: User, monkeypatch: pytest.MonkeyPatch) -> None:

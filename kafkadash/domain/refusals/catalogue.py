@@ -8,10 +8,12 @@ from types import ModuleType
 
 from kafkadash.domain.refusals import (
     asked,
+    connection,
     drafts,
     files,
     forms,
     jobs,
+    kafka,
     planning,
     rights,
     rows,
@@ -35,6 +37,8 @@ SUBJECTS: tuple[ModuleType, ...] = (
     rows,
     jobs,
     settings,
+    connection,
+    kafka,
 )
 
 _HEAD = """# What kafkadash refuses, what fails, and what to do next

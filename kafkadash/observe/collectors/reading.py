@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import kafka
 from kafkadash.kafka.port import ItemError, KafkaAdmin, NotAuthorized, Unreachable
 from kafkadash.observe.lease import Stamp
 
@@ -53,7 +54,7 @@ def refuse_nothing(answered: Collection[object], errors: Mapping[int, ItemError]
     """
     if answered or not errors:
         return
-    text = " ".join(dict.fromkeys(error.message for error in errors.values()))
+    text = kafka.together(error.message for error in errors.values())
     refused = any(error.code in AUTHORIZATION_FAILED for error in errors.values())
     raise NotAuthorized(text) if refused else Unreachable(text)
 

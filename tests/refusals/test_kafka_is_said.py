@@ -1,0 +1,439 @@
+"""What a client of Kafka says when a broker cannot be asked, and of Kafka's answers, on a cluster made for it."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
+from unittest import mock
+
+import pytest
+
+from kafkadash.domain.refusals import connection, kafka
+from kafkadash.kafka import answers, messages, wire_client
+from kafkadash.kafka.asking import Answer
+from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation
+from kafkadash.kafka.codes import call_failure, item_error
+from kafkadash.kafka.connection import Connection, Security
+from kafkadash.kafka.failures import explained, most_telling
+from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
+from kafkadash.kafka.kafka_python import errors
+from kafkadash.kafka.messages import OffsetsAnswer, QuorumAnswer
+from kafkadash.kafka.port import (
+    AuthenticationFailed,
+    ConfigResource,
+    ItemError,
+    KafkaFailure,
+    OffsetKind,
+    OffsetQuery,
+    TopicPartition,
+    Unreachable,
+)
+from kafkadash.kafka.probe import probe
+from kafkadash.kafka.tls import ssl_context
+from kafkadash.kafka.wire_client import WireClient
+from tests.contract.certificates import new_authority, server_context
+from tests.contract.fake_answers import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_QUORUM,
+    LIST_REASSIGNMENTS,
+    METADATA,
+)
+from tests.contract.fake_broker import FakeKafka, Login
+from tests.contract.fake_model import ClusterModel, Mode, QuorumState
+from tests.contract.sockets import answering_port, black_hole, closed_port, silent_port
+from tests.refusals.driving import Case, case, each, refused
+from tests.waiting import wait_until
+
+DEADLINE = 10.0
+SHORT = 0.4
+ROW = TopicPartition("t", 0)
+RATE = "leader.replication.throttled.rate"
+PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "dash", "wrong")
+
+
+class Net:
+    """Clusters and clients that end with the test."""
+
+    def __init__(self, ending: ExitStack) -> None:
+        self.ending = ending
+        self.clients = 0
+
+    def kafka(self, brokers: int = 2, mode: Mode = Mode.KRAFT, **options: Any) -> FakeKafka:
+        controllers = [2] if mode is Mode.ZOOKEEPER else [101, 102, 103]
+        model = ClusterModel(brokers, mode=mode, controllers=controllers)
+        model.add_topic("t", [list(model.brokers)[:2]], records=3)
+        return self.ending.enter_context(FakeKafka(model, **options))
+
+    def client(self, servers: tuple[str, ...] | str, security: Security | None = None, **more: Any) -> WireClient:
+        self.clients += 1
+        servers = (servers,) if isinstance(servers, str) else servers
+        made = WireClient(Connection(f"said-{self.clients}", 1, servers, security or Security(), **more))
+        self.ending.callback(made.close)
+        return made
+
+    def asked(self, servers: tuple[str, ...] | str, security: Security | None = None, seconds: float = DEADLINE) -> str:
+        client = self.client(servers, security)
+        return refused(KafkaFailure, lambda: client.metadata(deadline=seconds))
+
+    def at(self, listener: Any, security: Security | None = None, seconds: float = DEADLINE) -> str:
+        return self.asked(self.ending.enter_context(listener), security, seconds)
+
+    def of(self, set_up: Callable[[FakeKafka], object], call: Callable[[WireClient], object], **options: Any) -> str:
+        """What a call fails with as a whole."""
+        fake = self.kafka(**options)
+        set_up(fake)
+        client = self.client(fake.bootstrap_servers)
+        return refused(KafkaFailure, lambda: call(client))
+
+
+@pytest.fixture
+def net() -> Iterator[Net]:
+    with ExitStack() as ending:
+        yield Net(ending)
+
+
+def another_certificate(net: Net) -> str:
+    broker = net.kafka(1, tls=server_context(new_authority()))
+    return net.asked(broker.bootstrap_servers, Security("SSL", ca_pem=new_authority().pem))
+
+
+def no_certificate(net: Net) -> str:
+    """TLS 1.3: the verdict may come as an alert after the handshake, or as an end of the connection."""
+    alert = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] certificate required")
+    alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    return str(explained(errors.KafkaConnectionError(alert), "Broker 1 (kafka-1:9093)", time.monotonic() + 1))
+
+
+def other_mechanism(net: Net) -> str:
+    fake = net.kafka(1, login=Login("PLAIN", "dash", "right"))
+    return net.asked(fake.bootstrap_servers, replace(PLAIN, sasl_mechanism="SCRAM-SHA-512"))
+
+
+def told(error: Exception, seconds: float = 5.0) -> str:
+    return str(explained(error, "Broker 1 (kafka-1:9092)", time.monotonic() + seconds))
+
+
+def controllers_silent(net: Net) -> str:
+    fake = net.kafka()
+    fake.set_quorum(QuorumState.SILENT)
+    client = net.client(fake.bootstrap_servers)
+    client.metadata(deadline=DEADLINE)
+    try:
+        return refused(KafkaFailure, lambda: client.quorum(deadline=SHORT))
+    finally:
+        fake.set_quorum(QuorumState.LED)
+
+
+def shared_question(net: Net) -> str:
+    """The question for the brokers' addresses hangs for longer than one may wait that shares it."""
+    silent = net.ending.enter_context(silent_port())
+    client = net.client(silent)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(refused, KafkaFailure, lambda: client.metadata(deadline=3.0))
+        wire = client._current_wire()
+        wait_until(lambda: wire._asker._refreshing is not None, "it asks for the addresses")
+        said = refused(KafkaFailure, lambda: client.metadata(deadline=SHORT))
+        first.result()
+    return said
+
+
+def all_fenced(fake: FakeKafka) -> None:
+    for broker in (1, 2):
+        fake.model.fence(broker)
+
+
+def renewed(net: Net) -> str:
+    client = net.client(net.kafka().bootstrap_servers)
+    client.metadata(deadline=DEADLINE)
+    client.close()
+    return refused(KafkaFailure, lambda: client.metadata(deadline=DEADLINE))
+
+
+def hung(net: Net) -> str:
+    client = net.client(net.kafka().bootstrap_servers)
+    client.metadata(deadline=DEADLINE)
+    free = threading.Event()
+    net.ending.callback(free.set)
+    client._current_wire()._loop.call_soon_threadsafe(lambda: free.wait(30))
+    return refused(KafkaFailure, lambda: client.metadata(deadline=SHORT))
+
+
+def closed_while_waiting(net: Net) -> str:
+    fake = net.kafka()
+    client = net.client(fake.bootstrap_servers)
+    client.metadata(deadline=DEADLINE)
+    for broker in (1, 2):
+        fake.freeze(broker)
+    wire = client._current_wire()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(refused, KafkaFailure, lambda: client.metadata(deadline=DEADLINE))
+        wait_until(lambda: bool(wire._calls), "it asks")
+        wire.close()
+        return waiting.result()
+
+
+def configs(net: Net, deadline: float, **set_up: Any) -> str:
+    client = net.client(net.kafka(**set_up).bootstrap_servers)
+    return refused(KafkaFailure, lambda: client.describe_configs({ConfigResource.topic("t")}, deadline=deadline))
+
+
+def directories(net: Net, *, old: bool) -> str:
+    fake = net.kafka()
+    fake.denied.add(DESCRIBE_LOG_DIRS)
+    if old:
+        fake.versions[DESCRIBE_LOG_DIRS] = (1, 2)
+    return net.client(fake.bootstrap_servers).log_dirs([1], deadline=DEADLINE).errors[1].message
+
+
+def offset(net: Net, broker: int, partition: int = 0) -> str:
+    fake = net.kafka()
+    client = net.client(fake.bootstrap_servers)
+    query = OffsetQuery(broker, "t", partition, OffsetKind.LATEST)
+    return client.replica_offsets([query], deadline=DEADLINE).errors[query].message
+
+
+def lost_directory(net: Net) -> str:
+    fake = net.kafka()
+    fake.model.lose_directory(1, 0)
+    failed, *_ = net.client(fake.bootstrap_servers).log_dirs([1], deadline=DEADLINE).brokers[1]
+    assert failed.error is not None
+    return failed.error.message
+
+
+def sorted_out(*partitions: object) -> str:
+    """Of an answer about offsets that has these partitions; no broker leaves one out knowingly."""
+    wrong: dict[OffsetQuery, ItemError] = {}
+    query = OffsetQuery(1, "t", 0, OffsetKind.LATEST)
+    response = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=partitions)])
+    answers.sort_offsets([query], Answer(1, cast("OffsetsAnswer", response), 0.0, 0.0), {}, wrong)
+    return wrong[query].message
+
+
+def leaderless(net: Net) -> str:
+    """A controller between two leaders says so without an error."""
+    fake = net.kafka()
+    client = net.client(fake.bootstrap_servers)
+    partition = SimpleNamespace(error_code=0, leader_id=-1)
+    response = SimpleNamespace(
+        error_code=0, topics=[SimpleNamespace(topic_name=messages.QUORUM_TOPIC, partitions=[partition])]
+    )
+    answer = Answer(1, cast("QuorumAnswer", response), 0.0, 0.0)
+    with mock.patch.object(client, "_with_wire", return_value=answer):
+        return refused(KafkaFailure, lambda: client.quorum(deadline=DEADLINE))
+
+
+def hidden(net: Net) -> str:
+    fake = net.kafka()
+    fake.denied.add(METADATA)
+    return hidden_sentence(hidden_topics(net.client(fake.bootstrap_servers), ["t"], deadline=DEADLINE))
+
+
+def with_controllers(net: Net, set_up: Callable[[FakeKafka], object], *, listening: bool = True) -> str:
+    """The rate of a broker that is down is changed through the controllers."""
+    fake = net.kafka(3)
+    fake.start_controllers()
+    servers = fake.controller_servers if listening else (net.ending.enter_context(closed_port()),)
+    fake.kill(3)
+    fake.model.fence(3)
+    set_up(fake)
+    client = net.client(fake.bootstrap_servers, controller_servers=servers)
+    change = ConfigChange(ConfigResource.broker(3), RATE, ConfigOperation.SET, "1000000")
+    return refused(KafkaFailure, lambda: client.alter_configs([change], deadline=DEADLINE))
+
+
+def partly_unsent(net: Net) -> str:
+    fake = net.kafka(3)
+    fake.kill(3)
+    fake.model.fence(3)
+    client = net.client(fake.bootstrap_servers)
+    dead, alive = ConfigResource.broker(3), ConfigResource.broker(1)
+    changes = [ConfigChange(each, RATE, ConfigOperation.SET, "1000000") for each in (dead, alive)]
+    return client.alter_configs(changes, deadline=DEADLINE).refused[dead].message
+
+
+def moved(client: WireClient) -> Changed[TopicPartition]:
+    return client.alter_reassignments({ROW: (2, 1)}, deadline=DEADLINE, keep_factor=True)
+
+
+def renounced(net: Net) -> str:
+    client = net.client(net.kafka().bootstrap_servers)
+    with mock.patch.object(wire_client, "_not_controller_everywhere", return_value=True):
+        return moved(client).lost[ROW].message
+
+
+def not_told() -> str:
+    subject = "The reassignment of {} was not taken"
+    return wire_client._Sorting([ROW], subject, "Alter on the cluster").each({}).lost[ROW].message
+
+
+@each(
+    case(kafka.NODE_NOT_CONNECTED, lambda n: n.at(closed_port()), detail="connection refused"),
+    case(kafka.CLIENT_CERTIFICATE_REFUSED, no_certificate),
+    case(kafka.HANDSHAKE_FAILED, another_certificate),
+    case(
+        kafka.CREDENTIALS_REFUSED,
+        lambda n: n.asked(n.kafka(1, login=Login("PLAIN", "dash", "right")).bootstrap_servers, PLAIN),
+        detail="Authentication failed: Invalid username or password",
+    ),
+    case(kafka.SASL_MECHANISM_REFUSED, other_mechanism),
+    case(kafka.NODE_TOO_OLD, lambda _: told(errors.UnsupportedVersionError("no Metadata v1")), detail="no Metadata v1"),
+    case(kafka.EARLIER_UNANSWERED, lambda _: told(errors.KafkaTimeoutError("too late")), who="Broker 1 (kafka-1:9092)"),
+    case(kafka.NODE_TOO_SLOW, lambda n: n.at(silent_port(), seconds=SHORT)),
+    case(kafka.NOT_KAFKA, lambda n: n.at(answering_port(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"))),
+    case(
+        kafka.CLOSED_INSTEAD,
+        lambda n: n.asked(n.kafka(1, login=Login("PLAIN", "dash", "right")).bootstrap_servers),
+    ),
+    case(kafka.NODE_NOT_ASKED, lambda _: told(errors.Cancelled("it was given up")), detail="it was given up"),
+    case(kafka.ASKING_CRASHED, lambda _: told(AttributeError("'NoneType' object")), who="Broker 1 (kafka-1:9092)"),
+    case(kafka.CONTROLLERS_SILENT, controllers_silent, seconds=SHORT),
+    case(kafka.BOOTSTRAP_SILENT, shared_question),
+    case(kafka.NO_LIVE_BROKER, lambda n: n.of(all_fenced, lambda c: c.metadata(deadline=DEADLINE))),
+    case(
+        kafka.BROKER_NOT_LIVE,
+        lambda n: n.client(n.kafka().bootstrap_servers).log_dirs([77], deadline=DEADLINE).errors[77].message,
+        broker=77,
+    ),
+    case(kafka.CONNECTION_RENEWED, renewed),
+    case(kafka.CONNECTION_HUNG, hung, seconds=SHORT),
+    case(kafka.CLOSED_WHILE_WAITING, closed_while_waiting),
+    case(kafka.TURN_TOO_LATE, lambda n: configs(n, 0.0)),
+    case(
+        kafka.CALL_FORBIDDEN,
+        lambda n: n.of(lambda f: f.denied.add(LIST_REASSIGNMENTS), lambda c: c.list_reassignments(deadline=DEADLINE)),
+        permission="Describe on the cluster",
+        code="CLUSTER_AUTHORIZATION_FAILED",
+    ),
+    case(
+        kafka.CALL_UNSUPPORTED,
+        lambda _: str(call_failure(35, "DescribeQuorum", permission="")),
+        request="DescribeQuorum",
+        code="UNSUPPORTED_VERSION",
+        said="",
+    ),
+    case(
+        kafka.CALL_WITHOUT_CONTROLLER,
+        lambda n: n.of(lambda f: f.set_quorum(QuorumState.LEADERLESS), lambda c: c.quorum(deadline=DEADLINE)),
+        request="DescribeQuorum",
+        said="",
+    ),
+    case(
+        kafka.CALL_FAILED,
+        lambda _: str(call_failure(42, "Metadata", permission="", detail="It was wrong")),
+        name="INVALID_REQUEST",
+        code=42,
+        said=": It was wrong",
+    ),
+    case(kafka.ITEM_FORBIDDEN, lambda n: directories(n, old=False), permission="Describe on the cluster"),
+    case(kafka.ITEM_NOT_NOW, lambda n: offset(n, 1, partition=9)),
+    case(kafka.ITEM_REFUSED, lost_directory, code="KAFKA_STORAGE_ERROR"),
+    case(kafka.NOT_IN_ANSWER, lambda _: sorted_out()),
+    case(kafka.NOT_KNOWN_THERE, lambda _: sorted_out(SimpleNamespace(partition_index=0, error_code=0, offset=-1))),
+    case(kafka.DIRECTORIES_HIDDEN, lambda n: directories(n, old=True), broker=1),
+    case(kafka.TOPICS_HIDDEN, hidden, which="“t”"),
+    case(
+        kafka.NOT_OFFERED,
+        lambda n: n.of(
+            lambda f: f.versions.update({DESCRIBE_CLUSTER: None}), lambda c: c.permissions(deadline=DEADLINE)
+        ),
+        what="DescribeCluster (Kafka 2.8)",
+    ),
+    case(
+        kafka.NO_QUORUM_TO_DESCRIBE,
+        lambda n: n.of(lambda f: f.versions.update({DESCRIBE_QUORUM: None}), lambda c: c.quorum(deadline=DEADLINE)),
+    ),
+    case(
+        kafka.ANOTHER_QUORUM,
+        lambda n: with_controllers(n, lambda f: setattr(f.model, "cluster_of_controllers", "another-cluster")),
+        answered="another-cluster",
+    ),
+    case(kafka.NO_LEADER_THERE, lambda n: with_controllers(n, lambda _: None, listening=False)),
+    case(kafka.NOTHING_SENT, partly_unsent),
+    case(kafka.QUORUM_WITHOUT_LEADER, leaderless),
+    case(
+        kafka.NO_CONTROLLER,
+        lambda n: n.of(
+            lambda f: setattr(f.model, "controller", -1),
+            lambda c: c.list_reassignments(deadline=DEADLINE),
+            mode=Mode.ZOOKEEPER,
+        ),
+    ),
+    case(kafka.CHANGE_NOT_IN_ANSWER, lambda _: not_told(), subject="The reassignment of t-0 was not taken"),
+    case(kafka.LOST_LEADERSHIP, renounced, code="NOT_CONTROLLER"),
+)
+def test_by_a_client_of_kafka(one: Case, net: Net) -> None:
+    one.check(net)
+
+
+def connected(net: Net, **security: Any) -> str:
+    return net.asked("127.0.0.1:1", replace(Security("SSL"), **security))
+
+
+def another_key(net: Net) -> str:
+    one, other = new_authority().client, new_authority().client
+    return refused(
+        AuthenticationFailed, lambda: ssl_context(Security("SSL", certificate_pem=one.pem, key_pem=other.key_pem))
+    )
+
+
+def reached(net: Net, listener: Any, security: Security | None = None, seconds: float = DEADLINE) -> str:
+    address = listener if isinstance(listener, str) else net.ending.enter_context(listener)
+    (one,) = probe([address], security or Security(), deadline=seconds)
+    return one.why
+
+
+def no_name_server(net: Net) -> str:
+    free = threading.Event()
+    net.ending.callback(free.set)
+
+    def look_up(*_: object, **__: object) -> NoReturn:
+        free.wait(30)
+        raise OSError("no name server")
+
+    with mock.patch("socket.getaddrinfo", side_effect=look_up):
+        return reached(net, "kafka-1:9092", seconds=0.1)
+
+
+def untrusted(net: Net) -> str:
+    broker = net.kafka(1, tls=server_context(new_authority()))
+    return reached(net, broker.bootstrap_servers[0], Security("SSL", ca_pem=new_authority().pem))
+
+
+@each(
+    case(connection.ADDRESS_MALFORMED, lambda n: n.asked("kafka-1")),
+    case(connection.PROTOCOL_UNKNOWN, lambda n: connected(n, protocol="KERBEROS")),
+    case(connection.MECHANISM_UNKNOWN, lambda n: connected(n, protocol="SASL_SSL", sasl_mechanism="GSSAPI")),
+    case(connection.CA_UNUSABLE, lambda n: connected(n, ca_pem="nonsense")),
+    case(connection.CERTIFICATE_WITHOUT_KEY, lambda n: connected(n, certificate_pem="only this")),
+    case(connection.KEY_UNUSABLE, lambda n: connected(n, certificate_pem="x", key_pem="nonsense")),
+    case(connection.PAIR_UNUSABLE, another_key),
+    case(connection.NAME_SERVER_SLOW, no_name_server, seconds=0.1),
+    case(connection.NAME_UNRESOLVED, lambda n: reached(n, "no-such-host.invalid:9092"), host="no-such-host.invalid"),
+    case(connection.NO_TIME_TO_CONNECT, lambda n: reached(n, "127.0.0.1:1", seconds=0.0)),
+    case(connection.NOTHING_ACCEPTED, lambda n: reached(n, black_hole(), seconds=SHORT), seconds=SHORT),
+    case(connection.CONNECTING_FAILED, lambda n: reached(n, closed_port()), said="connection refused"),
+    case(connection.TLS_SILENT, lambda n: reached(n, silent_port(), Security("SSL"), seconds=SHORT)),
+    case(connection.TLS_FAILED, untrusted),
+)
+def test_by_a_try_of_a_connection(one: Case, net: Net) -> None:
+    one.check(net)
+
+
+def test_of_several_brokers_each_advice_is_said_once() -> None:
+    failures = [Unreachable(kafka.NODE_NOT_CONNECTED(who=who, detail="refused")) for who in ("Broker 1", "Broker 2")]
+    assert str(most_telling([*failures, failures[0]])) == (
+        "Broker 1 could not be connected: refused. Broker 2 could not be connected: refused. "
+        + kafka.NODE_NOT_CONNECTED.then
+    )
+
+
+def test_a_refused_change_leaves_what_to_do_to_the_page_that_shows_it() -> None:
+    assert item_error(42, "It failed", detail="wrong", advised=False).message == "It failed: wrong (INVALID_REQUEST)."
