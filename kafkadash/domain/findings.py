@@ -14,7 +14,8 @@ from datetime import datetime
 from kafkadash.domain.facts import Facts
 from kafkadash.domain.finding import Finding
 from kafkadash.domain.finding_kinds import FindingKind, Source
-from kafkadash.domain.judges import JUDGES, unread
+from kafkadash.domain.judges import JUDGES
+from kafkadash.domain.judges.directories import unread
 from kafkadash.domain.staleness import ages
 
 
