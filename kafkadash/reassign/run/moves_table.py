@@ -15,20 +15,16 @@ from kafkadash.domain.executor_state import BEFORE, ENDED, State
 from kafkadash.domain.run_progress import RunNow
 from kafkadash.observe.listing import PAGE_SIZE, Choice, Listing
 from kafkadash.reassign.models import Execution, Move
-from kafkadash.reassign.run.rows import (
-    ENDED_ORDER,
-    LEAST_OF_EACH,
-    MOST_CAUSES,
-    MOST_ENDED,
-    MOST_ROWS,
-    MOST_WAITING,
-    WAITING_ORDER,
-    Counts,
-    InFlight,
-    RowShown,
-    counts_of,
-)
+from kafkadash.reassign.run.counts import Counts, counts_of
+from kafkadash.reassign.run.row_order import ENDED_ORDER, WAITING_ORDER, InFlight
+from kafkadash.reassign.run.row_shown import RowShown
 from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
+
+MOST_ROWS = 50
+"""So many are on the page and pushed; the filters list all."""
+MOST_WAITING, MOST_ENDED, LEAST_OF_EACH = 8, 5, 3
+MOST_CAUSES = 5
+"""So many rows have their cause and what can be done below them; those after them have it on their own page."""
 
 SHOW = Choice(
     "s",

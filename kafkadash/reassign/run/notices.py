@@ -11,9 +11,9 @@ from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Order
+from kafkadash.reassign.run.counts import Counts
 from kafkadash.reassign.run.giving_up import why_not_yet
 from kafkadash.reassign.run.queue import in_front_of
-from kafkadash.reassign.run.rows import Counts
 from kafkadash.reassign.run.stored import INTERVAL_S, freshness_of_run
 
 _WORKED_ON = (State.EXECUTING, State.PAUSED, State.CANCELLING, State.VERIFYING)

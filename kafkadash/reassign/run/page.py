@@ -17,9 +17,9 @@ from kafkadash.domain.wording import size as size_text
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.standing import Freshness
 from kafkadash.reassign.models import Execution
+from kafkadash.reassign.run.counts import Counts, counts_of
 from kafkadash.reassign.run.min_isr import MinIsr, min_isr_of
 from kafkadash.reassign.run.notices import Notice, notices_of
-from kafkadash.reassign.run.rows import Counts, counts_of
 from kafkadash.reassign.run.stored import (
     execution_of,
     figures_of,

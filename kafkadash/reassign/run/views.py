@@ -43,7 +43,8 @@ from kafkadash.reassign.run.page import LIVE, part_of, run_shown
 from kafkadash.reassign.run.replan import propose_other, replan_of
 from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown
-from kafkadash.reassign.run.rows import InFlight, RowShown
+from kafkadash.reassign.run.row_order import InFlight
+from kafkadash.reassign.run.row_shown import RowShown
 from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
 
 SHOWN = (State.QUEUED, *LIVE, State.DONE, State.CANCELLED, State.FAILED)

@@ -1,28 +1,21 @@
-"""The rows of a run as its page shows them: which ones, in what order, and in what words."""
+"""One row of a run as its pages show it: its figures, its words, and what can be done about it."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from django.db.models import Count, F, Q
 from django.urls import reverse
 
 from kafkadash.domain.executor_state import BEFORE, ENDED, IN_FLIGHT, State
-from kafkadash.domain.run_progress import Cause, Mark, RowNow, RunNow
+from kafkadash.domain.run_progress import Cause, Mark, RowNow
 from kafkadash.domain.run_stuck import Fix, fixes
 from kafkadash.domain.wording import long_duration
-from kafkadash.reassign.models import Deed, Execution, Move, MoveState
-
-MOST_ROWS = 50
-"""So many are on the page and pushed; the filters list all."""
-MOST_WAITING, MOST_ENDED, LEAST_OF_EACH = 8, 5, 3
-MOST_CAUSES = 5
-"""So many rows have their cause and what can be done below them; those after them have it on their own page."""
+from kafkadash.reassign.models import Deed, Move, MoveState
+from kafkadash.reassign.run.stuck_words import SENTENCES, SHORTLY
 
 _ENDED_STATES = {
     State.DONE: "ok",
@@ -33,93 +26,6 @@ _ENDED_STATES = {
 }
 _LATE = timedelta(seconds=30)
 """A time of completion that is over for so long was wrong, or its figures are old."""
-_CAUSES: Mapping[Cause, str] = {
-    Cause.DESTINATION_AWAY: "A broker that it goes to is away.",
-    Cause.KEPT_REPLICA_AWAY: "A replica that stays is on a broker that is away.",
-    Cause.NO_LEADER: "The partition has no leader to copy from.",
-    Cause.BELOW_INBOUND: "The throttle is below what the partition receives.",
-    Cause.DESTINATION_DISK: "The disk that it goes to cannot take it.",
-    Cause.SOURCE_AT_THROTTLE: "The broker that it copies from sends all that its throttle allows.",
-    Cause.FOREIGN_THROTTLE: "A throttle that is not ours holds it up.",
-    Cause.REFUSED: "The cluster refused.",
-    Cause.UNKNOWN: "Nobody can tell why.",
-}
-
-
-_SHORTLY: Mapping[Cause, str] = {
-    Cause.DESTINATION_AWAY: "destination away",
-    Cause.KEPT_REPLICA_AWAY: "kept replica away",
-    Cause.NO_LEADER: "no leader",
-    Cause.BELOW_INBOUND: "throttle below inbound",
-    Cause.DESTINATION_DISK: "destination disk",
-    Cause.SOURCE_AT_THROTTLE: "source at its throttle",
-    Cause.FOREIGN_THROTTLE: "throttle of others",
-    Cause.REFUSED: "refused",
-    Cause.UNKNOWN: "cause not known",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many rows are where, as they are stored. ``held_back`` of those that wait, ``asks`` of those in flight."""
-
-    by_state: Mapping[State, int]
-    asks: int
-    stuck: int
-    slow: int
-    total: int
-
-    def of(self, states: frozenset[State]) -> int:
-        return sum(self.by_state.get(state, 0) for state in states)
-
-    @property
-    def waiting(self) -> int:
-        """Also those that were not stored yet, before the run begins."""
-        return self.of(BEFORE) + self.total - sum(self.by_state.values())
-
-    @property
-    def held_back(self) -> int:
-        return self.by_state.get(State.WAITING, 0)
-
-    @property
-    def flight(self) -> int:
-        return self.of(IN_FLIGHT)
-
-    @property
-    def moving(self) -> int:
-        """In flight without those that are stuck or ask."""
-        return max(0, self.flight - self.stuck - self.asks)
-
-    @property
-    def ended(self) -> int:
-        return self.of(ENDED)
-
-    @property
-    def done(self) -> int:
-        return self.by_state.get(State.DONE, 0)
-
-    @property
-    def exceptions(self) -> Sequence[tuple[int, str]]:
-        """Those that ended in another way, as (figure, words)."""
-        return [
-            (self.by_state[state], MoveState(state).label)
-            for state in State
-            if state in ENDED and state is not State.DONE and self.by_state.get(state)
-        ]
-
-
-def counts_of(execution: Execution, figures: RunNow | None) -> Counts:
-    """One query."""
-    rows = Move.objects.filter(execution=execution).order_by().values_list("state")
-    found = list(rows.annotate(n=Count("pk"), asking=Count("pk", filter=Q(asks=True))))
-    by_state = Counter({State(state): n for state, n, _ in found})
-    return Counts(
-        by_state,
-        asks=sum(asks for _, _, asks in found),
-        stuck=figures.stuck if figures else 0,
-        slow=figures.slow if figures else 0,
-        total=max(execution.rows, by_state.total()),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +220,7 @@ class RowShown:
         if self.tone and self.explained:
             return ""
         if (self.stuck or self.slow) and self.seen is not None:
-            return _SHORTLY[self.seen.cause or Cause.UNKNOWN]
+            return SHORTLY[self.seen.cause or Cause.UNKNOWN]
         return self.move.reason or (f"an estimate: {self.estimate}" if self.estimate else "")
 
     @property
@@ -324,7 +230,7 @@ class RowShown:
             return "What was sent left no trace."
         if not (self.stuck or self.slow) or self.seen is None:
             return ""
-        return _CAUSES[self.seen.cause or Cause.UNKNOWN]
+        return SENTENCES[self.seen.cause or Cause.UNKNOWN]
 
     @property
     def cause_words(self) -> str:
@@ -387,47 +293,6 @@ class RowShown:
         if self.pill:
             return f"{self.name}: {self.pill[:1].lower()}{self.pill[1:]}"
         return f"{self.name}: {self.words}"
-
-
-class InFlight:
-    """The keys of all rows in flight, those first that look worst."""
-
-    def __init__(self, execution: Execution, figures: RunNow | None) -> None:
-        self._seen = {(row.topic, row.partition): row for row in figures.rows} if figures else {}
-        found = Move.objects.filter(execution=execution, state__in=IN_FLIGHT).values_list(
-            "pk", "topic", "partition", "state", "asks", "since"
-        )
-        self._ranked = sorted(
-            (self._rank(topic, partition, state, asks), since or _NEVER, topic, partition, pk)
-            for pk, topic, partition, state, asks, since in found
-        )
-
-    def seen(self, move: Move) -> RowNow | None:
-        return self._seen.get((move.topic, move.partition))
-
-    def needing(self) -> list[int]:
-        """Those that are stuck or ask."""
-        return [row[-1] for row in self._ranked if row[0] in (_STUCK, _ASKS)]
-
-    def others(self) -> list[int]:
-        return [row[-1] for row in self._ranked if row[0] not in (_STUCK, _ASKS)]
-
-    def _rank(self, topic: str, partition: int, state: str, asks: bool) -> int:
-        seen = self._seen.get((topic, partition))
-        if asks:
-            return _ASKS
-        if seen is not None and seen.mark is Mark.STUCK:
-            return _STUCK
-        if seen is not None and seen.mark is Mark.SLOW:
-            return _SLOW
-        return _RANKS.get(State(state), _COPIES)
-
-
-_STUCK, _SLOW, _ASKS, _UNKNOWN, _CANCELLING, _CATCHES_UP, _COPIES = range(7)
-_RANKS = {State.UNKNOWN: _UNKNOWN, State.CANCELLING: _CANCELLING, State.CATCHING_UP: _CATCHES_UP}
-_NEVER = datetime.max.replace(tzinfo=UTC)
-WAITING_ORDER = (F("size_bytes").desc(nulls_last=True), "topic", "partition")
-ENDED_ORDER = (F("since").desc(nulls_last=True), "topic", "partition")
 
 
 def _ids(brokers: Sequence[int]) -> str:
