@@ -5,8 +5,10 @@ Clusters that do not answer make kafkadash degraded, not unready: a page that sa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +18,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from kafkadash.domain.wording import count, duration
+from kafkadash.kafka import clock
 
 log = structlog.get_logger(__name__)
 
@@ -25,6 +28,9 @@ BEAT_LATE_S = 30.0
 COLLECTION_LATE_S = 60.0
 RUNS_LATE_S = 30.0
 REDIS_WAIT_S = 1.5
+# Pages compare times that the database's clock gave with the clock of the machine that serves them.
+CLOCK_OFF_S = 2.0
+CLOCK_WRONG_S = 30.0
 
 
 class State(StrEnum):
@@ -63,7 +69,7 @@ def checks() -> dict[str, Check]:
     """Every check by name; quick also where something hangs, as each has its own time limit."""
     found = {"database": _database()}
     found["redis"] = _redis()
-    for name, check in (("beat", _beat), ("collection", _collection), ("runs", _runs)):
+    for name, check in (("clock", _clock), ("beat", _beat), ("collection", _collection), ("runs", _runs)):
         found[name] = _UNASKED
         if found["database"].state is State.OK:
             try:
@@ -108,6 +114,29 @@ def _redis() -> Check:
         log.warning("health.redis", error=str(error))
         return Check(State.BAD, "Redis does not answer: nothing new is collected until it does; nothing is lost.")
     return Check(State.OK, "Redis answers.")
+
+
+def read_clock() -> datetime:
+    """The database's time; whatever this process reads from now on is stamped with it (``kafka.clock``)."""
+    asked = time.monotonic()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (told,) = cursor.fetchone()
+    clock.set_right(told, time.monotonic() - asked)
+    return told  # type: ignore[no-any-return]
+
+
+def _clock() -> Check:
+    """How far the clock of this machine is from the database's."""
+    before = datetime.now(UTC)
+    told = read_clock()
+    ahead, behind = (before - told).total_seconds(), (told - datetime.now(UTC)).total_seconds()
+    off = max(ahead, behind)
+    if off <= CLOCK_OFF_S:
+        return Check(State.OK, "This machine's clock is right.")
+    way = "ahead of" if ahead > behind else "behind"
+    sentence = f"This machine's clock is {duration(off)} {way} the database's, so ages are wrong here: set it right."
+    return Check(State.BAD if off > CLOCK_WRONG_S else State.DEGRADED, sentence)
 
 
 def _beat() -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 from celery import Task
@@ -21,7 +21,7 @@ from kafkadash.observe.collection import ensure_runs
 from kafkadash.observe.tasks import collect
 from kafkadash.oncall.services import judge_ages
 from kafkadash.oncall.services import prune as prune_findings
-from kafkadash.ops.health import beat
+from kafkadash.ops.health import beat, read_clock
 from kafkadash.reassign.run import lease as runs
 from kafkadash.reassign.run.moves import forget_old_moves
 from kafkadash.reassign.tasks import execute
@@ -35,14 +35,15 @@ _last_prune = 0.0
 def tick() -> None:
     """Marks what is due and sends one message for each. What cannot be sent is unmarked and tried next second."""
     beat()
+    now = read_clock()
     ensure_runs()
     _dispatch_runs()
     _dispatch_collectors()
     dispatch_due_jobs()
-    _judge_ages()  # before what only tidies up: nothing that fails there may keep a silent cluster green
+    _judge_ages(now)  # before what only tidies up: nothing that fails there may keep a silent cluster green
     _let_time_pass()
     purge_removed()
-    _prune_now_and_then()
+    _prune_now_and_then(now)
 
 
 def _dispatch_runs() -> None:
@@ -63,9 +64,9 @@ def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None]) ->
             return
 
 
-def _judge_ages() -> None:
+def _judge_ages(now: datetime) -> None:
     """Nothing arrives from a cluster whose collection is dead: time has to open what there is to say about it."""
-    for slug in judge_ages(datetime.now(UTC)):
+    for slug in judge_ages(now):
         publish_keys([f"status:{slug}", f"overview:{slug}"])
 
 
@@ -75,7 +76,7 @@ def _let_time_pass() -> None:
     queue_due()
 
 
-def _prune_now_and_then() -> None:
+def _prune_now_and_then(now: datetime) -> None:
     """Forgets old rows every ten minutes; two workers doing it at once only share the work."""
     global _last_prune  # noqa: PLW0603  one number per process, and losing it costs one extra round
     if time.monotonic() - _last_prune < PRUNE_EVERY_S:
@@ -83,10 +84,10 @@ def _prune_now_and_then() -> None:
     _last_prune = time.monotonic()
     SessionStore.clear_expired()
     removed = {
-        **retention.prune(datetime.now(UTC)),
+        **retention.prune(now),
         "jobs": forget_old_jobs(),
         "moves": forget_old_moves(),
-        "findings": prune_findings(datetime.now(UTC)),
+        "findings": prune_findings(now),
         "plans": prune_artifacts(),
     }
     if any(removed.values()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -40,13 +39,6 @@ def test_beat_goes_on_at_its_pace(jump: timedelta, monkeypatch: pytest.MonkeyPat
     with time_machine.travel(datetime.now(UTC) + jump, tick=True):
         wait_until(lambda: beat.tick() is not None and len(sent) == 5, "four more ticks", 10)
     assert beat.tick() <= 0.05
-
-
-@pytest.fixture
-def right_again() -> Iterator[None]:
-    clock.set_right(datetime.now(UTC))
-    yield
-    clock.set_right(datetime.now(UTC))
 
 
 @pytest.mark.django_db

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
 import pytest
+import time_machine
 from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.models.functions import Now
@@ -58,7 +59,7 @@ def test_all_is_well(client: Client, cluster: Cluster, beating: None) -> None:
     ensure_runs()
     status, document = answer(client)
     assert (status, document["state"]) == (200, "ready")
-    assert states(document) == {"database": "ok", "redis": "ok", "beat": "ok", "collection": "ok", "runs": "ok"}
+    assert states(document) == dict.fromkeys(("database", "redis", "clock", "beat", "collection", "runs"), "ok")
     assert 0 <= document["checks"]["beat"]["age_s"] < 5
 
 
@@ -68,14 +69,14 @@ def test_it_costs_few_queries_however_many_clusters_there_are(client: Client, be
     ensure_runs()
     with CaptureQueriesContext(connection) as queries:
         client.get("/readyz")
-    assert len(queries) == 4
+    assert len(queries) == 5
 
 
 def test_without_the_database_it_is_not_ready(client: Client, beating: None) -> None:
     with mock.patch.object(connection, "cursor", side_effect=OperationalError("password=hunter2 at 10.0.0.5")):
         status, document = answer(client)
     assert (status, document["state"]) == (503, "not ready")
-    unasked = dict.fromkeys(("beat", "collection", "runs"), "unknown")
+    unasked = dict.fromkeys(("clock", "beat", "collection", "runs"), "unknown")
     assert states(document) == {"database": "bad", "redis": "ok", **unasked}
     assert "hunter2" not in str(document)
     assert "10.0.0.5" not in str(document)
@@ -86,6 +87,26 @@ def test_without_redis_it_is_not_ready(client: Client, beating: None, settings: 
     status, document = answer(client)
     assert (status, states(document)["redis"]) == (503, "bad")
     assert "127.0.0.1" not in str(document)
+
+
+@pytest.mark.usefixtures("right_again")
+@pytest.mark.parametrize(
+    ("jump", "status", "state", "words"),
+    [
+        (timedelta(seconds=5.5), 200, "degraded", "is 5 s ahead of the database's"),
+        (timedelta(seconds=-5.5), 200, "degraded", "is 5 s behind the database's"),
+        (timedelta(hours=1, seconds=5), 503, "bad", "is 1 h ahead of the database's"),
+        (timedelta(hours=-1, seconds=-5), 503, "bad", "is 1 h behind the database's"),
+    ],
+)
+def test_a_machine_whose_clock_is_wrong_serves_nobody(
+    client: Client, beating: None, jump: timedelta, status: int, state: str, words: str
+) -> None:
+    """It would show ages that are wrong: what is stale could be green."""
+    with time_machine.travel(datetime.now(UTC) + jump, tick=True):
+        answered, document = answer(client)
+    assert (answered, states(document)["clock"]) == (status, state)
+    assert words in document["checks"]["clock"]["sentence"]
 
 
 @pytest.mark.parametrize("age", [None, 31])
