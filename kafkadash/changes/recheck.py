@@ -17,6 +17,7 @@ from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import move, swap
 from kafkadash.domain.checks import About, Check, Checked
+from kafkadash.domain.refusals import checks as said
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import WAITING, State, Trigger, Who
 from kafkadash.kafka import clock
@@ -60,9 +61,11 @@ def stored_checks(checked: Checked) -> list[dict[str, Any]]:
 
 def reasons(failed: Sequence[Check]) -> list[str]:
     """One sentence per row that does not fit, the first of them and how many more there are."""
-    said = [sentence for check in failed for sentence in (check.problems or (f"Not true any more: {check.title}.",))]
+    told: list[str] = []
+    for check in failed:
+        told += check.problems or (said.NOT_TRUE_ANY_MORE.cause(check=check.title),)
     total = sum(max(check.problem_count, len(check.problems), 1) for check in failed)
-    shown = said[:MOST_REASONS]
+    shown = told[:MOST_REASONS]
     return [*shown, f"And {total - len(shown):,} more."] if total > len(shown) else shown
 
 
@@ -105,13 +108,13 @@ def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
 
 
 def _turn_stale(change: ChangeRequest, failed: Sequence[Check], written: Mapping[str, Any], now: datetime) -> None:
-    said = reasons(failed)
+    told = reasons(failed)
     move(
         change,
-        Deed(Trigger.CONTENT_FAILED, capacities=frozenset({Who.ITSELF}), reason=said[0]),
+        Deed(Trigger.CONTENT_FAILED, capacities=frozenset({Who.ITSELF}), reason=told[0]),
         rules_of(policy_of(change.cluster)),
         now,
         actor=ITSELF,
-        fields={**written, "stale_reasons": said},
-        also={"reasons": len(said)},
+        fields={**written, "stale_reasons": told},
+        also={"reasons": len(told)},
     )

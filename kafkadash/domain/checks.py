@@ -29,7 +29,8 @@ class Check:
     """One check. ``title`` says what is asked in words that are true when it passed ("Every partition is as planned"),
     ``figure`` what was counted ("230 of 230"), ``problems`` one sentence per row or broker where it failed.
 
-    ``problem_count`` is of all of them, where ``problems`` holds the first ones only.
+    ``problem_count`` is of all of them, where ``problems`` holds the first ones only; ``then`` is what to do about
+    them.
     """
 
     code: str
@@ -39,6 +40,7 @@ class Check:
     figure: str = ""
     problems: tuple[str, ...] = ()
     problem_count: int = 0
+    then: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -49,6 +51,7 @@ class Check:
             "figure": self.figure,
             "problems": list(self.problems),
             "problem_count": self.problem_count,
+            "then": self.then,
         }
 
     @classmethod
@@ -61,6 +64,7 @@ class Check:
             figure=stored["figure"],
             problems=tuple(stored["problems"]),
             problem_count=stored["problem_count"],
+            then=stored.get("then", ""),  # stored by a version that did not say it
         )
 
 

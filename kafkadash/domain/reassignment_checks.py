@@ -7,7 +7,7 @@ unknown and never passed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -16,11 +16,15 @@ from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Partition, Topic, Topology
 from kafkadash.domain.quorum_verdict import majority_lost
 from kafkadash.domain.rack_spread import spread
+from kafkadash.domain.refusals import checks as said
 from kafkadash.domain.status import NEVER, Refreshed
 from kafkadash.domain.wording import count, duration, listed, run_time, size
 
 MOST_PROBLEMS = 200
 WHOLE_DISK = 1.0
+
+Said = tuple[str, str]
+"""What is wrong, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,39 +112,29 @@ class _Judge:
         old = self._old("topics and brokers", self._seen.metadata)
         if old:
             return _unknown("as_planned", About.CONTENT, title, old)
-        problems: list[str] = []
-        wrong = 0
-        told: set[str] = set()
-        for row in self._rows:
-            sentence = self._differs(row)
-            if sentence is None:
-                continue
-            wrong += 1
-            if sentence not in told:
-                told.add(sentence)
-                problems.append(sentence)
+        found = [problem for row in self._rows if (problem := self._differs(row))]
+        wrong = len(found)
+        problems = list(dict.fromkeys(found))
         return _judged("as_planned", About.CONTENT, title, problems, _of(len(self._rows) - wrong, len(self._rows)))
 
-    def _differs(self, row: Row) -> str | None:
+    def _differs(self, row: Row) -> Said | None:
         own = self._topics.get(row.topic)
         if own is None:
-            return f"{row.topic} does not exist any more."
+            return said.GONE.apart(name=row.topic)
         topic, partitions = own
         if topic.id != row.topic_id:
-            return f"{row.topic} was deleted and created again since the plan."
+            return said.TOPIC_REPLACED.apart(topic=row.topic)
         partition = partitions.get(row.partition)
         if partition is None:
-            return f"{row.name} does not exist any more."
+            return said.GONE.apart(name=row.name)
         if partition.replicas == row.current:
             return None
         moving = self._seen.moving.get((row.topic, row.partition))
         there_now = set(partition.replicas)
         if moving and moving.adding & there_now and there_now - moving.adding == set(row.current):
             return None  # that it moves is said by the next check
-        there = f"{row.name}: replicas are {_ids(partition.replicas)}"
-        if partition.replicas == row.target:
-            return f"{there} already, as the plan asks; it expects {_ids(row.current)} before."
-        return f"{there}; the plan expects {_ids(row.current)}."
+        entry = said.AS_PLANNED_ALREADY if partition.replicas == row.target else said.OTHER_THAN_PLANNED
+        return entry.apart(row=row.name, replicas=_ids(partition.replicas), expected=_ids(row.current))
 
     def _not_moving(self) -> Check:
         title = "No reassignment in flight on them"
@@ -154,7 +148,7 @@ class _Judge:
                 does = [f"adding {_ids(sorted(moving.adding))}"] if moving.adding else []
                 does += [f"removing {_ids(sorted(moving.removing))}"] if moving.removing else []
                 what = f" ({', '.join(does)})" if does else ""
-                problems.append(f"{row.name} is being reassigned by somebody else{what}.")
+                problems.append(said.MOVING_BY_OTHERS.apart(row=row.name, what=what))
         return _judged("not_moving", About.CONTENT, title, problems, f"{len(problems):,}")
 
     def _factor(self) -> Check:
@@ -163,7 +157,7 @@ class _Judge:
             title = "Replication factor changes as asked"
             return _judged("replication_factor", About.CONTENT, title, [], f"{changed:,} of {len(self._rows):,}")
         problems = [
-            f"{row.name} has {count(len(row.current), 'replica')} and would have {len(row.target)}."
+            said.FACTOR_CHANGES.apart(row=row.name, replicas=count(len(row.current), "replica"), target=len(row.target))
             for row in self._rows
             if len(row.target) != len(row.current)
         ]
@@ -179,9 +173,9 @@ class _Judge:
         for id_ in self._receiving:
             broker = self._seen.topology.brokers.get(id_)
             if broker is None or not broker.alive:
-                problems.append(f"Broker {id_} is not registered; a move to it would never end.")
+                problems.append(said.TARGET_NOT_REGISTERED.apart(broker=id_))
             elif broker.fenced:
-                problems.append(f"Broker {id_} is fenced; a move to it would never end.")
+                problems.append(said.TARGET_FENCED.apart(broker=id_))
         figure = _of(len(self._receiving) - len(problems), len(self._receiving))
         return _judged("targets_alive", About.HEALTH, title, problems, figure)
 
@@ -191,12 +185,11 @@ class _Judge:
         if old:
             return _unknown("not_cordoned", About.HEALTH, title, old)
         known = [b for id_ in self._receiving if (b := self._seen.topology.brokers.get(id_))]
-        problems = [f"All log directories of broker {b.id} are cordoned." for b in known if b.cordoned]
+        problems = [said.TARGET_CORDONED.apart(broker=b.id) for b in known if b.cordoned]
         unread = [str(b.id) for b in known if not b.dirs]
         if unread and not problems:
-            return _unknown(
-                "not_cordoned", About.HEALTH, title, f"The log directories of {_brokers(unread)} were not read."
-            )
+            why = said.DIRECTORIES_UNREAD.apart(brokers=_brokers(unread))
+            return _unknown("not_cordoned", About.HEALTH, title, why)
         return _judged("not_cordoned", About.HEALTH, title, problems, _of(len(known) - len(problems), len(known)))
 
     def _quorum(self) -> Check:
@@ -207,8 +200,7 @@ class _Judge:
             return _unknown("quorum", About.HEALTH, title, old) if old else _judged("quorum", About.HEALTH, title, [])
         title = "The controller quorum answers"
         if majority_lost(seen.quorum, seen.metadata):
-            problem = "The quorum is lost: nothing can be changed before a majority of the controllers is back."
-            return _judged("quorum", About.HEALTH, title, [problem])
+            return _judged("quorum", About.HEALTH, title, [said.QUORUM_LOST.apart()])
         old = self._old("quorum", seen.quorum)
         return _unknown("quorum", About.HEALTH, title, old) if old else _judged("quorum", About.HEALTH, title, [])
 
@@ -235,20 +227,17 @@ class _Judge:
             worst = max(worst, (share or 0.0, id_))
             if arriving[id_] > sum(rooms):
                 comes = f"would come to {100 * share:.1f} % of its disk" if share is not None else "has too little disk"
-                problems.append(
-                    f"Broker {id_} {comes}: {size(arriving[id_])} arrive, and there is room for {size(sum(rooms))}."
-                )
+                coming, room = size(arriving[id_]), size(sum(rooms))
+                problems.append(said.DISK_TOO_SMALL.apart(broker=id_, comes=comes, coming=coming, room=room))
             elif largest[id_] > max(rooms, default=0):
                 has = f"the emptiest has room for {size(max(rooms, default=0))}"
-                problems.append(
-                    f"No directory of broker {id_} has room for {size(largest[id_])} of one partition: {has}."
-                )
+                problems.append(said.DIRECTORIES_TOO_SMALL.apart(broker=id_, replica=size(largest[id_]), has=has))
         figure = f"{100 * worst[0]:.1f} %, broker {worst[1]}" if worst[1] >= 0 else ""
         if problems:
             return _judged("disk", About.HEALTH, title, problems, figure)
         unsized = sum(bool(row.adding) and p.size_bytes is None for row, _, p in self._known)
-        why = [f"The disk of {_brokers(unread)} is not known."] if unread else []
-        why += [f"The size of {count(unsized, 'partition')} is not known."] if unsized else []
+        why = [said.DISK_NOT_KNOWN.apart(brokers=_brokers(unread))] if unread else []
+        why += [said.SIZE_NOT_KNOWN.apart(partitions=count(unsized, "partition"))] if unsized else []
         return _unknown("disk", About.HEALTH, title, *why) if why else _judged("disk", About.HEALTH, title, [], figure)
 
     def _racks(self) -> Check:
@@ -263,8 +252,7 @@ class _Judge:
             registered = [b for b in self._seen.topology.brokers.values() if b.alive]
             if len({b.rack for b in registered}) <= 1:
                 return _judged("rack_spread", About.HEALTH, title, [], "one rack or none")
-            why = "Some brokers name no rack, so the spread cannot be judged."
-            return _unknown("rack_spread", About.HEALTH, title, why)
+            return _unknown("rack_spread", About.HEALTH, title, said.RACKS_NOT_NAMED.apart())
         number = len(set(racks.values()))
         moves: dict[tuple[str, ...], int] = {}
         before = after = 0
@@ -274,7 +262,7 @@ class _Judge:
             before += now > 0
             after += then > 0
             if then > now and not self._limits.spread_free:
-                problems.append(f"{row.name} would lie in fewer racks, or less evenly: {_ids(row.target)}.")
+                problems.append(said.SPREAD_WORSE.apart(row=row.name, replicas=_ids(row.target)))
         figure = f"{before:,} → {count(after, 'violation')}"
         return _judged("rack_spread", About.HEALTH, title, problems, figure)
 
@@ -286,11 +274,11 @@ class _Judge:
             return _unknown("min_isr", About.HEALTH, title, old)
         brokers = self._seen.topology.brokers
         serving = {b.id for b in brokers.values() if b.alive and not b.fenced}
-        problems: list[str] = []
+        problems: list[Said] = []
         unread: set[str] = set()
         for row, topic, p in self._known:
             if p.leader is None:
-                problems.append(f"{row.name} has no leader; nothing can be copied.")
+                problems.append(said.LEADERLESS.apart(row=row.name))
             elif topic.min_isr is None:
                 unread.add(topic.name)
             elif len(p.isr) < topic.min_isr:
@@ -298,9 +286,9 @@ class _Judge:
                 repaired = bool(row.adding) and set(missing) <= set(row.removing)
                 if not repaired and any(b in serving for b in missing):
                     has = f"{len(p.isr)} of {topic.min_isr} needed replicas in sync"
-                    problems.append(f"{row.name} is under min-ISR ({has}); let {_brokers(missing)} catch up first.")
+                    problems.append(said.LAGGING.apart(row=row.name, has=has, brokers=_brokers(missing)))
         if unread and not problems:
-            why = f"min.insync.replicas of {count(len(unread), 'topic')} was not read."
+            why = said.MIN_ISR_UNREAD.apart(setting="min.insync.replicas", topics=count(len(unread), "topic"))
             return _unknown("min_isr", About.HEALTH, title, why)
         return _judged("min_isr", About.HEALTH, title, problems, f"{len(problems):,}")
 
@@ -321,13 +309,11 @@ class _Judge:
         throttle = self._options.throttle
         figure = f"{throttle / 1e6:,.1f} > {need / 1e6:,.1f} MB/s"
         if throttle <= need:
-            problem = (
-                f"The partitions that move to broker {-broker} receive {need / 1e6:,.1f} MB/s together; "
-                f"copies at {throttle / 1e6:,.1f} MB/s would never catch up."
-            )
+            problem = said.THROTTLE_TOO_LOW.apart(broker=-broker, inbound=need / 1e6, throttle=throttle / 1e6)
             return _judged("throttle", About.HEALTH, title, [problem], figure.replace(">", "≤"))
         if unknown:
-            why = f"What {count(unknown, 'partition')} {'receives' if unknown == 1 else 'receive'} is not known."
+            receive = "receives" if unknown == 1 else "receive"
+            why = said.INBOUND_UNKNOWN.apart(partitions=count(unknown, "partition"), receive=receive)
             return _unknown("throttle", About.HEALTH, title, why)
         return _judged("throttle", About.HEALTH, title, [], figure)
 
@@ -337,17 +323,17 @@ class _Judge:
         if closes is None:
             return _judged("window", About.HEALTH, title, [], "no end")
         if self._now >= closes:
-            return _judged("window", About.HEALTH, title, [f"The window ended at {closes:%d %b %H:%M} UTC."])
+            return _judged("window", About.HEALTH, title, [said.WINDOW_HAS_ENDED.apart(closed=closes)])
         start = max(self._now, opens) if opens else self._now
         length = (closes - start).total_seconds()
         arriving, leaving = self._traffic()
         if any(row.adding and p.size_bytes is None for row, _, p in self._known):
-            return _unknown("window", About.HEALTH, title, "How long it takes is not known: sizes are missing.")
+            return _unknown("window", About.HEALTH, title, said.LENGTH_NOT_KNOWN.apart())
         needs = max([0, *arriving.values(), *leaving.values()]) / max(1, self._options.throttle)
         figure = f"{run_time(needs)} of {duration(length)}"
         problems = []
         if start + timedelta(seconds=needs) > closes:
-            problems = [f"It needs {duration(needs)} at least, and the window is open for {duration(length)}."]
+            problems = [said.WINDOW_TOO_SHORT.apart(needs=duration(needs), length=duration(length))]
         return _judged("window", About.HEALTH, title, problems, figure)
 
     def _traffic(self) -> tuple[Counter[int], Counter[int]]:
@@ -362,16 +348,14 @@ class _Judge:
                     arriving[broker] += p.size_bytes
         return arriving, leaving
 
-    def _old(self, what: str, read: Refreshed) -> str:
-        """Why facts cannot be relied on; '' where they can."""
+    def _old(self, what: str, read: Refreshed) -> Said | None:
+        """Why facts cannot be relied on; None where they can."""
         if read.taken_at is None:
-            return f"The {what} of the cluster were never read." if what != "quorum" else "The quorum was never read."
+            return said.QUORUM_NEVER_READ.apart() if what == "quorum" else said.FACTS_NEVER_READ.apart(facts=what)
         if read.stale(self._now):
             ago = duration((self._now - read.taken_at).total_seconds())
-            return (
-                f"The {what} {'was' if what == 'quorum' else 'were'} read {ago} ago, which is too old to be relied on."
-            )
-        return ""
+            return said.FACTS_READ_LONG_AGO.apart(facts=what, was="was" if what == "quorum" else "were", ago=ago)
+        return None
 
 
 def _moves(replicas: tuple[int, ...], racks: Mapping[int, str], number: int, known: dict[tuple[str, ...], int]) -> int:
@@ -382,14 +366,19 @@ def _moves(replicas: tuple[int, ...], racks: Mapping[int, str], number: int, kno
     return found
 
 
-def _judged(code: str, about: About, title: str, problems: Collection[str], figure: str = "") -> Check:
-    first = tuple(problems)[:MOST_PROBLEMS]
+def _judged(code: str, about: About, title: str, problems: Sequence[Said], figure: str = "") -> Check:
     result = Result.FAILED if problems else Result.PASSED
-    return Check(code, about, result, title, figure, first, len(problems))
+    return Check(code, about, result, title, figure, *_told(problems))
 
 
-def _unknown(code: str, about: About, title: str, *why: str) -> Check:
-    return Check(code, about, Result.UNKNOWN, title, "", why, len(why))
+def _unknown(code: str, about: About, title: str, *why: Said) -> Check:
+    return Check(code, about, Result.UNKNOWN, title, "", *_told(why))
+
+
+def _told(problems: Sequence[Said]) -> tuple[tuple[str, ...], int, str]:
+    """The first ones, how many there are, and what to do about them, each once."""
+    first = problems[:MOST_PROBLEMS]
+    return tuple(what for what, _ in first), len(problems), " ".join(dict.fromkeys(then for _, then in first))
 
 
 def _of(good: int, total: int) -> str:

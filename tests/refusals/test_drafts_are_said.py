@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +14,7 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain import plan
-from kafkadash.domain.refusals import drafts, rights, runs
+from kafkadash.domain.refusals import checks, drafts, rights, runs
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import (
@@ -161,6 +161,7 @@ def office(people: dict[str, User]) -> Iterator[Office]:
         first="orders-0 is on 1, 2, 4 now; planned was 1, 2, 3.",
         more="",
     ),
+    case(checks.NOT_TRUE_ANY_MORE, lambda o: o.checked(replace(MOVED, problems=())), check=MOVED.title),
     case(drafts.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"),
     case(drafts.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),
     case(drafts.SAVED_IN_ANOTHER_WINDOW, lambda o: o.edited_by("alice")),

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from kafkadash.domain.refusals import (
     asked,
+    checks,
     connection,
     drafts,
     files,
@@ -30,6 +31,7 @@ SUBJECTS: tuple[ModuleType, ...] = (
     asked,
     planning,
     drafts,
+    checks,
     workflow,
     rights,
     turns,

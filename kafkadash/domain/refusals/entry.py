@@ -25,6 +25,10 @@ class Entry:
         """Without what to do next, for a place that shows that apart (``then``)."""
         return self.what.format(**values)
 
+    def apart(self, **values: object) -> tuple[str, str]:
+        """Both, for a place that says once for several what to do next."""
+        return self.cause(**values), self.then.format(**values)
+
     def told(self, news: str, **values: object) -> str:
         """The same, with what is known besides (a sentence, or '') between the two."""
         return " ".join(filter(None, (self.what.format(**values), news, self.then.format(**values))))

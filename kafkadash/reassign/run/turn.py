@@ -122,7 +122,7 @@ def _unhealthy(running: Running, rows: Sequence[Row], seen: Seen, now: datetime)
         return ""
     said = [problem for check in failed for problem in check.problems]
     total = sum(max(check.problem_count, len(check.problems)) for check in failed)
-    return _first(said, total)
+    return f"{_first(said, total)} {failed[0].then}"
 
 
 def _look(running: Running, client: KafkaClient, works: Sequence[Work], budget: Budget) -> Look:
