@@ -19,12 +19,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-
-from django.db import transaction
 
 from kafkadash.accounts.audit import record
 from kafkadash.changes.transitions import OBJECT
@@ -39,8 +36,8 @@ from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.models import ThrottledResource
 from kafkadash.reassign.models import Deed, Execution
-from kafkadash.reassign.run import fail_points, ledger_rows, throttle_reads
-from kafkadash.reassign.run.budget import CALL_S, Budget
+from kafkadash.reassign.run import ledger_rows, throttle_reads
+from kafkadash.reassign.run.foreign_throttles import ForeignThrottles
 from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
 
 EXECUTOR = "executor"
@@ -72,7 +69,7 @@ class Ledger:
         self._reads: dict[Place, Read] = {}
         self._alive: Collection[int] = ()
         self._missing: set[Place] = set()
-        self._foreign: dict[str, dict[str, Any]] = {_name(each): each for each in execution.foreign}
+        self._foreign = ForeignThrottles(execution.foreign)
         self._read_at = execution.throttles_read_at
         self.found: dict[Found, list[Place]] = defaultdict(list)
         self._users: dict[Place, Mapping[Key, None]] = {}
@@ -112,15 +109,15 @@ class Ledger:
 
     def order(self, deed: Deed, entity: str, user: str) -> str:
         """What an operator decided about a throttle of others (``Order.entity``); returns the answer. After look."""
-        theirs = self._foreign.get(entity)
+        theirs = self._foreign.value(entity)
         place = next((place for place in self._entries if str(place) == entity), None)
         if theirs is None or place is None:
             return f"There is no throttle of others on {entity} any more that differs from ours."
-        value = ledger_rates.value_words(theirs["value"])
+        value = ledger_rates.value_words(theirs)
         if deed is Deed.LEAVE_THROTTLE:
-            self._foreign[entity] = {**theirs, "left": user}
+            self._foreign.leave(entity, user)
             return f"{capital(value)} stays on {place.words}; it is not adjusted and not removed by this run."
-        del self._foreign[entity]
+        self._foreign.drop(entity)
         # As if it were touched for the first time: theirs is what stood there before, and is put back at the end.
         self._entries[place] = replace(self._entries[place], state=EntryState.CLEARED, value="", again_at=None)
         return f"Ours is set on {place.words}; {value} is put back when this run does not need it any more."
@@ -184,7 +181,7 @@ class Ledger:
     def take_over(self) -> dict[str, Any]:
         """Puts what it found into the execution; returns the columns that changed."""
         run = self._execution
-        written = {"foreign": list(self._foreign.values()), "throttles_read_at": self._read_at}
+        written = {"foreign": self._foreign.rows, "throttles_read_at": self._read_at}
         if [*run.foreign] == written["foreign"] and run.throttles_read_at == self._read_at:
             return {}
         run.foreign, run.throttles_read_at = written["foreign"], self._read_at
@@ -277,20 +274,11 @@ class Ledger:
         (self._missing.add if settled.missing else self._missing.discard)(place)
         if settled.found is not None:
             self.found[settled.found].append(place)
-        known = self._foreign.get(str(place))
         if settled.foreign is not None:
-            if known is None or known["value"] != settled.foreign:
+            if self._foreign.stands(place, settled.foreign, settled.entry.value, now):
                 self.found[Found.FOREIGN].append(place)
-                self._foreign[str(place)] = {
-                    "resource": place.resource,
-                    "name": place.name,
-                    "key": place.key,
-                    "value": settled.foreign,
-                    "ours": settled.entry.value,
-                    "at": now.isoformat(),
-                }
-        elif known is not None and not self._reads[place].unreadable:
-            del self._foreign[str(place)]
+        elif not self._reads[place].unreadable:
+            self._foreign.drop(str(place))
 
     def _change_lists(self, action: ChangeLists, now: datetime) -> None:
         for key, add, remove in (
@@ -389,42 +377,6 @@ def _places(action: Action) -> Iterable[Place]:
             yield Place(ThrottledResource.BROKER.value, str(action.broker), key)
 
 
-def _name(foreign: Mapping[str, Any]) -> str:
-    return f"{foreign['resource']} {foreign['name']} {foreign['key']}"
-
-
 def _joint(values: Sequence[str]) -> int:
     """The rate of a broker whose two rates are both ours and alike, else 0: it has to be set again."""
     return int(values[0]) if len(values) == len(BROKER_RATES) and len(set(values)) == 1 else 0
-
-
-def work_off(
-    execution: Execution,
-    client: KafkaClient,
-    now: datetime,
-    budget: Budget,
-    *,
-    write: Callable[[], AbstractContextManager[object]] = transaction.atomic,
-    may: Callable[[], bool] = lambda: True,
-) -> list[str]:
-    """Clears what an ended run still owes, as far as it can be; returns what it owes then, in sentences.
-
-    Under the run's lease; ``write`` opens a transaction, of which there are two. ``budget`` is for all of at most eight
-    calls. Raises KafkaFailure where the cluster does not answer at all.
-    """
-    ledger = Ledger.load(execution)
-    owed = bool(ledger.obligations())
-    alive = {b.id for b in client.describe_cluster(deadline=budget.reading(CALL_S)).brokers if not b.fenced}
-    ledger.look(client, alive, now, deadline=budget.reading(CALL_S), everything=True)
-    ledger.intend(client, ledger.takes_away(), alive, now, deadline=budget.reading(CALL_S))
-    with write():
-        ledger.store(now)
-    ledger.set(client, now, deadline=CALL_S, may=may)
-    ledger.clear(client, now, deadline=CALL_S, may=may)
-    left = ledger.obligations()
-    with write():
-        ledger.store(now)
-        if owed and not left:
-            ledger.tell_clean()
-    fail_points.answers_stored()
-    return left

@@ -34,6 +34,7 @@ from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import options_of
 from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
+from kafkadash.reassign.run.foreign_throttles import entity_of
 from kafkadash.reassign.run.lease import wake, wake_active
 from kafkadash.reassign.run.measure import inbound_of
 
@@ -159,7 +160,7 @@ def throttle_owner(
     asked, said = _deed(deed, THROTTLE_DEEDS), _reason(reason)
     with transaction.atomic():
         run = _taking_orders(change, user, asked)
-        if entity not in {f"{each['resource']} {each['name']} {each['key']}" for each in run.foreign}:
+        if entity not in set(map(entity_of, run.foreign)):
             raise Refused(runs.NO_FOREIGN_THROTTLE(entity=entity))
         return _order(run, user, asked, said, {"entity": entity}, request)
 

@@ -24,21 +24,19 @@ from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.wording import count
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import RUN_FORMAT, Execution
-from kafkadash.reassign.models import Move as Stored
-from kafkadash.reassign.run import fail_points, moves, turn, verifying
+from kafkadash.reassign.run import fail_points, moves, obligations, turn, verifying
 from kafkadash.reassign.run import known as stored_facts
 from kafkadash.reassign.run.act import Acting
 from kafkadash.reassign.run.budget import CALL_S, Budget
 from kafkadash.reassign.run.known import Known
-from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, LeaseLost, next_turn, ready, take
-from kafkadash.reassign.run.ledger import Ledger, work_off
-from kafkadash.reassign.run.look import AnotherCluster, Look, look, refuse_another
+from kafkadash.reassign.run.lease import LeaseLost, next_turn, take
+from kafkadash.reassign.run.ledger import Ledger
+from kafkadash.reassign.run.look import AnotherCluster, Look, look
 from kafkadash.reassign.run.measure import fresh_sizes, measure, moved_at_end, stored_progress
 from kafkadash.reassign.run.moves import kept, load, store, store_portions
 from kafkadash.reassign.run.places import misplaced
@@ -113,7 +111,7 @@ def _step(running: Running) -> None:
         elif running.state in _MODES:
             _Moving(running, client, budget).take()
         else:
-            _work_off(running, client, budget)
+            obligations.work_off(running, client, budget)
     except (KafkaFailure, SecretError, AnotherCluster) as failure:
         _look_failed(running, failure)
 
@@ -149,40 +147,6 @@ def _look_failed(running: Running, failure: Exception) -> None:
             next_at=next_turn(running.lease, REST_S if own.failures else settings.EXECUTE_INTERVAL),
         )
     running.publish()
-
-
-def _work_off(running: Running, client: KafkaClient, budget: Budget) -> None:
-    """What an ended run still owes: throttles on brokers that were away. Not while moves of it still go on."""
-    refuse_another(client, running.cluster, budget.reading(settings.KAFKA_DEADLINE))
-    lease = running.lease
-    going = _still_going(running, client, budget)
-    if going:
-        words = f"{count(going, 'move')} of it still in flight; what it owes is cleared when that has ended."
-        with running.write():
-            running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=words, failures=0)
-        return
-
-    def may() -> bool:
-        if budget.left <= 0:
-            return False
-        ready(lease, CALL_S)
-        return True
-
-    owed = work_off(running.execution, client, running.now(), budget, write=running.write, may=may)
-    with running.write():
-        error = "" if not owed else running.execution.error
-        running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=error, failures=0)
-    running.publish()
-
-
-def _still_going(running: Running, client: KafkaClient, budget: Budget) -> int:
-    """How many rows that it left in flight, because nobody could see them any more, Kafka still lists."""
-    left = Stored.objects.filter(execution=running.execution, state=RowState.UNKNOWN)
-    keys = set(left.values_list("topic", "partition"))
-    if not keys:
-        return 0
-    listing = client.list_reassignments(deadline=budget.reading(settings.KAFKA_DEADLINE))
-    return sum((row.topic, row.partition) in keys for row in listing.rows)
 
 
 @dataclass(slots=True)
