@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import lookups as said
 from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import JobState
 
@@ -31,7 +32,7 @@ def replanning(change: ChangeRequest) -> Replanning | None:
     if job.state in (JobState.QUEUED, JobState.RUNNING):
         return Replanning(under_way=True, doing=job.progress_note, sentences=(), more=0)
     if job.state == JobState.CANCELLED:
-        return Replanning(under_way=False, doing="", sentences=("It was stopped.",), more=0)
+        return Replanning(under_way=False, doing="", sentences=(said.PLANNING_STOPPED(),), more=0)
     if job.error:
         return Replanning(under_way=False, doing="", sentences=(job.error,), more=0)
     found = job.result or {}

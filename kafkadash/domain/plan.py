@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafkadash.domain.refusals import lookups as said
+
 FORMAT = 1
 
 ANY_DIRECTORY = "any"
@@ -133,13 +135,13 @@ def read(artifact: bytes) -> tuple[Row, ...]:
     try:
         parsed = json.loads(artifact)
         if parsed["format"] != FORMAT:
-            raise BadPlan(f"The plan has format {parsed['format']}; this version reads format {FORMAT}.")
+            raise BadPlan(said.PLAN_OF_ANOTHER_FORMAT(found=parsed["format"], own=FORMAT))
         return tuple(
             Row(topic, topic_id, partition, tuple(current), tuple(target), tuple(dirs))
             for topic, topic_id, partition, current, target, dirs in parsed["rows"]
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise BadPlan(f"The stored plan cannot be read: {error}.") from error
+        raise BadPlan(said.PLAN_NOT_READABLE(error=error)) from error
 
 
 def sha256(artifact: bytes) -> str:

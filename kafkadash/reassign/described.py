@@ -11,6 +11,7 @@ from typing import Any
 from django.utils.html import strip_tags
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
 from kafkadash.observe.queries.reassignments import reassignment_rows
 from kafkadash.observe.reassignment_rows import ReassignmentRow
@@ -44,7 +45,7 @@ def find(cluster: Cluster, asked: str, now: datetime) -> Described:
         return Described(row, "" if row.running else f"{row.id} is not running: {row.state}.")
     named = _NAME.fullmatch(asked)
     if named is None or int(named["partition"]) > 2**31 - 1:
-        raise NotDescribed(f"{cluster.name} has no reassignment {asked}, or it ended so long ago that it is forgotten.")
+        raise NotDescribed(said.NO_SUCH_REASSIGNMENT(cluster=cluster.name, asked=asked))
     topic, partition = named["topic"], int(named["partition"])
     of_partition = rows.filter(topic=topic, partition=partition)
     running = of_partition.filter(outcome=Outcome.RUNNING).first()
@@ -154,8 +155,8 @@ def _check_exists(cluster: Cluster, topic: str, partition: int) -> None:
         return
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
     if run is None or run.succeeded_at is None:
-        raise NotDescribed(f"Whether {topic}-{partition} exists is not known: the topics were not read yet.")
-    raise NotDescribed(f"Partition {topic}-{partition} does not exist, as of {_moment(run.succeeded_at)}.")
+        raise NotDescribed(said.EXISTENCE_NOT_KNOWN(row=f"{topic}-{partition}"))
+    raise NotDescribed(said.PARTITION_NOT_THERE(row=f"{topic}-{partition}", at=_moment(run.succeeded_at)))
 
 
 def _progress(replica: Mapping[str, Any]) -> str:

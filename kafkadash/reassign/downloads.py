@@ -13,6 +13,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import VIEW
 from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.plan import Row, read, way_back
+from kafkadash.domain.refusals import lookups as said
 
 Rows = Callable[[Sequence[Row]], Iterable[Row]]
 
@@ -51,7 +52,7 @@ def _file(change: ChangeRequest, name: str, rows: Rows) -> HttpResponse:
     Sent whole: under ASGI Django reads a synchronous stream to its end before it sends the first byte.
     """
     if change.artifact is None:
-        raise Http404(f"Change #{change.pk} has no plan yet.")
+        raise Http404(said.NO_PLAN_YET(number=change.pk))
     body = plan_json(rows(read(zlib.decompress(change.artifact.data))))
     response = HttpResponse(body, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{name}"'

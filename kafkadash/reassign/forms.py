@@ -36,7 +36,7 @@ class WizardForm(forms.Form):
     use_required_attribute = False
     version = forms.IntegerField(
         widget=forms.HiddenInput,
-        error_messages={"required": "This page was not complete. Load it again.", "invalid": "Load this page again."},
+        error_messages={"required": said.PAGE_INCOMPLETE(), "invalid": said.PAGE_INCOMPLETE()},
     )
 
     def wrong(self) -> Iterator[tuple[BoundField | None, str]]:

@@ -12,6 +12,7 @@ from django.http import QueryDict
 
 from kafkadash.domain.impact import Impact, TopicImpact
 from kafkadash.domain.rack_labels import short_labels
+from kafkadash.domain.refusals import lookups
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.reassign.models import PlanReport, PlanTopic
 from kafkadash.reassign.plan_store import MovedRow, first_exceptions_of, first_rows_of, rows_of
@@ -152,9 +153,7 @@ def plan_listing(query: QueryDict) -> Listing:
     )
     asked = listing.values["on"]
     if asked and _broker(asked) is None:
-        listing.problems.append(
-            f"“{asked[:60]}” is no broker id; it is left out. Ids are whole numbers, for example 3."
-        )
+        listing.problems.append(lookups.FILTER_NO_BROKER(typed=asked[:60]))
         listing.values["on"] = ""
     return listing
 

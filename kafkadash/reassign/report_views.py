@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.clusters.access import VIEW
 from kafkadash.domain.impact import Impact
+from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import PlanTopic
@@ -28,7 +29,7 @@ def topic_rows(request: HttpRequest, number: int, topic: str) -> HttpResponse:
     if "\x00" not in topic:  # which PostgreSQL takes in no text
         found = of_its_plan.filter(topic=topic).select_related("report").first()
     if found is None:
-        raise Http404(f"The plan of change #{number} has no rows of a topic {topic!r}.")
+        raise Http404(said.NO_ROWS_OF_TOPIC(number=number, topic=topic))
     options = run_options(change)
     words = row_words(Impact.from_json(found.report.impact), options)
     context = {

@@ -16,6 +16,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import forms, lookups
 from kafkadash.domain.verify import ORDER, State, answer
 from kafkadash.domain.wording import count
 from kafkadash.jobs.models import Job, JobState
@@ -114,13 +115,11 @@ def _brought(request: HttpRequest) -> Brought:
     """Raises TooLarge and _Nothing."""
     file, text = request.FILES.get("file"), request.POST.get("json", "")
     if file is not None and text.strip():
-        raise _Nothing(
-            "There is a file and something pasted: take one of them away, so that it is clear which is meant."
-        )
+        raise _Nothing(forms.FILE_AND_TEXT())
     if file is not None:
         return from_file(file)
     if not text.strip():
-        raise _Nothing("Nothing was brought: choose a file, or paste Kafka’s JSON.")
+        raise _Nothing(forms.NO_FILE())
     return from_text(text)
 
 
@@ -128,7 +127,7 @@ def _verification(cluster: Cluster, verify_id: UUID) -> Verification:
     rows = Verification.objects.select_related("job", "job__requested_by").defer("data")
     row = rows.filter(job=verify_id, job__kind=KIND, job__cluster=cluster).first()
     if row is None:
-        raise Http404(f"{cluster.name} has no such verification, or it was so long ago that it is forgotten.")
+        raise Http404(lookups.NO_SUCH_VERIFICATION(cluster=cluster.name))
     return row
 
 

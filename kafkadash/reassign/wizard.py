@@ -13,6 +13,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.access import PROPOSE
+from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.drafts import KIND, Draft, step_url
@@ -31,7 +32,7 @@ def on_draft(step: str) -> Callable[[DraftView], Callable[..., Any]]:
         def guarded(request: HttpRequest, number: int) -> HttpResponse:
             change = request_for(request, number, PROPOSE)
             if change.kind != KIND:
-                raise Http404(f"#{number} is no reassignment.")
+                raise Http404(said.NO_REASSIGNMENT(number=number))
             if change.state != RequestState.DRAFT:
                 return redirect("changes:request", number)
             draft = Draft(change)

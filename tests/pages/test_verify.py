@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import forms
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue
 from kafkadash.reassign import uploads
@@ -86,9 +87,9 @@ def test_what_is_brought_waits_for_a_worker_at_its_own_address(client: Client, v
 @pytest.mark.parametrize(
     ("brought", "sentence"),
     [
-        ({}, "Nothing was brought: choose a file, or paste Kafka’s JSON."),
-        ({"json": "  \n"}, "Nothing was brought: choose a file, or paste Kafka’s JSON."),
-        ({"json": JSON, "file": SimpleUploadedFile("a.json", b"{}")}, "There is a file and something pasted"),
+        ({}, forms.NO_FILE()),
+        ({"json": "  \n"}, forms.NO_FILE()),
+        ({"json": JSON, "file": SimpleUploadedFile("a.json", b"{}")}, forms.FILE_AND_TEXT()),
         ({"file": SimpleUploadedFile("a.json", b"x" * 2_000)}, "0.0 MB, and 50 MB are taken at most."),
     ],
 )

@@ -15,6 +15,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import lookups
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.port import Unreachable
 from kafkadash.observe.models import CollectorRun, Kind, Outcome
@@ -257,20 +258,40 @@ def test_describe_of_a_partition_that_does_not_move_says_so_with_its_last_outcom
 
 
 @pytest.mark.parametrize(
-    ("which", "sentence"),
+    ("which", "sentence", "then"),
     [
-        ("payments.ledger-5", "Partition payments.ledger-5 does not exist, as of 2026-11-21 02:03:01 UTC."),
-        ("nowhere-0", "Partition nowhere-0 does not exist, as of 2026-11-21 02:03:01 UTC."),
-        ("r-cafe", "demo has no reassignment r-cafe, or it ended so long ago that it is forgotten."),
-        ("so what", "demo has no reassignment so what, or it ended so long ago that it is forgotten."),
-        ("a-99999999999", "demo has no reassignment a-99999999999, or it ended so long ago that it is forgotten."),
+        (
+            "payments.ledger-5",
+            "Partition payments.ledger-5 does not exist, as of 2026-11-21 02:03:01 UTC.",
+            lookups.PARTITION_NOT_THERE.then,
+        ),
+        (
+            "nowhere-0",
+            "Partition nowhere-0 does not exist, as of 2026-11-21 02:03:01 UTC.",
+            lookups.PARTITION_NOT_THERE.then,
+        ),
+        (
+            "r-cafe",
+            "demo has no reassignment r-cafe, or it ended so long ago that it is forgotten.",
+            lookups.NO_SUCH_REASSIGNMENT.then,
+        ),
+        (
+            "so what",
+            "demo has no reassignment so what, or it ended so long ago that it is forgotten.",
+            lookups.NO_SUCH_REASSIGNMENT.then,
+        ),
+        (
+            "a-99999999999",
+            "demo has no reassignment a-99999999999, or it ended so long ago that it is forgotten.",
+            lookups.NO_SUCH_REASSIGNMENT.then,
+        ),
     ],
 )
-def test_describe_of_what_does_not_exist_is_an_error(demo: Cluster, which: str, sentence: str) -> None:
+def test_describe_of_what_does_not_exist_is_an_error(demo: Cluster, which: str, sentence: str, then: str) -> None:
     TopicFactory.create(cluster=demo, name="payments.ledger")
-    assert run("describe", which) == (2, sentence)
+    assert run("describe", which) == (2, f"{sentence} {then}")
 
 
 def test_describe_without_topics_read_does_not_call_a_partition_missing(demo: Cluster) -> None:
     CollectorRun.objects.filter(cluster=demo, kind=Kind.METADATA).update(succeeded_at=None)
-    assert run("describe", "a-0") == (2, "Whether a-0 exists is not known: the topics were not read yet.")
+    assert run("describe", "a-0") == (2, lookups.EXISTENCE_NOT_KNOWN(row="a-0"))

@@ -119,7 +119,7 @@ def _broker_in(given: object, where: str) -> Broker:
         dirs = (Directory("", disk, used, cordoned),)
     rack = fields.get("rack")
     if rack is not None and not isinstance(rack, str):
-        raise BadTopology(_shape(where, "rack", "a text or null"))
+        raise _shape(where, "rack", "a text or null")
     alive = _flag(fields, "alive", where, absent=True)
     return Broker(id_, rack, alive, _flag(fields, "fenced", where), dirs)
 
@@ -162,10 +162,10 @@ def _partition_in(given: object, where: str) -> Partition:
     where = f"{where}, partition {number}"
     replicas = _ids(fields, "replicas", where)
     if not replicas or len(set(replicas)) != len(replicas):
-        raise BadTopology(_shape(where, "replicas", "a list of at least one broker, and none twice"))
+        raise _shape(where, "replicas", "a list of at least one broker, and none twice")
     rate = fields.get("bytes_in_per_s")
     if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1e18):
-        raise BadTopology(_shape(where, "bytes_in_per_s", "a number from 0 on"))
+        raise _shape(where, "bytes_in_per_s", "a number from 0 on")
     return Partition(
         number,
         replicas,
@@ -180,7 +180,7 @@ def _partition_in(given: object, where: str) -> Partition:
 def _ids(fields: Mapping[str, Any], name: str, where: str) -> tuple[int, ...]:
     given = fields.get(name, [])
     if not isinstance(given, list) or not all(type(id_) is int and 0 <= id_ <= LARGEST_ID for id_ in given):
-        raise BadTopology(_shape(where, name, "a list of broker ids"))
+        raise _shape(where, name, "a list of broker ids")
     return tuple(given)
 
 
@@ -189,21 +189,21 @@ def _whole(fields: Mapping[str, Any], name: str, where: str, most: int | None = 
     if value is None:
         return None
     if type(value) is not int or value < 0 or (most is not None and value > most):
-        raise BadTopology(_shape(where, name, "a whole number from 0 on"))
+        raise _shape(where, name, "a whole number from 0 on")
     return value
 
 
 def _flag(fields: Mapping[str, Any], name: str, where: str, *, absent: bool = False) -> bool:
     value = fields.get(name, absent)
     if not isinstance(value, bool):
-        raise BadTopology(_shape(where, name, "true or false"))
+        raise _shape(where, name, "true or false")
     return value
 
 
 def _text(fields: Mapping[str, Any], name: str, where: str) -> str:
     value = fields.get(name, "")
     if not isinstance(value, str):
-        raise BadTopology(_shape(where, name, "a text"))
+        raise _shape(where, name, "a text")
     return value
 
 
@@ -220,8 +220,8 @@ def _object(value: object, where: str) -> dict[str, Any]:
     return value
 
 
-def _shape(where: str, name: str, wanted: str) -> str:
-    return said.TOPOLOGY_SHAPE(field=f"{where}: “{name}”", wanted=wanted)
+def _shape(where: str, name: str, wanted: str) -> BadTopology:
+    return BadTopology(said.TOPOLOGY_SHAPE(field=f"{where}: “{name}”", wanted=wanted))
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from kafkadash.domain.refusals.entry import Entry
 
+PAGE_INCOMPLETE = Entry("page-incomplete", "This page was not complete.", "Load it again.")
 CLUSTER_NOT_ALLOWED = Entry("cluster-not-allowed", "", "Choose one of the clusters that you may propose on.")
 CLUSTER_MISSING = Entry("cluster-missing", "", "Choose the cluster that this is about.")
 CLUSTER_READ_ONLY = Entry(
