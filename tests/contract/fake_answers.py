@@ -6,8 +6,6 @@ The sources are Kafka's request handlers (kafka.server.KafkaApis, org.apache.kaf
 from __future__ import annotations
 
 import random
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -18,7 +16,9 @@ from kio.schema.index import api_key_map, schema_name_map
 from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_REASSIGNMENTS, CHANGES, ELECT_LEADERS
 from tests.contract.fake_configs import DEFAULT_SOURCE, LEGAL_NAME, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
 from tests.contract.fake_entities import Entities
-from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, FakeVoter, Mode, QuorumState
+from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, Mode, QuorumState
+from tests.contract.fake_offsets import list_offsets
+from tests.contract.fake_quorum import describe_quorum
 
 LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 17, 18, 36
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
@@ -32,10 +32,7 @@ ASKED_OF_CONTROLLERS = (
     DESCRIBE_QUORUM,
     DESCRIBE_CLUSTER,
 )
-QUORUM_TOPIC = "__cluster_metadata"
 
-_NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
-_CONSUMER, _DEBUGGER = -1, -2  # ListOffsets' replica ids
 _BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
 
 
@@ -332,108 +329,13 @@ def _configs_of(model: ClusterModel, broker: FakeBroker, entities: Entities, res
     )
 
 
-def _list_offsets(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
-    del denied
-    asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
-    topics = []
-    for topic in request.topics:
-        rows = []
-        for question in topic.partitions:
-            if asked[topic.name, question.partition_index] > 1:  # kafka.server.KafkaApis: duplicates are refused
-                code, offset, epoch = ErrorCode.invalid_request, -1, -1
-            else:
-                code, offset, epoch = _offset(model, broker, topic.name, question, request.replica_id)
-            rows.append(
-                entities.new(
-                    "ListOffsetsPartitionResponse",
-                    partition_index=question.partition_index,
-                    error_code=code,
-                    timestamp=-1,
-                    offset=offset,
-                    leader_epoch=epoch,
-                )
-            )
-        topics.append(entities.new("ListOffsetsTopicResponse", name=topic.name, partitions=tuple(rows)))
-    return entities.new("ListOffsetsResponse", throttle_time=timedelta(0), topics=tuple(topics))
-
-
-def _offset(
-    model: ClusterModel, broker: FakeBroker, name: str, question: Any, replica_id: int
-) -> tuple[ErrorCode, int, int]:
-    topic = model.topics.get(name)
-    if topic is None or not 0 <= question.partition_index < len(topic.partitions):
-        return ErrorCode.unknown_topic_or_partition, -1, -1
-    partition = topic.partitions[question.partition_index]
-    replica = partition.replicas.get(broker.id)
-    if replica is None or (replica_id != _DEBUGGER and partition.leader != broker.id):
-        return ErrorCode.not_leader_or_follower, -1, -1
-    if replica.directory in broker.offline_directories:
-        return ErrorCode.kafka_storage_error, -1, -1
-    epoch = getattr(question, "current_leader_epoch", -1)
-    if epoch >= 0 and epoch != partition.leader_epoch:
-        stale = epoch < partition.leader_epoch
-        return (ErrorCode.fenced_leader_epoch if stale else ErrorCode.unknown_leader_epoch), -1, -1
-    if question.timestamp == _OLDEST:
-        return ErrorCode.none, replica.log_start, partition.leader_epoch
-    if question.timestamp != _NEWEST:
-        raise NotImplementedError(f"the fake has no offsets by time ({question.timestamp})")
-    end = partition.high_watermark if replica_id == _CONSUMER else replica.log_end
-    return ErrorCode.none, end, partition.leader_epoch
-
-
-def _describe_quorum(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
-    if denied:
-        return entities.new(
-            "DescribeQuorumResponse",
-            error_code=ErrorCode.cluster_authorization_failed,
-            error_message=None,
-            topics=(),
-            nodes=(),
-        )
-    if [(t.topic_name, [p.partition_index for p in t.partitions]) for t in request.topics] != [(QUORUM_TOPIC, [0])]:
-        return entities.new(
-            "DescribeQuorumResponse", error_code=ErrorCode.invalid_request, error_message=None, topics=(), nodes=()
-        )
-    standby = broker.id in model.controllers and broker.id not in (model.controller, *model.brokers)
-    led = model.quorum is QuorumState.LED and not standby
-    now_ms = int(time.time() * 1000)
-    partition = entities.new(
-        "PartitionData",
-        partition_index=0,
-        error_code=ErrorCode.none if led else ErrorCode.not_leader_or_follower,
-        error_message=None,
-        leader_id=model.controller if led else 0 if standby else -1,
-        leader_epoch=model.controller_epoch,
-        high_watermark=model.metadata_end,
-        current_voters=tuple(_voter(model, entities, voter, now_ms) for voter in model.voters.values()),
-        observers=tuple(_voter(model, entities, voter, now_ms) for voter in model.observers.values()),
-    )
-    topic = entities.new("TopicData", topic_name=QUORUM_TOPIC, partitions=(partition,))
-    return entities.new(
-        "DescribeQuorumResponse", error_code=ErrorCode.none, error_message=None, topics=(topic,), nodes=()
-    )
-
-
-def _voter(model: ClusterModel, entities: Entities, voter: FakeVoter, now_ms: int) -> Any:
-    """The leader reports *now* for its own stamps (org.apache.kafka.raft.LeaderState)."""
-    leads = voter.id == model.controller
-    return entities.new(
-        "ReplicaState",
-        replica_id=voter.id,
-        replica_directory_id=voter.directory_id,
-        log_end_offset=model.metadata_end if leads else voter.log_end,
-        last_fetch_timestamp=now_ms if leads else voter.fetch_ms,
-        last_caught_up_timestamp=now_ms if leads else voter.caught_up_ms,
-    )
-
-
 _ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
-    LIST_OFFSETS: _list_offsets,
+    LIST_OFFSETS: list_offsets,
     METADATA: _metadata,
     DESCRIBE_CONFIGS: _describe_configs,
     DESCRIBE_LOG_DIRS: _describe_log_dirs,
     LIST_REASSIGNMENTS: _list_reassignments,
-    DESCRIBE_QUORUM: _describe_quorum,
+    DESCRIBE_QUORUM: describe_quorum,
     DESCRIBE_CLUSTER: _describe_cluster,
     **CHANGES,
 }

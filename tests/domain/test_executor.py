@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from kafkadash.domain import executor
-from kafkadash.domain.executor import answered, cancelled, replied, step
+from kafkadash.domain.executor import answered, replied, step
 from kafkadash.domain.executor_state import (
     ENDED,
     BrokerSeen,
@@ -18,10 +16,8 @@ from kafkadash.domain.executor_state import (
     Listed,
     Mode,
     Move,
-    Observation,
     PartitionSeen,
     Place,
-    Pressed,
     Reorder,
     Reply,
     State,
@@ -30,41 +26,11 @@ from kafkadash.domain.executor_state import (
     Work,
 )
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, Pairs, SetRate, Throttles
-from kafkadash.domain.plan import Options, Row
+from kafkadash.domain.plan import Row
 from kafkadash.domain.refusals import rows as said
 from tests.domain.executor_cluster import START
 from tests.domain.executor_run import Fate, Run
-
-RATE = 2_000_000
-OPTIONS = Options(RATE, RATE, RATE)
-ROW = Row("t", "id", 0, (3, 1, 2), (2, 5, 3))
-KEY = ("t", 0)
-IN_FLIGHT = PartitionSeen(
-    (2, 5, 3, 1), frozenset({1, 2, 3}), 3, 2, listed=Listed((2, 5, 3, 1), frozenset({5}), frozenset({1}))
-)
-AT_REST = PartitionSeen((3, 1, 2), frozenset({1, 2, 3}), 3, 2)
-
-
-def seen(partition: PartitionSeen | None = AT_REST, *, seconds: float = 0, **other: object) -> Observation:
-    there = {KEY: partition} if partition else {}
-    look = Observation(
-        START + timedelta(seconds=seconds), {"t": TopicSeen("id", 8)}, there, {b: BrokerSeen() for b in range(1, 7)}
-    )
-    return replace(look, **other)  # type: ignore[arg-type]
-
-
-def moving(row: Row = ROW, state: State = State.MOVING, **other: object) -> Move:
-    before = START - timedelta(minutes=1)
-    move = Move(Work(row, 10), state, since=before, attempt=1, first_at=before, submitted_at=before, acted_at=before)
-    return replace(move, **other)  # type: ignore[arg-type]
-
-
-def after(move: Move, *looks: Observation, mode: Mode = Mode.EXECUTING) -> Move:
-    """The row after these looks, with every request answered well."""
-    for look in looks:
-        taken = step([move], look, OPTIONS, look.at, mode)
-        move = taken.transitions[0].after if taken.transitions else move
-    return move
+from tests.domain.one_row import AT_REST, IN_FLIGHT, KEY, OPTIONS, RATE, ROW, after, moving, seen
 
 
 def test_submit__comes_after_its_throttle_and_has_its_intent() -> None:
@@ -173,59 +139,6 @@ def test_zombie_made_by_somebody__says_that_it_can_never_end() -> None:
     assert (row.state, row.reason[-10:]) == (State.SUPERSEDED, "Cancel it.")
 
 
-def test_cancel__ends_what_moves_restores_the_order_and_leaves_what_is_done() -> None:
-    other = Row("t", "id", 1, (1, 2, 3), (1, 2, 4))
-    run = Run.of([ROW, other], 6, OPTIONS)
-    run.cluster.number["t"] = 8
-    run.tick()
-    run.cluster.partitions["t", 1].left[4] = 0
-    run.tick()
-    run.tick()
-    assert run.states()[1] is State.DONE
-    run.mode = Mode.CANCELLING
-
-    assert Cancel(KEY) in run.tick().actions
-    assert run.cluster.partitions[KEY].replicas == (2, 3, 1)
-    run.settle()
-
-    assert run.states() == [State.CANCELLED, State.DONE]
-    assert run.cluster.partitions[KEY].replicas == (3, 1, 2)
-    assert [a for s in run.steps for a in s.actions if isinstance(a, Reorder)] == [Reorder(KEY, (3, 1, 2))]
-
-
-def test_late_submission_after_the_cancel__is_cancelled_again() -> None:
-    run = Run.of([ROW], 6, OPTIONS)
-    run.tick(Fate.LATE)
-    run.mode = Mode.CANCELLING
-    run.settle()
-    assert run.states() == [State.CANCELLED]
-    assert run.cluster.partitions[KEY].replicas == (3, 1, 2)
-    assert sum(isinstance(action, Cancel) for taken in run.steps for action in taken.actions) == 1
-
-
-def test_order_after_a_cancel__is_not_restored_while_a_lost_submission_may_arrive() -> None:
-    """The original replicas submitted to a row that moves make a zombie."""
-    lost = moving(state=State.CANCELLING, unanswered=1, submitted_at=START - timedelta(seconds=5))
-    other_order = PartitionSeen((2, 3, 1), frozenset({1, 2, 3}), 3)
-    for seconds, expected in ((0, []), (2, []), (71, []), (73, [Reorder(KEY, (3, 1, 2))])):
-        look = seen(other_order, seconds=seconds)
-        taken = step([lost], look, OPTIONS, look.at)
-        lost = taken.transitions[0].after if taken.transitions else lost
-        assert [action for action in taken.actions if isinstance(action, Reorder)] == expected
-
-
-def test_cancelled_with_an_answer_missing__is_over_only_when_nothing_can_arrive() -> None:
-    row = moving(state=State.CANCELLED, unanswered=1, submitted_at=START - timedelta(seconds=5))
-    assert not step([row], seen(), OPTIONS, START, Mode.CANCELLING).over
-    late = step([row], seen(IN_FLIGHT), OPTIONS, START, Mode.CANCELLING)
-    assert late.transitions[0].after.state is State.CANCELLING
-    assert Cancel(KEY) in late.actions
-    look = seen(seconds=69)
-    assert not step([row], look, OPTIONS, look.at, Mode.CANCELLING).over
-    look = seen(seconds=70)
-    assert step([row], look, OPTIONS, look.at, Mode.CANCELLING).over
-
-
 @pytest.mark.parametrize("mode", [Mode.EXECUTING, Mode.CANCELLING])
 def test_metadata_from_before_the_submission__is_no_end_however_often_it_is_read(mode: Mode) -> None:
     """The listing is the controller's; the partition is what some broker has heard of it."""
@@ -236,28 +149,6 @@ def test_metadata_from_before_the_submission__is_no_end_however_often_it_is_read
     assert after(row, *looks, fresh, mode=mode).state is State.DONE
     late = [seen(seconds=seconds) for seconds in (8, 10)]
     assert after(row, *looks, *late, mode=mode).state is State.CANCELLED
-
-
-def test_only_added__metadata_from_before_the_cancel_is_not_done() -> None:
-    row = moving(Row("t", "id", 0, (3, 1), (3, 1, 2)), State.CANCELLING)
-    stale = seen(PartitionSeen((3, 1, 2), frozenset({1, 2, 3}), 3))
-    then = seen(PartitionSeen((3, 1), frozenset({1, 3}), 3), seconds=2)
-    assert after(row, stale, then, replace(then, at=START + timedelta(seconds=4))).state is State.CANCELLED
-
-
-def test_asked_and_answered__takes_its_turn_in_the_window() -> None:
-    moves, look = fleet(2)
-    asks = replace(moves[0], state=State.UNKNOWN, asks=True, attempt=3, acted_at=START - timedelta(hours=1))
-    again = answered(asks, START, again=True)
-    assert submits([again, moves[1]], look, replace(OPTIONS, per_cluster=1)) == [1]
-
-
-def test_pending_rows__end_with_the_cancel_and_wait_through_a_pause() -> None:
-    pending = Move(Work(ROW, 10))
-    paused = step([pending], seen(), OPTIONS, START, Mode.PAUSED)
-    assert (paused.transitions, paused.actions) == ((), ())
-    assert paused.held == (said.PAUSED(),)
-    assert after(pending, seen(), mode=Mode.CANCELLING).state is State.CANCELLED
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -271,176 +162,6 @@ def test_topic_gone__ends_its_rows_wherever_they_stand(again: bool) -> None:
 def test_topic_nobody_answered_for__is_not_gone_and_nothing_is_submitted() -> None:
     unread = seen(None, topics={}, unread=frozenset({"t"}))
     assert step([Move(Work(ROW, 10)), moving()], unread, OPTIONS, START).transitions == ()
-
-
-def test_intents_of_one_step__are_few_enough_for_a_short_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many may move at once: the others begin in the next steps."""
-    monkeypatch.setattr(executor, "MOST_SUBMITTED", 2)
-    rows = [Row("t", "id", number, (3, 1, 2), (2, 5, 3)) for number in range(5)]
-    partitions = {("t", number): AT_REST for number in range(5)}
-    look = seen(partitions=partitions)
-    limits = replace(OPTIONS, per_broker=100, per_cluster=100)
-    moves = [Move(Work(row, 10)) for row in rows]
-    taken = step(moves, replace(look, topics={"t": TopicSeen("id", 50)}), limits, START)
-    assert len([action for action in taken.actions if isinstance(action, Submit)]) == 2
-    assert [t.after.state for t in taken.transitions] == [State.SUBMITTING] * 2
-
-
-class TestTopicThatIsNotDescribedAnyMore:
-    LISTED = {KEY: Listed((2, 5, 3, 1), frozenset({5}), frozenset({1}))}
-
-    @staticmethod
-    def unread(seconds: float, **other: object) -> Observation:
-        return seen(None, seconds=seconds, topics={}, unread=frozenset({"t"}), **other)
-
-    def test_its_row_is_cancelled_by_what_is_listed(self) -> None:
-        taken = step([moving()], self.unread(0, unread_listed=self.LISTED), OPTIONS, START, Mode.CANCELLING)
-        assert [action for action in taken.actions if isinstance(action, Cancel)] == [Cancel(KEY)]
-        assert taken.transitions[0].after.state is State.CANCELLING
-        theirs = {KEY: Listed((4, 3, 1), frozenset({4}), frozenset())}
-        assert after(moving(), self.unread(0, unread_listed=theirs), mode=Mode.CANCELLING).state is State.SUPERSEDED
-
-    @pytest.mark.parametrize("mode", [Mode.CANCELLING, Mode.EXECUTING])
-    def test_its_row_ends_after_ten_minutes_and_says_that_nobody_knows_how(self, mode: Mode) -> None:
-        """Of a run that is cancelled, and of one row that is."""
-        row = moving(state=State.MOVING if mode is Mode.CANCELLING else State.CANCELLING)
-        early = after(row, self.unread(0), self.unread(599), mode=mode)
-        assert (early.state, early.hint) == (State.CANCELLING, State.FAILED)
-        late = after(row, self.unread(0), self.unread(601), mode=mode)
-        assert late.state is State.FAILED
-        assert late.reason.startswith("Nobody can tell how it ended: Kafka lists no move of it, but t is not described")
-
-    def test_described_again_it_is_told(self) -> None:
-        original = replace(AT_REST, replicas=ROW.current)
-        looks = (self.unread(0), seen(original, seconds=590), seen(original, seconds=601))
-        assert after(moving(), *looks, mode=Mode.CANCELLING).state is State.CANCELLED
-
-    def test_while_a_lost_request_may_still_arrive__it_does_not_end(self) -> None:
-        lost = moving(state=State.UNKNOWN, submitted_at=START, unanswered=1)
-        looks = (self.unread(0), self.unread(74), self.unread(601))
-        assert after(lost, *looks, mode=Mode.CANCELLING).state is not State.FAILED
-
-    def test_nothing_of_a_run_that_goes_on_is_ended(self) -> None:
-        row = moving()
-        assert after(row, self.unread(0), self.unread(3600)) is row
-        assert after(row, self.unread(0), self.unread(3600), mode=Mode.PAUSED) is row
-
-
-@pytest.mark.parametrize(
-    ("partition", "reason"),
-    [
-        (IN_FLIGHT, "Somebody else reassigns it, to 2, 5, 3."),
-        (replace(AT_REST, replicas=(1, 3, 2)), "Its replicas are 1, 3, 2; the plan expects 3, 1, 2 before."),
-        (
-            replace(AT_REST, replicas=(2, 5, 3)),
-            "Its replicas are 2, 5, 3 already, as the plan asks; the plan expects 3, 1, 2 before.",
-        ),
-    ],
-)
-def test_content_changed_before_its_submit__is_skipped(partition: PartitionSeen, reason: str) -> None:
-    row = after(Move(Work(ROW, 10)), seen(partition), seen(partition, seconds=2))
-    assert row.state is State.SKIPPED
-    assert row.reason.startswith(reason)
-
-
-def test_replication_factor__is_not_changed_without_approval() -> None:
-    row = Move(Work(Row("t", "id", 0, (3, 1, 2), (3, 1)), 10))
-    assert after(row, seen()).reason == said.FACTOR_NOT_APPROVED(has="3 replicas", target=2)
-
-
-@pytest.mark.parametrize(
-    ("broker", "known", "reason"),
-    [
-        (5, None, "Broker 5 is not registered; a move with it would not end."),
-        (5, BrokerSeen(fenced=True), "Broker 5 is fenced; a move with it would not end."),
-        (5, BrokerSeen(cordoned=True), "All log directories of broker 5 are cordoned."),
-        (5, BrokerSeen(full="Broker 5 would come to 97 % of its disk."), "Broker 5 would come to 97 % of its disk."),
-        (2, BrokerSeen(alive=False), "Broker 2 is away; a move with it would not end."),
-    ],
-)
-def test_target_unwell__waits_and_goes_on_when_it_is_well(broker: int, known: BrokerSeen | None, reason: str) -> None:
-    brokers = {b: BrokerSeen() for b in range(1, 7)} | ({broker: known} if known else {})
-    if known is None:
-        del brokers[broker]
-    row = after(Move(Work(ROW, 10)), seen(brokers=brokers))
-    assert row.state is State.WAITING
-    assert row.reason.startswith(reason)
-    assert after(row, seen(seconds=2)).state is State.SUBMITTING
-
-
-@pytest.mark.parametrize(
-    ("other", "held"),
-    [
-        ({"quorum": False}, "The controller quorum does not answer."),
-        ({"listing": False}, "The reassignments in flight could not be read."),
-        ({"window_open": False}, "The window is closed."),
-    ],
-)
-def test_cluster_unwell__holds_everything(other: dict[str, Any], held: str) -> None:
-    taken = step([Move(Work(ROW, 10))], seen(**other), OPTIONS, START)
-    assert [words.startswith(held) for words in taken.held] == [True]
-    assert taken.actions == ()
-
-
-def test_old_look__is_not_acted_on() -> None:
-    assert step([Move(Work(ROW, 10))], seen(), OPTIONS, START + timedelta(minutes=1)).held == (
-        said.LOOK_TOO_OLD(age="1 min"),
-    )
-
-
-def pressed(isr: set[int], *, offline: tuple[int, ...] = ()) -> tuple[Pressed, ...]:
-    return (Pressed("other", 3, (3, 5, 6), frozenset(isr), 2, frozenset(offline)),)
-
-
-def test_brake__under_min_isr_with_nobody_away_submits_nothing() -> None:
-    taken = step([Move(Work(ROW, 10))], seen(pressed=pressed({3})), OPTIONS, START)
-    assert taken.actions == ()
-    assert taken.brake.words == "other-3 is under min-ISR, and no broker is away that would explain it."
-
-
-def test_brake__the_missing_replicas_are_offline__changes_nothing() -> None:
-    taken = step([Move(Work(ROW, 10))], seen(pressed=pressed({3}, offline=(5, 6))), OPTIONS, START)
-    assert Submit(KEY, (2, 5, 3)) in taken.actions
-
-
-def test_brake__a_row_that_repairs_the_partition_passes() -> None:
-    lags = replace(AT_REST, isr=frozenset({3}))
-    repair = Move(Work(Row("t", "id", 0, (3, 1, 2), (3, 5, 6)), 10))
-    look = seen(lags, pressed=(Pressed("t", 0, (3, 1, 2), frozenset({3}), 2),))
-    assert Submit(KEY, (3, 5, 6)) in step([repair], look, OPTIONS, START).actions
-
-
-def fleet(count: int, size: int = 10) -> tuple[list[Move], Observation]:
-    rows = [Row("t", "id", number, (number % 2 + 1, 3, 4), (number % 2 + 1, 3, 5)) for number in range(count)]
-    there = {("t", row.partition): PartitionSeen(row.current, frozenset(row.current), row.current[0]) for row in rows}
-    look = seen(partitions=there, topics={"t": TopicSeen("id", 100)})
-    return [Move(Work(row, size * (row.partition + 1))) for row in rows], look
-
-
-def submits(moves: list[Move], look: Observation, options: Options = OPTIONS) -> list[int]:
-    return [a.key[1] for a in step(moves, look, options, START).actions if isinstance(a, Submit)]
-
-
-def test_window__k_per_broker_n_per_cluster_and_half_of_a_topic() -> None:
-    moves, look = fleet(20)
-    assert submits(moves, look) == [19, 18, 17, 16, 15]
-    assert submits(moves, look, replace(OPTIONS, per_cluster=3)) == [19, 18, 17]
-    assert submits(moves, replace(look, topics={"t": TopicSeen("id", 4)})) == [19, 18]
-    assert submits(moves, replace(look, topics={"t": TopicSeen("id", 1)})) == [19]
-
-
-def test_window__at_min_isr_halves_the_moves_of_its_brokers() -> None:
-    moves, look = fleet(20)
-    assert submits(moves, replace(look, pressed=pressed({3, 6}))) == [19, 18]
-    assert submits(moves, replace(look, pressed=pressed({3, 6}, offline=(5,)))) == [19, 18, 17, 16, 15]
-
-
-def test_order__repairs_then_racks_then_the_largest() -> None:
-    moves, look = fleet(4)
-    moves[1] = replace(moves[1], work=Work(moves[1].work.row, 1, mends_racks=True))
-    broken = replace(look.partitions["t", 0], isr=frozenset({1, 3}), offline=frozenset({4}))
-    look = replace(look, partitions={**look.partitions, ("t", 0): broken})
-    assert submits(moves, look) == [0, 1, 3, 2]
 
 
 def test_throttle__leaves_with_its_partition_and_a_rate_stays_while_it_is_used() -> None:
@@ -511,10 +232,3 @@ def test_elections__not_without_the_option_nor_while_rows_move() -> None:
 def test_refused__ends_in_kafkas_words() -> None:
     row = replied(moving(state=State.SUBMITTING, unanswered=1), Reply.REFUSED, START, "INVALID_REPLICA_ASSIGNMENT: 9.")
     assert (row.state, row.reason, row.unanswered) == (State.FAILED, "INVALID_REPLICA_ASSIGNMENT: 9.", 0)
-
-
-def test_one_row_cancelled_in_a_run_that_goes_on() -> None:
-    row = cancelled(moving(), START, "Taken out.")
-    taken = step([row], seen(IN_FLIGHT), OPTIONS, START)
-    assert Cancel(KEY) in taken.actions
-    assert taken.transitions[0].after.reason == "Taken out."

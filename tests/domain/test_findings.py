@@ -3,83 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
-from kafkadash.domain.finding_kinds import FindingKind, Source
+from kafkadash.domain.finding_kinds import FindingKind
 from kafkadash.domain.findings import Evaluation, evaluate
-from kafkadash.domain.headline import Point, board_headline, headline, rolled_up
-from kafkadash.domain.status import Refreshed, State, is_stale
-
-NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
-NONE = Partitions(0)
-GB = 10**9
-
-
-def ago(**lengths: float) -> datetime:
-    return NOW - timedelta(**lengths)
-
-
-FRESH = Refreshed(taken_at=ago(seconds=3), interval_s=30)
-WELL = Facts(
-    metadata=FRESH,
-    reassignments=FRESH,
-    quorum=FRESH,
-    log_dirs=FRESH,
-    configs=FRESH,
-    versions=FRESH,
-    partitions=1120,
-    offline=NONE,
-    under_min_isr=NONE,
-    at_min_isr=NONE,
-    under_replicated=NONE,
-    rack_violations=0,
-    brokers_gone=0,
-    brokers=tuple(BrokerFact(n, replicas=1120, leaders=373, release="4.3 or newer") for n in (1, 2, 3)),
-    voters=3,
-    voters_in_sync=3,
-    voters_failing=0,
-    elections=0,
-)
-
-
-def kinds(facts: Facts) -> list[FindingKind]:
-    return [finding.kind for finding in evaluate(facts, NOW).found]
-
-
-def only(facts: Facts) -> tuple[FindingKind, str, str]:
-    """The one finding there is: kind, scope, sentence."""
-    (finding,) = evaluate(facts, NOW).found
-    return finding.kind, finding.scope, finding.sentence
-
-
-def state(facts: Facts) -> State:
-    return rolled_up([finding.state for finding in evaluate(facts, NOW).found])
-
-
-def title(facts: Facts) -> str:
-    found = evaluate(facts, NOW).found
-    return headline("demo", state(facts), [Point(f.kind, f.state, f.answer, owner="ann") for f in found])
-
-
-def with_brokers(*changed: BrokerFact) -> Facts:
-    others = [b for b in WELL.brokers if b.id not in {c.id for c in changed}]
-    return replace(WELL, brokers=(*others, *changed))
-
-
-def with_directory(directory: DirectoryFact, **broker: Any) -> Facts:
-    own = BrokerFact(2, replicas=1120, leaders=373, directories=(directory,), directories_at=FRESH.taken_at)
-    return with_brokers(replace(own, **broker))
-
-
-def with_old(source: Source) -> Facts:
-    old: dict[str, Any] = {source.value: Refreshed(ago(hours=2), 30)}
-    return replace(WELL, **old)
+from kafkadash.domain.status import Refreshed, State
+from tests.domain.well_cluster import FRESH, GB, NOW, WELL, ago, kinds, only, state, title, with_brokers, with_directory
 
 
 def test_a_cluster_without_faults_and_with_fresh_data_is_ok() -> None:
@@ -275,90 +206,6 @@ class TestMovesAndThrottles:
         assert only(facts)[2].startswith("2 replication throttles are in force although nothing moves that needs them")
 
 
-class TestAge:
-    def test_nothing_is_ok_once_metadata_is_older_than_twice_its_interval(self) -> None:
-        assert kinds(replace(WELL, metadata=Refreshed(ago(seconds=60), 30))) == []
-        facts = replace(WELL, metadata=Refreshed(ago(seconds=61), 30))
-        assert state(facts) is State.UNKNOWN
-        assert title(facts) == "Cannot tell about demo: nothing was collected for 1 min."
-
-    @pytest.mark.parametrize(
-        ("failure", "answer"),
-        [("Unreachable", "no broker has answered for 12 min"), ("NotAuthorized", "nothing could be read for 12 min")],
-    )
-    def test_what_was_wrong_before_is_history_when_nothing_can_be_read(self, failure: str, answer: str) -> None:
-        silent = Refreshed(ago(minutes=12), 30, failures=20, failure=failure, error="Why it is so.")
-        facts = replace(WELL, metadata=silent, offline=Partitions(7))
-        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.UNREACHABLE])
-        assert title(facts) == f"Cannot tell about demo: {answer}."
-        judged = evaluate(facts, NOW)
-        assert judged.found[0].detail == "Why it is so."
-        assert judged.cannot_tell(FindingKind.OFFLINE, "")
-
-    @pytest.mark.parametrize(
-        ("metadata", "kind", "answer"),
-        [
-            (Refreshed(), FindingKind.STALE, "nothing was collected yet"),
-            (
-                Refreshed(failures=3, failure="Unreachable", error="refused"),
-                FindingKind.UNREACHABLE,
-                "no broker has answered yet",
-            ),
-        ],
-    )
-    def test_a_cluster_that_was_never_reached_says_so(
-        self, metadata: Refreshed, kind: FindingKind, answer: str
-    ) -> None:
-        (finding,) = evaluate(replace(WELL, metadata=metadata), NOW).found
-        assert (finding.kind, finding.answer) == (kind, answer)
-
-    def test_old_reassignments_make_it_unknown_and_do_not_hide_what_is_worse(self) -> None:
-        old = replace(WELL, reassignments=Refreshed(ago(minutes=3), 10))
-        assert title(old) == "Cannot tell about demo: nothing new about reassignments for 3 min."
-        worse = replace(old, offline=Partitions(1))
-        assert (state(worse), kinds(worse)) == (State.CRITICAL, [FindingKind.OFFLINE, FindingKind.STALE])
-
-    @pytest.mark.parametrize("source", [s for s in Source if s is not Source.AGES])
-    def test_no_kind_of_facts_may_be_old_in_a_cluster_that_is_ok(self, source: Source) -> None:
-        assert state(with_old(source)) is State.UNKNOWN
-
-    @pytest.mark.parametrize("kind", [k for k in FindingKind if k.about.source is not Source.AGES])
-    def test_every_kind_is_blind_once_its_facts_are_old(self, kind: FindingKind) -> None:
-        assert kind in evaluate(with_old(kind.about.source), NOW).blind
-
-    def test_figures_that_are_not_known_judge_nothing(self) -> None:
-        unknown = replace(WELL, offline=Partitions(), under_min_isr=Partitions(), under_replicated=Partitions())
-        blind = evaluate(unknown, NOW).blind
-        assert {FindingKind.OFFLINE, FindingKind.UNDER_MIN_ISR, FindingKind.UNDER_REPLICATED} <= blind
-
-    def test_a_pace_that_was_quickened_does_not_make_data_stale_sooner_than_ten_seconds(self) -> None:
-        assert not is_stale(ago(seconds=9), 2, NOW)
-        assert is_stale(ago(seconds=11), 2, NOW)
-
-    @given(
-        age=st.floats(min_value=0, max_value=10**6),
-        interval=st.floats(min_value=1, max_value=600),
-        offline=st.integers(min_value=0, max_value=5),
-    )
-    def test_old_data_is_never_ok(self, age: float, interval: float, offline: int) -> None:
-        facts = replace(WELL, metadata=Refreshed(ago(seconds=age), interval), offline=Partitions(offline))
-        if is_stale(ago(seconds=age), interval, NOW):
-            assert state(facts) is State.UNKNOWN
-
-
-class TestNotWatched:
-    def test_a_cluster_that_is_switched_off_is_not_judged(self) -> None:
-        facts = replace(WELL, enabled=False, offline=Partitions(7), metadata=Refreshed())
-        assert (state(facts), kinds(facts)) == (State.MAINTENANCE, [FindingKind.DISABLED])
-        assert evaluate(facts, NOW).cannot_tell(FindingKind.OFFLINE, "")
-        assert not evaluate(facts, NOW).cannot_tell(FindingKind.UNREACHABLE, "")
-
-    def test_another_cluster_at_the_address_is_named(self) -> None:
-        facts = replace(WELL, kafka_id="one", other_kafka_id="two")
-        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.ANOTHER_CLUSTER])
-        assert "another Kafka cluster, two" in only(facts)[2]
-
-
 def test_findings_come_in_the_order_of_urgency() -> None:
     everything = replace(
         WELL,
@@ -404,28 +251,3 @@ def test_an_evaluation_is_the_same_twice() -> None:
     facts = replace(WELL, offline=Partitions(2), zombies=("a-1",))
     assert evaluate(facts, NOW) == evaluate(facts, NOW)
     assert isinstance(evaluate(facts, NOW), Evaluation)
-
-
-class TestHeadline:
-    def test_a_critical_one_says_that_nobody_has_it(self) -> None:
-        point = Point(FindingKind.OFFLINE, State.CRITICAL, "has 2 partitions without a leader")
-        less = Point(FindingKind.DISK_FULL, State.WARNING, "has a full disk", owner="ann")
-        assert headline("demo", State.CRITICAL, [point, less]).endswith("without a leader, and nobody has it.")
-        taken = replace(point, owner="ann")
-        assert headline("demo", State.CRITICAL, [taken, less]) == "demo has 2 partitions without a leader."
-        assert headline("demo", State.WARNING, [less]) == "demo has a full disk."
-
-    @pytest.mark.parametrize(
-        ("clusters", "said"),
-        [
-            ([], "No cluster is registered yet."),
-            ([("demo", State.OK)], "demo is so."),
-            ([("a", State.OK), ("b", State.OK), ("c", State.OK)], "All 3 clusters are OK."),
-            ([("off", State.MAINTENANCE), ("a", State.OK), ("b", State.OK)], "2 clusters are OK, 1 not watched."),
-            ([("off", State.MAINTENANCE)], "off is so."),
-            ([("x", State.MAINTENANCE), ("y", State.MAINTENANCE)], "None of 2 clusters is watched."),
-            ([("demo", State.CRITICAL), ("a", State.OK)], "demo is so."),
-        ],
-    )
-    def test_the_board_says_the_worst_that_is_true(self, clusters: list[tuple[str, State]], said: str) -> None:
-        assert board_headline([(name, state, f"{name} is so.") for name, state in clusters]) == said

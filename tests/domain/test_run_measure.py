@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -14,13 +13,11 @@ from hypothesis import strategies as st
 
 from kafkadash.domain import run_stored
 from kafkadash.domain.executor_state import Mode, State
-from kafkadash.domain.plan import Options, Row
-from kafkadash.domain.run_progress import Cause, Direction, Mark, RowNow, RunNow
+from kafkadash.domain.run_progress import Cause, Direction, Mark, RunNow
 from tests.domain.executor_cluster import START
-from tests.domain.run_model import MB, Logs, Running, Speed, error_at, one_replica_moves
+from tests.domain.run_cases import KEY, RATE, after, only, options, row, running
+from tests.domain.run_model import MB, Logs, Running, one_replica_moves
 
-RATE = 60 * MB
-KEY = ("orders", 0)
 EVENTS = (
     "none",
     "stall",
@@ -35,36 +32,6 @@ EVENTS = (
     "blind",
     "throttle",
 )
-
-
-def options(rate: int = RATE, per_broker: int = 5, per_cluster: int = 50) -> Options:
-    return Options(rate, 1, 10**12, per_broker, per_cluster)
-
-
-def row(partition: int = 0, current: tuple[int, ...] = (1, 2), target: tuple[int, ...] = (1, 3)) -> Row:
-    return Row("orders", "id", partition, current, target)
-
-
-def running(*rows: Row, size: float = 6000 * MB, rate: int = RATE, sized: bool = True, **fields: int) -> Running:
-    sizes = {(r.topic, r.partition): size for r in rows}
-    cluster = Logs(rows, sizes, range(1, 7), rate)
-    cluster.number["orders"] = 2 * len(rows)
-    return Running(cluster, rows, options(rate, **fields), None if sized else {})
-
-
-def after(run: Running, seconds: float, every: float = 2.0) -> RunNow:
-    for _ in range(round(seconds / every)):
-        run.tick(every)
-    return run.told[-1]
-
-
-def only(now: RunNow) -> RowNow:
-    assert len(now.rows) == 1
-    return now.rows[0]
-
-
-def stalled(*brokers: int) -> Speed:
-    return lambda broker, _way, _at: 0.0 if broker in brokers else math.inf
 
 
 def test_row__copies_at_the_throttle__tells_records_bytes_rate_and_time_left() -> None:
@@ -147,83 +114,6 @@ def test_run__sizes_not_known__has_no_percent_of_bytes_until_they_are_read() -> 
     assert only(unknown).percent is not None
     assert known.total_bytes == pytest.approx(1200 * MB, rel=0.01)
     assert known.percent is not None
-
-
-def test_eta__before_three_samples__is_not_told() -> None:
-    run = running(row())
-
-    for _ in range(3):
-        run.tick()
-
-    assert all(now.eta_s is None for now in run.told)
-    assert after(run, 30).eta_s is not None
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    ("load", "off"),
-    [
-        pytest.param(lambda _seed: lambda _b, _w, _at: math.inf, 0.12, id="steady"),
-        pytest.param(lambda _seed: lambda _b, _w, _at: 25.0 * MB, 0.12, id="slower than the throttle"),
-        pytest.param(lambda seed: lambda b, _w, at: changing(seed, b, at), 0.2, id="changing"),
-        pytest.param(
-            lambda seed: lambda b, w, _at: 15.0 * MB if (b, w) == (seed, "in") else math.inf, 0.12, id="slow disk"
-        ),
-    ],
-)
-def test_eta__at_half_the_time__is_near(seed: int, load: Callable[[int], Speed], off: float) -> None:
-    rows, sizes = one_replica_moves(120, 8, seed, mean=900 * MB)
-    cluster = Logs(rows, sizes, range(8), RATE)
-    cluster.can = load(seed)
-    run = Running(cluster, rows, options())
-
-    took = run.until_over(every=6.0)
-
-    assert abs(error_at(run.told, took)) < off
-
-
-def changing(seed: int, broker: int, at: float) -> float:
-    """Clients take up to half of each broker, and something else every 20 s."""
-    return RATE * random.Random(f"{seed} {broker} {at // 20}").uniform(0.5, 1.0)
-
-
-def test_eta__throttle_is_doubled__follows_at_once_and_says_that_it_is_expected() -> None:
-    run = running(row(), rate=20 * MB)
-    before = after(run, 60)
-
-    run.throttle(40 * MB)
-    then = after(run, 2)
-    later = after(run, 80)
-
-    assert before.eta_s is not None
-    assert then.eta_s == pytest.approx(before.eta_s / 2, rel=0.06)
-    assert any("throttle was changed" in note for note in then.notes)
-    assert later.rate == pytest.approx(40 * MB, rel=0.03)
-    assert not any("throttle was changed" in note for note in later.notes)
-
-
-def test_eta__throttle_is_raised_and_the_disk_is_the_limit__learns_so_in_two_minutes() -> None:
-    run = running(row(), size=12_000 * MB, rate=20 * MB)
-    run.cluster.can = lambda _broker, _way, _at: 25.0 * MB
-    after(run, 60)
-
-    run.throttle(100 * MB)
-    now = after(run, 120)
-
-    assert now.rate == pytest.approx(25 * MB, rel=0.15)
-
-
-def test_eta__bursts_after_the_throttle_changed__do_not_show() -> None:
-    run = running(row(), size=12_000 * MB, rate=20 * MB)
-    after(run, 60)
-    run.throttle(40 * MB)
-    run.cluster.rate = 600 * MB
-    run.tick(1.0)
-    run.cluster.rate = 1 * MB
-
-    told = [after(run, 2) for _ in range(6)]
-
-    assert all(now.rate == pytest.approx(40 * MB, rel=0.02) for now in told)
 
 
 def test_destination_dies__is_slow_then_stuck_and_named_and_nothing_gets_on() -> None:

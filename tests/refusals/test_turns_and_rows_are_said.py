@@ -38,7 +38,7 @@ from kafkadash.reassign.models import Move as Stored
 from kafkadash.reassign.run import budget
 from kafkadash.reassign.run import step as stepping
 from tests.domain.executor_cluster import START
-from tests.domain.test_executor import AT_REST, IN_FLIGHT, OPTIONS, ROW, after, moving, seen
+from tests.domain.one_row import AT_REST, IN_FLIGHT, OPTIONS, ROW, after, moving, seen
 from tests.factories import GB, directory
 from tests.reassign.run.conftest import world
 from tests.reassign.run.runs import OPTIONS as RUN_OPTIONS

@@ -1,0 +1,64 @@
+"""ListOffsets as a fake broker answers it: also of its own copy, whoever leads (kafka.server.ReplicaManager)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from tests.contract.fake_entities import Entities
+from tests.contract.fake_model import ClusterModel, FakeBroker
+
+_NEWEST, _OLDEST = -1, -2  # ListOffsets' timestamps
+_CONSUMER, _DEBUGGER = -1, -2  # ListOffsets' replica ids
+
+
+def list_offsets(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    del denied
+    asked = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for question in topic.partitions:
+            if asked[topic.name, question.partition_index] > 1:  # kafka.server.KafkaApis: duplicates are refused
+                code, offset, epoch = ErrorCode.invalid_request, -1, -1
+            else:
+                code, offset, epoch = _offset(model, broker, topic.name, question, request.replica_id)
+            rows.append(
+                entities.new(
+                    "ListOffsetsPartitionResponse",
+                    partition_index=question.partition_index,
+                    error_code=code,
+                    timestamp=-1,
+                    offset=offset,
+                    leader_epoch=epoch,
+                )
+            )
+        topics.append(entities.new("ListOffsetsTopicResponse", name=topic.name, partitions=tuple(rows)))
+    return entities.new("ListOffsetsResponse", throttle_time=timedelta(0), topics=tuple(topics))
+
+
+def _offset(
+    model: ClusterModel, broker: FakeBroker, name: str, question: Any, replica_id: int
+) -> tuple[ErrorCode, int, int]:
+    topic = model.topics.get(name)
+    if topic is None or not 0 <= question.partition_index < len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition, -1, -1
+    partition = topic.partitions[question.partition_index]
+    replica = partition.replicas.get(broker.id)
+    if replica is None or (replica_id != _DEBUGGER and partition.leader != broker.id):
+        return ErrorCode.not_leader_or_follower, -1, -1
+    if replica.directory in broker.offline_directories:
+        return ErrorCode.kafka_storage_error, -1, -1
+    epoch = getattr(question, "current_leader_epoch", -1)
+    if epoch >= 0 and epoch != partition.leader_epoch:
+        stale = epoch < partition.leader_epoch
+        return (ErrorCode.fenced_leader_epoch if stale else ErrorCode.unknown_leader_epoch), -1, -1
+    if question.timestamp == _OLDEST:
+        return ErrorCode.none, replica.log_start, partition.leader_epoch
+    if question.timestamp != _NEWEST:
+        raise NotImplementedError(f"the fake has no offsets by time ({question.timestamp})")
+    end = partition.high_watermark if replica_id == _CONSUMER else replica.log_end
+    return ErrorCode.none, end, partition.leader_epoch
