@@ -11,6 +11,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from kafkadash.domain.refusals import pages
+
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -89,7 +91,7 @@ async def _drop(receive: Receive) -> bool:
 
 async def _answer(send: Send, scope: Mapping[str, Any], length: int | None, *, page: bool) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
-    status, body = 413, b"This is more than kafkadash takes at once.\n"
+    status, body = 413, f"{pages.BODY_TOO_LARGE()}\n".encode()
     if page and length is not None:
         status, body = 303, b""
         headers.append((b"location", f"{scope['path']}?too_large={length}".encode()))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -9,10 +12,19 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.domain.refusals import accounts
 
 
 class AccountRefused(Exception):
     """``str()`` says what was wrong with the name or the password."""
+
+
+def check_password(password: str, user: AbstractBaseUser | None) -> None:
+    """Whether it can be used as one. Raises AccountRefused."""
+    try:
+        validate_password(password, cast("User | None", user))
+    except ValidationError as error:
+        raise AccountRefused(accounts.PASSWORD_REFUSED(why=" ".join(error.messages))) from None
 
 
 def create_user(
@@ -22,25 +34,22 @@ def create_user(
     user = User(username=name, is_superuser=superuser, is_staff=superuser)
     try:
         User.username_validator(name)
-        validate_password(password, user)
     except ValidationError as error:
-        raise AccountRefused(" ".join(error.messages)) from None
+        raise AccountRefused(accounts.ACCOUNT_NAME_REFUSED(why=" ".join(error.messages))) from None
+    check_password(password, user)
     user.set_password(password)
     try:
         with transaction.atomic():
             user.save(force_insert=True)
             record(actor, "user.created", user, after={"username": name, "superuser": superuser}, request=request)
     except IntegrityError:
-        raise AccountRefused(f"There is a user called {name} already.") from None
+        raise AccountRefused(accounts.ACCOUNT_NAME_TAKEN(name=name)) from None
     return user
 
 
 def set_password(actor: User | str, user: User, password: str, *, request: HttpRequest | None = None) -> None:
     """Also ends all sessions of that user, as they carry a mark of the old password. Raises AccountRefused."""
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise AccountRefused(" ".join(error.messages)) from None
+    check_password(password, user)
     with transaction.atomic():
         user.set_password(password)
         user.save(update_fields=["password"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest
 
 from kafkadash.domain.checks import Checked
+from kafkadash.domain.refusals import jobs
 from kafkadash.domain.risk import RiskFacts
 from kafkadash.domain.workflow_states import State
 
@@ -118,4 +119,4 @@ def kind_of(name: str) -> ChangeKind:
     try:
         return _kinds[name]
     except KeyError:
-        raise UnknownKind(f"There is no kind of change called {name!r}.") from None
+        raise UnknownKind(jobs.CHANGE_KIND_UNKNOWN(name=name)) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from kafkadash.domain.refusals import connection as said
+
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
 
 
@@ -30,11 +32,11 @@ def read_addresses(text: str) -> list[str]:
         if fault:
             bad.append(fault)
         elif item in good:
-            bad.append(f"{item} is there twice.")
+            bad.append(said.ADDRESS_TWICE(item=item))
         else:
             good.append(item)
     if not good and not bad:
-        bad.append("No address was given: at least one broker is needed, as host:port.")
+        bad.append(said.NO_ADDRESS())
     if bad:
         raise BadAddresses(bad)
     return good
@@ -43,16 +45,16 @@ def read_addresses(text: str) -> list[str]:
 def _fault(item: str) -> str:
     """What is wrong with one address; empty when nothing is."""
     if "://" in item:
-        return f"{item} has a protocol in front: enter only host:port, the protocol is chosen separately."
+        return said.PROTOCOL_IN_FRONT(item=item)
     host, colon, port = item.rpartition(":")
     if item.startswith("[") and not item.endswith("]") and "]:" not in item:
-        return f"{item} is not an address: write an IPv6 address as [address]:port."
+        return said.BRACKETS_WRONG(item=item)
     if item.count(":") > 1 and not item.startswith("["):
-        return f"{item} looks like an IPv6 address: write it as [address]:port."
+        return said.BRACKETS_MISSING(item=item)
     if not colon or not host or item.endswith("]"):
-        return f"{item} has no port: write it as host:port, for example {item}:9092."
+        return said.PORT_MISSING(item=item)
     if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        return f"{item} has the port {port or '(none)'}: a port is a number from 1 to 65535."
+        return said.PORT_WRONG(item=item, port=port or "(none)")
     return _host_fault(item, host)
 
 
@@ -61,13 +63,13 @@ def _host_fault(item: str, host: str) -> str:
         try:
             ipaddress.IPv6Address(host[1:-1])
         except ValueError:
-            return f"{item} has no valid IPv6 address between its brackets."
+            return said.IPV6_WRONG(item=item)
         return ""
     if len(host) > 253 or not _NAME.fullmatch(host):
-        return f"{item} has no valid host name in front of its port."
+        return said.HOST_WRONG(item=item)
     if re.fullmatch(r"[0-9.]+", host):
         try:
             ipaddress.IPv4Address(host)
         except ValueError:
-            return f"{item} has no valid IPv4 address in front of its port."
+            return said.IPV4_WRONG(item=item)
     return ""

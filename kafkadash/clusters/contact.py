@@ -10,6 +10,7 @@ from typing import Protocol
 from django.conf import settings
 
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
 
@@ -84,7 +85,7 @@ def _judged(
     if answered is None or is_stale(answered, interval, now):
         age = duration((now - answered).total_seconds()) if answered else ""
         silent = f"The last answer is {age} old" if answered else "No answer was stored yet"
-        return "unknown", "Not looked at", f"{silent}: no worker looks at this cluster."
+        return "unknown", "Not looked at", said.NOT_LOOKED_AT(silent=silent)
     if cluster.mode == Mode.ZOOKEEPER:
         return "warning", "Not supported yet", zookeeper()
     return "ok", "Answers", ""
@@ -95,23 +96,14 @@ def _patience(run: Run) -> str:
     if run.last_failure != "AuthenticationFailed":
         return ""
     if run.refusals >= settings.REFUSED_TRIES:
-        return (
-            f" After {run.refusals} refusals it is not tried any more: correct the settings, or disable and enable the "
-            "cluster when the other side was mended."
-        )
+        return " " + said.NOT_TRIED_ANY_MORE(times=run.refusals)
     then = run.next_at.astimezone(UTC)
-    return f" It is tried less and less often, next at {then:%H:%M:%S} UTC, and at once with new settings."
+    return " " + said.TRIED_LESS_OFTEN(when=f"{then:%H:%M:%S}")
 
 
 def other_cluster(cluster: Cluster) -> str:
-    return (
-        f"Its address now leads to the Kafka cluster {cluster.other_kafka_id}, and not to {cluster.kafka_id} as before."
-        " Nothing of the other one is stored."
-    )
+    return said.OTHER_CLUSTER(cluster=cluster.name, answered=cluster.other_kafka_id, expected=cluster.kafka_id)
 
 
 def zookeeper() -> str:
-    return (
-        "This cluster keeps its metadata in ZooKeeper, which kafkadash does not support yet: topics and brokers are "
-        "shown, the controller and its quorum are not."
-    )
+    return said.WITH_ZOOKEEPER()

@@ -6,6 +6,8 @@ import getpass
 import sys
 from pathlib import Path
 
+from kafkadash.domain.refusals import accounts
+
 
 class NoSecret(Exception):
     """``str()`` says why there is none and how to give it."""
@@ -23,10 +25,16 @@ def read_secret(source: str, what: str) -> str:
             text = getpass.getpass(f"{what}: ")
         else:
             text = sys.stdin.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise NoSecret(f"The {what} could not be read from {source}: {error}.") from None
+    except OSError as error:
+        raise NoSecret(accounts.SECRET_NOT_READ(what=what, source=source, fault=_words(error))) from None
+    except UnicodeDecodeError:
+        raise NoSecret(accounts.SECRET_NOT_READ(what=what, source=source, fault="it is no UTF-8 text")) from None
     text = text.removesuffix("\n").removesuffix("\r")
     if not text:
         where = "standard input" if source == "-" else source
-        raise NoSecret(f"There is no {what} in {where}.")
+        raise NoSecret(accounts.NO_SECRET_GIVEN(what=what, source=where))
     return text
+
+
+def _words(error: OSError) -> str:
+    return (error.strerror or "it cannot be opened").lower()

@@ -18,12 +18,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Expression
 from django.db.models.query_utils import DeferredAttribute
 
+from kafkadash.domain.refusals import connection
 from kafkadash.logs import remember_secrets
 
 if TYPE_CHECKING:
     _TextField = models.TextField[str, str]
 else:
     _TextField = models.TextField
+
+
+MAKES_A_KEY = 'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
 
 class SecretError(Exception):
@@ -46,10 +50,7 @@ class Sealed:
         try:
             text = _fernet().decrypt(self.ciphertext.encode()).decode()
         except InvalidToken:
-            raise SecretError(
-                "A stored secret cannot be read with the keys in FIELD_KEYS: put back the key it was written with "
-                "(behind the new one), or enter the secret again."
-            ) from None
+            raise SecretError(connection.SECRET_UNREADABLE()) from None
         remember_secrets(text)
         return text
 
@@ -136,14 +137,9 @@ def _fernet() -> MultiFernet:
 def _fernet_of(keys: tuple[str, ...]) -> MultiFernet:
     """Raises SecretError; an error is not cached."""
     if not keys:
-        raise SecretError(
-            "FIELD_KEYS is not set, so secrets can be neither stored nor read: set it to a key made with "
-            '`python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"`.'
-        )
+        raise SecretError(connection.NO_KEYS(command=MAKES_A_KEY))
     remember_secrets(*keys)
     try:
         return MultiFernet([Fernet(key) for key in keys])
     except ValueError:
-        raise SecretError(
-            "A key in FIELD_KEYS is malformed: each is 32 bytes in URL-safe base64, as Fernet.generate_key() makes."
-        ) from None
+        raise SecretError(connection.KEY_MALFORMED(command=MAKES_A_KEY)) from None

@@ -18,7 +18,7 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secrets import EncryptedTextField
-from kafkadash.domain.refusals import settings
+from kafkadash.domain.refusals import connection, settings
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.port import AuthenticationFailed
 from kafkadash.kafka.tls import ssl_context
@@ -75,7 +75,7 @@ def register_cluster(
             after = {"name": name, "read_only": read_only, **shown_values(cluster, CONNECTION_FIELDS)}
             record(actor, "cluster.registered", cluster, cluster=cluster.slug, after=after, request=request)
     except IntegrityError as error:  # somebody else took the name after the check
-        raise Refused({"name": [f"A cluster called {name} has just been registered by somebody else."]}) from error
+        raise Refused({"name": [settings.CLUSTER_NAME_JUST_TAKEN(name=name)]}) from error
     return cluster
 
 
@@ -291,26 +291,26 @@ def _check(cluster: Cluster, *, named: bool = True) -> None:
 def _check_name(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
     others = Cluster.objects.exclude(pk=cluster.pk)
     if not cluster.slug:
-        wrong["name"] = ["A name needs at least one letter or digit, as it becomes part of the page's address."]
+        wrong["name"] = [settings.CLUSTER_NAME_EMPTY()]
     elif len(cluster.name) > 64:
-        wrong["name"] = [f"The name has {len(cluster.name)} characters; 64 is the most."]
+        wrong["name"] = [settings.CLUSTER_NAME_TOO_LONG(length=len(cluster.name))]
     elif others.filter(name=cluster.name).exists():
-        wrong["name"] = [f"A cluster called {cluster.name} is registered already."]
+        wrong["name"] = [settings.CLUSTER_NAME_TAKEN(name=cluster.name)]
     elif (same := others.filter(slug=cluster.slug).first()) is not None:
-        wrong["name"] = [f"The name is too much like {same.name}: both would have the address {cluster.slug}."]
+        wrong["name"] = [settings.CLUSTER_NAME_TOO_ALIKE(other=same.name, slug=cluster.slug)]
 
 
 def _check_security(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
     if cluster.security_protocol not in SecurityProtocol.values:
         known = ", ".join(SecurityProtocol.values)
-        wrong["security_protocol"] = [f"{cluster.security_protocol} is not one of {known}."]
+        wrong["security_protocol"] = [connection.PROTOCOL_UNKNOWN(protocol=cluster.security_protocol, known=known)]
     if "SASL" in cluster.security_protocol:
         if cluster.sasl_mechanism not in SASL_MECHANISMS:
-            wrong["sasl_mechanism"] = [f"SASL needs a mechanism, one of {', '.join(SASL_MECHANISMS)}."]
+            wrong["sasl_mechanism"] = [settings.MECHANISM_NEEDED(known=", ".join(SASL_MECHANISMS))]
         if not cluster.sasl_username or not cluster.__dict__["sasl_password"]:
-            wrong["sasl_username"] = ["SASL needs a user name and a password."]
+            wrong["sasl_username"] = [settings.LOGIN_NEEDED()]
     if bool(cluster.certificate_pem) != bool(cluster.__dict__["key_pem"]):
-        wrong["certificate_pem"] = ["A client certificate and its private key belong together: give both or neither."]
+        wrong["certificate_pem"] = [settings.PAIR_NEEDED()]
     elif isinstance(cluster.__dict__["key_pem"], str) and cluster.certificate_pem:  # a sealed key was checked before
         _check_tls(wrong, "key_pem", certificate_pem=cluster.certificate_pem, key_pem=cluster.key_pem)
     if cluster.ca_pem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.refusals import kafka
 from kafkadash.domain.wording import count, listed
 from kafkadash.jobs.run import JobFailed, Run
@@ -75,10 +76,8 @@ def reach_brokers(steps: Steps, security: Security, brokers: Sequence[Broker]) -
         named = ", ".join(_address(broker) for broker in live[:5]) + (" and so on" if len(live) > 5 else "")
         steps.end("ok", f"{_brokers(len(live))} can be reached where they say they are: {named}.")
     else:
-        advice = "Brokers give these addresses to every client; correct advertised.listeners there, or names and "
-        advice += "firewalls between the brokers and the machine that kafkadash's workers run on."
         state = "critical" if not reachable else "warning"
-        steps.end(state, f"{reachable} of {_brokers(len(live))} can be reached. {advice}", wrong)
+        steps.end(state, said.LISTENERS_UNREACHABLE(reached=reachable, brokers=_brokers(len(live))), wrong)
 
 
 def permissions(steps: Steps, admin: KafkaAdmin, brokers: Sequence[Broker]) -> list[str]:
@@ -87,7 +86,7 @@ def permissions(steps: Steps, admin: KafkaAdmin, brokers: Sequence[Broker]) -> l
     try:
         granted = admin.permissions(deadline=steps.run.kafka_deadline())
     except KafkaFailure as failure:
-        steps.end("unknown", f"What this principal may do could not be asked: {failure}")
+        steps.end("unknown", said.RIGHTS_UNKNOWN(why=failure))
         return []
     missing = [*_missing_on_cluster(granted), *_missing_on_topics(granted)]
     missing += _hidden_topics(steps, admin, granted, brokers)
@@ -106,9 +105,9 @@ def _missing_on_cluster(granted: Permissions) -> list[str]:
         return []
     if "Describe" not in granted.cluster:
         # Without Describe Kafka tells nothing about the others.
-        return [f"Describe on the cluster is missing: {_CLUSTER_COSTS['Describe']}."]
+        return [said.MISSING_ON_CLUSTER(permission="Describe", costs=_CLUSTER_COSTS["Describe"])]
     lacking = [name for name in _CLUSTER_COSTS if name not in granted.cluster]
-    return [f"{name} on the cluster is missing: {_CLUSTER_COSTS[name]}." for name in lacking]
+    return [said.MISSING_ON_CLUSTER(permission=name, costs=_CLUSTER_COSTS[name]) for name in lacking]
 
 
 def _missing_on_topics(granted: Permissions) -> list[str]:
@@ -116,7 +115,7 @@ def _missing_on_topics(granted: Permissions) -> list[str]:
     if not without:
         return []
     which = "all topics" if len(without) == len(granted.topics) else _some(without)
-    return [f"DescribeConfigs on {which} is missing: their configuration and throttled replicas stay unknown."]
+    return [said.MISSING_ON_TOPICS(permission="DescribeConfigs", which=which)]
 
 
 def _hidden_topics(steps: Steps, admin: KafkaAdmin, granted: Permissions, brokers: Sequence[Broker]) -> list[str]:
@@ -150,11 +149,11 @@ def _end_stage(steps: Steps, probed: Sequence[Probed], stage: Stage, fine: str) 
     elif len(wrong) == 1:
         steps.end("critical", wrong[0])
     else:
-        steps.end("critical", "None of the bootstrap addresses got this far.", wrong)
+        steps.end("critical", said.NONE_GOT_THIS_FAR(), wrong)
 
 
 def _listener_sentence(broker: Broker, probed: Probed) -> str:
-    return f"Broker {broker.id} advertises {probed.address}, which cannot be reached from here. {probed.why}"
+    return said.LISTENER_UNREACHABLE(broker=broker.id, address=probed.address, why=probed.why)
 
 
 def _address(broker: Broker) -> str:

@@ -25,6 +25,7 @@ from kafkadash.clusters.services import (
     shown_values,
     tried_connection,
 )
+from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.refusals import jobs
 from kafkadash.domain.wording import listed
 from kafkadash.jobs.connection_steps import Steps, permissions, reach_addresses, reach_brokers
@@ -48,11 +49,6 @@ DEADLINE_S = 60.0
 
 # DescribeQuorum (KIP-595): brokers in KRaft mode offer it, brokers with ZooKeeper do not.
 DESCRIBE_QUORUM = 55
-
-NO_ZOOKEEPER = (
-    "It runs with ZooKeeper, which kafkadash does not support yet: topics and brokers are shown, the controller and "
-    "its quorum are not."
-)
 
 
 def start_test(
@@ -122,10 +118,10 @@ def _test(run: Run, target: Cluster, admin: KafkaAdmin, *, keep: bool) -> dict[s
         steps.begin("quorum", "Active controller", 0.7)
         quorum = _quorum(admin, run, steps, problems)
     elif mode == Mode.ZOOKEEPER:
-        problems.append(NO_ZOOKEEPER)
-        steps.end("warning", NO_ZOOKEEPER)
+        problems.append(said.WITH_ZOOKEEPER())
+        steps.end("warning", problems[-1])
     else:
-        steps.end("critical", "No broker tells what it speaks.", problems)
+        steps.end("critical", said.NO_VERSIONS(), problems)
     problems += permissions(steps, admin, described.brokers)
     if keep:
         try:
@@ -149,7 +145,7 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
         described = admin.describe_cluster(deadline=steps.run.kafka_deadline())
     except KafkaFailure as failure:
         if login and not isinstance(failure, AuthenticationFailed):
-            steps.end("unknown", f"The login {words} was not answered.")
+            steps.end("unknown", said.LOGIN_UNANSWERED(user=target.sasl_username, mechanism=target.sasl_mechanism))
             steps.begin("kafka", "Kafka answers", 0.3)
         steps.end("critical", str(failure))
         raise
@@ -163,7 +159,7 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
         raise JobFailed(str(error)) from error
     same = Cluster.objects.filter(kafka_id=described.cluster_id).exclude(pk=target.pk).first()
     if same is not None:
-        steps.end("warning", f"It is the Kafka cluster {described.cluster_id}, registered already as {same.name}.")
+        steps.end("warning", said.REGISTERED_TWICE(kafka_id=described.cluster_id, other=same.name))
     else:
         steps.end("ok", f"It is the Kafka cluster {described.cluster_id}.")
     return described
@@ -172,8 +168,10 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
 def _unanswered(described: ClusterDescription, versions: ApiVersions) -> list[str]:
     problems = [f"Broker {broker}: {error.message}" for broker, error in sorted(versions.errors.items())]
     asked = versions.brokers.keys() | versions.errors.keys()
-    problems += [f"Broker {b.id} at {b.host}:{b.port} was not asked." for b in described.brokers if b.id not in asked]
-    problems += [f"Broker {b.id} is fenced: it takes part in nothing." for b in described.brokers if b.fenced]
+    problems += [
+        said.NOT_ASKED(broker=b.id, address=f"{b.host}:{b.port}") for b in described.brokers if b.id not in asked
+    ]
+    problems += [said.TAKES_NO_PART(broker=b.id) for b in described.brokers if b.fenced]
     return problems
 
 
@@ -181,7 +179,7 @@ def _quorum(admin: KafkaAdmin, run: Run, steps: Steps, problems: list[str]) -> Q
     try:
         quorum = admin.quorum(deadline=run.kafka_deadline())
     except KafkaFailure as failure:
-        problems.append(f"The controller quorum could not be read: {failure}")
+        problems.append(said.QUORUM_UNREAD(why=failure))
         steps.end("warning", problems[-1])
         return None
     voters = listed([str(voter.id) for voter in quorum.voters])

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from kafkadash.domain.refusals import jobs
+
 if TYPE_CHECKING:
     from kafkadash.jobs.run import Run
 
@@ -49,4 +51,4 @@ def kind_of(name: str) -> Kind:
     try:
         return _kinds[name]
     except KeyError:
-        raise UnknownKind(f"There is no kind of job called {name!r}.") from None
+        raise UnknownKind(jobs.KIND_UNKNOWN(name=name)) from None

@@ -22,6 +22,7 @@ from psycopg.types.json import Jsonb
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.kinds import UnknownKind, kind_of
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.logs import without_secrets
@@ -31,8 +32,6 @@ log = structlog.get_logger(__name__)
 # How long a message may be under way before the job is handed out again, in seconds.
 DISPATCH_HOLD_S = 10.0
 DISPATCH_LIMIT = 100
-
-LOST_WORKER = "The worker that ran this stopped in the middle of it. Nothing further was written; start it again."
 
 
 class ClaimLost(Exception):
@@ -198,7 +197,7 @@ def settle_expired_jobs() -> None:
         elif again:
             changed = swap.update(state=JobState.QUEUED, lease_until=None, dispatched_until=None)
         else:
-            changed = swap.update(state=JobState.FAILED, error=LOST_WORKER, finished_at=Now(), lease_until=None)
+            changed = swap.update(state=JobState.FAILED, error=jobs.LOST_WORKER(), finished_at=Now(), lease_until=None)
         if changed and (job.cancel_requested or not again):
             _forget_input(job.kind, job.pk)
         if changed:

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
+from kafkadash.domain.refusals import collecting as said
 from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure
@@ -67,7 +68,7 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
             Kind(run.kind),
             lease.epoch,
             0,
-            "Another collector took over; nothing was stored.",
+            said.ANOTHER_COLLECTOR(),
         )
     except Exception:
         lease.postpone(run.interval_s)  # a fault of ours that repeats must not run every second

@@ -48,7 +48,7 @@
     };
     const look = async () => {
       if (!(await answers().catch(() => false))) setTimeout(look, every);
-      else if (notice.hasAttribute("data-keep")) words.textContent = "The database answers again: send it now.";
+      else if (notice.hasAttribute("data-keep")) words.textContent = notice.dataset.keep;
       else location.reload();
     };
     setTimeout(look, every);

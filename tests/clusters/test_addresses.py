@@ -43,10 +43,10 @@ def test_it_has_a_sentence_for_each() -> None:
     with pytest.raises(BadAddresses) as caught:
         read_addresses("a,b:0,c:9092,c:9092")
     assert len(caught.value.sentences) == 3
-    assert caught.value.sentences[-1] == "c:9092 is there twice."
+    assert caught.value.sentences[-1] == "c:9092 is there twice. Take one of them out."
 
 
 @pytest.mark.parametrize("text", ["", " , \n"])
 def test_nothing_is_not_enough(text: str) -> None:
-    with pytest.raises(BadAddresses, match="at least one broker"):
+    with pytest.raises(BadAddresses, match="No address was given"):
         read_addresses(text)

@@ -14,9 +14,9 @@ from django.db.models.functions import Now
 from pytest_django.fixtures import Settings
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import (
-    LOST_WORKER,
     Claim,
     ClaimLost,
     claim,
@@ -128,7 +128,7 @@ def test_a_worker_whose_job_was_given_up_writes_nothing(db: None, probe: None) -
     with pytest.raises(ClaimLost):
         sleeper.finish({})
     job.refresh_from_db()
-    assert (job.state, job.error) == (JobState.FAILED, LOST_WORKER)
+    assert (job.state, job.error) == (JobState.FAILED, jobs.LOST_WORKER())
     assert job.finished_at is not None
 
 

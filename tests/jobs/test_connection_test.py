@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.clusters.services import Refused, register_cluster
+from kafkadash.domain.refusals import collecting
 from kafkadash.jobs import connection_steps, connection_test
 from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.models import Job, JobState
@@ -211,8 +212,8 @@ def test_what_fails_in_part_is_a_problem_and_not_a_failure(cluster: Cluster, ans
     assert job.result is not None
     assert job.result["problems"] == [
         "Broker 2: no answer within 8 s",
-        "Broker 3 at k3:9092 was not asked.",
-        "Broker 3 is fenced: it takes part in nothing.",
+        "Broker 3 at k3:9092 was not asked. Test the connection again when it is back.",
+        "Broker 3 is fenced: it takes part in nothing. See why the controller fences it.",
         "The controller quorum could not be read: The controllers have no majority.",
     ]
     assert job.result["controller"] is None
@@ -371,7 +372,7 @@ def test_it_says_when_the_cluster_is_registered_already(admin: User, cluster: Cl
     job = start_test(admin, None, {"bootstrap_servers": "b:9092"})
     attempt(job.pk)
     job.refresh_from_db()
-    assert said(job)["kafka"] == ("warning", "It is the Kafka cluster kafka-id-1, registered already as Demo.")
+    assert said(job)["kafka"] == ("warning", collecting.REGISTERED_TWICE(kafka_id="kafka-id-1", other="Demo"))
 
 
 def test_settings_that_make_no_sense_are_refused_before_a_job_is_made(admin: User) -> None:

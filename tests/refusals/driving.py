@@ -36,11 +36,12 @@ class Case:
 
     def _pattern(self, template: str) -> str:
         parts = []
-        for literal, name, spec, _ in Formatter().parse(template):
+        for literal, name, spec, conversion in Formatter().parse(template):
             parts.append(re.escape(literal))
             if name:
                 known = name in self.values
-                parts.append(re.escape(format(self.values[name], spec or "")) if known else ".+?")
+                value = Formatter().convert_field(self.values.get(name), conversion)
+                parts.append(re.escape(format(value, spec or "")) if known else ".+?")
         return "".join(parts)
 
 
@@ -50,7 +51,10 @@ def case(entry: Entry, see: Callable[..., str], **values: object) -> Case:
 
 
 def each(*cases: Case) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("one", cases, ids=[one.entry.key for one in cases])
+    """Named after their entries; one that is driven in several ways is numbered."""
+    keys = [one.entry.key for one in cases]
+    ids = [f"{key}-{keys[:n].count(key) + 1}" if keys.count(key) > 1 else key for n, key in enumerate(keys)]
+    return pytest.mark.parametrize("one", cases, ids=ids)
 
 
 def refused(kind: type[Exception], do: Callable[[], object]) -> str:

@@ -23,6 +23,11 @@ ENTRIES = list(catalogue.catalogue().values())
 
 RAISED = frozenset(
     {
+        "AccountRefused",
+        "BadAddresses",
+        "NoSecret",
+        "SecretError",
+        "UnknownKind",
         "AnotherCluster",
         "AsksAgain",
         "AuthenticationFailed",
@@ -53,10 +58,9 @@ RAISED = frozenset(
 """What is raised with a sentence for people."""
 
 DONE = (
+    "accounts",
     "changes",
-    "clusters/access.py",
-    "clusters/forms.py",
-    "clusters/removal.py",
+    "clusters",
     "domain",
     "jobs",
     "kafka",

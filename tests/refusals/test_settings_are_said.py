@@ -1,13 +1,22 @@
-"""What the settings pages say about roles, and which Kafka cluster answers."""
+"""What the settings pages say about clusters, roles, secrets, and which Kafka cluster answers."""
 
 from __future__ import annotations
 
+import io
+from typing import Any
+from unittest import mock
+
 import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+from pytest_django.fixtures import Settings
 
 from kafkadash.accounts.models import User
+from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster
-from kafkadash.clusters.services import IdentityChanged, check_identity
-from kafkadash.domain.refusals import settings
+from kafkadash.clusters.secrets import SecretError
+from kafkadash.clusters.services import IdentityChanged, Refused, check_identity, register_cluster
+from kafkadash.domain.refusals import connection, settings
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each, refused
 
@@ -50,3 +59,89 @@ def answers_as_another(desk: Desk) -> str:
 )
 def test_in_the_settings(one: Case, desk: Desk) -> None:
     one.check(desk)
+
+
+def registers(desk: Desk, **typed: str) -> str:
+    form = {"name": "orders", "bootstrap_servers": "a:9092", "security_protocol": "PLAINTEXT", "check_hostname": "on"}
+    return desk.sent("adam", "/settings/register/", {**form, **typed})
+
+
+def just_taken(_: Desk) -> str:
+    """Somebody else registers it between the check and the row."""
+    with mock.patch("kafkadash.clusters.services._check_name"):
+        return refused(Refused, lambda: register_cluster("somebody", "demo", "a:9092"))
+
+
+def takes(desk: Desk, **typed: str) -> str:
+    return desk.sent(
+        "adam", "/settings/clusters/demo/roles/", {"do": "take", "user": "vera", "role": "viewer", **typed}
+    )
+
+
+@each(
+    case(settings.CLUSTER_NAME_EMPTY, lambda d: registers(d, name="!!!")),
+    case(settings.CLUSTER_NAME_TOO_LONG, lambda _: refused(Refused, lambda: register_cluster("a", "x" * 65, "a:1"))),
+    case(settings.CLUSTER_NAME_TAKEN, lambda d: registers(d, name="demo"), name="demo"),
+    case(settings.CLUSTER_NAME_JUST_TAKEN, just_taken, name="demo"),
+    case(settings.CLUSTER_NAME_TOO_ALIKE, lambda d: registers(d, name="Demo!"), other="demo", slug="demo"),
+    case(
+        connection.PROTOCOL_UNKNOWN,
+        lambda _: refused(Refused, lambda: register_cluster("a", "b", "a:1", security_protocol="KERBEROS")),
+        protocol="KERBEROS",
+    ),
+    case(settings.MECHANISM_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL")),
+    case(settings.LOGIN_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL", sasl_mechanism="PLAIN")),
+    case(settings.PAIR_NEEDED, lambda d: registers(d, security_protocol="SSL", certificate_pem="x")),
+    case(settings.ROLE_NOT_LISTED, lambda d: takes(d, user="nobody")),
+    case(settings.ROLE_TAKEN_MEANWHILE, lambda d: takes(d, role="operator"), name="vera", role="operator"),
+)
+def test_by_the_forms_of_the_settings(one: Case, desk: Desk) -> None:
+    one.check(desk)
+
+
+def addresses(text: str) -> str:
+    return refused(BadAddresses, lambda: read_addresses(text))
+
+
+@each(
+    case(connection.PROTOCOL_IN_FRONT, lambda: addresses("http://a:9092"), item="http://a:9092"),
+    case(connection.BRACKETS_WRONG, lambda: addresses("[2001:db8::1"), item="[2001:db8::1"),
+    case(connection.BRACKETS_MISSING, lambda: addresses("2001:db8::1:9092"), item="2001:db8::1:9092"),
+    case(connection.PORT_MISSING, lambda: addresses("a"), item="a"),
+    case(connection.PORT_WRONG, lambda: addresses("a:0"), item="a:0", port="0"),
+    case(connection.IPV6_WRONG, lambda: addresses("[2001:db8::zz]:9092"), item="[2001:db8::zz]:9092"),
+    case(connection.HOST_WRONG, lambda: addresses("a..org:9092"), item="a..org:9092"),
+    case(connection.IPV4_WRONG, lambda: addresses("10.0.0.256:9092"), item="10.0.0.256:9092"),
+    case(connection.ADDRESS_TWICE, lambda: addresses("a:1,a:1"), item="a:1"),
+    case(connection.NO_ADDRESS, lambda: addresses(" ")),
+)
+def test_of_addresses(one: Case) -> None:
+    one.check()
+
+
+class Keys:
+    """A stored secret, and other keys than it was written with."""
+
+    def __init__(self, configured: Settings) -> None:
+        self.configured = configured
+        register: dict[str, Any] = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "dash"}
+        register_cluster("somebody", "secured", "a:9092", sasl_password="pl4nted", **register)
+
+    def read_with(self, *keys: str) -> str:
+        self.configured.FIELD_KEYS = list(keys)
+        return refused(SecretError, lambda: Cluster.objects.get(slug="secured").connection())
+
+    def rotate_with(self, *keys: str) -> str:
+        self.configured.FIELD_KEYS = list(keys)
+        return refused(CommandError, lambda: call_command("rotate_secrets", stdout=io.StringIO()))
+
+
+@each(
+    case(connection.SECRET_UNREADABLE, lambda k: k.read_with(Fernet.generate_key().decode())),
+    case(connection.NO_KEYS, Keys.read_with),
+    case(connection.NO_KEYS, Keys.rotate_with),
+    case(connection.KEY_MALFORMED, lambda k: k.read_with("short")),
+    case(connection.FIT_NO_KEY, lambda k: k.rotate_with(Fernet.generate_key().decode())),
+)
+def test_of_stored_secrets(one: Case, settings: Settings) -> None:
+    one.check(Keys(settings))

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from kafkadash.domain.refusals import (
+    accounts,
     asked,
     checks,
+    collecting,
     connection,
     drafts,
     files,
@@ -16,6 +18,7 @@ from kafkadash.domain.refusals import (
     jobs,
     kafka,
     lookups,
+    pages,
     planning,
     rights,
     rows,
@@ -43,6 +46,9 @@ SUBJECTS: tuple[ModuleType, ...] = (
     settings,
     connection,
     kafka,
+    collecting,
+    accounts,
+    pages,
 )
 
 _HEAD = """# What kafkadash refuses, what fails, and what to do next

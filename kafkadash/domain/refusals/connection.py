@@ -65,3 +65,39 @@ TLS_FAILED = Entry(
     "{address}: {reason}.{shown}",
     "Correct the security and the CA certificate under Settings, or the certificate of the broker.",
 )
+
+PROTOCOL_IN_FRONT = Entry(
+    "protocol-in-front",
+    "",
+    "{item} has a protocol in front: enter only host:port, the protocol is chosen separately.",
+)
+BRACKETS_WRONG = Entry("brackets-wrong", "", "{item} is not an address: write an IPv6 address as [address]:port.")
+BRACKETS_MISSING = Entry("brackets-missing", "", "{item} looks like an IPv6 address: write it as [address]:port.")
+PORT_MISSING = Entry("port-missing", "", "{item} has no port: write it as host:port, for example {item}:9092.")
+PORT_WRONG = Entry("port-wrong", "", "{item} has the port {port}: a port is a number from 1 to 65535.")
+IPV6_WRONG = Entry("ipv-six-wrong", "{item} has no valid IPv6 address between its brackets.", "Correct it there.")
+HOST_WRONG = Entry("host-wrong", "{item} has no valid host name in front of its port.", "Correct it there.")
+IPV4_WRONG = Entry("ipv-four-wrong", "{item} has no valid IPv4 address in front of its port.", "Correct it there.")
+ADDRESS_TWICE = Entry("address-twice", "{item} is there twice.", "Take one of them out.")
+NO_ADDRESS = Entry("no-address", "No address was given.", "Give that of at least one broker, as host:port.")
+
+SECRET_UNREADABLE = Entry(
+    "secret-unreadable",
+    "A stored secret cannot be read with the keys in FIELD_KEYS.",
+    "Put back the key it was written with (behind the new one), or enter the secret again.",
+)
+NO_KEYS = Entry(
+    "no-keys",
+    "FIELD_KEYS is not set, so secrets can be neither stored nor read.",
+    "Set it to a key made with `{command}`.",
+)
+KEY_MALFORMED = Entry(
+    "key-malformed",
+    "A key in FIELD_KEYS is malformed: each is 32 bytes in URL-safe base64.",
+    "Make one with `{command}`.",
+)
+FIT_NO_KEY = Entry(
+    "fit-no-key",
+    "These fit none of the keys and were left as they are: {names}.",
+    "Put their key back, or enter them again.",
+)

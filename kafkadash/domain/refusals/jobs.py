@@ -25,3 +25,18 @@ TEST_FOR_ADMINISTRATORS = Entry(
     "Only an administrator of that cluster may see this test.",
     "Ask one of them, or for the role admin on it.",
 )
+LOST_WORKER = Entry(
+    "lost-worker",
+    "The worker that ran this stopped in the middle of it. Nothing further was written.",
+    "Start it again.",
+)
+CHANGE_KIND_UNKNOWN = Entry(
+    "change-kind-unknown",
+    "This version of kafkadash knows no kind of change called {name!r}.",
+    "Use the version that made it.",
+)
+KIND_UNKNOWN = Entry(
+    "kind-unknown",
+    "The worker knows no kind of job called {name!r}.",
+    "Start the workers of the version that asked for it, then ask again.",
+)

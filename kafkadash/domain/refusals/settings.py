@@ -1,4 +1,4 @@
-"""Roles, and which Kafka cluster answers"""
+"""Clusters and roles under Settings, and which Kafka cluster answers"""
 
 from kafkadash.domain.refusals.entry import Entry
 
@@ -21,4 +21,41 @@ IDENTITY_CHANGED = Entry(
     "identity-changed",
     "Behind the addresses of {cluster} answers the Kafka cluster {answered}, and not {expected} as before.",
     "Correct the addresses, or register the other cluster under a name of its own; nothing was stored.",
+)
+CLUSTER_UNKNOWN = Entry("cluster-unknown", "There is no cluster {slug}.", "Registered: {known}.")
+CLUSTER_NAME_EMPTY = Entry(
+    "cluster-name-empty", "", "A name needs at least one letter or digit, as it becomes part of the page's address."
+)
+CLUSTER_NAME_TOO_LONG = Entry(
+    "cluster-name-too-long", "The name has {length} characters; 64 is the most.", "Shorten it."
+)
+CLUSTER_NAME_TAKEN = Entry(
+    "cluster-name-taken",
+    "A cluster called {name} is registered already.",
+    "Choose another name, or change the settings of that one.",
+)
+CLUSTER_NAME_JUST_TAKEN = Entry(
+    "cluster-name-just-taken",
+    "A cluster called {name} has just been registered by somebody else.",
+    "Choose another name, or look at that one under Settings.",
+)
+CLUSTER_NAME_TOO_ALIKE = Entry(
+    "cluster-name-too-alike",
+    "The name is too much like {other}: both would have the address {slug}.",
+    "Choose another name.",
+)
+MECHANISM_NEEDED = Entry("mechanism-needed", "", "SASL needs a mechanism, one of {known}.")
+LOGIN_NEEDED = Entry("login-needed", "", "SASL needs a user name and a password.")
+PAIR_NEEDED = Entry(
+    "pair-needed", "", "A client certificate and its private key belong together: give both or neither."
+)
+ROLE_NOT_LISTED = Entry(
+    "role-not-listed",
+    "That role is not among those given here: it was taken away meanwhile, or the page is old.",
+    "The list shows who has which now.",
+)
+ROLE_TAKEN_MEANWHILE = Entry(
+    "role-taken-meanwhile",
+    "{name} is not {role} here any more: somebody took that role away meanwhile.",
+    "Nothing is left to do.",
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import collecting as said
 from kafkadash.kafka.port import ClusterDescription
 from kafkadash.observe.collectors.brokers import BROKER_FIELDS, compare_brokers
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
@@ -80,10 +81,7 @@ def store_figures(cluster: Cluster, figures: Mapping[str, object]) -> None:
 
 
 def other_cluster_sentence(cluster: Cluster, other_id: str) -> str:
-    return (
-        f"The address of {cluster.name} now leads to the Kafka cluster {other_id}, not to {cluster.kafka_id}."
-        " Nothing of it is stored. Correct the address, or register the other cluster under a name of its own."
-    )
+    return said.OTHER_CLUSTER(cluster=cluster.name, answered=other_id, expected=cluster.kafka_id)
 
 
 def _remember_conflict(cluster: Cluster, other_id: str) -> None:

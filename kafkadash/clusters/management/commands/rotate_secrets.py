@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kafkadash.clusters.secrets import SecretError, rotate_all
+from kafkadash.domain.refusals import connection
 
 
 class Command(BaseCommand):
@@ -22,7 +23,4 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         self.stdout.write(f"{rotated} secrets are now written with the first key.")
         if unreadable:
-            raise CommandError(
-                "These fit none of the keys and were left as they are; put their key back, or enter them again: "
-                + ", ".join(unreadable)
-            )
+            raise CommandError(connection.FIT_NO_KEY(names=", ".join(unreadable)))

@@ -17,6 +17,7 @@ from kafkadash.accounts.services import AccountRefused, create_user, set_active,
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.clusters.passwords import NoSecret, read_secret
 from kafkadash.clusters.services import Refused, give_role, remove_role
+from kafkadash.domain.refusals import accounts, settings
 
 ACTOR = "command line"
 
@@ -72,7 +73,9 @@ class Command(BaseCommand):
     def _take(self, options: dict[str, Any]) -> None:
         user, cluster = _user(options["name"]), _cluster(options["cluster"])
         if not remove_role(ACTOR, user, Role(options["role"]), cluster=cluster):
-            raise CommandError(f"{user.username} has no role {options['role']} {_where(cluster)}.")
+            raise CommandError(
+                accounts.NO_ROLE_TO_TAKE(name=user.username, role=options["role"], where=_where(cluster))
+            )
         self.stdout.write(f"{user.username} is no longer {options['role']} {_where(cluster)}.")
 
     def _password(self, options: dict[str, Any]) -> None:
@@ -124,7 +127,7 @@ def _password(options: dict[str, Any]) -> tuple[str, bool]:
 def _user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise CommandError(f"There is no user called {name}: manage.py user list shows all.")
+        raise CommandError(accounts.NO_SUCH_USER(name=name))
     return user
 
 
@@ -134,7 +137,7 @@ def _cluster(slug: str | None) -> Cluster | None:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(f"There is no cluster {slug}. Registered: {known}.")
+        raise CommandError(settings.CLUSTER_UNKNOWN(slug=slug, known=known))
     return cluster
 
 
@@ -147,11 +150,11 @@ def _expiry(text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise CommandError(f"{text} is no time: write it like 2027-01-31 or 2027-01-31T18:00.")
+        raise CommandError(accounts.DATE_UNREADABLE(text=text))
     if timezone.is_naive(moment):
         moment = timezone.make_aware(moment)
     if moment <= timezone.now():
-        raise CommandError(f"{text} has passed already.")
+        raise CommandError(accounts.DATE_GONE_BY(text=text))
     return moment
 
 

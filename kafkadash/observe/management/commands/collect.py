@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import collecting, settings
 from kafkadash.observe.collection import ensure_runs, refresh
 from kafkadash.observe.models import CollectorRun, Kind
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
         cluster = Cluster.objects.filter(slug=options["cluster"]).first()
         if cluster is None:
             known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-            raise CommandError(f"There is no cluster {options['cluster']}. Registered: {known}.")
+            raise CommandError(settings.CLUSTER_UNKNOWN(slug=options["cluster"], known=known))
         ensure_runs()
         worst = 0
         for kind in options["kind"] or Kind.values:
@@ -36,7 +37,7 @@ class Command(BaseCommand):
     def _refresh(self, run: CollectorRun, kind: str) -> int:
         result = refresh(run.pk, only_if_due=False)
         if result is None:
-            self.stderr.write(f"{kind}: another collector is at it; nothing was done.")
+            self.stderr.write(collecting.COLLECTED_BY_ANOTHER(kind=kind))
             return 3
         if result.seq == 0:
             self.stderr.write(f"{kind}: {result.error}")

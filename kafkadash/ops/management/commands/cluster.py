@@ -21,6 +21,7 @@ from kafkadash.clusters.services import (
     set_enabled,
     update_connection,
 )
+from kafkadash.domain.refusals import settings
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue, request_cancel
@@ -195,5 +196,5 @@ def _cluster(slug: str) -> Cluster:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(f"There is no cluster {slug}. Registered: {known}.")
+        raise CommandError(settings.CLUSTER_UNKNOWN(slug=slug, known=known))
     return cluster

@@ -1,0 +1,191 @@
+"""What is said of clusters that do not answer, by the settings, by collectors and by the connection test."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from unittest import mock
+
+import pytest
+from django.conf import settings as configured
+from django.core.management import CommandError, call_command
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import kinds
+from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.refusals import collecting, jobs, settings
+from kafkadash.jobs.kinds import UnknownKind, kind_of
+from kafkadash.jobs.models import Job, JobState
+from kafkadash.jobs.services import claim, enqueue, settle_expired_jobs
+from kafkadash.kafka.port import ApiVersions, Broker, ClusterDescription, ItemError, Permissions, Unreachable
+from kafkadash.kafka.probe import Stage
+from kafkadash.observe import lease as leases
+from kafkadash.observe.collection import refresh
+from kafkadash.observe.collectors.metadata import other_cluster_sentence
+from kafkadash.observe.models import CollectorRun
+from tests.factories import NOW, silent
+from tests.jobs.test_connection_test import SASL, ZOOKEEPER, Answers, answers, brokers, outcome_of
+from tests.refusals.desk import Desk
+from tests.refusals.driving import Case, case, each, refused
+
+__all__ = ["answers"]
+pytestmark = pytest.mark.django_db
+
+
+def under_settings(desk: Desk, **fields: object) -> str:
+    silent(desk.cluster, NOW - timedelta(minutes=12), error="Refused.", failure="AuthenticationFailed")
+    CollectorRun.objects.filter(kind="metadata").update(next_at=NOW + timedelta(minutes=3), **fields)
+    return desk.get("adam", "/settings/")
+
+
+def of_the_cluster(desk: Desk, **fields: object) -> str:
+    Cluster.objects.filter(pk=desk.cluster.pk).update(**fields)
+    return desk.get("adam", "/settings/")
+
+
+def not_looked_at(desk: Desk) -> str:
+    silent(desk.cluster, NOW - timedelta(minutes=12))
+    return desk.get("adam", "/settings/")
+
+
+def taken_over(desk: Desk) -> str:
+    run = desk.cluster.collector_runs.get(kind="metadata")
+    with mock.patch("kafkadash.observe.collection._collect", side_effect=leases.LeaseLost):
+        told = refresh(run.pk, only_if_due=False)
+    assert told is not None
+    return told.error
+
+
+def collected_by_another(desk: Desk) -> str:
+    told = io.StringIO()
+    with (
+        mock.patch("kafkadash.observe.management.commands.collect.refresh", return_value=None),
+        pytest.raises(SystemExit),
+    ):
+        call_command("collect", "demo", "--kind", "metadata", stdout=io.StringIO(), stderr=told)
+    return told.getvalue()
+
+
+def unknown_cluster(command: str, *words: str) -> Callable[[Desk], str]:
+    return lambda _: refused(CommandError, lambda: call_command(command, *words))
+
+
+def lost_worker(desk: Desk) -> str:
+    job = enqueue("connection_test", cluster=desk.cluster)
+    held = claim(job.pk)
+    assert held is not None
+    Job.objects.update(epoch=99, lease_until=NOW - timedelta(days=900))
+    settle_expired_jobs()
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED
+    return job.error
+
+
+@each(
+    case(collecting.OTHER_CLUSTER, lambda d: of_the_cluster(d, other_kafka_id="another"), answered="another"),
+    case(collecting.OTHER_CLUSTER, lambda d: other_cluster_sentence(d.cluster, "another"), answered="another"),
+    case(collecting.NOT_LOOKED_AT, not_looked_at, silent="The last answer is 12 min old"),
+    case(collecting.TRIED_LESS_OFTEN, lambda d: under_settings(d, refusals=3)),
+    case(
+        collecting.NOT_TRIED_ANY_MORE,
+        lambda d: under_settings(d, refusals=configured.REFUSED_TRIES),
+        times=configured.REFUSED_TRIES,
+    ),
+    case(collecting.WITH_ZOOKEEPER, lambda d: of_the_cluster(d, mode=Mode.ZOOKEEPER)),
+    case(collecting.ANOTHER_COLLECTOR, taken_over),
+    case(collecting.COLLECTED_BY_ANOTHER, collected_by_another, kind="metadata"),
+    case(settings.CLUSTER_UNKNOWN, unknown_cluster("collect", "nowhere"), slug="nowhere", known="demo"),
+    case(settings.CLUSTER_UNKNOWN, unknown_cluster("cluster", "roles", "nowhere"), slug="nowhere", known="demo"),
+    case(
+        settings.CLUSTER_UNKNOWN,
+        unknown_cluster("user", "create", "ann", "--role", "viewer", "--cluster", "nowhere"),
+        slug="nowhere",
+        known="demo",
+    ),
+    case(jobs.LOST_WORKER, lost_worker),
+    case(
+        jobs.CHANGE_KIND_UNKNOWN,
+        lambda _: refused(kinds.UnknownKind, lambda: kinds.kind_of("nonsense")),
+        name="nonsense",
+    ),
+    case(jobs.KIND_UNKNOWN, lambda _: refused(UnknownKind, lambda: kind_of("nonsense")), name="nonsense"),
+)
+def test_of_a_cluster(one: Case, desk: Desk) -> None:
+    one.check(desk)
+
+
+class Tried:
+    """A cluster whose connection is tested, with what answers there."""
+
+    def __init__(self, cluster: Cluster, answers: Answers) -> None:
+        self.cluster, self.answers = cluster, answers
+
+    def told(self, **fields: object) -> str:
+        for name, value in fields.items():
+            setattr(self.answers, name, value)
+        job = outcome_of(self.cluster)
+        assert job.result is not None
+        told = [text for step in job.result["steps"] for text in (step["sentence"], *step["items"])]
+        return " ".join([*told, *job.result.get("problems", ())])
+
+    def described(self, *of: Broker) -> str:
+        return self.told(
+            described=ClusterDescription("kafka-id-1", 2, list(of), taken_at=0),
+            versions=ApiVersions({}, {1: ItemError("No answer.")}, taken_at=0),
+        )
+
+    def registered_twice(self) -> str:
+        Cluster.objects.create(name="Same", slug="same", bootstrap_servers="a:1", kafka_id="kafka-id-1")
+        return self.told()
+
+    def with_login(self) -> str:
+        Cluster.objects.filter(pk=self.cluster.pk).update(**{k: v for k, v in SASL.items() if k != "sasl_password"})
+        self.cluster.refresh_from_db()
+        return self.told(described=Unreachable("It is down."))
+
+    def two_addresses(self) -> str:
+        Cluster.objects.filter(pk=self.cluster.pk).update(bootstrap_servers="a:1,b:1")
+        return self.told(unreachable=dict.fromkeys(("a:1", "b:1"), (Stage.CONNECT, "It is down.")))
+
+    def granted(self, cluster: frozenset[str], **topics: frozenset[str]) -> str:
+        return self.told(granted=Permissions(cluster, dict(topics), 0))
+
+
+DOWN = {"k2:9092": (Stage.CONNECT, "Nothing listens there.")}
+
+
+@each(
+    case(collecting.NONE_GOT_THIS_FAR, Tried.two_addresses),
+    case(
+        collecting.LISTENERS_UNREACHABLE,
+        lambda t: t.told(unreachable=DOWN),
+        reached=2,
+        brokers="3 brokers",
+    ),
+    case(collecting.LISTENER_UNREACHABLE, lambda t: t.told(unreachable=DOWN), broker=2, why="Nothing listens there."),
+    case(collecting.NO_VERSIONS, lambda t: t.described(*brokers())),
+    case(collecting.LOGIN_UNANSWERED, Tried.with_login, user="dash", mechanism="PLAIN"),
+    case(collecting.REGISTERED_TWICE, Tried.registered_twice, kafka_id="kafka-id-1", other="Same"),
+    case(collecting.NOT_ASKED, lambda t: t.described(*brokers()), broker=3, address="k3:9092"),
+    case(
+        collecting.TAKES_NO_PART,
+        lambda t: t.described(Broker(3, "k3", 9092, None, fenced=True)),
+        broker=3,
+    ),
+    case(collecting.QUORUM_UNREAD, lambda t: t.told(leader=Unreachable("It is down.")), why="It is down."),
+    case(collecting.RIGHTS_UNKNOWN, lambda t: t.told(granted=Unreachable("It is down.")), why="It is down."),
+    case(collecting.MISSING_ON_CLUSTER, lambda t: t.granted(frozenset({"Describe"})), permission="DescribeConfigs"),
+    case(collecting.MISSING_ON_CLUSTER, lambda t: t.granted(frozenset()), permission="Describe"),
+    case(
+        collecting.MISSING_ON_TOPICS,
+        lambda t: t.granted(frozenset({"Describe", "DescribeConfigs"}), a=frozenset({"Describe"})),
+        which="all topics",
+    ),
+    case(
+        collecting.WITH_ZOOKEEPER,
+        lambda t: t.told(versions=ApiVersions(dict.fromkeys((1, 2, 3), ZOOKEEPER), {}, taken_at=0)),
+    ),
+)
+def test_by_a_connection_test(one: Case, cluster: Cluster, answers: Answers, admin: User) -> None:
+    one.check(Tried(cluster, answers))
