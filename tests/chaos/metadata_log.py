@@ -11,7 +11,7 @@ import json
 import subprocess
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,30 @@ class Begun:
     at: datetime
 
 
-def begun(playground: Playground, controller: int) -> list[Begun]:
-    """All that this controller's log still has, in order. Ask the active one: its log is the longest."""
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """A partition that had these replicas from ``at`` on, none of them being added or removed."""
+
+    topic_id: str
+    partition: int
+    replicas: tuple[int, ...]
+    at: datetime
+
+
+@dataclass(slots=True)
+class History:
+    """All that a controller's log still has, in order."""
+
+    begun: list[Begun] = field(default_factory=list)
+    stood: list[Stood] = field(default_factory=list)
+
+
+def history(playground: Playground, controller: int) -> History:
+    """Of this controller's log. Ask the active one: its log is the longest."""
     node = next(node for node in playground.cluster.controllers if node.node_id == controller)
     folder = playground.layout.metadata_dir(node) / METADATA
     adding: dict[tuple[str, int], frozenset[int]] = {}
-    found: list[Begun] = []
+    found = History()
     for at, kind, data in _records(sorted(folder.glob("*.log"))):
         key = (_id(data["topicId"]), data["partitionId"]) if "partitionId" in data and "topicId" in data else None
         if key is None or kind not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
@@ -50,7 +68,9 @@ def begun(playground: Playground, controller: int) -> list[Begun]:
         new = frozenset(now) - adding.get(key, frozenset())
         adding[key] = frozenset(now)
         if new:
-            found.append(Begun(*key, frozenset(now), at))
+            found.begun.append(Begun(*key, frozenset(now), at))
+        elif not now and not data.get("removingReplicas") and data.get("replicas"):
+            found.stood.append(Stood(*key, tuple(data["replicas"]), at))
     return found
 
 

@@ -22,10 +22,11 @@ from kafkadash.domain.executor_state import State as Row
 from kafkadash.domain.workflow_states import OVER, TABLE, State
 from kafkadash.reassign.models import Execution, Move, Order, ThrottleEntry
 from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
-from tests.chaos.metadata_log import Begun, begun
+from tests.chaos.metadata_log import Begun, History, Stood, history
 
 THROTTLED = ".replication.throttled."
 CLOCKS = timedelta(seconds=1)
+STEP = timedelta(seconds=20)
 """Controllers and the database round their times differently."""
 
 Place = tuple[str, str, str]
@@ -64,7 +65,7 @@ def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Distu
     others = disturbed or Disturbed()
     topics = tools.topics()
     controller = tools.quorum_status().leader_id
-    log = begun(tools.playground, controller)
+    log = history(tools.playground, controller)
     said: list[str] = []
     moved_later: set[tuple[str, int]] = set()
     for number in reversed(numbers):
@@ -76,8 +77,8 @@ def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Distu
         theirs = {key for key, at in others.moves.items() if run.ended_at and at > run.ended_at - CLOCKS}
         judged = [row for row in rows if _key(row) not in moved_later | theirs]
         whole = ChangeRequest.objects.filter(pk=number, state=State.CANCELLED).exists()
-        said += [f"#{number}: {p}" for p in _rows(judged, topics, cancelled=whole)]
-        said += [f"#{number}: {p}" for p in _submits(run, rows, log, others)]
+        said += [f"#{number}: {p}" for p in _rows(judged, topics, log, others, cancelled=whole)]
+        said += [f"#{number}: {p}" for p in _submits(run, rows, log.begun, others)]
         moved_later |= {_key(row) for row in rows if row.attempt}
     said += _listed(tools, numbers, others)
     said += _throttles(tools, numbers, before, others)
@@ -152,7 +153,9 @@ def _orders(number: int) -> Iterator[str]:
 # --- the rows ---
 
 
-def _rows(rows: Sequence[Move], topics: Mapping[str, DescribedTopic], *, cancelled: bool) -> Iterator[str]:
+def _rows(
+    rows: Sequence[Move], topics: Mapping[str, DescribedTopic], log: History, others: Disturbed, *, cancelled: bool
+) -> Iterator[str]:
     """``cancelled``: the run as a whole, which is reason enough for each of its rows."""
     for row in rows:
         state = Row(row.state)
@@ -160,11 +163,29 @@ def _rows(rows: Sequence[Move], topics: Mapping[str, DescribedTopic], *, cancell
             yield f"{row} is {state}, which is no end."
             continue
         there = _described(row, topics)
+        if state is Row.DONE and others.begun[_key(row)] and _was_there(row, log):
+            continue  # others took it from there before the run ended
         problem = _wrong_end(row, state, there, deleted=there is None)
         if not problem and not row.reason and state is not Row.DONE and not (cancelled and state is Row.CANCELLED):
             problem = "nothing says why."
         if problem:
             yield f"{row} is {state} ({row.reason or 'no reason'}), but {problem}"
+
+
+def _was_there(row: Move, log: History) -> bool:
+    """Whether it had its target, and nothing was moving it, in the step that said it is done."""
+    assert row.since is not None
+    known: list[Begun | Stood] = [*log.begun, *log.stood]
+    changes = [each for each in known if (each.topic_id, each.partition) == (row.topic_id, row.partition)]
+    changes.sort(key=lambda each: each.at)
+    since, step_over = row.since, row.since + STEP
+    return any(
+        isinstance(each, Stood)
+        and each.replicas == tuple(row.target)
+        and each.at <= step_over
+        and (left is None or left.at >= since)
+        for each, left in zip(changes, (*changes[1:], None), strict=True)
+    )
 
 
 def _described(row: Move, topics: Mapping[str, DescribedTopic]) -> DescribedPartition | None:

@@ -20,7 +20,7 @@ from kafkadash.reassign.models import Deed, Move, Order, ThrottleEntry
 from kafkadash.reassign.topology import load_topology
 from tests.agreement.tools import DescribedPartition, DescribedTopic, ListedMove, Tools
 from tests.chaos import referee
-from tests.chaos.metadata_log import Begun
+from tests.chaos.metadata_log import Begun, History, Stood
 from tests.chaos.referee import Before, Disturbed, judge
 from tests.reassign.plans import planned
 from tests.reassign.run.runs import OPTIONS, ROWS, World, model_of, patched
@@ -37,7 +37,7 @@ class ToolsOfAModel:
     world: World
     foreign: dict[tuple[str, str, str], str] = field(default_factory=dict)
     listed: list[ListedMove] = field(default_factory=list)
-    log: list[Begun] = field(default_factory=list)
+    log: History = field(default_factory=History)
     playground: object = None
 
     def topics(self) -> dict[str, DescribedTopic]:
@@ -102,8 +102,8 @@ def ended(db: None, operator: User, monkeypatch: pytest.MonkeyPatch) -> Iterator
         assert at is not None
         for row in ROWS:
             if row.adding:
-                tools.log.append(Begun(row.topic_id, row.partition, frozenset(row.adding), at))
-        monkeypatch.setattr(referee, "begun", lambda *_: tools.log)
+                tools.log.begun.append(Begun(row.topic_id, row.partition, frozenset(row.adding), at))
+        monkeypatch.setattr(referee, "history", lambda *_: tools.log)
         yield Ended(world, tools, change.pk, operator)
 
 
@@ -140,11 +140,11 @@ def _no_end(ended: Ended) -> None:
 
 
 def _begun_twice(ended: Ended) -> None:
-    ended.tools.log.append(ended.tools.log[-1])
+    ended.tools.log.begun.append(ended.tools.log.begun[-1])
 
 
 def _never_begun(ended: Ended) -> None:
-    ended.tools.log.pop()
+    ended.tools.log.begun.pop()
 
 
 def _unknown_to_the_rows(ended: Ended) -> None:
@@ -210,3 +210,21 @@ def test_what_is_owed_and_what_others_did__is_none(ended: Ended) -> None:
     ended.tools.listed.append(ListedMove("clicks", 0, (5, 6, 1), (1,), (6,)))
     ended.disturbed.moves["clicks", 0] = datetime.now(UTC) + timedelta(hours=1)
     assert ended.judged() == []
+
+
+@pytest.mark.parametrize(
+    ("arrived_s", "left_s", "problems"),
+    [(-1, 2, 0), (1, 2, 0), (-5, -1, 1), (60, 70, 1)],
+    ids=["before the step", "in the step", "gone before it", "arrived later"],
+)
+def test_done_and_then_moved_by_others__was_there_when_it_was_said(
+    ended: Ended, arrived_s: float, left_s: float, problems: int
+) -> None:
+    row = Move.objects.get(topic="clicks")
+    assert row.since is not None
+    moments = [row.since + timedelta(seconds=seconds) for seconds in (arrived_s, left_s)]
+    ended.tools.log.stood.append(Stood(row.topic_id, row.partition, tuple(row.target), moments[0]))
+    ended.tools.log.begun.append(Begun(row.topic_id, row.partition, frozenset({9}), moments[1]))
+    ended.disturbed.begun["clicks", 0] = 1
+    _elsewhere(ended)
+    assert len([problem for problem in ended.judged() if "clicks-0 is done" in problem]) == problems
