@@ -19,7 +19,8 @@ from kafkadash.playground.load import MIB, Topic, load
 from kafkadash.reassign.models import Move
 from tests.agreement.tools import DescribedPartition
 from tests.chaos.drain import Leg, again
-from tests.chaos.referee import THROTTLED, throttles_of
+from tests.chaos.metadata_log import history
+from tests.chaos.referee import CLOCKS, THROTTLED, throttles_of
 from tests.chaos.scene import DESTINATIONS, ELSEWHERE, JUMPING, KEEPERS, SMALL_DISK, SOURCE, Scene, now
 from tests.waiting import wait_until
 
@@ -186,8 +187,12 @@ def _throttle_set(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 
 def _throttled_elsewhere(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
-    """Kafka's tool moves another topic with a throttle, which stands on brokers that we use."""
+    """Kafka's tool moves another topic with a throttle, which stands on brokers that we use.
+
+    Where it stood is read from the metadata log: the product may have set its own over it by the time the tool ends.
+    """
     with leg.disturbing() as disturbed:
+        began = now()
         _reassign(
             scene,
             {(ELSEWHERE, 1): _elsewhere(scene, 1, chance)},
@@ -197,8 +202,11 @@ def _throttled_elsewhere(scene: Scene, leg: Leg, chance: random.Random) -> Struc
             str(ANOTHER_RATE),
         )
         for place, value in throttles_of(scene.tools).items():
-            if value == str(ANOTHER_RATE) or place[:2] == ("topic", ELSEWHERE):
+            if place[:2] == ("topic", ELSEWHERE):
                 disturbed.throttles[place] = value
+        for each in history(scene.stack.playground, scene.tools.quorum_status().leader_id).configs:
+            if each.value == str(ANOTHER_RATE) and each.at >= began - CLOCKS:
+                disturbed.throttles[each.resource, each.name, each.key] = each.value
     return Struck(f"Kafka's tool moves {ELSEWHERE}-1 at {ANOTHER_RATE} bytes/s")
 
 
@@ -313,7 +321,12 @@ def _tool(scene: Scene, name: str, *arguments: str) -> str:
 
 
 def _forget_rates(leg: Leg, topic: str = "") -> None:
-    """What others had set before on brokers, and on this topic, was taken away with ours."""
+    """What others had set before on brokers, and on this topic, was taken away with ours.
+
+    A rate of others over which ours stood was not: it was taken away by us, and may come back at the end.
+    """
     for place in list(leg.disturbed.throttles):
         if place[0] == "broker" or place[1] == topic:
-            del leg.disturbed.throttles[place]
+            value = leg.disturbed.throttles.pop(place)
+            if place[0] == "broker":
+                leg.disturbed.covered[place] = value

@@ -1,4 +1,4 @@
-"""The cluster's own metadata log, as Kafka's dump tool prints it: every reassignment that a controller ever took.
+"""The cluster's own metadata log, as Kafka's dump tool prints it: every reassignment and config a controller ever took.
 
 A request for what is in flight already leaves no record (class ReplicationControlManager: a change that changes nothing
 is not written), so each record that begins to add replicas is a submission that was carried out.
@@ -22,6 +22,7 @@ from kafkadash.playground.prepare import prepare_runtime
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 DUMP_SECONDS = 120.0
 METADATA = "__cluster_metadata-0"
+RESOURCES = {2: "topic", 4: "broker"}  # class ConfigResource.Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,24 @@ class Stood:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigSet:
+    """A dynamic config of a broker or a topic, from ``at`` on; ``value`` is None where it was taken away."""
+
+    resource: str
+    name: str
+    key: str
+    value: str | None
+    at: datetime
+
+
 @dataclass(slots=True)
 class History:
     """All that a controller's log still has, in order."""
 
     begun: list[Begun] = field(default_factory=list)
     stood: list[Stood] = field(default_factory=list)
+    configs: list[ConfigSet] = field(default_factory=list)
 
 
 def history(playground: Playground, controller: int) -> History:
@@ -59,6 +72,10 @@ def history(playground: Playground, controller: int) -> History:
     adding: dict[tuple[str, int], frozenset[int]] = {}
     found = History()
     for at, kind, data in _records(sorted(folder.glob("*.log"))):
+        if kind == "CONFIG_RECORD" and data["resourceType"] in RESOURCES:
+            resource = RESOURCES[data["resourceType"]]
+            found.configs.append(ConfigSet(resource, data["resourceName"], data["name"], data["value"], at))
+            continue
         key = (_id(data["topicId"]), data["partitionId"]) if "partitionId" in data and "topicId" in data else None
         if key is None or kind not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
             continue

@@ -49,11 +49,13 @@ class Disturbed:
     """What was done to the cluster beside the product, and is nobody's fault but the disturber's.
 
     ``throttles``: place → value that somebody else set and that has to stand at the end, None for one that was taken
-    away. ``moves``: (topic, partition) that Kafka's own tool moved or cancelled, and when it was done with that.
-    ``begun``: (topic, partition) → how many reassignments of others were begun on it.
+    away. ``covered``: place → value of others over which ours may have stood when somebody took away what stood there:
+    it may be back at the end, or not. ``moves``: (topic, partition) that Kafka's own tool moved or cancelled, and when
+    it was done with that. ``begun``: (topic, partition) → how many reassignments of others were begun on it.
     """
 
     throttles: dict[Place, str | None] = field(default_factory=dict)
+    covered: dict[Place, str | None] = field(default_factory=dict)
     moves: dict[tuple[str, int], datetime] = field(default_factory=dict)
     begun: Counter[tuple[str, int]] = field(default_factory=Counter)
 
@@ -259,7 +261,8 @@ def _throttles(tools: Tools, numbers: Sequence[int], before: Before, others: Dis
     now = throttles_of(tools)
     for place in sorted(wanted.keys() | now.keys()):
         was, stands = wanted.get(place), now.get(place)
-        if was != stands and place not in owed:
+        back = stands is not None and stands == others.covered.get(place)
+        if was != stands and not back and place not in owed:
             yield f"{' '.join(place)} is {stands!r} by kafka-configs, not {was!r}."
 
 

@@ -208,6 +208,8 @@ def test_what_is_owed_and_what_others_did__is_none(ended: Ended) -> None:
     ended.tools.foreign["broker", "5", RATE] = "9"
     ended.disturbed.throttles["broker", "5", RATE] = "9"
     ended.tools.listed.append(ListedMove("clicks", 0, (5, 6, 1), (1,), (6,)))
+    ended.tools.foreign["broker", "6", RATE] = "8"
+    ended.disturbed.covered = {("broker", "6", RATE): "8", ("broker", "4", RATE): "8"}
     ended.disturbed.moves["clicks", 0] = datetime.now(UTC) + timedelta(hours=1)
     assert ended.judged() == []
 
