@@ -64,7 +64,13 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
 
 def why_not(request: HttpRequest, change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
     """Why this user may not do this on the change's cluster, '' where he may. For whoever may view it."""
-    if not allowed(request.user, action, change.cluster):
+    may = frozenset({action}) if allowed(request.user, action, change.cluster) else frozenset[str]()
+    return why_not_with(may, change, action, read_only_too=read_only_too)
+
+
+def why_not_with(may: frozenset[str], change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
+    """As ``why_not``, of somebody who ``may`` do these (``clusters.access.actions_allowed``); no query."""
+    if action not in may:
         return rights.NEEDS_ROLE(cluster=change.cluster.name, roles=roles_text(action))
     if change.cluster.read_only and action in LEADS_TO_CHANGES and not read_only_too:
         return read_only_text(change.cluster)

@@ -169,10 +169,12 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
     }
 
 
-def bar_context(request: HttpRequest, change: ChangeRequest, now: datetime) -> dict[str, Any]:
-    """For the bar above the pages of a run, which is the one above the review. Three queries."""
+def bar_context(request: HttpRequest, change: ChangeRequest, may: frozenset[str], now: datetime) -> dict[str, Any]:
+    """For the bar above the pages of a run, which is the one above the review; ``may`` are the ``actions_allowed``.
+
+    Two queries.
+    """
     kind = known_kind(change)
-    may = actions_allowed(request.user, change.cluster)
     return {
         "change": change,
         "kind": kind,

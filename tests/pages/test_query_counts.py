@@ -14,11 +14,11 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
-from kafkadash.changes.models import Comment
+from kafkadash.changes.models import ChangeRequest, Comment, RequestState
 from kafkadash.clusters.models import Role
 from kafkadash.domain.executor_state import State
 from kafkadash.observe.models import Outcome
-from kafkadash.reassign.models import ThrottleEntry
+from kafkadash.reassign.models import Execution, ThrottleEntry
 from tests.changes.parcels import approved, propose
 from tests.factories import (
     NOW,
@@ -62,6 +62,7 @@ PAGES = {
     "run_filtered": "/changes/{run}/run/?s=flight",
     "run_moves": "/changes/{run}/run/moves/?s=waiting",
     "run_cancel": "/changes/{run}/run/cancel/",
+    "run_give_up": "/changes/{run}/run/give-up/",
     "run_row": "/changes/{run}/run/row/?topic=events&partition=0",
 }
 # What an administrator sees.
@@ -100,6 +101,9 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     change = propose(demo, operator, approvals_needed=30)
     run = running(requested(demo, operator), {State.MOVING: 5, State.PENDING: 5, State.DONE: 5}, stuck_rows=2)
+    if name == "run_give_up":  # a page of what is being cancelled on a cluster that does not answer
+        ChangeRequest.objects.filter(pk=run.request_id).update(state=RequestState.CANCELLING)
+        Execution.objects.filter(pk=run.pk).update(failures=20, looked_at=NOW - timedelta(minutes=11))
     client = client_of(approver if "changes" in PAGES[name] else viewer)
     counts = []
     for round_ in range(2):

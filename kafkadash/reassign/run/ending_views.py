@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
-from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not
+from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
 from kafkadash.changes.decision import RAN
 from kafkadash.changes.live import change_key
 from kafkadash.changes.models import ChangeRequest
@@ -23,7 +23,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.review import bar_context
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
-from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW
+from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW, actions_allowed
 from kafkadash.domain.refusals import drafts, runs
 from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow_states import State
@@ -77,7 +77,7 @@ def report(request: HttpRequest, number: int) -> HttpResponse:
     bar = cluster_bar(request, change.cluster, Kind.METADATA)
     context = {
         **bar,
-        **bar_context(request, change, bar["now"]),
+        **bar_context(request, change, actions_allowed(request.user, change.cluster), bar["now"]),
         "section": "changes",
         "tab": "reassignments",
         "part": "report",
@@ -163,16 +163,17 @@ def _cancel_page(
     if execution is None:
         return review_page(request, change, status=status, refused=refused or wrong)
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
+    may = actions_allowed(request.user, change.cluster)
     context: dict[str, Any] = {
         **bar,
-        **bar_context(request, change, bar["now"]),
+        **bar_context(request, change, may, bar["now"]),
         "section": "changes",
         "tab": "reassignments",
         "part": "cancel",
         "preview": preview(execution, request.GET.get("page")),
         "can_cancel": change.state in CANCELLED,
         "refused": refused,
-        "why_not": why_not(request, change, CANCEL, read_only_too=True),
+        "why_not": why_not_with(may, change, CANCEL, read_only_too=True),
         "typed": {"reason": reason},
         "wrong": {"reason": wrong},
         "live_keys": [],
@@ -194,9 +195,10 @@ def _give_up_page(
         return review_page(request, change, status=status, refused=refused or wrong)
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
     silent = silent_for(execution, bar["now"])
+    may = actions_allowed(request.user, change.cluster)
     context: dict[str, Any] = {
         **bar,
-        **bar_context(request, change, bar["now"]),
+        **bar_context(request, change, may, bar["now"]),
         "section": "changes",
         "tab": "reassignments",
         "part": "cancel",
@@ -205,7 +207,7 @@ def _give_up_page(
         "error": execution.error,
         "not_yet": why_not_yet(execution, bar["now"]),
         "refused": refused,
-        "why_not": why_not(request, change, GIVE_UP, read_only_too=True),
+        "why_not": why_not_with(may, change, GIVE_UP, read_only_too=True),
         "typed": {"reason": reason},
         "wrong": {"reason": wrong},
         "live_keys": [],

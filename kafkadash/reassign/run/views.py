@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from kafkadash.accounts.models import User
-from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not
+from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
 from kafkadash.changes.live import change_key
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Refused
@@ -224,17 +224,18 @@ def run_page(
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
     now = bar["now"]
     shown = run_shown(execution, now)
+    may = actions_allowed(request.user, change.cluster)
     listing = moves_listing(request.GET)
     trail, trail_total = newest(change, MOST_EVENTS)
     context: dict[str, Any] = {
         **bar,
-        **bar_context(request, change, now),
+        **bar_context(request, change, may, now),
         **part_of(shown),
         "section": "changes",
         "tab": "reassignments",
         "pushed_figures": "reassign/_run_figures.html" if shown.live else "",
         "report": None if change.state in (State.QUEUED, *LIVE) else _report_of(change),
-        "may": may_of(change, actions_allowed(request.user, change.cluster)),
+        "may": may_of(change, may),
         "moves": moves_context(execution, shown.figures, now, shown.counts, listing),
         "chart": chart_context(execution, now),
         "trail": trail,
@@ -285,6 +286,7 @@ def _row_page(
     change = execution.request
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
     figures = figures_of(execution)
+    may = actions_allowed(request.user, change.cluster)
     asked = Order.objects.filter(execution=execution, topic=move.topic, partition=move.partition)
     context = {
         **bar,
@@ -295,11 +297,11 @@ def _row_page(
         "change": change,
         "row": RowShown(move, InFlight(execution, figures).seen(move), bar["now"], change.pk),
         "freshness": freshness_of_figures(execution, bar["now"]),
-        "may": may_of(change, actions_allowed(request.user, change.cluster)),
-        "why_not": why_not(request, change, START),
+        "may": may_of(change, may),
+        "why_not": why_not_with(may, change, START),
         "asked": asked.order_by("-pk")[:_MOST_ORDERS],
         "replan": replan_of(change, move),
-        "why_no_plan": why_not(request, change, PROPOSE),
+        "why_no_plan": why_not_with(may, change, PROPOSE),
         "goes_back": goes_back(execution, [move])[0] if move.state in IN_FLIGHT else None,
         "refused": refused,
         "typed": _typed(request),
