@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -74,15 +74,18 @@ class MarginRow:
     """The first of its place says what the place is."""
 
 
-def controllers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
-    """The answer, the margin and all nodes. ``sampled_at``: when the controllers last answered."""
+def controllers_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign] | None = None) -> dict[str, Any]:
+    """The answer, the margin and all nodes. ``sampled_at``: when the controllers last answered.
+
+    ``reigns`` (``reigns_of``), here and below: read already, for a page that shows several panels.
+    """
     runs = {r.kind: r for r in CollectorRun.objects.filter(cluster=cluster, kind__in=[Kind.METADATA, Kind.QUORUM])}
     brokers = {b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster)}
     kept = list(QuorumReplicaState.objects.filter(cluster=cluster).order_by("node_id", "directory_id"))
     gone = [_gone_row(k, brokers) for k in kept if k.status == GONE and _still_listed(k, brokers, now)]
     registered = {b.broker_id for b in brokers.values() if b.gone_at is None}
     seen = newest_quorums([cluster.pk], sorted(registered - {row.id for row in gone})).get(cluster.pk)
-    seen_changes = changes(reigns_of(cluster))
+    seen_changes = changes(reigns_of(cluster) if reigns is None else reigns)
     freshness = freshness_of(runs.get(Kind.QUORUM), now)
     verdict = quorum_verdict(
         seen.quorum if seen else None,
@@ -113,10 +116,10 @@ def controllers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
     }
 
 
-def leaders_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+def leaders_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign] | None = None) -> dict[str, Any]:
     """Who led when, the newest first. Of leaders of long ago only the first answer is kept."""
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM).first()
-    reigns = reigns_of(cluster)
+    reigns = reigns_of(cluster) if reigns is None else reigns
     seen = changes(reigns)
     before = {change.after: change for change in seen}
     after = {change.before: change for change in seen}

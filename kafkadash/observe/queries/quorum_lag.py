@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -73,10 +74,13 @@ def range_named(name: str | None) -> Range:
     return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
 
 
-def lag_context(cluster: Cluster, now: datetime, chosen: Range) -> dict[str, Any]:
+def lag_context(
+    cluster: Cluster, now: datetime, chosen: Range, reigns: Sequence[Reign] | None = None
+) -> dict[str, Any]:
     """The chart, its line in words and its table. ``sampled_at``: the newest answer in it."""
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM).first()
-    seen, reigns = _read(cluster, now, chosen, _step(cluster, run, chosen))
+    reigns = reigns_of(cluster) if reigns is None else reigns
+    seen = _read(cluster, now, chosen, _step(cluster, run, chosen), reigns)
     lines = lag_lines(seen)
     clock = {bucket: _clock(seen.at(bucket)) for bucket in range(seen.buckets + 1)}
     inside = [c for c in changes(reigns) if seen.at(0) <= c.at.timestamp() < seen.at(seen.buckets)]
@@ -112,8 +116,7 @@ def _step(cluster: Cluster, run: CollectorRun | None, chosen: Range) -> int:
     return max(chosen.step_s, math.ceil(1.5 * max(paces)))
 
 
-def _read(cluster: Cluster, now: datetime, chosen: Range, step: int) -> tuple[LagBuckets, list[Reign]]:
-    reigns = reigns_of(cluster)
+def _read(cluster: Cluster, now: datetime, chosen: Range, step: int, reigns: Sequence[Reign]) -> LagBuckets:
     last = math.floor(now.timestamp() / step)
     first = last + 1 - math.ceil(chosen.length_s / step)
     start, end = (datetime.fromtimestamp(bucket * step, UTC) for bucket in (first, last + 1))
@@ -133,7 +136,7 @@ def _read(cluster: Cluster, now: datetime, chosen: Range, step: int) -> tuple[La
     # The interval that has only begun is left out until there is something in it.
     buckets = last + 1 - first if last - first in heard else last - first
     watched_from = min(buckets, max(0, math.floor(watched.timestamp() / step) - first))
-    return LagBuckets(first * step, step, buckets, frozenset(voters), lag, frozenset(heard), watched_from), reigns
+    return LagBuckets(first * step, step, buckets, frozenset(voters), lag, frozenset(heard), watched_from)
 
 
 def _chart(seen: LagBuckets, lines: list[LagLine], inside: list[Change]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Mode
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
-from kafkadash.observe.queries.controllers import controllers_context, leaders_context
+from kafkadash.observe.queries.controllers import controllers_context, leaders_context, reigns_of
 from kafkadash.observe.queries.quorum_lag import lag_context, range_named
 from kafkadash.observe.revalidate import revalidated
 
@@ -23,17 +23,17 @@ def quorum(request: HttpRequest, slug: str) -> HttpResponse:
     """``?range=15m``, ``1h``, ``6h`` or ``24h`` chooses how far back the lag goes."""
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.QUORUM)
-    now = bar["now"]
+    now, reigns = bar["now"], reigns_of(cluster)
     context = {
         **bar,
         "tab": "quorum",
         "mirrors": f"nodes-{slug}",
         "live_keys": [f"controllers:{slug}", f"leaders:{slug}"],
-        "controllers": controllers_context(cluster, now),
+        "controllers": controllers_context(cluster, now, reigns),
     }
     if cluster.mode != Mode.ZOOKEEPER:
         chosen = range_named(request.GET.get("range"))
-        context |= {"leaders": leaders_context(cluster, now), "lag": lag_context(cluster, now, chosen)}
+        context |= {"leaders": leaders_context(cluster, now, reigns), "lag": lag_context(cluster, now, chosen, reigns)}
     return render(request, "observe/quorum.html", context)
 
 
