@@ -17,6 +17,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict, Processor
 
+from kafkadash.domain.refusals import commands as said
+
 HIDDEN = "[hidden]"
 
 # Shorter values would turn ordinary words of the log into holes.
@@ -65,7 +67,7 @@ def configure_logging(level: str, as_json: bool) -> None:
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
-        raise ValueError(f"LOG_LEVEL is {level!r}; use DEBUG, INFO, WARNING, ERROR or CRITICAL.")
+        raise ValueError(said.LEVEL_UNKNOWN(level=level))
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,

@@ -12,12 +12,36 @@ from pathlib import Path
 from typing import Any
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
+from kafkadash.domain.refusals import commands as said
 from kafkadash.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.FileAwareEnv()
+
+class Environment(environ.FileAwareEnv):  # type: ignore[misc]
+    """Says which setting cannot be used, and what to do, instead of what went wrong in reading it."""
+
+    def get_value(self, var: str, cast: Any = None, **options: Any) -> Any:
+        try:
+            return super().get_value(var, cast, **options)
+        except ValueError:
+            if cast not in _KINDS:
+                raise
+            raise ImproperlyConfigured(
+                said.SETTING_NOT_USABLE(name=var, value=super().get_value(var), kind=_KINDS[cast])
+            ) from None
+
+    def db_url_config(self, url: Any, engine: str | None = None) -> Any:
+        try:
+            return super().db_url_config(url, engine)
+        except ValueError:
+            raise ImproperlyConfigured(said.DATABASE_URL_WRONG()) from None
+
+
+_KINDS = {int: "a whole number", float: "a number"}
+env = Environment()
 VAR_DIR = Path(env.str("KAFKADASH_VAR", default=str(BASE_DIR / "var")))
 _given_names = frozenset(os.environ)
 if (VAR_DIR / "environment").is_file():

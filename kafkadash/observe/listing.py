@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 from django.core.paginator import Page, Paginator
 from django.http import QueryDict
 
+from kafkadash.domain.refusals import filters as said
+
 PAGE_SIZE = 100
 LONGEST_TEXT = 255
 
@@ -55,7 +57,7 @@ class Listing:
             asked = query.get(choice.name, "")
             if asked and asked not in choice.words:
                 known = ", ".join(value for value in choice.words if value)
-                self.problems.append(f"There is no {choice.noun} “{asked[:60]}”; it is left out. There are: {known}.")
+                self.problems.append(said.CHOICE_UNKNOWN(noun=choice.noun, asked=asked[:60], known=known))
                 asked = ""
             self.values[choice.name] = asked
         self.sort, self.descending = self._read_sort(query.get("sort", ""))
@@ -103,8 +105,7 @@ class Listing:
         column = asked.removeprefix("-")
         if asked and column not in self._sorts:
             self.problems.append(
-                f"The list cannot be sorted by “{column[:60]}”; it is sorted by {self.default_sort}."
-                f" Columns: {', '.join(self._sorts)}."
+                said.COLUMN_UNKNOWN(column=column[:60], instead=self.default_sort, columns=", ".join(self._sorts))
             )
             asked = ""
         if not asked:

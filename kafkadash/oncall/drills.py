@@ -13,6 +13,7 @@ from django.http import QueryDict
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.drill import Drilled, Hit, Load, Loss, Placed, QuorumAfter, drill, quorum_after, single_losses
 from kafkadash.domain.quorum import Quorum
+from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
@@ -46,7 +47,8 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
         there = f"there are {listed([str(b) for b in known[:20]])}" if known else "none is known"
         more = f" and {len(known) - 20} more" if len(known) > 20 else ""
         noun = "broker" if len(unknown) == 1 else "brokers"
-        problems.append(f"{cluster.name} has no {noun} {listed([str(b) for b in unknown])}; {there}{more}.")
+        missing = f"{noun} {listed([str(b) for b in unknown])}"
+        problems.append(said.DRILL_BROKERS_UNKNOWN(cluster=cluster.name, brokers=missing, there=f"{there}{more}"))
     dying = [b for b in dict.fromkeys(ids) if b in known]
     rack: str | None = None
     of_rack: list[int] = []
@@ -56,12 +58,12 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
         of_rack = [b for b in known if brokers[b].rack == rack]
         if not of_rack:
             there = f"there are {listed(sorted(racks))}" if racks else "no broker names one"
-            problems.append(f"No broker of {cluster.name} is in a rack {rack}; {there}.")
+            problems.append(said.DRILL_RACK_UNKNOWN(cluster=cluster.name, rack=rack, there=there))
             rack = None
     away = [b for b in (*dying, *of_rack) if brokers[b].fenced]
     if away:
         verb = "is" if len(away) == 1 else "are"
-        problems.append(f"{_brokers(away).capitalize()} {verb} fenced already: what that did has happened.")
+        problems.append(said.DRILL_FENCED(brokers=f"{_brokers(away).capitalize()} {verb}"))
     parts = [f"rack {rack}"] if rack is not None else []
     parts += [_brokers(dying)] if dying else []
     everyone = tuple(sorted({*dying, *of_rack}))
@@ -197,11 +199,9 @@ def _ids(given: QueryDict) -> tuple[list[int], list[str]]:
             ids.append(int(part))
         else:
             odd.append(part[:60])
-    problems = (
-        [f"“{', '.join(odd[:5])}” is no broker id: give numbers with commas between them, such as 1,2."] if odd else []
-    )
+    problems = [said.DRILL_NO_BROKER(typed=", ".join(odd[:5]))] if odd else []
     if len(parts) > MOST_ASKED:
-        problems.append(f"Only the first {MOST_ASKED:,} of {len(parts):,} brokers are looked at.")
+        problems.append(said.DRILL_TOO_MANY(most=MOST_ASKED, many=len(parts)))
     return ids, problems
 
 

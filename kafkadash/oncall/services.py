@@ -21,6 +21,7 @@ from kafkadash.domain.finding import Finding as Found
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.findings import evaluate
 from kafkadash.domain.reconcile import Known, reconcile
+from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.staleness import ages, trusted
 from kafkadash.domain.status import is_stale
 from kafkadash.events import changed
@@ -154,7 +155,7 @@ def _locked(finding: Finding) -> Finding:
         .get(pk=finding.pk)
     )
     if row.closed_at is not None:
-        raise Refused("This finding has closed; there is nothing left to take care of.")
+        raise Refused(said.FINDING_CLOSED())
     return row
 
 

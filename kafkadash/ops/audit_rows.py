@@ -19,6 +19,7 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.clusters.access import VIEW_AUDIT, allowed, clusters_allowing
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.wording import count
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.oncall.models import Finding
@@ -70,10 +71,7 @@ class AuditFilter:
             span = _SPANS.get(values["period"])
             self.since = self.now - span if span else None
         if values["object"] and ":" not in values["object"]:
-            self.listing.problems.append(
-                f"“{values['object'][:60]}” names no object; write its type and its id, such as cluster:3. "
-                "It is left out."
-            )
+            self.listing.problems.append(said.OBJECT_UNNAMED(typed=values["object"][:60]))
             values["object"] = ""
 
     @property
@@ -142,9 +140,7 @@ class AuditFilter:
             if moment is not None:
                 # Beyond the first or the last day there is in UTC is no time either.
                 return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-        self.listing.problems.append(
-            f"“{text[:60]}” is no time; write 2026-11-21 or 2026-11-21T14:30 (UTC). It is left out."
-        )
+        self.listing.problems.append(said.MOMENT_UNREADABLE(typed=text[:60]))
         self.listing.values[name] = ""
         return None
 
@@ -192,7 +188,7 @@ def _place(events: QuerySet[AuditEvent], asked: AuditFilter, name: str) -> Audit
         found = events.filter(pk=int(text)).only("at").first()
         if found is not None:
             return found
-    asked.listing.problems.append(f"There is no event {text[:60]} in this list; it is shown from its newest.")
+    asked.listing.problems.append(said.EVENT_NOT_LISTED(asked=text[:60]))
     return None
 
 

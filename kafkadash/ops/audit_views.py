@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import VIEW_AUDIT, allowed, clusters_allowing, needs
+from kafkadash.domain.refusals import filters as said
 from kafkadash.ops.audit_export import FORMATS, lines, lines_async
 from kafkadash.ops.audit_rows import NO_CLUSTER, PERIODS, AuditFilter, audit_rows, page_of, readable
 from kafkadash.ops.audit_words import ACTIONS, WORDS
@@ -58,7 +59,7 @@ def audit_event(request: HttpRequest, event_id: int) -> HttpResponse:
     """One thing that was done, whole."""
     event = readable(_user(request)).filter(pk=event_id).first()
     if event is None:
-        raise Http404(f"There is no event {event_id} in the audit that you may read.")
+        raise Http404(said.NO_SUCH_EVENT(number=event_id))
     return render(
         request, "ops/audit_event.html", {"section": "audit", "now": timezone.now(), "row": audit_rows([event])[0]}
     )
@@ -72,7 +73,7 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
     name = request.POST.get("format", "")
     if name not in FORMATS:
         return HttpResponse(
-            f"There is no format “{name[:60]}”; there are: {', '.join(FORMATS)}.",
+            said.NO_SUCH_FORMAT(asked=name[:60], known=", ".join(FORMATS)),
             status=400,
             content_type="text/plain; charset=utf-8",
         )

@@ -17,6 +17,7 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
+from kafkadash.domain.refusals import commands as said
 from kafkadash.domain.wording import count, duration
 from kafkadash.kafka import clock
 
@@ -51,7 +52,7 @@ class Check:
     age_s: float | None = None
 
 
-_UNASKED = Check(State.UNKNOWN, "Not known without the database.")
+_UNASKED = Check(State.UNKNOWN, said.NOT_KNOWN_WITHOUT_DATABASE())
 
 
 def beat(name: str = TICK) -> None:
@@ -102,7 +103,7 @@ def _database() -> Check:
 
 def _cannot_be_asked(error: Error) -> Check:
     log.warning("health.database", error=str(error))
-    return Check(State.BAD, "The database cannot be asked: what moves goes on in Kafka, and all else when it is back.")
+    return Check(State.BAD, said.DATABASE_SILENT())
 
 
 def _redis() -> Check:
@@ -112,7 +113,7 @@ def _redis() -> Check:
             client.ping()
     except (redis.RedisError, ValueError) as error:
         log.warning("health.redis", error=str(error))
-        return Check(State.BAD, "Redis does not answer: nothing new is collected until it does; nothing is lost.")
+        return Check(State.BAD, said.REDIS_SILENT())
     return Check(State.OK, "Redis answers.")
 
 
@@ -135,7 +136,7 @@ def _clock() -> Check:
     if off <= CLOCK_OFF_S:
         return Check(State.OK, "This machine's clock is right.")
     way = "ahead of" if ahead > behind else "behind"
-    sentence = f"This machine's clock is {duration(off)} {way} the database's, so ages are wrong here: set it right."
+    sentence = said.CLOCK_WRONG(off=duration(off), way=way)
     return Check(State.BAD if off > CLOCK_WRONG_S else State.DEGRADED, sentence)
 
 
@@ -144,10 +145,10 @@ def _beat() -> Check:
         cursor.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp() - at) FROM ops_heartbeat WHERE name = %s", [TICK])
         row = cursor.fetchone()
     if row is None:
-        return Check(State.BAD, "The tick has never run: start beat, and a worker for the queue tick.")
+        return Check(State.BAD, said.NEVER_TICKED())
     age = max(0.0, float(row[0]))
     if age > BEAT_LATE_S:
-        sentence = f"The tick last ran {duration(age)} ago: is beat running, and a worker for the queue tick?"
+        sentence = said.TICK_LATE(age=duration(age))
         return Check(State.BAD, sentence, round(age, 1))
     return Check(State.OK, "The tick runs.", round(age, 1))
 
@@ -167,11 +168,15 @@ def _collection() -> Check:
     if not clusters:
         return Check(State.OK, "No cluster is to be collected.")
     if late > COLLECTION_LATE_S:
-        sentence = f"A collector waits for a worker since {duration(late)}: is one running for the queue collect?"
+        sentence = said.COLLECTION_LATE(age=duration(late))
         return Check(State.DEGRADED, sentence, round(late, 1))
     if silent:
         verb = "does" if silent == 1 else "do"
-        return Check(State.DEGRADED, f"{silent} of {count(clusters, 'cluster')} {verb} not answer.", round(late, 1))
+        return Check(
+            State.DEGRADED,
+            said.CLUSTERS_SILENT(silent=silent, clusters=count(clusters, "cluster"), verb=verb),
+            round(late, 1),
+        )
     return Check(State.OK, "Every collector is on time.", round(late, 1))
 
 
@@ -191,6 +196,6 @@ def _runs() -> Check:
     if not runs:
         return Check(State.OK, "No change is running.")
     if late > RUNS_LATE_S:
-        sentence = f"A run waits for a worker since {duration(late)}: is one running for the queue execute?"
+        sentence = said.RUN_LATE(age=duration(late))
         return Check(State.DEGRADED, sentence, round(late, 1))
     return Check(State.OK, f"{count(runs, 'run')} on time.", round(late, 1))

@@ -135,7 +135,10 @@ def test_a_cluster_that_does_not_answer_makes_it_degraded_and_is_not_named(
     late(failures=3, last_error="The bootstrap server 127.0.0.1:1 could not be connected.")
     status, document = answer(client)
     assert (status, document["state"]) == (200, "degraded")
-    assert document["checks"]["collection"]["sentence"] == "1 of 1 cluster does not answer."
+    assert (
+        document["checks"]["collection"]["sentence"]
+        == "1 of 1 cluster does not answer. The status board says which, and why."
+    )
     assert "127.0.0.1" not in str(document)
     assert "demo" not in str(document).lower()
     Cluster.objects.update(enabled=False)

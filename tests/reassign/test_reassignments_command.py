@@ -15,7 +15,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import lookups
+from kafkadash.domain.refusals import commands, lookups
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.port import Unreachable
 from kafkadash.observe.models import CollectorRun, Kind, Outcome
@@ -106,14 +106,12 @@ def test_verify_of_a_bad_file_lists_what_is_wrong_and_ends_with_2(kafka: MemoryC
     code, said = run("verify", file)
     assert code == 2
     assert "Line 1: " in said
-    assert said.endswith(f"{file} cannot be verified: it has 1 problem.")
+    assert said.endswith(commands.FILE_NOT_VERIFIED(file=file, problems="1 problem"))
 
 
-@pytest.mark.parametrize(
-    ("file", "sentence"), [("/nowhere/move.json", "/nowhere/move.json cannot be read: No such file or directory.")]
-)
-def test_verify_of_a_file_that_is_not_there_ends_with_2(kafka: MemoryCluster, file: str, sentence: str) -> None:
-    assert run("verify", file) == (2, sentence)
+def test_verify_of_a_file_that_is_not_there_ends_with_2(kafka: MemoryCluster) -> None:
+    sentence = commands.FILE_NOT_READ(file="/nowhere/move.json", fault="No such file or directory")
+    assert run("verify", "/nowhere/move.json") == (2, sentence)
 
 
 def test_verify_of_a_cluster_that_does_not_answer_ends_with_2_and_its_sentence(
@@ -165,7 +163,7 @@ def test_list_of_nothing_is_said_and_what_is_old_is_called_old(demo: Cluster) ->
 def test_list_before_anything_was_collected_is_an_error_and_not_an_empty_list(demo: Cluster) -> None:
     CollectorRun.objects.filter(cluster=demo, kind=Kind.REASSIGNMENTS).update(succeeded_at=None)
     for command in (["list"], ["list", "--json"], ["describe", "a-0"]):
-        assert run(*command) == (2, "Nothing was collected of demo yet.")
+        assert run(*command) == (2, commands.NOT_COLLECTED(cluster="demo"))
 
 
 def test_list_as_json_has_every_field_and_null_for_what_nobody_could_read(demo: Cluster) -> None:

@@ -24,6 +24,7 @@ ENTRIES = list(catalogue.catalogue().values())
 RAISED = frozenset(
     {
         "AccountRefused",
+        "CommandError",
         "BadAddresses",
         "NoSecret",
         "SecretError",
@@ -64,6 +65,10 @@ DONE = (
     "domain",
     "jobs",
     "kafka",
+    "live",
+    "observe",
+    "oncall",
+    "ops",
     "reassign",
 )
 """Where all of these are raised with an entry; what is not named here has sentences of its own still."""

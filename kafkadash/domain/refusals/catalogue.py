@@ -11,9 +11,11 @@ from kafkadash.domain.refusals import (
     asked,
     checks,
     collecting,
+    commands,
     connection,
     drafts,
     files,
+    filters,
     forms,
     jobs,
     kafka,
@@ -49,6 +51,8 @@ SUBJECTS: tuple[ModuleType, ...] = (
     collecting,
     accounts,
     pages,
+    filters,
+    commands,
 )
 
 _HEAD = """# What kafkadash refuses, what fails, and what to do next

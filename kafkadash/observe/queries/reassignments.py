@@ -11,6 +11,7 @@ from django.db.models import Count, F, FloatField, Q, QuerySet, Sum
 from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.wording import duration
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot
@@ -115,7 +116,7 @@ def _filtered(rows: QuerySet[ReassignmentSnapshot], listing: Listing) -> QuerySe
         rows = rows.filter(outcome=outcome)
     broker = listing.values["broker"]
     if broker and not broker.isdecimal():
-        listing.problems.append(f"“{broker[:60]}” is no broker id; those of all brokers are shown.")
+        listing.problems.append(said.REASSIGNMENTS_NO_BROKER(typed=broker[:60]))
         listing.values["broker"] = ""
     elif broker:
         rows = rows.filter(Q(replicas__contains=[int(broker)]) | Q(target__contains=[int(broker)]))

@@ -14,6 +14,7 @@ from django.http import QueryDict
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.partition_state import PartitionTrouble
 from kafkadash.domain.rack_spread import Spread
+from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.throttles import LISTS
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.broker_replicas import leader_sizes
@@ -131,7 +132,7 @@ def _chosen(every: Sequence[TopicPartition], listing: Listing) -> list[TopicPart
         kept = [p for p in kept if _IS[state](p)]
     broker = listing.values["broker"]
     if broker and not broker.isdecimal():
-        listing.problems.append(f"“{broker[:60]}” is no broker id; partitions of all brokers are shown.")
+        listing.problems.append(said.PARTITIONS_NO_BROKER(typed=broker[:60]))
         listing.values["broker"] = ""
     elif broker:
         kept = [p for p in kept if int(broker) in p.line.replicas]

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs
+from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import BrokerState, Kind
 from kafkadash.observe.not_read import not_read
@@ -45,7 +46,7 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
     if row is None:
-        raise Http404(f"No broker {broker_id} was seen in {cluster.name}.")
+        raise Http404(said.BROKER_NOT_SEEN(broker=broker_id, cluster=cluster.name))
     bar = cluster_bar(request, cluster, Kind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, Kind.REASSIGNMENTS)

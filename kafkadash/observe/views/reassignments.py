@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind, ReassignmentSnapshot
 from kafkadash.observe.not_read import not_read
@@ -60,7 +61,7 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
     cluster = cluster_for(request, slug, VIEW)
     snapshot = ReassignmentSnapshot.objects.filter(cluster=cluster, public_id=public_id).first()
     if snapshot is None:
-        raise Http404(f"{cluster.name} has no reassignment {public_id}, or it ended so long ago that it is forgotten.")
+        raise Http404(said.NO_SUCH_REASSIGNMENT(cluster=cluster.name, asked=public_id))
     bar = cluster_bar(request, cluster, Kind.REASSIGNMENTS)
     context = {
         **bar,

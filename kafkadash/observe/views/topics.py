@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind, TopicState
 from kafkadash.observe.not_read import not_read
@@ -47,7 +48,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     if "\x00" not in topic:  # which PostgreSQL takes in no text
         row = TopicState.objects.filter(cluster=cluster, name=topic).order_by("-changed_at").first()
     if row is None:
-        raise Http404(f"{cluster.name} has no topic {topic!r}, as far as was seen.")
+        raise Http404(said.TOPIC_NOT_SEEN(cluster=cluster.name, topic=topic))
     bar = cluster_bar(request, cluster, Kind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, Kind.REASSIGNMENTS)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACKNOWLEDGE, VIEW, allowed, cluster_for, needs, roles_text
+from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.revalidate import revalidated
@@ -74,5 +75,5 @@ def _finding(slug: str, finding_id: str) -> Finding:
     rows = Finding.objects.select_related("acknowledged_by").filter(opened_at__isnull=False)
     row = rows.filter(cluster__slug=slug, public_id=finding_id).first()
     if row is None:
-        raise Http404(f"There is no finding {finding_id}, or it closed so long ago that it is forgotten.")
+        raise Http404(said.FINDING_FORGOTTEN(number=finding_id))
     return row

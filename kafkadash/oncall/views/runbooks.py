@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import signed_in, visible_clusters
 from kafkadash.domain.finding_kinds import FindingKind
+from kafkadash.domain.refusals import filters as said
 from kafkadash.oncall.models import Finding
 from kafkadash.oncall.runbooks import all_runbooks
 from kafkadash.oncall.runbooks import runbook as read
@@ -29,5 +30,5 @@ def runbooks(request: HttpRequest) -> HttpResponse:
 @signed_in
 def runbook(request: HttpRequest, kind: str) -> HttpResponse:
     if kind not in list(FindingKind):
-        raise Http404(f"There is no runbook {kind!r}; see the list of runbooks.")
+        raise Http404(said.NO_SUCH_RUNBOOK(kind=kind))
     return render(request, "oncall/runbook.html", {"section": "status", "runbook": read(FindingKind(kind))})

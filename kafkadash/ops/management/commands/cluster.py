@@ -21,6 +21,7 @@ from kafkadash.clusters.services import (
     set_enabled,
     update_connection,
 )
+from kafkadash.domain.refusals import commands as said
 from kafkadash.domain.refusals import settings
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job, JobState
@@ -73,7 +74,7 @@ class Command(BaseCommand):
         if options["bootstrap"] is not None:
             values["bootstrap_servers"] = options["bootstrap"]
         if not values:
-            raise CommandError("Nothing to change was given; manage.py cluster connect --help lists what can be.")
+            raise CommandError(said.NOTHING_TO_CHANGE())
         cluster = update_connection(ACTOR, _cluster(options["cluster"]), **values)
         self.stdout.write(f"{cluster.name} is reached by connection settings number {cluster.connection_version} now.")
 
@@ -122,27 +123,22 @@ class Command(BaseCommand):
         elif job.state == JobState.FAILED:
             raise CommandError(job.error)
         elif job.state == JobState.CANCELLED:
-            raise CommandError("The test was cancelled by somebody else.")
+            raise CommandError(said.TEST_CANCELLED())
 
     def _wait(self, job: Job, seconds: float) -> None:
         """Until the job has ended. Raises CommandError, and cancels the job, when that takes longer."""
         end = time.monotonic() + seconds
-        said = ""
+        told = ""
         while job.state in (JobState.QUEUED, JobState.RUNNING):
             if time.monotonic() > end:
                 was_queued = job.state == JobState.QUEUED
                 request_cancel(job.pk)
-                raise CommandError(
-                    f"No worker took the test within {seconds:g} s: is beat running, and a worker for the queues tick "
-                    "and jobs?"
-                    if was_queued
-                    else f"The test had no result within {seconds:g} s; it was asked to stop."
-                )
+                raise CommandError((said.TEST_NOT_TAKEN if was_queued else said.TEST_TOO_SLOW)(seconds=seconds))
             time.sleep(POLL_S)
             job.refresh_from_db()
-            if job.progress_note and job.progress_note != said:
-                said = job.progress_note
-                self.stdout.write(f"… {said}")
+            if job.progress_note and job.progress_note != told:
+                told = job.progress_note
+                self.stdout.write(f"… {told}")
 
     def _report(self, result: dict[str, Any]) -> None:
         self.stdout.write(f"Kafka cluster {result['kafka_id']}, mode {result['mode']}")

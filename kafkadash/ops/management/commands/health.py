@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kafkadash.domain.refusals import commands as said
 from kafkadash.ops import health
 
 NAMES = ("database", "redis", "beat", "collection", "runs")
@@ -23,7 +24,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         wanted = options["checks"] or NAMES
         if unknown := sorted(set(wanted) - set(NAMES)):
-            raise CommandError(f"There is no check {unknown[0]}; there are {', '.join(NAMES)}.")
+            raise CommandError(said.CHECK_UNKNOWN(name=unknown[0], known=", ".join(NAMES)))
         found = {name: check for name, check in health.checks().items() if name in wanted}
         for name, check in found.items():
             age = f" ({check.age_s:g} s)" if check.age_s is not None else ""

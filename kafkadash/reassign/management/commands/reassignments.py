@@ -20,6 +20,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import IdentityChanged, check_identity
 from kafkadash.domain.kafka_json import JsonRow, read_reassignment
+from kafkadash.domain.refusals import commands as said
+from kafkadash.domain.refusals.settings import CLUSTER_UNKNOWN
 from kafkadash.domain.verify import State, answer, tally
 from kafkadash.domain.wording import count, duration
 from kafkadash.kafka.connect import own_admin
@@ -88,7 +90,8 @@ class Command(BaseCommand):
         if parsed.problems:
             more = f", of which {MOST_PROBLEMS} are listed" if len(parsed.problems) > MOST_PROBLEMS else ""
             raise CommandError(
-                f"{file} cannot be verified: it has {count(len(parsed.problems), 'problem')}{more}.", returncode=BAD
+                said.FILE_NOT_VERIFIED(file=file, problems=f"{count(len(parsed.problems), 'problem')}{more}"),
+                returncode=BAD,
             )
         return parsed.rows
 
@@ -158,9 +161,9 @@ def _content(file: str) -> bytes:
             with Path(file).open("rb") as opened:
                 content = opened.read(LARGEST_BYTES + 1)
     except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror or error}.", returncode=BAD) from error
+        raise CommandError(said.FILE_NOT_READ(file=file, fault=error.strerror or error), returncode=BAD) from error
     if len(content) > LARGEST_BYTES:
-        raise CommandError(f"{file} has more than the {LARGEST_BYTES // 10**6} MB that are taken.", returncode=BAD)
+        raise CommandError(said.FILE_TOO_LONG(file=file, megabytes=LARGEST_BYTES // 10**6), returncode=BAD)
     return content
 
 
@@ -172,7 +175,7 @@ def _freshness(cluster: Cluster) -> Freshness:
 def _age(cluster: Cluster, freshness: Freshness) -> str:
     """Nothing collected is an error, not an empty list. Raises CommandError."""
     if freshness.taken_at is None or freshness.age_s is None:
-        raise CommandError(f"Nothing was collected of {cluster.name} yet.", returncode=BAD)
+        raise CommandError(said.NOT_COLLECTED(cluster=cluster.name), returncode=BAD)
     then = freshness.taken_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     old = ": too old to be what is now" if freshness.stale else ""
     return f"As of {then}, {duration(freshness.age_s)} ago{old}."
@@ -183,5 +186,5 @@ def _cluster(slug: str) -> Cluster:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(f"There is no cluster {slug}. Registered: {known}.", returncode=BAD)
+        raise CommandError(CLUSTER_UNKNOWN(slug=slug, known=known), returncode=BAD)
     return cluster

@@ -1,0 +1,71 @@
+"""What pages say of addresses and filters that name what is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkadash.domain.refusals import filters, lookups
+from kafkadash.observe.models import BrokerState
+from kafkadash.oncall.models import Finding
+from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
+from tests.pages.conftest import text_of
+from tests.refusals.desk import Desk
+from tests.refusals.driving import Case, case, each
+
+pytestmark = pytest.mark.django_db
+MANY = ",".join(map(str, range(1200)))
+BROKERS, TOPICS, MOVES = (f"/clusters/demo/{page}/" for page in ("brokers", "topics", "reassignments"))
+
+
+def audit(desk: Desk, **query: str) -> str:
+    asked = "&".join(f"{name}={value}" for name, value in query.items())
+    return desk.get("adam", f"/audit/?{asked}")
+
+
+def drill(desk: Desk, asked: str) -> str:
+    BrokerState.objects.filter(cluster=desk.cluster, broker_id=1).update(fenced=True)
+    return desk.get("vera", f"/clusters/demo/drill/?{asked}")
+
+
+def of_a_topic(desk: Desk) -> str:
+    TopicFactory.create(cluster=desk.cluster, name="orders")
+    return desk.get("vera", f"{TOPICS}orders/?broker=three")
+
+
+def among_all(desk: Desk) -> str:
+    ReassignmentFactory.create(cluster=desk.cluster)
+    return desk.get("vera", f"{MOVES}?running=all&broker=six")
+
+
+def closed(desk: Desk) -> str:
+    judged(watched("other", offline_partitions=2))
+    finding = Finding.objects.get()
+    Finding.objects.update(closed_at=NOW)
+    address = f"/clusters/other/findings/{finding.public_id}/acknowledge/"
+    return text_of(desk.client_of(desk.people["alice"]).post(address, follow=True).content.decode())
+
+
+@each(
+    case(filters.CHOICE_UNKNOWN, lambda d: d.get("vera", f"{BROKERS}?state=happy"), noun="state", asked="happy"),
+    case(filters.COLUMN_UNKNOWN, lambda d: d.get("vera", f"{BROKERS}?sort=colour"), column="colour"),
+    case(filters.PARTITIONS_NO_BROKER, of_a_topic, typed="three"),
+    case(filters.REASSIGNMENTS_NO_BROKER, among_all, typed="six"),
+    case(filters.BROKER_NOT_SEEN, lambda d: d.get("vera", f"{BROKERS}77/"), broker=77, cluster="demo"),
+    case(filters.TOPIC_NOT_SEEN, lambda d: d.get("vera", f"{TOPICS}nothing/"), topic="nothing", cluster="demo"),
+    case(lookups.NO_SUCH_REASSIGNMENT, lambda d: d.get("vera", f"{MOVES}r-cafe/"), asked="r-cafe", cluster="demo"),
+    case(filters.FINDING_FORGOTTEN, lambda d: d.get("vera", "/clusters/demo/findings/f-cafe/"), number="f-cafe"),
+    case(filters.FINDING_CLOSED, closed),
+    case(filters.NO_SUCH_RUNBOOK, lambda d: d.get("vera", "/runbooks/nonsense/"), kind="nonsense"),
+    case(filters.NO_SUCH_EVENT, lambda d: d.get("adam", "/audit/99999/"), number=99999),
+    case(filters.EVENT_NOT_LISTED, lambda d: audit(d, older="99999"), asked="99999"),
+    case(filters.NO_SUCH_FORMAT, lambda d: d.sent("adam", "/audit/export/", {"format": "pdf"}), asked="pdf"),
+    case(filters.OBJECT_UNNAMED, lambda d: audit(d, object="demo"), typed="demo"),
+    case(filters.MOMENT_UNREADABLE, lambda d: audit(d, **{"from": "31.12."}), typed="31.12."),
+    case(filters.DRILL_BROKERS_UNKNOWN, lambda d: drill(d, "brokers=77"), cluster="demo", brokers="broker 77"),
+    case(filters.DRILL_RACK_UNKNOWN, lambda d: drill(d, "rack=mars"), rack="mars"),
+    case(filters.DRILL_FENCED, lambda d: drill(d, "broker=1"), brokers="Broker 1 is"),
+    case(filters.DRILL_NO_BROKER, lambda d: drill(d, "brokers=one"), typed="one"),
+    case(filters.DRILL_TOO_MANY, lambda d: drill(d, f"brokers={MANY}"), most=1000, many=1200),
+)
+def test_by_an_address_that_names_what_is_not_there(one: Case, desk: Desk) -> None:
+    one.check(desk)
