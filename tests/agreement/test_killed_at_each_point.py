@@ -17,6 +17,7 @@ import pytest
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.models import RequestState
 from kafkadash.domain import executor, executor_look, executor_state, ledger
+from kafkadash.domain.executor_state import Key
 from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import TopicPartition
 from kafkadash.kafka.wire_client import WireClient
@@ -29,7 +30,7 @@ from kafkadash.reassign.run.step import step_once
 from tests.agreement import runs
 from tests.agreement.conftest import TopicMaker
 from tests.agreement.runs import FAST, SLOW, Requests, Run, alter
-from tests.agreement.tools import Tools
+from tests.agreement.tools import DescribedPartition, Tools
 from tests.waiting import wait_until
 
 IN_A_DRAIN = (
@@ -138,24 +139,60 @@ def audited(run: Run) -> list[str]:
     return verbs[verbs.index("started") :]
 
 
+class Scene:
+    """A topic on which others have set throttles before its run, and what Kafka was asked for and has afterwards."""
+
+    def __init__(
+        self,
+        make_topic: TopicMaker,
+        tools: Tools,
+        playground: Playground,
+        accepted: Counter[tuple[str, int, tuple[int, ...]]],
+    ) -> None:
+        self.tools = tools
+        self._make_topic, self._playground, self._accepted = make_topic, playground, accepted
+
+    def topic(self, placement: list[list[int]], *, mib: int, broker_1: Mapping[str, str] | None = None) -> list[Key]:
+        """Makes it; its rows. ``broker_1``: what others have set there."""
+        self.name = self._make_topic(placement, mib=mib)
+        rates = broker_1 or {}
+        if rates:
+            alter(self._playground, 1, **rates)
+        alter(self._playground, self.name, **OTHERS_LIST)
+        self._before = as_set(self.tools, self.name, {**rates, **OTHERS_LIST})
+        return [(self.name, number) for number in range(len(placement))]
+
+    @property
+    def partitions(self) -> list[DescribedPartition]:
+        return list(self.tools.topics("--topic", self.name)[self.name].partitions.values())
+
+    def assert_accepted_once(self, rows: list[Key], *targets: tuple[int, ...]) -> None:
+        assert self._accepted == Counter({(*row, target): 1 for row in rows for target in targets})
+
+    def assert_nothing_is_left(self) -> None:
+        assert self.tools.moves() == []
+        assert self.tools.throttles(self.name, 1, 2, 3) == self._before
+
+
+@pytest.fixture
+def scene(
+    make_topic: TopicMaker,
+    tools: Tools,
+    playground: Playground,
+    accepted: Counter[tuple[str, int, tuple[int, ...]]],
+) -> Scene:
+    return Scene(make_topic, tools, playground, accepted)
+
+
 def test_every_point_has_its_place() -> None:
     assert sorted(IN_A_DRAIN + IN_A_CANCEL) == sorted(POINTS)
 
 
 def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
-    requests: Requests,
-    make_topic: TopicMaker,
-    tools: Tools,
-    playground: Playground,
-    kills: Kills,
-    accepted: Counter[tuple[str, int, tuple[int, ...]]],
+    requests: Requests, scene: Scene, kills: Kills
 ) -> None:
-    topic = make_topic([[1, 2]] * ROWS, mib=1)
-    alter(playground, 1, **OTHERS_RATE)
-    alter(playground, topic, **OTHERS_LIST)
-    before = as_set(tools, topic, {**OTHERS_RATE, **OTHERS_LIST})
-    directory = max(tools.all_sizes([3])[3])
-    rows = [(topic, number) for number in range(ROWS)]
+    rows = scene.topic([[1, 2]] * ROWS, mib=1, broker_1=OTHERS_RATE)
+    directory = max(scene.tools.all_sizes([3])[3])
     file = kills(IN_A_DRAIN)
     run = requests.approved(
         {row: [3, 1] for row in rows},
@@ -165,16 +202,14 @@ def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
     ).start()
 
     run.until(lambda: "throttle-set.after-row" in hit(file), "the last row is on its way", 60)
-    orders.row(run.change, run.alice, topic, 0, Deed.ELECT, "Its leader is wanted now.")
+    orders.row(run.change, run.alice, *rows[0], Deed.ELECT, "Its leader is wanted now.")
     run.until_it_is(RequestState.DONE, 60)
 
     assert hit(file) == IN_A_DRAIN
-    assert accepted == Counter({(*row, (3, 1)): 1 for row in rows})
-    described = tools.topics("--topic", topic)[topic].partitions
-    assert {(p.replicas, p.leader) for p in described.values()} == {((3, 1), 3)}
-    assert set(tools.sizes(topic)[3][directory]) == set(range(ROWS))
-    assert tools.moves() == []
-    assert tools.throttles(topic, 1, 2, 3) == before
+    scene.assert_accepted_once(rows, (3, 1))
+    assert {(p.replicas, p.leader) for p in scene.partitions} == {((3, 1), 3)}
+    assert set(scene.tools.sizes(scene.name)[3][directory]) == set(range(ROWS))
+    scene.assert_nothing_is_left()
     assert run.execution.outcome == Outcome.CLEAN
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
     assert Order.objects.get().answer == "Its preferred replica leads it."
@@ -182,17 +217,9 @@ def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
 
 
 def test_a_cancel_that_dies_at_every_point__gives_everything_back(
-    requests: Requests,
-    make_topic: TopicMaker,
-    tools: Tools,
-    playground: Playground,
-    kills: Kills,
-    accepted: Counter[tuple[str, int, tuple[int, ...]]],
+    requests: Requests, scene: Scene, kills: Kills
 ) -> None:
-    topic = make_topic([[2, 1]] * 2, mib=24)
-    alter(playground, topic, **OTHERS_LIST)
-    before = as_set(tools, topic, OTHERS_LIST)
-    rows = [(topic, 0), (topic, 1)]
+    rows = scene.topic([[2, 1]] * 2, mib=24)
     run = requests.approved({row: [3, 1] for row in rows}, throttle=SLOW // 4).start()
     first = first_of(run)
     file = kills(IN_A_CANCEL)
@@ -204,10 +231,8 @@ def test_a_cancel_that_dies_at_every_point__gives_everything_back(
     run.cancel("All complain.")
 
     assert hit(file) == IN_A_CANCEL
-    assert accepted == Counter({(*row, target): 1 for row in rows for target in ((3, 1), (2, 1))})
-    described = tools.topics("--topic", topic)[topic].partitions
-    assert {p.replicas for p in described.values()} == {(2, 1)}
-    assert tools.moves() == []
-    assert tools.throttles(topic, 1, 2, 3) == before
+    scene.assert_accepted_once(rows, (3, 1), (2, 1))
+    assert {p.replicas for p in scene.partitions} == {(2, 1)}
+    scene.assert_nothing_is_left()
     assert {run.row(*row).state for row in rows} == {"cancelled"}
     assert audited(run) == ["started", "turn_came", "ordered", "cancelled", "cancel_ended"]
