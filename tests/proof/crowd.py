@@ -181,7 +181,7 @@ def _reads(crowd: Crowd, chance: random.Random) -> None:
 
 
 def _writes(crowd: Crowd, chance: random.Random, who: int) -> None:
-    """Comments, pauses and another throttle, each with words of its own."""
+    """Comments, pauses and another throttle, each with its own words; no rate twice, that would change nothing."""
     browser = None
     count = 0
     while not crowd.over.is_set():
@@ -204,7 +204,7 @@ def _does(crowd: Crowd, browser: Browser, path: str, deed: str, words: str, chan
         "throttle": (
             f"{path}run/",
             "/run/throttle/",
-            {"rate": f"{chance.uniform(0.5, 3):.1f}", "reason": words},
+            {"rate": f"{chance.uniform(0.5, 3):.5f}", "reason": words},
             "change.throttle_changed",
         ),
     }[deed]
