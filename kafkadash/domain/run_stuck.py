@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkadash.domain.executor_state import Move, Observation, PartitionSeen
+from kafkadash.domain.refusals import stuck as said
 from kafkadash.domain.run_flows import AT_THROTTLE
 from kafkadash.domain.run_memory import Lane, RowMemory
 from kafkadash.domain.run_progress import Cause, Direction, Mark
@@ -134,21 +135,18 @@ def cause(
     if found:
         return found
     if row.refused:
-        return Cause.REFUSED, f"The cluster refuses: {row.refused}"
-    return Cause.UNKNOWN, (
-        f"It has not come nearer to its leader for {duration(quiet_s(row, now))}. Source, destination, leader, disk and"
-        " throttles look well; the log of the destination may say why."
-    )
+        return Cause.REFUSED, said.CLUSTER_REFUSES(words=row.refused)
+    return Cause.UNKNOWN, said.NO_CAUSE_FOUND(quiet=duration(quiet_s(row, now)))
 
 
 def _destination_away(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | None:
     for broker in adding:
         state = seen.brokers.get(broker)
         if state is None:
-            return Cause.DESTINATION_AWAY, f"Broker {broker}, which it is copied to, is not registered."
+            return Cause.DESTINATION_AWAY, said.DESTINATION_UNREGISTERED(broker=broker)
         if not state.alive or state.fenced:
             word = "fenced" if state.alive else "away"
-            return Cause.DESTINATION_AWAY, f"Broker {broker}, which it is copied to, is {word}."
+            return Cause.DESTINATION_AWAY, said.DESTINATION_AWAY(broker=broker, state=word)
     return None
 
 
@@ -161,19 +159,19 @@ def _kept_away(move: Move, partition: PartitionSeen | None, seen: Observation) -
     if not kept:
         return None
     which = listed([str(b) for b in away or kept])
-    noun = "Broker" if len(away or kept) == 1 else "Brokers"
-    verb = "is" if len(away or kept) == 1 else "are"
-    state = "away" if away else "not in sync"
-    return Cause.KEPT_REPLICA_AWAY, (
-        f"It is copied and in sync, but {noun.lower()} {which}, which {'keeps' if verb == 'is' else 'keep'} a replica,"
-        f" {verb} {state}: Kafka ends the move only when every replica is in sync."
+    one = len(away or kept) == 1
+    return Cause.KEPT_REPLICA_AWAY, said.KEPT_NOT_IN_SYNC(
+        brokers=f"{'broker' if one else 'brokers'} {which}",
+        keep="keeps" if one else "keep",
+        are="is" if one else "are",
+        state="away" if away else "not in sync",
     )
 
 
 def _no_leader(partition: PartitionSeen | None) -> tuple[Cause, str] | None:
     if partition is None or partition.leader is not None:
         return None
-    return Cause.NO_LEADER, "The partition has no leader, so there is nothing to copy from."
+    return Cause.NO_LEADER, said.NO_SOURCE()
 
 
 def _below_inbound(
@@ -196,14 +194,10 @@ def _below_inbound(
             if share >= limit
             else f"producers write {_mb(needed)} to what is copied there"
         )
-        return Cause.BELOW_INBOUND, (
-            f"Broker {lane[0]} {does} replicas at no more than {_mb(limit)}; {what}, so it can never finish.{whose}"
-        )
+        told = said.LIMIT_BELOW_INBOUND(broker=lane[0], does=does, limit=_mb(limit), what=what, whose=whose)
+        return Cause.BELOW_INBOUND, told
     if row.losing_since is not None and inbound:
-        return Cause.BELOW_INBOUND, (
-            f"Producers write {_mb(inbound)} to {move.work.row.name}, which is no less than its copy gets:"
-            " so it can never finish."
-        )
+        return Cause.BELOW_INBOUND, said.COPY_BELOW_INBOUND(rate=_mb(inbound), row=move.work.row.name)
     return None
 
 
@@ -213,7 +207,7 @@ def _disk(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | Non
         if state is not None and state.full:
             return Cause.DESTINATION_DISK, state.full
         if state is not None and state.cordoned:
-            return Cause.DESTINATION_DISK, f"All log directories of broker {broker} are cordoned."
+            return Cause.DESTINATION_DISK, said.DESTINATION_CORDONED(broker=broker)
     return None
 
 
@@ -233,9 +227,12 @@ def _source_full(row: RowMemory, partition: PartitionSeen | None, around: Surrou
     ]
     if not idle:
         return None
-    return Cause.SOURCE_AT_THROTTLE, (
-        f"Broker {row.source}, which it is copied from, sends {_mb(sent)} of the {_mb(limit)} it may, while"
-        f" {count(len(idle), 'other broker')} in sync ({listed([str(b) for b in idle])}) could send."
+    return Cause.SOURCE_AT_THROTTLE, said.SOURCE_AT_ITS_LIMIT(
+        broker=row.source,
+        sent=_mb(sent),
+        limit=_mb(limit),
+        others=count(len(idle), "other broker"),
+        which=listed([str(b) for b in idle]),
     )
 
 
@@ -244,11 +241,10 @@ def _foreign(move: Move, row: RowMemory, around: Surroundings) -> tuple[Cause, s
     for throttle in around.foreign:
         if throttle.lane in lanes:
             rate = f"{_mb(throttle.rate)}" if throttle.rate is not None else f"“{throttle.value}”"
-            return Cause.FOREIGN_THROTTLE, (
-                f"Broker {throttle.name} has a throttle that is not ours: {throttle.key} is {rate}."
-            )
+            told = said.RATE_OF_OTHERS(broker=throttle.name, key=throttle.key, rate=rate)
+            return Cause.FOREIGN_THROTTLE, told
         if throttle.resource == "topic" and throttle.name == move.work.row.topic:
-            return Cause.FOREIGN_THROTTLE, f"{throttle.key} of {throttle.name} was changed by somebody else."
+            return Cause.FOREIGN_THROTTLE, said.LIST_OF_OTHERS(key=throttle.key, topic=throttle.name)
     return None
 
 

@@ -104,7 +104,7 @@ def test_cause__throttle_of_somebody_else_below_what_it_receives__says_both_figu
     assert found is Cause.BELOW_INBOUND
     assert said == (
         "Broker 1 sends replicas at no more than 10 B/s; orders-0 receives 0.2 MB/s, so it can never finish."
-        " That limit is not ours."
+        " That limit is not ours. Raise that limit, or cancel the row."
     )
     assert fixes(found, foreign=True)[0] is Fix.SETTLE_THROTTLE
     assert fixes(found)[0] is Fix.RAISE_THROTTLE

@@ -344,7 +344,7 @@ class TestEnds:
             (State.DONE, Outcome.OBLIGATIONS, "Done, with obligations", "could not be taken away yet"),
             (State.DONE, Outcome.EXCEPTIONS, "Done, with exceptions", "Some rows did not end as planned"),
             (State.CANCELLED, "", "Cancelled", "What was done by then stays done; what was in flight went back."),
-            (State.FAILED, "", "Failed", "What was done by then stays done; the report names every row."),
+            (State.FAILED, "", "Failed", "What was done by then stays done. The report names every row."),
         ],
     )
     def test_the_review_says_how_it_ended_and_offers_the_way_back(

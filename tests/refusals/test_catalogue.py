@@ -88,6 +88,7 @@ WHOLE = (
     "domain/reassignment_checks.py",
     *(f"kafka/{path.name}" for path in sorted((ROOT / "kafka").glob("*.py"))),
     "domain/plan.py",
+    "domain/run_stuck.py",
     "plan_job.py",
     "reassign/downloads.py",
     "reassign/report_rows.py",
@@ -96,8 +97,13 @@ WHOLE = (
     "reassign/rates.py",
     "reassign/run/act.py",
     "reassign/run/known.py",
+    "reassign/run/ledger_calls.py",
+    "reassign/run/left_behind.py",
+    "reassign/run/obligations.py",
     "reassign/run/orders.py",
     "reassign/run/places.py",
+    "reassign/run/step.py",
+    "reassign/run/throttle_reads.py",
 )
 """Where no sentence for people stands at all, raised or not."""
 

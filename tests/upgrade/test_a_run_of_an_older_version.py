@@ -112,7 +112,7 @@ def test_what_a_newer_version_stored__is_not_misread(older: Run, tools: Tools) -
     older.step()
     assert older.execution.error == (
         "A newer version of kafkadash (format 2) has worked on this run, and this one (format 1) does not know how to "
-        "go on: start the workers of the newer version."
+        "go on. Start the workers of the newer version."
     )
     assert list(Move.objects.values_list("state", "attempt", "since")) == rows
     assert tools.throttles("upgrade-1", "upgrade-2", 1, 2) == throttles

@@ -26,7 +26,9 @@ from kafkadash.domain.refusals import (
     rows,
     runs,
     settings,
+    stuck,
     turns,
+    underway,
     workflow,
 )
 from kafkadash.domain.refusals.entry import Entry
@@ -44,6 +46,8 @@ SUBJECTS: tuple[ModuleType, ...] = (
     turns,
     runs,
     rows,
+    stuck,
+    underway,
     jobs,
     settings,
     connection,

@@ -16,6 +16,7 @@ from django.db.models import Count, Q
 
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import underway as said
 from kafkadash.domain.wording import count
 from kafkadash.observe.models import Outcome, ReassignmentSnapshot
 from kafkadash.reassign.models import Execution, Move
@@ -64,17 +65,11 @@ class GoesBack:
     def sentence(self) -> str:
         original, there = _ids(self.move.current), _ids(self.leaves)
         if not self.ours and self.seen is not None:
-            return (
-                f"Somebody else gave it the target {_ids(self.seen.target)}. That is not ours to cancel: the row ends "
-                "as superseded and is left as it is."
-            )
+            return said.NOT_OURS_TO_CANCEL(target=_ids(self.seen.target))
         if set(self.move.current) == set(self.move.target):
             return f"Only its order changes; it is put back to {original}."
         if self.other:
-            return (
-                f"A cancel leaves {there}, another set than the original {original}: somebody changed it while it "
-                f"moved. {original} is restored by a second request, and then verified."
-            )
+            return said.CANCEL_LEAVES_OTHERS(there=there, original=original)
         note = "" if self.seen else " It was not seen in the cluster yet; this is what was stored when it began."
         return f"It goes back to {original}, in that order.{note}"
 
@@ -93,26 +88,26 @@ class Preview:
 
     @property
     def sentences(self) -> Sequence[str]:
-        said = []
+        told = []
         if self.flight:
-            said.append(
+            told.append(
                 f"{count(self.flight, 'move')} in flight {'returns' if self.flight == 1 else 'return'} to "
                 f"{'its' if self.flight == 1 else 'their'} original replicas, as listed below."
             )
         else:
-            said.append("No move is in flight.")
+            told.append("No move is in flight.")
         if self.done:
-            said.append(
+            told.append(
                 f"{count(self.done, 'done move')} {'stays' if self.done == 1 else 'stay'} where "
                 f"{'it is' if self.done == 1 else 'they are'}, and {'is' if self.done == 1 else 'are'} listed in the "
                 "report."
             )
         if self.waiting:
-            said.append(f"{count(self.waiting, 'waiting move')} {'is' if self.waiting == 1 else 'are'} not started.")
+            told.append(f"{count(self.waiting, 'waiting move')} {'is' if self.waiting == 1 else 'are'} not started.")
         if self.ended:
-            said.append(f"{count(self.ended, 'move')} ended otherwise before.")
-        said.append("Our throttles are taken away; what cannot be now is as soon as it is possible.")
-        return said
+            told.append(f"{count(self.ended, 'move')} ended otherwise before.")
+        told.append("Our throttles are taken away; what cannot be now is as soon as it is possible.")
+        return told
 
 
 def preview(execution: Execution, page: str | None) -> Preview:

@@ -31,6 +31,7 @@ from kafkadash.domain.executor_state import Key, Reply
 from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pair, Pairs, SetRate, Throttles
 from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
 from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.refusals import runs, underway
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
 from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
@@ -112,7 +113,7 @@ class Ledger:
         theirs = self._foreign.value(entity)
         place = next((place for place in self._entries if str(place) == entity), None)
         if theirs is None or place is None:
-            return f"There is no throttle of others on {entity} any more that differs from ours."
+            return runs.NO_FOREIGN_THROTTLE(entity=entity)
         value = ledger_rates.value_words(theirs)
         if deed is Deed.LEAVE_THROTTLE:
             self._foreign.leave(entity, user)
@@ -335,7 +336,7 @@ class Ledger:
             if before.state is EntryState.CLEARING and after.state is EntryState.OBLIGED:
                 self.found[Found.OBLIGED].append(call.place)
             if call.guards and reply is not Reply.ACCEPTED:
-                self._fail(self._users.get(call.place, {}), words or "Its throttle could not be set.")
+                self._fail(self._users.get(call.place, {}), words or underway.THROTTLE_NOT_SET())
 
     def _delete_empty(self, client: KafkaClient, now: datetime, deadline: float, may: Callable[[], bool]) -> None:
         """Lists that we emptied and that were not set before; read once more, so that nobody's new pair is deleted."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from kafkadash.domain import ledger_lists, ledger_rates
 from kafkadash.domain.executor_state import Reply
 from kafkadash.domain.ledger import Entry, EntryState, Place
+from kafkadash.domain.refusals import underway
 from kafkadash.domain.throttles import LISTS
 from kafkadash.kafka.changing import ConfigChange, ConfigOperation, KafkaClient
 from kafkadash.kafka.port import KafkaFailure
@@ -89,4 +90,4 @@ def sends(client: KafkaClient, calls: Sequence[Call], deadline: float) -> Iterat
             yield call, Reply.REFUSED, answer.refused[change.resource].message
         else:
             lost = answer.lost.get(change.resource)
-            yield call, Reply.LOST, lost.message if lost else "Kafka's answer does not tell what became of it."
+            yield call, Reply.LOST, lost.message if lost else underway.OUTCOME_NOT_TOLD()

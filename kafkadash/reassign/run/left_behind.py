@@ -7,6 +7,7 @@ from django.db.models import Count, F, Q
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.removal import Stays
 from kafkadash.domain.ledger import EntryState
+from kafkadash.domain.refusals import underway as said
 from kafkadash.domain.wording import count
 from kafkadash.reassign.models import Execution
 
@@ -26,12 +27,9 @@ def left_behind(cluster: Cluster) -> Stays:
     refused, left = "", []
     for number, active, failures, owed in runs.order_by("pk").values_list("request", "active", "failures", "owed"):
         if active and failures < SILENT_LOOKS:
-            refused = (
-                f"#{number} is under way here. Cancel it first, so that it takes its throttles away: a cluster that is "
-                "removed is never asked again."
-            )
+            refused = said.RUN_STILL_HERE(number=number)
         elif active:
-            left.append(f"#{number} is under way, and nobody can stop it: what moves goes on in Kafka.")
+            left.append(said.RUN_CANNOT_BE_STOPPED(number=number))
         if owed:
-            left.append(f"{count(owed, 'throttle')} of #{number}: whoever needs it gone has to remove it by hand.")
+            left.append(said.THROTTLES_STAY(throttles=count(owed, "throttle"), number=number))
     return Stays(refused, tuple(left))

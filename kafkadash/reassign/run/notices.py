@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import read_only_text
 from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.refusals import underway
 from kafkadash.domain.wording import count, duration
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Order
@@ -60,34 +61,27 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
     """What was read of the cluster is old, or could not be read."""
     looked = freshness_of_run(execution, now)
     again = f", {execution.failures:,} times in a row" if execution.failures > 1 else ""
-    error = f"The cluster could not be read{again}: {execution.error}" if execution.error else ""
+    error = underway.CLUSTER_UNREAD.cause(again=again, error=execution.error) if execution.error else ""
     if not looked.stale:
-        return Notice("warning", error, "Nothing is submitted until it answers.") if error else None
+        return Notice("warning", error, underway.CLUSTER_UNREAD.then) if error else None
     if looked.age_s is None:
         if error:
-            return Notice("critical", error, "It was not read for this run yet.")
+            return Notice("critical", error, underway.NOT_READ_YET())
         if execution.started_at and now - execution.started_at < _FIRST_LOOK:
             return None
-        return Notice("critical", "The cluster was not read for this run yet.", "Is a worker for runs at work?")
-    lead = f"What is shown is {duration(looked.age_s)} old."
+        return Notice("critical", *underway.NEVER_LOOKED.apart())
+    lead, goes_on = underway.SHOWN_IS_OLD.apart(age=duration(looked.age_s))
     if error and not why_not_yet(execution, now):
-        rest = "The cancel cannot end, and until it does no other run begins here. An administrator may give it up."
-        return Notice("critical", lead, f"{error} {rest}", gives_up=True)
-    goes_on = "What Kafka has in flight goes on by itself; nothing new is submitted."
-    return Notice(
-        "critical", lead, f"{error or f'It should be read every {INTERVAL_S:g} s, and nobody does.'} {goes_on}"
-    )
+        return Notice("critical", lead, f"{error} {underway.CANCEL_CANNOT_END()}", gives_up=True)
+    return Notice("critical", lead, f"{error or underway.NOBODY_READS(interval=INTERVAL_S)} {goes_on}")
 
 
 def _read_only(execution: Execution) -> Notice | None:
     """What is sent to a cluster all the same, by a run that began before it became read-only."""
     if not execution.cluster.read_only:
         return None
-    lead = f"{execution.cluster.name} is read-only now: nothing more is submitted."
     going = "goes back, as it was cancelled" if execution.request.state == State.CANCELLING else "goes on to its end"
-    return Notice(
-        "warning", lead, f"What is in flight {going}. The throttles that this run set there are still taken away."
-    )
+    return Notice("warning", *underway.READ_ONLY_NOW.apart(cluster=execution.cluster.name, going=going))
 
 
 def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
@@ -99,11 +93,10 @@ def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
 def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: datetime) -> list[Notice]:
     state = "maintenance" if change.state == State.PAUSED else "warning"
     if change.state == State.PAUSED and counts.total and counts.ended == counts.total:
-        return [Notice("warning", "It is paused, and every move has ended.", "Resume it: it is verified and ends.")]
+        return [Notice("warning", *underway.PAUSED_AT_ITS_END.apart())]
     if change.not_after and change.not_after <= now and counts.waiting and change.state in _CANCELLED_FROM:
-        lead = f"Its window is over, and {count(counts.waiting, 'move')} did not begin."
-        rest = "They never will. Cancel the run to end it; what is done stays done."
-        return [Notice("warning", lead, rest, cancels=True)]
+        told = underway.WINDOW_RAN_OUT.apart(moves=count(counts.waiting, "move"))
+        return [Notice("warning", *told, cancels=True)]
     told_above = [read_only_text(execution.cluster)] if execution.cluster.read_only else []
     held: list[str] = [words for words in execution.held if words not in told_above]
     if not held:
@@ -114,9 +107,8 @@ def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: date
 def _asking(counts: Counts) -> Notice | None:
     if not counts.asks:
         return None
-    verb = "asks" if counts.asks == 1 else "ask"
-    lead = f"{count(counts.asks, 'move')} {verb} for an answer."
-    return Notice("warning", lead, "What was sent left no trace in the cluster: submit again, or give up.", asking=True)
+    told = underway.ROWS_ASK.apart(moves=count(counts.asks, "move"), ask="asks" if counts.asks == 1 else "ask")
+    return Notice("warning", *told, asking=True)
 
 
 def _orders(execution: Execution) -> list[Order]:
@@ -134,8 +126,7 @@ def _queued(execution: Execution, now: datetime) -> Notice:
     if execution.blocked:
         since = f" since {duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
         until = " until its window ends" if execution.request.not_after else ""
-        rest = f"It stays queued and approved, and is tried again by itself{until}. Nothing was sent to Kafka."
-        return Notice("warning", f"Blocked{since}: {execution.blocked}", rest)
+        return Notice("warning", *underway.BLOCKED.apart(since=since, why=execution.blocked, until=until))
     before = in_front_of(execution, now)
     if before is None:
         opens = execution.request.not_before

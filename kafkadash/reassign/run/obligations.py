@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.conf import settings
 
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import underway as said
 from kafkadash.domain.wording import count
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.reassign.models import Move as Stored
@@ -24,7 +25,7 @@ def work_off(running: Running, client: KafkaClient, budget: Budget) -> None:
     lease = running.lease
     going = _still_going(running, client, budget)
     if going:
-        words = f"{count(going, 'move')} of it still in flight; what it owes is cleared when that has ended."
+        words = said.STILL_GOING(moves=count(going, "move"))
         with running.write():
             running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=words, failures=0)
         return

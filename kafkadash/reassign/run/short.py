@@ -14,6 +14,7 @@ from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.kinds import Run
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import underway as said
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Outcome
@@ -24,15 +25,12 @@ from kafkadash.reassign.window_facts import run_options
 
 _DONE = {
     Outcome.CLEAN: ("ok", "Every row is as planned, and nothing of our throttles is left."),
-    Outcome.OBLIGATIONS: (
-        "warning",
-        "Every row is as planned. Something of our throttles could not be taken away yet; that is tried again.",
-    ),
-    Outcome.EXCEPTIONS: ("warning", "Some rows did not end as planned; the report names each with its reason."),
+    Outcome.OBLIGATIONS: ("warning", said.THROTTLES_OWED()),
+    Outcome.EXCEPTIONS: ("warning", said.NOT_ALL_AS_PLANNED()),
 }
 _ENDED = {
     State.CANCELLED: ("unknown", "What was done by then stays done; what was in flight went back."),
-    State.FAILED: ("critical", "What was done by then stays done; the report names every row."),
+    State.FAILED: ("critical", said.RUN_FAILED()),
 }
 
 
@@ -64,17 +62,17 @@ def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
         f"broker, up to {count(options.per_broker, 'move')} at once per broker and direction and "
         f"{options.per_cluster:,} in the cluster."
     )
-    said = [moved]
+    told = [moved]
     if change.not_before is not None and change.not_before > now:
-        said.append("Its window has not begun: it is queued, and begins with its window.")
+        told.append("Its window has not begun: it is queued, and begins with its window.")
     if change.not_after is not None:
-        said.append("When its window ends, nothing more is submitted.")
+        told.append("When its window ends, nothing more is submitted.")
     others = _waiting({change.cluster_id}, now)
     if others:
         names = listed([f"#{run.request_id}" for run in others])
-        said.append(f"It waits behind {names}: one reassignment runs on {change.cluster.name} at a time.")
-    said.append("Every partition is read again right before it is moved, and the throttles are taken away at the end.")
-    return said
+        told.append(f"It waits behind {names}: one reassignment runs on {change.cluster.name} at a time.")
+    told.append("Every partition is read again right before it is moved, and the throttles are taken away at the end.")
+    return told
 
 
 def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved: bool, now: datetime) -> Run:
@@ -109,7 +107,7 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
 def _end(run: Execution, state: State) -> tuple[str, str]:
     """Of the status tokens, and a sentence; both '' where it has not ended."""
     if state is State.DONE:
-        return _DONE[Outcome(run.outcome)] if run.outcome else ("unknown", "How it ended was not written down.")
+        return _DONE[Outcome(run.outcome)] if run.outcome else ("unknown", said.END_NOT_KNOWN())
     return _ENDED.get(state, ("", ""))
 
 

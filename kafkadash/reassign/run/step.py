@@ -24,6 +24,7 @@ from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.refusals import underway
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
@@ -119,10 +120,7 @@ def _step(running: Running) -> None:
 def _of_a_newer_version(running: Running) -> None:
     """Two versions at once, or one that was taken back: what is stored is not guessed at, and nothing is sent."""
     own = running.execution
-    words = (
-        f"A newer version of kafkadash (format {own.format}) has worked on this run, and this one (format "
-        f"{RUN_FORMAT}) does not know how to go on: start the workers of the newer version."
-    )
+    words = underway.NEWER_VERSION(format=own.format, own=RUN_FORMAT)
     log.warning("execution.newer_format", execution=own.pk, format=own.format)
     with running.write():
         running.save(error=words, next_at=next_turn(running.lease, REST_S))

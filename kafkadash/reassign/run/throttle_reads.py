@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from kafkadash.domain.ledger import Entry, EntryState, Place, Read, Source
+from kafkadash.domain.refusals import underway
 from kafkadash.domain.throttles import LISTS, RATES
 from kafkadash.domain.wording import capital
 from kafkadash.kafka.port import (
@@ -65,7 +66,7 @@ def read(
             if int(place.name) in alive:
                 asked[place] = resource_of(place)
             else:
-                reads[place] = Read(unreadable=f"Broker {place.name} is away.")
+                reads[place] = Read(unreadable=underway.BROKER_OF_THROTTLE_AWAY(broker=place.name))
     if not asked:
         return reads
     try:
@@ -94,4 +95,4 @@ def _read(answer: Configs, resource: ConfigResource, key: str) -> Read:
 def _failed(resource: ConfigResource, error: ItemError) -> Read:
     if resource.type is ConfigResourceType.TOPIC and error.code == _UNKNOWN_TOPIC_OR_PARTITION:
         return Read(gone=True)
-    return Read(unreadable=error.message or capital(f"{resource} could not be read."))
+    return Read(unreadable=error.message or underway.CONFIG_UNREAD(resource=capital(str(resource))))

@@ -274,7 +274,7 @@ def test_another_cluster_answered_and_its_moves_still_go_on__they_keep_their_thr
     world.step()
     assert len(world.kafka.sent) == sent
     assert list(ThrottleEntry.objects.exclude(state="cleared").values_list("pk", flat=True)) == owed
-    assert "still in flight; what it owes is cleared when that has ended." in world.run().error
+    assert "still in flight. What it owes is cleared when that has ended." in world.run().error
     world.passes(3600)
     world.step()
     assert clean(world)

@@ -1,0 +1,225 @@
+"""What fails while a run is under way, where people read it: its page, its preview of a cancel, its ledger, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from unittest import mock
+
+import pytest
+from django.test import Client
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.ledger import Place
+from kafkadash.domain.refusals import underway
+from kafkadash.domain.throttles import RATES
+from kafkadash.domain.workflow_states import State
+from kafkadash.kafka.changing import Changed, ConfigChange
+from kafkadash.kafka.port import ConfigResource, Configs, ItemError, KafkaAdmin
+from kafkadash.observe.models import CollectorRun
+from kafkadash.reassign.models import RUN_FORMAT, Execution, Move, Outcome, ThrottleEntry
+from kafkadash.reassign.run import throttle_reads
+from kafkadash.reassign.run.left_behind import SILENT_LOOKS, left_behind
+from tests.factories import ReassignmentFactory
+from tests.pages.conftest import text_of
+from tests.reassign.run.conftest import world
+from tests.reassign.run.runs import World
+from tests.reassign.runs import MB, requested, running
+from tests.reassign.stored import stored
+from tests.refusals.driving import Case, case, each
+
+__all__ = ["world"]
+pytestmark = pytest.mark.django_db
+STATES = {RowState.MOVING: 1, RowState.PENDING: 1, RowState.DONE: 1}
+RATE = min(RATES)
+TO_5 = {"replicas": [1, 2, 5, 3], "adding": [5], "removing": [3], "target": [1, 2, 5]}
+
+
+class RunPage:
+    def __init__(self, user: User, client: Client) -> None:
+        self.user, self.client = user, client
+        self.cluster = stored()
+        self.now = datetime.now(UTC)
+
+    def run(self, state: State = State.EXECUTING, **fields: Any) -> Execution:
+        return running(requested(self.cluster, self.user, state), STATES, **fields)
+
+    def get(self, run: Execution, what: str = "run/") -> str:
+        return text_of(self.client.get(f"/changes/{run.request_id}/{what}").content.decode())
+
+    def page(self, state: State = State.EXECUTING, **fields: Any) -> str:
+        return self.get(self.run(state, **fields))
+
+    def fails(self) -> str:
+        return self.page(error="No broker answered within 8 s.", failures=3, looked_at=datetime.now(UTC))
+
+    def unseen(self, **fields: Any) -> str:
+        began = self.now - timedelta(minutes=4)
+        return self.page(progress=b"", progress_at=None, looked_at=None, started_at=began, **fields)
+
+    def old(self, state: State = State.EXECUTING, **fields: Any) -> str:
+        then = self.now - timedelta(minutes=15)
+        run = self.run(state, looked_at=then, progress_at=then, started_at=then, **fields)
+        CollectorRun.objects.update(succeeded_at=then)
+        return self.get(run)
+
+    def read_only(self) -> str:
+        run = self.run()
+        Cluster.objects.update(read_only=True)
+        return self.get(run)
+
+    def paused(self) -> str:
+        run = self.run(State.PAUSED)
+        Move.objects.update(state=RowState.DONE)
+        return self.get(run)
+
+    def window(self) -> str:
+        run = self.run()
+        ChangeRequest.objects.update(not_after=self.now - timedelta(minutes=1))
+        return self.get(run)
+
+    def asks(self) -> str:
+        run = self.run()
+        Move.objects.filter(state=RowState.MOVING).update(state=RowState.UNKNOWN, asks=True)
+        return self.get(run)
+
+    def blocked(self) -> str:
+        change = requested(self.cluster, self.user, State.QUEUED)
+        since = self.now - timedelta(minutes=3)
+        limits = {"throttle": 60 * MB, "per_broker": 5, "per_cluster": 50}
+        run = Execution.objects.create(
+            request=change, cluster=self.cluster, blocked="Broker 6 is away.", blocked_at=since, **limits
+        )
+        return self.get(run)
+
+    def cancel(self, **listed: Any) -> str:
+        """What the page before a cancel says of the row that moves, of which Kafka lists this."""
+        run = self.run()
+        Move.objects.filter(state=RowState.MOVING).update(current=[1, 2, 3], target=[1, 2, 6])
+        row = Move.objects.get(state=RowState.MOVING)
+        ReassignmentFactory.create(cluster=self.cluster, topic=row.topic, partition=row.partition, **listed)
+        return self.get(run, "run/cancel/")
+
+    def ended(self, state: State, outcome: str = "") -> str:
+        run = self.run(state, ended_at=self.now - timedelta(minutes=2), outcome=outcome, active=False)
+        return self.get(run, "")
+
+    def removal(self, **fields: Any) -> str:
+        """What is said before the cluster is removed from kafkadash."""
+        run = self.run(**fields)
+        ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=RATE, value="1", state="set")
+        stays = left_behind(self.cluster)
+        return " ".join((stays.refused, *stays.left))
+
+
+@pytest.fixture
+def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunPage:
+    return RunPage(people["alice"], client_of(people["alice"]))
+
+
+@each(
+    case(underway.CLUSTER_UNREAD, RunPage.fails, again=", 3 times in a row", error="No broker answered within 8 s."),
+    case(underway.NOT_READ_YET, lambda p: p.unseen(error="No broker answered.", failures=1)),
+    case(underway.NEVER_LOOKED, RunPage.unseen),
+    case(underway.SHOWN_IS_OLD, RunPage.old, age="15 min"),
+    case(underway.NOBODY_READS, RunPage.old, interval=2),
+    case(
+        underway.CANCEL_CANNOT_END,
+        lambda p: p.old(State.CANCELLING, error="No broker answered.", failures=SILENT_LOOKS),
+    ),
+    case(underway.READ_ONLY_NOW, RunPage.read_only, cluster="demo", going="goes on to its end"),
+    case(underway.PAUSED_AT_ITS_END, RunPage.paused),
+    case(underway.WINDOW_RAN_OUT, RunPage.window, moves="1 move"),
+    case(underway.ROWS_ASK, RunPage.asks, moves="1 move", ask="asks"),
+    case(underway.BLOCKED, RunPage.blocked, since=" since 3 min", why="Broker 6 is away.", until=""),
+    case(underway.NOT_OURS_TO_CANCEL, lambda p: p.cancel(**TO_5), target="1, 2, 5"),
+    case(
+        underway.CANCEL_LEAVES_OTHERS,
+        lambda p: p.cancel(replicas=[1, 2, 6, 3, 5], adding=[6], removing=[3, 5], target=[1, 2, 6]),
+        there="1, 2, 3, 5",
+        original="1, 2, 3",
+    ),
+    case(underway.RUN_STILL_HERE, RunPage.removal),
+    case(underway.RUN_CANNOT_BE_STOPPED, lambda p: p.removal(failures=SILENT_LOOKS)),
+    case(underway.THROTTLES_STAY, RunPage.removal, throttles="1 throttle"),
+    case(underway.NOT_ALL_AS_PLANNED, lambda p: p.ended(State.DONE, Outcome.EXCEPTIONS)),
+    case(underway.THROTTLES_OWED, lambda p: p.ended(State.DONE, Outcome.OBLIGATIONS)),
+    case(underway.RUN_FAILED, lambda p: p.ended(State.FAILED)),
+    case(underway.END_NOT_KNOWN, lambda p: p.ended(State.DONE)),
+)
+def test_on_its_pages(one: Case, at_run: RunPage) -> None:
+    one.check(at_run)
+
+
+def newer(world: World, user: User) -> str:
+    world.queue(user)
+    Execution.objects.update(format=RUN_FORMAT + 1)
+    world.step()
+    return world.run().error
+
+
+def still_going(world: World, user: User) -> str:
+    """It was given up while another cluster answered; then its own answers again, and its moves still go on."""
+    world.queue(user)
+    world.until(State.EXECUTING)
+    for _ in range(2):
+        world.tick()
+    own, world.kafka.cluster_id = world.kafka.cluster_id, "another"
+    world.clock += timedelta(minutes=11)  # the cluster stands still meanwhile
+    for _ in range(21):
+        world.step()
+    world.kafka.cluster_id = own
+    world.step()
+    return world.run().error
+
+
+def throttled(world: World, user: User, answer: Callable[[Sequence[ConfigChange]], Changed[ConfigResource]]) -> str:
+    """The reasons of the rows after Kafka answered so when it was asked to set a throttle."""
+
+    def answers(_: object, changes: Sequence[ConfigChange], *, deadline: float) -> Changed[ConfigResource]:
+        return answer(changes)
+
+    world.queue(user)
+    world.until(State.EXECUTING)
+    with mock.patch.object(type(world.kafka), "alter_configs", answers):
+        world.tick()
+    return " ".join(reason for _, reason in world.states().values())
+
+
+def refused_without_words(changes: Sequence[ConfigChange]) -> Changed[ConfigResource]:
+    return Changed(refused={change.resource: ItemError("", 42) for change in changes})
+
+
+@each(
+    case(underway.THROTTLE_NOT_SET, lambda world, user: throttled(world, user, refused_without_words)),
+    case(underway.OUTCOME_NOT_TOLD, lambda world, user: throttled(world, user, lambda _: Changed())),
+    case(underway.NEWER_VERSION, newer, format=RUN_FORMAT + 1, own=RUN_FORMAT),
+    case(underway.STILL_GOING, still_going),
+)
+def test_by_a_step(one: Case, world: World, people: dict[str, User]) -> None:
+    one.check(world, people["alice"])
+
+
+class Silent:
+    """Its answers about configs have an error without words."""
+
+    def describe_configs(self, resources: Collection[ConfigResource], **_: object) -> Configs:
+        return Configs({}, {resource: ItemError("", -1) for resource in resources}, 0.0)
+
+
+def read(alive: set[int]) -> str:
+    """Why nobody knows what stands at a throttle; its entry in the ledger keeps it."""
+    place = Place("broker", "3", RATE)
+    return throttle_reads.read(cast("KafkaAdmin", Silent()), [place], alive, deadline=1)[place].unreadable
+
+
+@each(
+    case(underway.BROKER_OF_THROTTLE_AWAY, lambda: read(set()), broker="3"),
+    case(underway.CONFIG_UNREAD, lambda: read({3}), resource="Broker 3"),
+)
+def test_in_the_ledger(one: Case) -> None:
+    one.check()
