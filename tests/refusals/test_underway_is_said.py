@@ -14,6 +14,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.ledger import Place
 from kafkadash.domain.refusals import underway
 from kafkadash.domain.throttles import RATES
@@ -23,9 +24,12 @@ from kafkadash.kafka.port import ConfigResource, Configs, ItemError, KafkaAdmin
 from kafkadash.observe.models import CollectorRun
 from kafkadash.reassign.models import RUN_FORMAT, Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run import throttle_reads
+from kafkadash.reassign.run.ledger import Ledger
 from kafkadash.reassign.run.left_behind import SILENT_LOOKS, left_behind
 from tests.factories import ReassignmentFactory
 from tests.pages.conftest import text_of
+from tests.reassign.config_store import Fate
+from tests.reassign.ledger_run import LedgerRun, broker
 from tests.reassign.run.conftest import world
 from tests.reassign.run.runs import World
 from tests.reassign.runs import MB, requested, running
@@ -223,3 +227,67 @@ def read(alive: set[int]) -> str:
 )
 def test_in_the_ledger(one: Case) -> None:
     one.check()
+
+
+class Ledgers(LedgerRun):
+    """A run on a cluster in memory, which throttles brokers 1 and 3; ``told``: what it records in the audit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+        self.rate = (broker(3), RATE)
+
+    def _stored(self, ledger: Ledger) -> None:
+        with mock.patch.object(Ledger, "_record", lambda _ledger, _verb, said, _after: self.told.append(said)):
+            for found, places in ledger.found.items():
+                ledger._tell(found, places)
+        super()._stored(ledger)
+
+    def throttled(self) -> Ledgers:
+        self.wants({}, (1, 3), 60 * MB)
+        self.step()
+        self.step()
+        return self
+
+    def wait(self) -> str:
+        for _ in range(20):
+            self.step()
+        return " ".join(self.told)
+
+    def removed(self) -> str:
+        self.throttled().store.values.pop(self.rate)
+        return self.wait()
+
+    def other_rate(self) -> str:
+        self.throttled().store.values[self.rate] = "7"
+        return self.wait()
+
+    def left(self) -> str:
+        self.other_rate()
+        self.want = Throttles()
+        return self.wait()
+
+    def owed(self) -> str:
+        self.throttled().store.away = {3}
+        self.want = Throttles()
+        return self.wait()
+
+    def late(self) -> str:
+        self.store.fate = Fate.LATE
+        self.wants({}, (3,), 60 * MB)
+        self.step()
+        self.store.fate, self.want = Fate.DONE, Throttles()
+        self.wait()
+        self.store.arrive()
+        return self.wait()
+
+
+@each(
+    case(underway.OURS_REMOVED, Ledgers.removed),
+    case(underway.OTHER_RATE_SET, Ledgers.other_rate),
+    case(underway.OTHERS_LEFT, Ledgers.left),
+    case(underway.OWED, Ledgers.owed),
+    case(underway.CALL_CAME_LATE, Ledgers.late),
+)
+def test_in_the_audit(one: Case) -> None:
+    one.check(Ledgers())

@@ -97,3 +97,20 @@ RUN_FAILED = Entry("run-failed", "What was done by then stays done.", "The repor
 END_NOT_KNOWN = Entry(
     "end-not-known", "How it ended was not written down.", "The audit has what was done, and the rows how they ended."
 )
+OURS_REMOVED = Entry(
+    "ours-removed", "Our throttles were removed by somebody else: {places}.", "They are set again by the next steps."
+)
+OTHER_RATE_SET = Entry(
+    "other-rate-set", "Somebody else set another rate where ours stood: {places}.", "It is not adjusted any more."
+)
+OTHERS_LEFT = Entry(
+    "others-left",
+    "What was there at the end was not ours any more, and was left: {places}.",
+    "Ask who set it before you remove it.",
+)
+CALL_CAME_LATE = Entry(
+    "call-came-late",
+    "A call that had gone astray reached Kafka late: {places}.",
+    "What it set is taken away again when the run does not need it.",
+)
+OWED = Entry("owed", "", "It cannot be read or cleared now, and will be later: {places}.")

@@ -48,11 +48,11 @@ _SETTLES = timedelta(minutes=1)
 """So long a run that could end waits for something that could not be read although its broker is there."""
 _NAMED = 20
 _SENTENCES = {
-    Found.VANISHED: "Our throttles were removed by somebody else: {places}.",
-    Found.FOREIGN: "Somebody else set another rate where ours stood: {places}. It is not adjusted any more.",
-    Found.LEFT: "What was there at the end was not ours any more, and was left: {places}.",
-    Found.LATE: "A call that had gone astray reached Kafka late: {places}.",
-    Found.OBLIGED: "It cannot be read or cleared now, and will be later: {places}.",
+    Found.VANISHED: underway.OURS_REMOVED,
+    Found.FOREIGN: underway.OTHER_RATE_SET,
+    Found.LEFT: underway.OTHERS_LEFT,
+    Found.LATE: underway.CALL_CAME_LATE,
+    Found.OBLIGED: underway.OWED,
 }
 
 
@@ -356,7 +356,7 @@ class Ledger:
 
     def _tell(self, found: Found, places: Sequence[Place]) -> None:
         words = [place.words for place in places]
-        said = _SENTENCES[found].format(places=listed_shortly(words, 5))
+        said = _SENTENCES[found](places=listed_shortly(words, 5))
         self._record(found.value, said, {"throttles": len(places), "places": words[:_NAMED]})
 
     def _record(self, verb: str, said: str, after: Mapping[str, Any]) -> None:
