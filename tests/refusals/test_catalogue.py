@@ -28,6 +28,7 @@ RAISED = frozenset(
         "BadAddresses",
         "NoSecret",
         "SecretError",
+        "ServerError",
         "UnknownKind",
         "AnotherCluster",
         "AsksAgain",
@@ -107,8 +108,17 @@ WHOLE = (
 )
 """Where no sentence for people stands at all, raised or not."""
 
-KNOWN_TO_PEOPLE = ("ZooKeeper", "FIELD_KEYS", "DATABASE_URL", "REDIS_URL", "LOG_LEVEL", "KAFKADASH_CACHE", "SECRET_KEY")
-"""Names that look like those of the makers: a product, and what operators set themselves (README)."""
+KNOWN_TO_PEOPLE = (
+    "ZooKeeper",
+    "PostgreSQL",
+    "MiB",
+    "FIELD_KEYS",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "LOG_LEVEL",
+    "KAFKADASH_CACHE",
+)
+"""What looks like a name of the makers: products, a unit, and what operators set themselves (README)."""
 
 
 def test_every_entry_is_driven_and_every_case_has_its_entry() -> None:

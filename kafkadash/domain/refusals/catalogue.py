@@ -13,6 +13,7 @@ from kafkadash.domain.refusals import (
     collecting,
     commands,
     connection,
+    demo,
     drafts,
     files,
     filters,
@@ -57,6 +58,7 @@ SUBJECTS: tuple[ModuleType, ...] = (
     pages,
     filters,
     commands,
+    demo,
 )
 
 _HEAD = """# What kafkadash refuses, what fails, and what to do next

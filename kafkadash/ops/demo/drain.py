@@ -91,4 +91,5 @@ def _wait_for_plan(job: Job) -> None:
     job.refresh_from_db()
     problems = (job.result or {}).get("problems")
     if job.state != JobState.DONE or problems:
-        raise ServerError(problems[0]["sentence"] if problems else job.error)
+        why = problems[0]["sentence"] if problems else job.error
+        raise ServerError(why)

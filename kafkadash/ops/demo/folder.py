@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.postgres import Postgres
 from kafkadash.embedded.process import LEDGER_LOCK_NAME, LEDGER_NAME, ServerError, reap_leftovers
@@ -64,10 +65,7 @@ class Folder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ServerError(
-                    f"Another demo runs in {self.path}: stop it with Ctrl-C where it was started, or start this one "
-                    "with --folder DIR."
-                ) from None
+                raise ServerError(said.ANOTHER_DEMO(folder=self.path)) from None
             yield
 
     def reap(self) -> list[str]:
@@ -117,7 +115,7 @@ class Folder:
         except FileNotFoundError:
             have = {}
         except (ValueError, AttributeError) as error:
-            raise ServerError(f"{self.sign_ins_file} cannot be read: remove it, new passwords will be made.") from error
+            raise ServerError(said.SIGN_INS_UNREADABLE(file=self.sign_ins_file)) from error
         chosen = {name: have.get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in names}
         if chosen != have:
             write_atomically(self.sign_ins_file, json.dumps(chosen, indent=1) + "\n")
@@ -145,8 +143,5 @@ def make(path: Path) -> Folder:
         probe.unlink()
         folder.logs.mkdir(exist_ok=True)
     except OSError as error:
-        raise ServerError(
-            f"The folder {folder.path} cannot be written to ({error.strerror}): make it yours, or choose another one "
-            "with --folder DIR."
-        ) from error
+        raise ServerError(said.FOLDER_NOT_WRITABLE(folder=folder.path, reason=error.strerror)) from error
     return folder

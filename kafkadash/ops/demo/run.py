@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
+from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.process import ServerError
 from kafkadash.ops.demo import folder as folders
 from kafkadash.ops.demo.folder import Folder
@@ -46,7 +47,7 @@ def _run(demo: Demo, folder: Folder, report: Report, complain: Callable[[str], o
         log = folder.log("demo")
         with log.open("a", encoding="utf-8") as file:
             traceback.print_exception(error, file=file)
-        complain(f"The demo failed in a way nobody thought of ({type(error).__name__}); the details are in {log}.")
+        complain(said.DEMO_CRASHED(log=log))
         code = FAILED
     if demo.runs():
         with report.step("stopped"):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.files import tail
 from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.embedded.process import Child, ServerError, spawn
@@ -120,10 +121,12 @@ def run_to_end(
         end = time.monotonic() + deadline
         while child.alive():
             if time.monotonic() > end:
-                raise ServerError(f"{name} did not end within {deadline:g} s.{last_lines(child)}")
+                raise ServerError(said.PROCESS_TOO_SLOW(name=name, seconds=deadline, log=child.log) + last_lines(child))
             time.sleep(0.05)
         if child.exit_code() != 0:
-            raise ServerError(f"{name} failed ({how_it_ended(child)}).{last_lines(child)}")
+            raise ServerError(
+                said.PROCESS_FAILED(name=name, how=how_it_ended(child), log=child.log) + last_lines(child)
+            )
     finally:
         child.stop()
     lines = tail(folder.log(name), 1)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.embedded.postgres import NAME as POSTGRES
 from kafkadash.embedded.postgres import Postgres
@@ -250,7 +251,7 @@ class Demo:
                 self._report.say("Valkey ended; it is started again.")
                 Valkey(self._folder.path).start()
             elif time.monotonic() - self._dead_since.setdefault(child.pid, time.monotonic()) > CRASHED_SECONDS:
-                raise ServerError(f"{child.name} ended by itself ({services.how_it_ended(child)}), so the demo ends.")
+                raise ServerError(said.PROCESS_ENDED(name=child.name, how=services.how_it_ended(child)))
 
     def _running(self) -> list[Child]:
         return [*children(self._folder.path), *children(self._folder.playground)]
