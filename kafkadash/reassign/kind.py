@@ -12,7 +12,7 @@ from kafkadash.reassign.checks import checks
 from kafkadash.reassign.models import Upload
 from kafkadash.reassign.review_sections import review_context, short_facts
 from kafkadash.reassign.risk_facts import risk_facts
-from kafkadash.reassign.run import queue, short
+from kafkadash.reassign.run import queue, summaries
 
 
 def make_known() -> None:
@@ -32,8 +32,8 @@ def make_known() -> None:
             moved=queue.moved,
             copied=copied,
             related=("report",),
-            start_words=short.start_words,
-            runs=short.runs,
+            start_words=summaries.start_words,
+            runs=summaries.runs,
         )
     )
 

@@ -33,10 +33,10 @@ from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
 from kafkadash.observe.lease import Lease
 from kafkadash.reassign.run import fail_points
 from kafkadash.reassign.run.budget import Budget
+from kafkadash.reassign.run.directories import place
 from kafkadash.reassign.run.fail_points import Call
 from kafkadash.reassign.run.lease import ready
 from kafkadash.reassign.run.ledger import Ledger
-from kafkadash.reassign.run.places import place
 
 log = structlog.get_logger(__name__)
 

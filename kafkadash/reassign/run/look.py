@@ -41,7 +41,7 @@ from kafkadash.kafka.port import (
     ReplicaOffsets,
     Topic,
 )
-from kafkadash.reassign.run.known import Disks, Known
+from kafkadash.reassign.run.rest_of_cluster import Disks, Known
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 WHOLE_DISK = 1.0

@@ -30,17 +30,16 @@ from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import RUN_FORMAT, Execution
-from kafkadash.reassign.run import fail_points, moves, obligations, turn, verifying
-from kafkadash.reassign.run import known as stored_facts
+from kafkadash.reassign.run import fail_points, moves, obligations, rest_of_cluster, turn, verifying
 from kafkadash.reassign.run.act import Acting
 from kafkadash.reassign.run.budget import CALL_S, Budget
-from kafkadash.reassign.run.known import Known
+from kafkadash.reassign.run.directories import misplaced
 from kafkadash.reassign.run.lease import LeaseLost, next_turn, take
 from kafkadash.reassign.run.ledger import Ledger
 from kafkadash.reassign.run.look import AnotherCluster, Look, look
 from kafkadash.reassign.run.measure import fresh_sizes, measure, moved_at_end, stored_progress
 from kafkadash.reassign.run.moves import kept, load, store, store_portions
-from kafkadash.reassign.run.places import misplaced
+from kafkadash.reassign.run.rest_of_cluster import Known
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.run.taking_orders import Taken, take_orders
 
@@ -344,6 +343,6 @@ def _known(running: Running, topics: set[str]) -> Known:
     if found is None or time.monotonic() - at > KNOWN_FOR_S:
         if len(_known_lately) > KNOWN_RUNS:
             _known_lately.clear()
-        found = stored_facts.known(running.cluster, topics, running.now())
+        found = rest_of_cluster.known(running.cluster, topics, running.now())
         _known_lately[number] = time.monotonic(), found
     return found

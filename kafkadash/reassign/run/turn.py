@@ -32,11 +32,11 @@ from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.port import NotSupported
 from kafkadash.reassign.checks import limits_of, plan_rows
 from kafkadash.reassign.run.budget import Budget
-from kafkadash.reassign.run.known import known
 from kafkadash.reassign.run.lease import next_turn
 from kafkadash.reassign.run.look import Look, look, window_open
 from kafkadash.reassign.run.moves import insert
 from kafkadash.reassign.run.queue import in_front_of
+from kafkadash.reassign.run.rest_of_cluster import known
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.topology import load_topology
 
