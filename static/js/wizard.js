@@ -15,7 +15,7 @@
     const sentence = document.getElementById("file-error");
     if (tooLarge) {
       const megabytes = (file.size / 1e6).toLocaleString("en-US", { maximumFractionDigits: 1 });
-      sentence.querySelector("span").textContent = `This is ${megabytes} MB, and ${most / 1e6} MB are taken at most. It was not sent.`;
+      sentence.querySelector("span").textContent = field.dataset.tooLarge.replace("SIZE", megabytes).replace("MOST", most / 1e6);
       field.value = "";
     }
     sentence.hidden = !tooLarge;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -71,6 +72,10 @@ class Proposing:
     def too_large(self) -> str:
         with mock.patch.object(uploads, "LARGEST_BYTES", 1_000_000):
             return self.brings(file=SimpleUploadedFile("plan.json", b"x" * 2_000_001))
+
+    def sees_before_it_sends(self) -> str:
+        """What a script says at once; it puts the sizes in."""
+        return unescape(self.wizard.begins(self.cluster, "explicit").sends("what", {}).content.decode())
 
     def why(self, **fields: str) -> str:
         self.ready()
@@ -187,6 +192,7 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     ),
     case(forms.FILE_EMPTY, lambda p: p.brings(file=SimpleUploadedFile("plan.json", b""))),
     case(forms.NO_FILE, lambda p: p.brings()),
+    case(forms.FILE_NOT_SENT, Proposing.sees_before_it_sends, size="SIZE", most="MOST"),
     case(forms.FILE_TOO_LARGE, Proposing.too_large, size="2.0", most=1),
     case(forms.TITLE_MISSING, lambda p: p.why(title=" ")),
     case(forms.TITLE_DOES_NOT_FIT, lambda p: p.why(title="x" * 300), length=300),

@@ -37,6 +37,11 @@ FILE_TOO_LARGE = Entry(
     "This is {size} MB, and {most} MB are taken at most.",
     "Split the assignment into several changes, or take out the partitions that do not move.",
 )
+FILE_NOT_SENT = Entry(
+    "file-not-sent",
+    "This is {size} MB, and {most} MB are taken at most. It was not sent.",
+    "Split the assignment into several changes, or take out the partitions that do not move.",
+)
 TIME_UNREADABLE = Entry("time-unreadable", "", "This is no time: give day and time in UTC, like 2026-11-21 22:00.")
 TIME_PASSED = Entry("time-passed", "This has passed: it is {now} UTC now.", "Give a time that is to come.")
 PERCENT_UNREADABLE = Entry("percent-unreadable", "", "Give percent of each disk, from 1 to 100, for example 80.")
