@@ -10,9 +10,11 @@ import pytest
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.wire_client import WireClient
 from kafkadash.playground.cluster import Playground
-from tests.contract.backends import RACKS, Backend, FakeBackend, KraftBackend
+from tests.contract.backends import RACKS, Backend
+from tests.contract.fake_backend import FakeBackend
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_model import ClusterModel
+from tests.contract.kraft_backend import KraftBackend
 
 _names = itertools.count(1)
 
