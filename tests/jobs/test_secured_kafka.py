@@ -306,7 +306,10 @@ def test_without_describe_on_a_topic_it_is_not_silently_left_out(
     on_cluster = [(CLUSTER, DESCRIBE), (CLUSTER, DESCRIBE_CONFIGS)]
     allow([*on_cluster, (ORDERS, DESCRIBE), (ORDERS, DESCRIBE_CONFIGS)])
     cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
-    sentence = "Describe on “ledger” is missing: Kafka hides what may not be described, so counts are too small."
+    sentence = (
+        "Describe on “ledger” is missing: Kafka hides what may not be described, so counts are too small. "
+        "Grant it in Kafka."
+    )
     wait_until(lambda: permission_words(cluster) == [sentence], "the connection test says it", 15)
     collected(cluster, "metadata")
     assert list(TopicState.objects.values_list("name", flat=True)) == ["orders"]
@@ -321,8 +324,14 @@ def test_without_describe_configs_the_connection_test_says_what_it_costs(
 ) -> None:
     allow([grant for grant in READ_ONLY if grant != (CLUSTER, DESCRIBE_CONFIGS)])
     cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
-    on_cluster = "DescribeConfigs on the cluster is missing: the brokers' configuration and throttles stay unknown."
+    on_cluster = (
+        "DescribeConfigs on the cluster is missing: the brokers' configuration and throttles stay unknown. "
+        "Grant it in Kafka."
+    )
     wait_until(lambda: permission_words(cluster) == [on_cluster], "it is noticed", 15)
     allow([grant for grant in READ_ONLY if grant != (TOPICS, DESCRIBE_CONFIGS)])
-    on_topics = "DescribeConfigs on all topics is missing: their configuration and throttled replicas stay unknown."
+    on_topics = (
+        "DescribeConfigs on all topics is missing: their configuration and throttled replicas stay unknown. "
+        "Grant it in Kafka."
+    )
     wait_until(lambda: permission_words(cluster) == [on_topics], "it is noticed", 15)
