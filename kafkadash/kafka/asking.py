@@ -54,7 +54,7 @@ class Ask(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
-    """``sent_at`` and ``received_at`` are seconds since the epoch; received is before decoding."""
+    """``sent_at`` and ``received_at`` are seconds since the epoch; received is its last byte, before decoding."""
 
     node: NodeId
     response: R
@@ -63,6 +63,7 @@ class Answer(Generic[R]):
 
     @property
     def taken_at(self) -> float:
+        """When the broker looked, as near as can be told: it did so between the two, nobody knows at which moment."""
         return (self.sent_at + self.received_at) / 2
 
 

@@ -5,7 +5,10 @@ whatever the brokers do; an answer about 200,000 partitions takes about a second
 the call as a whole is a ``KafkaFailure``; what fails for one broker, one partition or one replica is data inside the
 answer, so that a missing figure is never mistaken for zero.
 
-Offsets are counted in records, sizes in bytes, ``taken_at`` in seconds since the epoch on this machine's clock.
+Offsets are counted in records, sizes in bytes, ``taken_at`` in seconds since the epoch on the clock of
+``kafkadash.kafka.clock``. A broker looked at some moment between our sending and its answer; ``taken_at`` is the middle
+of the two, so that it is never off by more than half of the time that the question took. Of an answer that several
+brokers gave together it is that of the oldest.
 """
 
 from __future__ import annotations
@@ -298,10 +301,7 @@ class OffsetQuery:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOffset:
-    """A replica's own log end (LATEST) or log start (EARLIEST) offset, and when that broker's answer arrived.
-
-    ``taken_at`` is the middle between sending to that broker and its answer.
-    """
+    """A replica's own log end (LATEST) or log start (EARLIEST) offset, as its broker answered."""
 
     offset: int
     taken_at: float

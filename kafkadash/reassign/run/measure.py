@@ -173,8 +173,9 @@ def _zipped(content: Mapping[str, Any]) -> bytes:
 def _read_at(offsets: ReplicaOffsets, now: datetime, memory: RunMemory | None) -> float:
     """The middle of the answers, so that a broker that answers late does not put the others off.
 
-    It is on the worker's clock, and ``now`` is on the database's: without answers, so much later than the last time as
-    has passed there. It never goes back, whatever another worker's clock says.
+    It is on the database's clock as this worker counts it on (``kafka.clock``), and ``now`` is what the database said:
+    without answers, so much later than the last time as has passed there. It never goes back, whatever another worker
+    counts.
     """
     times = sorted(found.taken_at for found in offsets.offsets.values())
     if memory is None:
