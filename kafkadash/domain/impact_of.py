@@ -55,6 +55,19 @@ class Sums:
     exceptions: list[tuple[int, int, RowException]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class WholeCluster:
+    """What is added up over all partitions of the cluster. ``unsized`` partitions are missing in the bytes."""
+
+    partitions: int = 0
+    bytes: int = 0
+    unsized: int = 0
+    violations_before: int = 0
+    violations_after: int = 0
+    before: defaultdict[int, Load] = field(default_factory=lambda: defaultdict(Load))
+    after: defaultdict[int, Load] = field(default_factory=lambda: defaultdict(Load))
+
+
 def impact_of(
     rows: Sequence[Row], topology: Topology, *, disk_limit: float | None = None, elect_leaders: bool = True
 ) -> Impact:
@@ -214,44 +227,16 @@ class _Reckoning:
         sums.exceptions.append((_LARGEST, -copied, RowException(row.topic, row.partition, why, copied)))
 
     def result(self, targets: Mapping[tuple[str, int], Row], disk_limit: float | None) -> Impact:
-        before: defaultdict[int, Load] = defaultdict(Load)
-        after: defaultdict[int, Load] = defaultdict(Load)
-        violations_before = violations_after = partitions = total = unsized_total = 0
-        for name, topic in self._topology.topics.items():
-            for p in topic.partitions:
-                partitions += 1
-                row = targets.get((name, p.partition))
-                then = p.replicas if row is None else row.target
-                if p.size_bytes is None:
-                    unsized_total += 1
-                else:
-                    total += p.size_bytes * len(p.replicas)
-                leader = p.leader
-                _place(before, p.replicas, p.size_bytes, leader)
-                if row is not None:
-                    leader = leader_after(row, p, self._alive, elect_leaders=self._elect)
-                _place(after, then, p.size_bytes, leader)
-                if self._racks:
-                    violates = self._moves_to_even(p.replicas) > 0
-                    violates_then = violates if row is None else self._moves_to_even(then) > 0
-                    violations_before += violates
-                    violations_after += violates_then
-        sums = self._sums
-        unsized = sum(sums.unsized.values())
-        registered = {id_ for id_, broker in self._topology.brokers.items() if broker.alive}
-        brokers = tuple(self._broker(id_, before[id_], after[id_]) for id_ in sorted({*before, *after, *registered}))
-        binding = max(
-            [(amount, "in", id_) for id_, amount in sums.bytes_in.items()]
-            + [(amount, "out", id_) for id_, amount in sums.bytes_out.items()],
-            key=lambda one: (one[0], one[1] == "in", -one[2]),
-            default=None,
-        )
-        copies = bool(sums.copied or unsized)
-        known = sum(sums.copied.values())
+        """The impact of all rows that were counted; ``targets`` are the same rows."""
+        sums, whole = self._sums, self._whole_cluster(targets)
+        brokers = self._brokers(whole)
+        unsized, copied = sum(sums.unsized.values()), sum(sums.copied.values())
+        sized = not unsized
+        binding_broker, binding_direction, binding_bytes = _binding(sums) if sized else (None, "", None)
         internal = tuple(sorted(name for name in sums.moved if self._topology.topics[name].internal))
-        partial = Impact(
+        impact = Impact(
             partitions_moved=len(targets),
-            partitions_total=partitions,
+            partitions_total=whole.partitions,
             topics_moved=len(sums.moved),
             topics_total=len(self._topology.topics),
             internal_topics=internal,
@@ -259,34 +244,60 @@ class _Reckoning:
             brokers_touched=len(sums.touched),
             brokers_total=len(brokers),
             emptied=tuple(b.id for b in brokers if b.replicas_before and not b.replicas_after),
-            copied_bytes=None if unsized else known,
+            copied_bytes=copied if sized else None,
             unsized=unsized,
-            total_bytes=None if unsized_total else total,
+            total_bytes=None if whole.unsized else whole.bytes,
             leaders_moved=sum(sums.leaders.values()),
             only_reordered=sums.only_reordered,
             rf_up=sums.rf_up,
             rf_down=sums.rf_down,
             under_min_isr=sums.under_min_isr if sums.min_isr_known else None,
             at_min_isr=sums.at_min_isr if sums.min_isr_known else None,
-            violations_before=violations_before if self._racks else None,
-            violations_after=violations_after if self._racks else None,
+            violations_before=whole.violations_before if self._racks else None,
+            violations_after=whole.violations_after if self._racks else None,
             racks_lost=sums.racks_lost if self._racks else None,
-            largest_bytes=None if unsized else sums.largest,
-            binding_broker=binding[2] if binding and not unsized else None,
-            binding_direction=binding[1] if binding and not unsized else "",
-            binding_bytes=None if unsized else binding[0] if binding else 0,
-            inbound_bytes_per_s=(max(sums.inbound.values(), default=0) if copies else 0)
-            if sums.inbound_known
-            else None,
+            largest_bytes=sums.largest if sized else None,
+            binding_broker=binding_broker,
+            binding_direction=binding_direction,
+            binding_bytes=binding_bytes,
+            inbound_bytes_per_s=_inbound(sums),
             brokers=brokers,
             topics=self._topics(),
             exceptions=tuple(one for _, _, one in sorted(sums.exceptions, key=_by_rank)),
             watch=(),
-            known_bytes=known,
+            known_bytes=copied,
             disk_limit=disk_limit,
             spread_worse=sums.spread_worse if self._racks else None,
         )
-        return watch_list(partial, targets, self._topology)
+        return watch_list(impact, targets, self._topology)
+
+    def _whole_cluster(self, targets: Mapping[tuple[str, int], Row]) -> WholeCluster:
+        """Where every partition of the cluster is now and will be, also of those that stay."""
+        whole = WholeCluster()
+        for name, topic in self._topology.topics.items():
+            for p in topic.partitions:
+                row = targets.get((name, p.partition))
+                whole.partitions += 1
+                if p.size_bytes is None:
+                    whole.unsized += 1
+                else:
+                    whole.bytes += p.size_bytes * len(p.replicas)
+                then, leader = p.replicas, p.leader
+                if row is not None:
+                    then, leader = row.target, leader_after(row, p, self._alive, elect_leaders=self._elect)
+                _place(whole.before, p.replicas, p.size_bytes, p.leader)
+                _place(whole.after, then, p.size_bytes, leader)
+                if self._racks:
+                    violates = self._moves_to_even(p.replicas) > 0
+                    whole.violations_before += violates
+                    whole.violations_after += violates if row is None else self._moves_to_even(then) > 0
+        return whole
+
+    def _brokers(self, whole: WholeCluster) -> tuple[BrokerImpact, ...]:
+        """Every broker that is registered, or holds replicas before or afterwards."""
+        registered = {id_ for id_, broker in self._topology.brokers.items() if broker.alive}
+        ids = sorted({*whole.before, *whole.after, *registered})
+        return tuple(self._broker(id_, whole.before[id_], whole.after[id_]) for id_ in ids)
 
     def _broker(self, id_: int, before: Load, after: Load) -> BrokerImpact:
         known = self._topology.brokers.get(id_)
@@ -349,6 +360,24 @@ def _place(loads: defaultdict[int, Load], replicas: tuple[int, ...], size: int |
             load.bytes += size
     if leader is not None:
         loads[leader].leaders += 1
+
+
+def _binding(sums: Sums) -> tuple[int | None, str, int]:
+    """The broker and direction through which most is copied, with its bytes; no broker where nothing is copied."""
+    amounts = [(amount, "in", id_) for id_, amount in sums.bytes_in.items()]
+    amounts += [(amount, "out", id_) for id_, amount in sums.bytes_out.items()]
+    if not amounts:
+        return None, "", 0
+    amount, direction, broker = max(amounts, key=lambda one: (one[0], one[1] == "in", -one[2]))
+    return broker, direction, amount
+
+
+def _inbound(sums: Sums) -> float | None:
+    """What producers add to all that is copied through one broker at the worst of them; None where not known."""
+    if not sums.inbound_known:
+        return None
+    copies = bool(sums.copied) or any(sums.unsized.values())
+    return max(sums.inbound.values(), default=0) if copies else 0
 
 
 def _by_rank(one: tuple[int, int, RowException]) -> tuple[int, int, str, int]:
