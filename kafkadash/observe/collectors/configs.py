@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -19,9 +19,11 @@ from kafkadash.kafka.port import (
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
+    Configs,
     ItemError,
     KafkaFailure,
     NotAuthorized,
+    OngoingReassignment,
 )
 from kafkadash.kafka.port import ConfigSource as KafkaSource
 from kafkadash.observe.collectors.metadata import store_figures
@@ -44,21 +46,9 @@ def read(asking: Asking) -> Reading:
     answer keeps what was last known of it, with its age.
     """
     cluster = asking.cluster
-    asking.step()
-    described = asking.admin.describe_cluster(deadline=asking.deadline)
-    live = {b.id for b in described.brokers if not b.fenced}
-    fenced = {b.id for b in described.brokers} - live
-    asking.step()
-    brokers = asking.admin.describe_configs(
-        [CLUSTER_DEFAULT, *map(ConfigResource.broker, sorted(live))], deadline=asking.deadline
-    )
-    known = _known_topics(cluster)
-    asking.step()
-    topics = asking.admin.describe_configs([ConfigResource.topic(name) for name in known], deadline=asking.deadline)
-    asking.step()
-    rows, not_listed = _attempt(lambda: asking.admin.list_reassignments(deadline=asking.deadline).rows)
+    answers = _ask(asking)
+    brokers, topics, known = answers.brokers, answers.topics, answers.known
     taken_at = moment(min(brokers.taken_at, topics.taken_at))
-
     errors = {**brokers.errors, **topics.errors}
     if errors and not brokers.resources and not topics.resources:
         raise NotAuthorized(" ".join(_told_once(errors)))  # all of it is refused: what is silent raises by itself
@@ -66,12 +56,11 @@ def read(asking: Asking) -> Reading:
         cluster,
         {**brokers.resources, **topics.resources},
         lambda resource: _is_gone(resource, known, errors),
-        None if rows is None else what_moves(cluster, rows),
+        None if answers.moving is None else what_moves(cluster, answers.moving),
         taken_at,
     )
     topic_changes = _changed_topics(known, topics.resources, topics.errors)
     broker_changes, broker_unchanged = _changed_brokers(cluster, brokers.resources, taken_at)
-
     portions = [partial(_write_topics, cluster, part) for part in portioned(topic_changes)]
 
     def write(_: Stamp) -> None:
@@ -90,14 +79,46 @@ def read(asking: Asking) -> Reading:
         rows=len(brokers.resources.keys() - {CLUSTER_DEFAULT}) + len(topics.resources),
         write=write,
         portions=portions,
-        not_answered=sorted(silent(unread) | fenced),
-        errors=[
-            *_told_once(brokers.errors),
-            *_told_once(topics.errors),
-            *(f"broker {broker} is fenced and was not asked" for broker in sorted(fenced)),
-            *([f"whether throttles are still needed is not known: {not_listed}"] if not_listed else []),
-        ],
+        not_answered=sorted(silent(unread) | answers.fenced),
+        errors=list(answers.told()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What Kafka said. ``moving`` is None where the listing of what moves failed, and ``not_listed`` says why."""
+
+    known: Mapping[str, _KnownTopic]
+    fenced: frozenset[int]
+    brokers: Configs
+    topics: Configs
+    moving: Sequence[OngoingReassignment] | None
+    not_listed: str
+
+    def told(self) -> Iterator[str]:
+        """A sentence for everything that was not read."""
+        yield from _told_once(self.brokers.errors)
+        yield from _told_once(self.topics.errors)
+        yield from (f"broker {broker} is fenced and was not asked" for broker in sorted(self.fenced))
+        if self.not_listed:
+            yield f"whether throttles are still needed is not known: {self.not_listed}"
+
+
+def _ask(asking: Asking) -> _Answers:
+    """Which brokers there are, their configs with the cluster's default, those of the topics, and what moves."""
+    admin, deadline = asking.admin, asking.deadline
+    asking.step()
+    described = admin.describe_cluster(deadline=deadline)
+    live = {b.id for b in described.brokers if not b.fenced}
+    fenced = frozenset(b.id for b in described.brokers if b.fenced) - live
+    asking.step()
+    brokers = admin.describe_configs([CLUSTER_DEFAULT, *map(ConfigResource.broker, sorted(live))], deadline=deadline)
+    known = _known_topics(asking.cluster)
+    asking.step()
+    topics = admin.describe_configs([ConfigResource.topic(name) for name in known], deadline=deadline)
+    asking.step()
+    moving, not_listed = _attempt(lambda: admin.list_reassignments(deadline=deadline).rows)
+    return _Answers(known, fenced, brokers, topics, moving, not_listed)
 
 
 def _write_topics(cluster: Cluster, changes: Mapping[int, Mapping[str, object]]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from kafkadash.clusters.models import Cluster
@@ -16,6 +17,8 @@ from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse
 from kafkadash.observe.collectors.writing import portioned, update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
 from kafkadash.observe.models import BrokerState, BrokerWeights, TopicState
+
+_Sizes = dict[str, dict[int, int]]
 
 
 def read(asking: Asking) -> Reading:
@@ -28,25 +31,11 @@ def read(asking: Asking) -> Reading:
     refuse_nothing(answer.brokers, answer.errors)
     hidden = _hidden_topics(asking, answer)
     taken_at = moment(answer.taken_at)
-    weights = []
-    topic_bytes: Counter[str] = Counter()
-    for broker, dirs in answer.brokers.items():
-        sizes = _sizes(dirs)
-        for topic, partitions in sizes.items():
-            topic_bytes[topic] += sum(partitions.values())
-        weights.append(
-            BrokerWeights(
-                cluster=asking.cluster,
-                broker_id=broker,
-                data=zlib.compress(json.dumps(sizes, separators=(",", ":")).encode(), 1),
-                dirs=[_directory(d) for d in dirs],
-                replica_bytes=sum(sum(p.values()) for p in sizes.values()),
-                taken_at=taken_at,
-            )
-        )
+    sizes = {broker: _sizes(dirs) for broker, dirs in answer.brokers.items()}
+    weights = [_weights(asking.cluster, b, dirs, sizes[b], taken_at) for b, dirs in answer.brokers.items()]
     whole = not fenced and not answer.errors and not any(d.error for dirs in answer.brokers.values() for d in dirs)
     # A sum over some of the directories would look like a topic that shrank: it is stored only when all answered.
-    sizes_changed = _changed_sizes(asking.cluster, topic_bytes, answer.brokers) if whole else {}
+    sizes_changed = _changed_sizes(asking.cluster, _topic_bytes(sizes.values()), answer.brokers) if whole else {}
 
     def write(_: Stamp) -> None:
         one_writer_of_shapes(asking.cluster.pk)
@@ -67,16 +56,36 @@ def read(asking: Asking) -> Reading:
         rows=sum(len(d.replicas) for dirs in answer.brokers.values() for d in dirs),
         write=write,
         not_answered=sorted(silent(answer.errors) | fenced),
-        errors=[f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items())]
-        + [f"broker {broker} is fenced and was not asked" for broker in sorted(fenced)]
-        + [
-            f"broker {broker}, {d.path}: {d.error.message}"
-            for broker, dirs in sorted(answer.brokers.items())
-            for d in dirs
-            if d.error
-        ]
-        + ([hidden_sentence(hidden)] if hidden else []),
+        errors=[*_errors(answer, fenced), *([hidden_sentence(hidden)] if hidden else [])],
     )
+
+
+def _weights(cluster: Cluster, broker: int, dirs: Sequence[LogDir], sizes: _Sizes, taken_at: datetime) -> BrokerWeights:
+    return BrokerWeights(
+        cluster=cluster,
+        broker_id=broker,
+        data=zlib.compress(json.dumps(sizes, separators=(",", ":")).encode(), 1),
+        dirs=[_directory(d) for d in dirs],
+        replica_bytes=sum(sum(partitions.values()) for partitions in sizes.values()),
+        taken_at=taken_at,
+    )
+
+
+def _topic_bytes(sizes: Iterable[_Sizes]) -> Counter[str]:
+    """Bytes of all current replicas of each topic, over the brokers."""
+    summed: Counter[str] = Counter()
+    for of_broker in sizes:
+        for topic, partitions in of_broker.items():
+            summed[topic] += sum(partitions.values())
+    return summed
+
+
+def _errors(answer: LogDirs, fenced: Collection[int]) -> Iterator[str]:
+    """A sentence for each broker, and for each directory, without figures."""
+    yield from (f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items()))
+    yield from (f"broker {broker} is fenced and was not asked" for broker in sorted(fenced))
+    for broker, dirs in sorted(answer.brokers.items()):
+        yield from (f"broker {broker}, {d.path}: {d.error.message}" for d in dirs if d.error)
 
 
 def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str]:
@@ -94,9 +103,9 @@ def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str]:
         return []
 
 
-def _sizes(dirs: Sequence[LogDir]) -> dict[str, dict[int, int]]:
+def _sizes(dirs: Sequence[LogDir]) -> _Sizes:
     """topic → partition → bytes of the current replicas; copies on their way to another disk are left out."""
-    sizes: dict[str, dict[int, int]] = {}
+    sizes: _Sizes = {}
     for directory in dirs:
         for replica in directory.replicas:
             if not replica.future:
