@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -18,7 +17,7 @@ from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
-from kafkadash.observe.standing import Freshness, newest_quorums, standing
+from kafkadash.observe.standing import Freshness, Standing, newest_quorums
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
 HITS_PER_PAGE = 25
@@ -71,53 +70,71 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
 
 
 @without_search_for_cycles()
-def drill_context(cluster: Cluster, now: datetime, given: QueryDict) -> dict[str, Any]:
+def drill_context(runs: Standing, given: QueryDict) -> dict[str, Any]:
     """Everything of the page. ``show`` and ``page`` choose which partitions are listed, ``losses`` how many losses."""
+    cluster = runs.cluster
     brokers = {b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster)}
-    freshness = standing(cluster, now).freshness_of(Kind.METADATA)
+    freshness = runs.freshness_of(Kind.METADATA)
     racks = {b.broker_id: b.rack for b in brokers.values() if b.gone_at is None and not b.fenced}
     partitions = placed_partitions(cluster)
     asked = asked_for(given, cluster, brokers)
-    seen = _quorum_now(cluster, now)
-    losses = loss_rows(single_losses(partitions, racks), seen, brokers)
-    shown_losses = Paginator(losses, LOSSES_PER_PAGE if given.get("losses") == "all" else MOST_LOSSES)
+    quorum = _quorum_now(runs)
+    losses = loss_rows(single_losses(partitions, racks), quorum, brokers)
+    known = bool(brokers) and freshness.taken_at is not None
     context: dict[str, Any] = {
         "cluster": cluster,
-        "now": now,
+        "now": runs.now,
         "freshness": freshness,
         "asked": asked,
         "total": len(partitions),
-        "known": bool(brokers) and freshness.taken_at is not None,
+        "known": known,
         "racks": sorted({rack for rack in racks.values() if rack is not None})[:MOST_CELLS],
         "given_brokers": given.get("brokers", given.get("broker", "")),
-        "losses": shown_losses.get_page(given.get("page") if given.get("losses") == "all" else 1),
-        "all_losses": given.get("losses") == "all",
         "min_isr_unknown": sum(p.min_isr is None for p in partitions),
         "some_min_isr_known": any(p.min_isr is not None for p in partitions),
+        **_losses_context(losses, given),
     }
-    if not asked.dying or not context["known"]:
-        return context | {"title": _title_of_all(cluster, losses, context["known"], freshness)}
+    if not asked.dying or not known:
+        return context | {"title": _title_of_all(cluster, losses, known, freshness)}
     result = drill(partitions, racks, asked.dying)
-    quorum = quorum_after(seen, brokers, asked.dying) if seen else None
-    shown = _chosen_list(given.get("show", ""), result)
-    hits = {name: hits for name, _, hits in _lists(result)}[shown]
-    page: Page[Hit] = Paginator(hits, HITS_PER_PAGE).get_page(given.get("page"))
-    survivors = sorted(result.load.items(), key=lambda item: (-item[1].leaders_then, item[0]))
+    after = quorum_after(quorum, brokers, asked.dying) if quorum else None
     return context | {
-        "title": _title(asked, result, quorum, freshness),
-        "state": _state(result, quorum),
+        "title": _title(asked, result, after, freshness),
+        "state": _state(result, after),
         "drilled": result,
-        "quorum": quorum,
+        "quorum": after,
         "zookeeper": cluster.mode == Mode.ZOOKEEPER,
-        "lists": [(name, words, len(own)) for name, words, own in _lists(result)],
-        "shown": shown,
-        "page": page,
-        "survivors": [Survivor(b, brokers[b].rack, load, survivors[0][1].leaders_then) for b, load in survivors][
-            :MOST_SURVIVORS
-        ],
-        "survivors_total": len(survivors),
         "map": rack_map(brokers, asked.dying, result) if len(brokers) <= MOST_CELLS else [],
-        "busiest": next(iter(survivors), None),
+        **_hits_context(result, given),
+        **_survivors_context(result, brokers),
+    }
+
+
+def _losses_context(losses: Sequence[LossRow], given: QueryDict) -> dict[str, Any]:
+    """What each single loss does: the worst few, or with ``losses=all`` a page of all."""
+    everything = given.get("losses") == "all"
+    pages = Paginator(losses, LOSSES_PER_PAGE if everything else MOST_LOSSES)
+    return {"losses": pages.get_page(given.get("page") if everything else 1), "all_losses": everything}
+
+
+def _hits_context(result: Drilled, given: QueryDict) -> dict[str, Any]:
+    """The lists of partitions with their lengths, and a page of the one that is chosen."""
+    lists = _lists(result)
+    shown = _chosen_list(given.get("show", ""), result)
+    hits = {name: hits for name, _, hits in lists}[shown]
+    page: Page[Hit] = Paginator(hits, HITS_PER_PAGE).get_page(given.get("page"))
+    return {"lists": [(name, words, len(own)) for name, words, own in lists], "shown": shown, "page": page}
+
+
+def _survivors_context(result: Drilled, brokers: Mapping[int, BrokerState]) -> dict[str, Any]:
+    """Who leads what the dead ones led: the busiest first, of whom some are named."""
+    loads = sorted(result.load.items(), key=lambda item: (-item[1].leaders_then, item[0]))
+    return {
+        "survivors": [
+            Survivor(b, brokers[b].rack, load, loads[0][1].leaders_then) for b, load in loads[:MOST_SURVIVORS]
+        ],
+        "survivors_total": len(loads),
+        "busiest": next(iter(loads), None),
     }
 
 
@@ -234,9 +251,10 @@ def _chosen_list(name: str, result: Drilled) -> str:
     return name if name in names else next((own for own, _, hits in lists if hits), names[0])
 
 
-def _quorum_now(cluster: Cluster, now: datetime) -> Quorum | None:
+def _quorum_now(runs: Standing) -> Quorum | None:
     """None where the quorum is not known, or not as of now."""
-    if cluster.mode == Mode.ZOOKEEPER or standing(cluster, now).freshness_of(Kind.QUORUM).stale:
+    cluster = runs.cluster
+    if cluster.mode == Mode.ZOOKEEPER or runs.freshness_of(Kind.QUORUM).stale:
         return None
     seen = newest_quorums([cluster.pk]).get(cluster.pk)
     return seen.quorum if seen else None

@@ -20,5 +20,5 @@ def drill(request: HttpRequest, slug: str) -> HttpResponse:
     """``?broker=3``, ``?brokers=1,2`` or ``?rack=b``: what dies. Nothing is asked of the cluster."""
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.METADATA)
-    context = {**bar, "tab": "drill", **drill_context(cluster, bar["now"], request.GET)}
+    context = {**bar, "tab": "drill", **drill_context(bar["standing"], request.GET)}
     return render(request, "oncall/drill.html", context)
