@@ -22,6 +22,7 @@ import psutil
 import psycopg
 import psycopg.conninfo
 
+from kafkadash.domain.refusals import servers as said
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.folders import private_folder, reachable, socket_folder
 from kafkadash.embedded.process import Child, ServerError, find, owned_by_us, reap_leftovers, spawn
@@ -101,7 +102,9 @@ class Postgres:
             self._initdb(home, user)
             _remove_stale_pid_file(Path(home.data))
         except OSError as error:
-            raise ServerError(f"The database's files in {self.state_dir} could not be made: {error}.") from error
+            raise ServerError(
+                said.FILES_NOT_WRITTEN(files="The database's files", folder=self.state_dir, fault=error)
+            ) from error
         child = self._spawn(home, user)
         try:
             child.wait_ready(lambda: self._answers(home), READY_SECONDS)
@@ -140,7 +143,7 @@ class Postgres:
     def _started(self) -> Home:
         home = self._recorded()
         if home is None:
-            raise ServerError(f"No database has been started in {self.state_dir}.")
+            raise ServerError(said.NEVER_STARTED(server="database", folder=self.state_dir))
         return home
 
     def _recorded(self) -> Home | None:
@@ -150,7 +153,7 @@ class Postgres:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
-            raise ServerError(f"{path} cannot be read ({error}): remove it, a new database will be made.") from error
+            raise ServerError(said.DATABASE_RECORD_UNREADABLE(file=path, fault=error)) from error
 
     def _home(self, install: Path, user: tuple[int, int] | None) -> Home:
         """The recorded home while its data are there, else a new one; with a socket folder that exists."""
@@ -213,21 +216,25 @@ class Postgres:
             "--no-instructions",
             *([] if self.fsync else ["--no-sync"]),
         ]
-        done = subprocess.run(
-            command,
-            env={**os.environ, **ENVIRONMENT},
-            cwd=data.parent,
-            user=user[0] if user is not None else None,
-            group=user[1] if user is not None else None,
-            extra_groups=[user[1]] if user is not None else None,
-            capture_output=True,
-            text=True,
-            timeout=INITDB_SECONDS,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                env={**os.environ, **ENVIRONMENT},
+                cwd=data.parent,
+                user=user[0] if user is not None else None,
+                group=user[1] if user is not None else None,
+                extra_groups=[user[1]] if user is not None else None,
+                capture_output=True,
+                text=True,
+                timeout=INITDB_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ServerError(said.PROGRAM_TOO_SLOW(program="PostgreSQL's initdb", seconds=INITDB_SECONDS)) from error
         if done.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
-            raise ServerError(f"PostgreSQL's initdb failed: {done.stderr.strip() or done.stdout.strip()}")
+            why = (done.stderr.strip() or done.stdout.strip()).removesuffix(".")
+            raise ServerError(said.INITDB_FAILED(said=why))
         unfinished.rename(data)
 
     def _spawn(self, home: Home, user: tuple[int, int] | None) -> Child:
@@ -273,9 +280,9 @@ def install_folder() -> Path:
         install = Path(location) / INSTALL
         if (install / "bin" / "postgres").exists():
             return install
+    example = "postgres://user:password@localhost:5432/kafkadash"
     raise ServerError(
-        "There is no embedded PostgreSQL for this platform: set DATABASE_URL to a PostgreSQL of your own, for example "
-        "postgres://user:password@localhost:5432/kafkadash."
+        said.NO_EMBEDDED_SERVER(server="PostgreSQL", setting="DATABASE_URL", own="a PostgreSQL", example=example)
     )
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import psutil
 
+from kafkadash.domain.refusals import servers as said
 from kafkadash.embedded.files import locked, tail, write_atomically
 
 LEDGER_NAME = "processes.json"
@@ -116,8 +117,10 @@ class Child:
 
     def last_words(self) -> str:
         """The log's last lines as the end of an error message; empty without a log."""
-        lines = tail(self.log) if self.log is not None else []
-        return f" Last lines of {self.log}:\n" + "\n".join(lines) if lines else ""
+        if self.log is None:
+            return ""
+        lines = tail(self.log)
+        return f" Last lines of {self.log}:\n" + "\n".join(lines) if lines else f" {self.log} is empty."
 
 
 def spawn(
@@ -157,7 +160,7 @@ def spawn(
                 **switch,  # type: ignore[call-overload]
             )
     except OSError as error:
-        raise ServerError(f"{name} could not be started: {error}.") from error
+        raise ServerError(said.NOT_STARTED(name=name, fault=error, folder=state_dir)) from error
     _popens[popen.pid] = popen
     try:
         create_time = psutil.Process(popen.pid).create_time()
@@ -178,7 +181,7 @@ def spawn(
         popen.kill()
         popen.wait()
         if isinstance(error, psutil.Error | OSError):
-            raise ServerError(f"{name} could not be entered in {state_dir / LEDGER_NAME}: {error}.") from error
+            raise ServerError(said.NOT_RECORDED(name=name, file=state_dir / LEDGER_NAME, fault=error)) from error
         raise
     return Child(state_dir, entry, log)
 
@@ -210,10 +213,10 @@ def wait_all(pending: Iterable[tuple[Child, Callable[[], bool]]], deadline: floa
             if not child.alive():
                 code = child.exit_code()
                 how = f" with exit code {code}" if code is not None else ""
-                raise ServerError(f"{child.name} ended{how} before it was ready.{child.last_words()}")
+                raise ServerError(said.ENDED_EARLY(name=child.name, how=how, log=child.last_words()))
         if time.monotonic() > end:
             child, _ = left[0]
-            raise ServerError(f"{child.name} was not ready within {deadline:g} s.{child.last_words()}")
+            raise ServerError(said.NOT_READY(name=child.name, seconds=deadline, log=child.last_words()))
         time.sleep(POLL_SECONDS)
 
 
@@ -246,10 +249,7 @@ def reap_leftovers(state_dir: Path, deadline: float = 10.0, names: Collection[st
     ]
     for entry in entries:
         if _process(entry) is not None and _owner_lives(entry):
-            raise FolderInUseError(
-                f"{state_dir} is in use: its {entry.name} belongs to process {entry.owner_pid}; "
-                "stop that one first, or choose another folder."
-            )
+            raise FolderInUseError(said.FOLDER_IN_USE(folder=state_dir, name=entry.name, pid=entry.owner_pid))
     live = [Child(state_dir, entry) for entry in entries if _process(entry) is not None]
     stop_all(live, deadline)
     _forget(state_dir, entries)
@@ -281,12 +281,12 @@ def _read(state_dir: Path) -> list[Entry]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != LEDGER_FORMAT:
-            raise ServerError(f"{path} was written by another version; stop its processes and remove the file.")
+            raise ServerError(said.PROCESSES_UNREADABLE(file=path, fault="another version wrote it"))
         return [Entry(**{**item, "remove": tuple(item["remove"])}) for item in document["processes"]]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ServerError(f"{path} cannot be read ({error}); stop its processes and remove the file.") from error
+        raise ServerError(said.PROCESSES_UNREADABLE(file=path, fault=error)) from error
 
 
 def _forget(state_dir: Path, entries: Sequence[Entry]) -> None:

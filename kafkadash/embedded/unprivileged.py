@@ -7,11 +7,13 @@ import pwd
 import shutil
 import subprocess
 
+from kafkadash.domain.refusals import servers as said
 from kafkadash.embedded.process import ServerError
 
 USER_NAME = "kafkadash"
 USERADD_NAME_EXISTS = 9  # useradd(8)
 ATTEMPTS = 5
+USERADD_SECONDS = 30.0
 
 
 def unprivileged_user() -> tuple[int, int] | None:
@@ -34,15 +36,16 @@ def _lookup() -> tuple[int, int] | None:
 
 def _make() -> tuple[int, int]:
     useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    said = "there is no useradd command"
+    why = "there is no useradd command"
     for _ in range(ATTEMPTS if useradd is not None else 0):
         # Another start may hold the lock of the user database: it is asked for again then.
         command = [str(useradd), "--system", "--user-group", "--no-create-home", "--shell", "/bin/false", USER_NAME]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        said = done.stderr.strip()
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=USERADD_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            why = f"useradd did not end within {USERADD_SECONDS:g} s"
+            break
+        why = done.stderr.strip()
         if done.returncode in (0, USERADD_NAME_EXISTS) and (user := _lookup()) is not None:
             return user
-    raise ServerError(
-        f"PostgreSQL does not run as root, and the system user {USER_NAME} could not be made ({said}): run kafkadash "
-        f"as another user than root, make that user yourself, or set DATABASE_URL."
-    )
+    raise ServerError(said.NO_USER_FOR_POSTGRESQL(user=USER_NAME, said=why))

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import redis
 
+from kafkadash.domain.refusals import servers as said
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.folders import socket_folder
 from kafkadash.embedded.process import Child, ServerError, find, owned_by_us, reap_leftovers, spawn
@@ -45,7 +46,9 @@ class Valkey:
             socket = folder / SOCKET_NAME
             socket.unlink(missing_ok=True)
         except OSError as error:
-            raise ServerError(f"Valkey's folder in {self.state_dir} could not be made: {error}.") from error
+            raise ServerError(
+                said.FILES_NOT_WRITTEN(files="Valkey's files", folder=self.state_dir, fault=error)
+            ) from error
         command: list[str | Path] = [binary, "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700"]
         command += ["--save", "", "--appendonly", "no", "--dir", own, "--daemonize", "no"]
         child = spawn(
@@ -73,7 +76,7 @@ class Valkey:
     def socket(self) -> Path:
         folder = self._recorded()
         if folder is None:
-            raise ServerError(f"No Valkey has been started in {self.state_dir}.")
+            raise ServerError(said.NEVER_STARTED(server="Valkey", folder=self.state_dir))
         return folder / SOCKET_NAME
 
     def url(self) -> str:
@@ -91,7 +94,7 @@ class Valkey:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ServerError(f"{path} cannot be read ({error}): remove it and start again.") from error
+            raise ServerError(said.VALKEY_RECORD_UNREADABLE(file=path, fault=error)) from error
 
 
 def server_binary() -> Path:
@@ -100,9 +103,9 @@ def server_binary() -> Path:
     for location in (spec.submodule_search_locations or []) if spec is not None else []:
         for binary in sorted(Path(location).glob("_binaries/*/valkey-server")):
             return binary
+    example = "redis://localhost:6379/0"
     raise ServerError(
-        "There is no embedded Valkey for this platform: set REDIS_URL to a Redis or Valkey of your own, for example "
-        "redis://localhost:6379/0."
+        said.NO_EMBEDDED_SERVER(server="Valkey", setting="REDIS_URL", own="a Redis or Valkey", example=example)
     )
 
 

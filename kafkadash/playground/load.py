@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
+from kafkadash.domain.refusals import playground as said
 from kafkadash.embedded.process import ServerError
 
 MIB = 1024 * 1024
@@ -124,8 +125,8 @@ def create_topics(bootstrap: str, topics: Iterable[Topic]) -> list[str]:
             created.append(name)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ServerError(f"Kafka refused topic {name}: {error.args[0].str()}") from error
-    _wait(lambda: _all_led(admin, created), ADMIN_SECONDS, f"Topics without leaders: {', '.join(created)}.")
+                raise ServerError(said.TOPIC_REFUSED(topic=name, fault=_fault(error))) from error
+    _wait(lambda: _all_led(admin, created), ADMIN_SECONDS, said.NO_LEADERS(topics=", ".join(created)))
     return created
 
 
@@ -176,7 +177,7 @@ def wait_for_brokers(bootstrap: str, broker_ids: Collection[int], deadline: floa
         except KafkaException:
             return False
 
-    _wait(all_listed, deadline, f"Not all of the brokers {sorted(broker_ids)} joined within {deadline:g} s.")
+    _wait(all_listed, deadline, said.NOT_ALL_JOINED(brokers=sorted(broker_ids), seconds=deadline))
 
 
 def _fill(bootstrap: str, topics: Sequence[Topic]) -> int:
@@ -202,7 +203,7 @@ def _fill(bootstrap: str, topics: Sequence[Topic]) -> int:
     unsent = producer.flush(FLUSH_SECONDS)
     if failed or unsent:
         why = failed[0].str() if failed else f"{unsent} records were not taken within {FLUSH_SECONDS:g} s"
-        raise ServerError(f"Kafka did not accept the data: {why}.")
+        raise ServerError(said.DATA_NOT_TAKEN(fault=why.removesuffix(".")))
     return written
 
 
@@ -241,7 +242,7 @@ def _new_topic(topic: Topic) -> NewTopic:
 
 
 def _all_led(admin: AdminClient, names: Sequence[str]) -> bool:
-    listed = admin.list_topics(timeout=ADMIN_SECONDS).topics
+    listed = _listed(admin)
     return all(
         name in listed
         and listed[name].partitions
@@ -251,12 +252,25 @@ def _all_led(admin: AdminClient, names: Sequence[str]) -> bool:
 
 
 def _partitions(admin: AdminClient, topics: Sequence[str]) -> list[tuple[str, int]]:
-    listed = admin.list_topics(timeout=ADMIN_SECONDS).topics
+    listed = _listed(admin)
     missing = [name for name in topics if name not in listed]
     if missing or not topics:
-        raise ServerError(f"No such topic to write to: {', '.join(missing) or 'none was named'}.")
+        raise ServerError(said.NO_TOPIC_TO_WRITE(topics=", ".join(missing) or "none was named"))
     # Interleaved, so that a slow rate reaches every topic soon.
     return sorted(((name, i) for name in topics for i in listed[name].partitions), key=lambda pair: (pair[1], pair[0]))
+
+
+def _listed(admin: AdminClient) -> dict[str, TopicMetadata]:
+    """Topics by name. Raises ServerError when no broker answers."""
+    try:
+        return admin.list_topics(timeout=ADMIN_SECONDS).topics
+    except KafkaException as error:
+        raise ServerError(said.PLAYGROUND_SILENT(fault=_fault(error))) from error
+
+
+def _fault(error: KafkaException) -> str:
+    fault: str = error.args[0].str()
+    return fault.removesuffix(".")
 
 
 def _wait(condition: Callable[[], bool], deadline: float, otherwise: str) -> None:

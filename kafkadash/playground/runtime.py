@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafkadash.domain.refusals import playground as said
+from kafkadash.domain.refusals import servers
 from kafkadash.embedded.process import ServerError
 from kafkadash.playground.jars import Distribution
 from kafkadash.playground.java import AOT_MAJOR, Java
@@ -19,6 +21,7 @@ HEAP = "-Xmx256m"
 # Only the quick compiler: a playground lives for minutes, and its start is what people wait for.
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
 FORMAT_SECONDS = 120.0
+STORAGE_TOOL = "Kafka's storage tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,13 @@ class Runtime:
         """
         args = ["format", "-t", cluster_id, "-c", str(properties), *quorum]
         argv = self.tool_command("kafka.tools.StorageTool", args)
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=FORMAT_SECONDS, check=False)
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=FORMAT_SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise ServerError(servers.PROGRAM_TOO_SLOW(program=STORAGE_TOOL, seconds=FORMAT_SECONDS)) from error
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise ServerError(f"Kafka's storage tool refused {properties}: {said}")
+            why = (done.stderr or done.stdout).strip().removesuffix(".")
+            raise ServerError(said.STORAGE_NOT_FORMATTED(file=properties, said=why))
 
     def _command(self, flags: Sequence[str], log4j: Path, main_class: str, args: Sequence[str]) -> list[str]:
         return [

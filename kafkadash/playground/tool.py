@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from kafkadash.domain.refusals import playground as said
+from kafkadash.domain.refusals import servers
 from kafkadash.embedded.process import ServerError
 from kafkadash.playground.prepare import prepare_runtime
 
@@ -35,7 +37,7 @@ def run_tool(
     """
     main_class = TOOLS.get(name)
     if main_class is None:
-        raise ServerError(f"No tool {name!r}; there are {', '.join(TOOLS)}.")
+        raise ServerError(said.TOOL_UNKNOWN(name=name, known=", ".join(TOOLS)))
     address = [] if any(arg.split("=")[0] in ADDRESS_FLAGS for arg in args) else ["--bootstrap-server", bootstrap]
     # The cluster tool takes the address as an option of its subcommand, the others before theirs.
     full = [*args, *address] if name == "cluster" else [*address, *args]
@@ -45,4 +47,4 @@ def run_tool(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ServerError(f"Kafka's {name} tool did not end within {timeout:g} s and was stopped.") from error
+        raise ServerError(servers.PROGRAM_TOO_SLOW(program=f"Kafka's {name} tool", seconds=timeout)) from error

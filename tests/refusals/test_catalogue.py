@@ -64,12 +64,14 @@ DONE = (
     "changes",
     "clusters",
     "domain",
+    "embedded",
     "jobs",
     "kafka",
     "live",
     "observe",
     "oncall",
     "ops",
+    "playground",
     "reassign",
 )
 """Where all of these are raised with an entry; what is not named here has sentences of its own still."""
@@ -137,7 +139,7 @@ What is raised in these files is seen to by DONE.
 WHOLE = (
     *(
         name
-        for folder in ("changes", "domain", "reassign")
+        for folder in ("changes", "domain", "embedded", "playground", "reassign")
         for path in sorted((ROOT / folder).rglob("*.py"))
         if (name := path.relative_to(ROOT).as_posix()) not in TELLING
         and path.parent.name not in ("migrations", "refusals")
@@ -156,6 +158,7 @@ KNOWN_TO_PEOPLE = (
     "REDIS_URL",
     "LOG_LEVEL",
     "KAFKADASH_CACHE",
+    "HTTPS_PROXY",
 )
 """What looks like a name of the makers: products, a unit, and what operators set themselves (README)."""
 

@@ -23,9 +23,11 @@ from kafkadash.domain.refusals import (
     lookups,
     pages,
     planning,
+    playground,
     rights,
     rows,
     runs,
+    servers,
     settings,
     stuck,
     turns,
@@ -59,6 +61,8 @@ SUBJECTS: tuple[ModuleType, ...] = (
     filters,
     commands,
     demo,
+    servers,
+    playground,
 )
 
 _HEAD = """# What kafkadash refuses, what fails, and what to do next
