@@ -53,6 +53,7 @@ _URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s:/@]*):([^\s/@]*(?:@(?=[^\
 _ASSIGNMENT = re.compile(
     rf"""
     (?P<key> (?P<quote>["']?) \b (?!{_NOT_SECRET}\b) [\w.-]*(?:{_SECRET_WORDS})[\w.-]* (?P=quote) \s* (?:=>|[=:]) \s* )
+    (?! \[hidden\] )  # once is enough
     (?: b? "(?:[^"\\]|\\.)*" | b? '(?:[^'\\]|\\.)*' | (?:(?:Bearer|Basic|Digest)\s+)? [^\s,;}})\]]+ )
     """,
     re.IGNORECASE | re.VERBOSE,
