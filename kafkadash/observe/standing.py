@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from django.db.models import OuterRef, Subquery
 
@@ -44,10 +45,19 @@ class QuorumSeen:
     quorum: Quorum
     led_since: datetime
 
+    def lacking(self, missing: Sequence[int]) -> QuorumSeen:
+        """Judged as one that lacks these nodes too: see ``domain.quorum.quorum``."""
+        return replace(self, quorum=_judged(self.snapshot, self.led_since, missing))
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Standing:
-    """A cluster with the collectors of its kinds of facts; nothing is judged here."""
+    """A cluster with the collectors of its kinds of facts; nothing is judged here.
+
+    A page reads it once, for its bar, and hands it to its panels as ``known``. A panel that is rendered alone reads
+    its own. The ages are read before the facts, so that what is stored meanwhile is taken for older than it is, never
+    for newer.
+    """
 
     cluster: Cluster
     now: datetime
@@ -56,24 +66,28 @@ class Standing:
     def freshness_of(self, kind: str) -> Freshness:
         return freshness_of(self.runs.get(kind), self.now)
 
+    @cached_property
+    def quorum(self) -> QuorumSeen | None:
+        """The newest answer of the controllers. One query, when it is first asked for."""
+        return newest_quorums([self.cluster.pk]).get(self.cluster.pk)
+
 
 def standing(cluster: Cluster, now: datetime) -> Standing:
     """One query."""
     return Standing(cluster, now, {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)})
 
 
-def newest_quorums(clusters: Iterable[int], missing: Sequence[int] = ()) -> dict[int, QuorumSeen]:
-    """The newest answer of the controllers per cluster id. ``missing``: see ``domain.quorum.quorum``."""
+def newest_quorums(clusters: Iterable[int]) -> dict[int, QuorumSeen]:
+    """The newest answer of the controllers per cluster id. One query."""
     newest = QuorumSnapshot.objects.filter(cluster=OuterRef("pk")).order_by("-taken_at").values("pk")[:1]
     first = QuorumSnapshot.objects.filter(cluster=OuterRef("cluster"), leader_epoch=OuterRef("leader_epoch"))
     ids = Cluster.objects.filter(pk__in=clusters).annotate(newest=Subquery(newest)).values("newest")
     snapshots = QuorumSnapshot.objects.filter(pk__in=ids).annotate(
         led_since=Subquery(first.order_by("taken_at").values("taken_at")[:1])
     )
-    result = {}
-    for snapshot in snapshots:
-        nodes = [QuorumNode(**node) for node in snapshot.replicas]
-        epoch_seen_s = (snapshot.taken_at - snapshot.led_since).total_seconds()
-        judged = quorum(nodes, snapshot.leader_id, epoch_seen_s, missing)
-        result[snapshot.cluster_id] = QuorumSeen(snapshot, judged, snapshot.led_since)
-    return result
+    return {s.cluster_id: QuorumSeen(s, _judged(s, s.led_since), s.led_since) for s in snapshots}
+
+
+def _judged(snapshot: QuorumSnapshot, led_since: datetime, missing: Sequence[int] = ()) -> Quorum:
+    nodes = [QuorumNode(**node) for node in snapshot.replicas]
+    return quorum(nodes, snapshot.leader_id, (snapshot.taken_at - led_since).total_seconds(), missing)

@@ -36,21 +36,6 @@ class RateInForce:
         return ConfigSource(self.source).label
 
 
-class BrokersRead:
-    """Which brokers are there and were asked: of any other, no rate found is not none set. One query, when needed."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def __contains__(self, broker: int) -> bool:
-        return broker in self._ids
-
-    @cached_property
-    def _ids(self) -> frozenset[int]:
-        there = BrokerState.objects.filter(cluster=self._cluster, gone_at=None, config_at__isnull=False)
-        return frozenset(there.exclude(fenced=True).values_list("broker_id", flat=True))
-
-
 class Throttles:
     """Rates and lists of one cluster, those of ``brokers`` and ``topics`` only.
 
@@ -66,10 +51,9 @@ class Throttles:
         known: bool,
         brokers: Iterable[int] = (),
         topics: Iterable[str] = (),
-        read: BrokersRead | None = None,
     ):
         self.known = known
-        self._read = read or BrokersRead(cluster)
+        self._cluster = cluster
         rows = ThrottleState.objects.filter(cluster=cluster)
         rates = rows.filter(
             resource__in=[ThrottledResource.CLUSTER, ThrottledResource.BROKER],
@@ -112,11 +96,17 @@ class Throttles:
         held, listed = self.rate(broker, rate_key), self._lists.get((topic, list_key))
         if listed is None or not listed.names(partition, broker):
             return "not throttled"
-        if self.rate(broker, rate_key, own=True) is None and broker not in self._read:
+        if self.rate(broker, rate_key, own=True) is None and broker not in self._asked:
             return "unknown, the broker was not read"
         if held is None:
             return "not throttled"
         return str(rate(held.bytes_per_second))
+
+    @cached_property
+    def _asked(self) -> frozenset[int]:
+        """The brokers that are there and were asked: of any other, no rate found is not none set."""
+        there = BrokerState.objects.filter(cluster=self._cluster, gone_at=None, config_at__isnull=False)
+        return frozenset(there.exclude(fenced=True).values_list("broker_id", flat=True))
 
 
 def list_words(value: str) -> str:

@@ -17,7 +17,7 @@ from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
-from kafkadash.observe.standing import Freshness, Standing, newest_quorums
+from kafkadash.observe.standing import Freshness, Standing
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
 HITS_PER_PAGE = 25
@@ -256,8 +256,7 @@ def _quorum_now(runs: Standing) -> Quorum | None:
     cluster = runs.cluster
     if cluster.mode == Mode.ZOOKEEPER or runs.freshness_of(Kind.QUORUM).stale:
         return None
-    seen = newest_quorums([cluster.pk]).get(cluster.pk)
-    return seen.quorum if seen else None
+    return runs.quorum.quorum if runs.quorum else None
 
 
 def _state(result: Drilled, quorum: QuorumAfter | None) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.headline import headline, rolled_up
 from kafkadash.domain.status import State
 from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
-from kafkadash.observe.standing import Freshness, QuorumSeen, freshness_of, newest_quorums
+from kafkadash.observe.standing import Freshness, QuorumSeen, Standing, freshness_of, newest_quorums
 from kafkadash.oncall.facts import age_facts
 from kafkadash.oncall.finding_rows import FindingRow, rows_of
 from kafkadash.oncall.models import Finding
@@ -62,24 +62,22 @@ class ClusterStanding:
 _NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
 
 
-def standings(clusters: Iterable[Cluster], now: datetime) -> list[ClusterStanding]:
-    """The clusters, worst first. Six queries for any number of them."""
+def standings(clusters: Iterable[Cluster], now: datetime, known: Standing | None = None) -> list[ClusterStanding]:
+    """The clusters, worst first. Six queries for any number of them. ``known``: what was read already of one."""
     own = {cluster.pk: cluster for cluster in clusters}
     held = Cluster.objects.filter(pk__in=own).select_related("state", "judgement").defer(*_NOT_SHOWN)
     figures, judged = {}, {}
     for cluster in held:
         figures[cluster.pk] = getattr(cluster, "state", None)
         judged[cluster.pk] = getattr(cluster, "judgement", None)
-    runs: dict[int, dict[str, CollectorRun]] = defaultdict(dict)
-    for run in CollectorRun.objects.filter(cluster__in=own):
-        runs[run.cluster_id][run.kind] = run
+    runs = _runs_of(own, known)
     found = _open_findings(own)
     moves = dict(
         ReassignmentSnapshot.objects.filter(cluster__in=own, outcome=Outcome.RUNNING)
         .values_list("cluster_id")
         .annotate(number=Count("pk"))
     )
-    quorums = newest_quorums([pk for pk, cluster in own.items() if cluster.mode == Mode.KRAFT])
+    quorums = _quorums_of([pk for pk, cluster in own.items() if cluster.mode == Mode.KRAFT], known)
     result = []
     for pk, cluster in own.items():
         judgement = judged.get(pk)
@@ -103,8 +101,24 @@ def standings(clusters: Iterable[Cluster], now: datetime) -> list[ClusterStandin
     return sorted(result, key=lambda standing: standing.urgency)
 
 
-def standing(cluster: Cluster, now: datetime) -> ClusterStanding:
-    return standings([cluster], now)[0]
+def standing(cluster: Cluster, now: datetime, known: Standing | None = None) -> ClusterStanding:
+    return standings([cluster], now, known)[0]
+
+
+def _runs_of(clusters: Iterable[int], known: Standing | None) -> Mapping[int, Mapping[str, CollectorRun]]:
+    runs: dict[int, dict[str, CollectorRun]] = defaultdict(dict)
+    if known is not None:
+        runs[known.cluster.pk] = dict(known.runs)
+    for run in CollectorRun.objects.filter(cluster__in=[pk for pk in clusters if pk not in runs]):
+        runs[run.cluster_id][run.kind] = run
+    return runs
+
+
+def _quorums_of(clusters: Collection[int], known: Standing | None) -> dict[int, QuorumSeen]:
+    if known is None or known.cluster.pk not in clusters:
+        return newest_quorums(clusters)
+    others = newest_quorums([pk for pk in clusters if pk != known.cluster.pk])
+    return {**others, known.cluster.pk: known.quorum} if known.quorum else others
 
 
 def _rolled_up(cluster: Cluster, rows: Iterable[FindingRow]) -> State:

@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Case, Q, When
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import BrokerState, BrokerWeights, CollectorRun, Kind
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.models import BrokerState, BrokerWeights, Kind
+from kafkadash.observe.standing import Freshness, Standing, standing
 
 MOST_ROWS = 50
 DISK_MARKS = (80, 90)
@@ -52,8 +52,9 @@ class BrokerRow:
     disk_freshness: Freshness | None
 
 
-def brokers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+def brokers_context(cluster: Cluster, now: datetime, known: Standing | None = None) -> dict[str, Any]:
     """The brokers with their log directories; those that are not up first, at most ``MOST_ROWS``."""
+    read = known or standing(cluster, now)
     rows = BrokerState.objects.filter(cluster=cluster)
     up = Case(When(Q(fenced=True) | Q(gone_at__isnull=False), then=0), default=1)
     shown = list(rows.order_by(up, "broker_id")[:MOST_ROWS])
@@ -61,9 +62,8 @@ def brokers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
         w.broker_id: w
         for w in BrokerWeights.objects.filter(cluster=cluster, broker_id__in=[b.broker_id for b in shown]).defer("data")
     }
-    runs = {r.kind: r for r in CollectorRun.objects.filter(cluster=cluster, kind__in=[Kind.METADATA, Kind.LOG_DIRS])}
-    disk_interval = runs[Kind.LOG_DIRS].interval_s if Kind.LOG_DIRS in runs else 60.0
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    disk_interval = read.runs[Kind.LOG_DIRS].interval_s if Kind.LOG_DIRS in read.runs else 60.0
+    freshness = read.freshness_of(Kind.METADATA)
     return {
         "cluster": cluster,
         "now": now,
@@ -74,7 +74,7 @@ def brokers_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
         ),
         "total": rows.count() if len(shown) == MOST_ROWS else len(shown),
         "freshness": freshness,
-        "run": runs.get(Kind.METADATA),
+        "run": read.runs.get(Kind.METADATA),
     }
 
 

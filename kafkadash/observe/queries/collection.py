@@ -11,7 +11,7 @@ from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.observe.models import Collection, CollectorRun, Kind
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, Standing, freshness_of, standing
 
 _GRAINS = {
     Kind.METADATA: "partitions",
@@ -44,16 +44,16 @@ class CollectionRow:
         return _GRAINS[self.kind]
 
 
-def collection_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+def collection_context(cluster: Cluster, now: datetime, known: Standing | None = None) -> dict[str, Any]:
     """How each kind of facts is read, and how its last refresh went."""
     of_kind = Collection.objects.filter(cluster=cluster, kind=OuterRef("kind")).order_by("-started_at")
-    runs = CollectorRun.objects.filter(cluster=cluster).annotate(newest=Subquery(of_kind.values("pk")[:1]))
-    known = {run.kind: run for run in runs}
-    last = {c.kind: c for c in Collection.objects.filter(pk__in=[run.newest for run in known.values()])}
+    newest = CollectorRun.objects.filter(cluster=cluster).annotate(newest=Subquery(of_kind.values("pk")[:1]))
+    runs = (known or standing(cluster, now)).runs
+    last = {c.kind: c for c in Collection.objects.filter(pk__in=newest.values("newest"))}
     kinds = [k for k in Kind if k != Kind.QUORUM or cluster.mode != Mode.ZOOKEEPER]
     return {
         "cluster": cluster,
         "now": now,
-        "sampled_at": max((run.attempted_at for run in known.values() if run.attempted_at), default=None),
-        "rows": [CollectionRow(k, freshness_of(known.get(k), now), known.get(k), last.get(k)) for k in kinds],
+        "sampled_at": max((run.attempted_at for run in runs.values() if run.attempted_at), default=None),
+        "rows": [CollectionRow(k, freshness_of(runs.get(k), now), runs.get(k), last.get(k)) for k in kinds],
     }

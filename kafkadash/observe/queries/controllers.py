@@ -23,7 +23,7 @@ from kafkadash.observe.models import (
     QuorumReplicaState,
     QuorumSnapshot,
 )
-from kafkadash.observe.standing import QuorumSeen, freshness_of, newest_quorums
+from kafkadash.observe.standing import QuorumSeen, Standing, standing
 
 GONE_SHOWN_FOR = timedelta(hours=24)
 """A node that is gone stays listed for so long; a registered broker stays until it is back."""
@@ -74,23 +74,25 @@ class MarginRow:
     """The first of its place says what the place is."""
 
 
-def controllers_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign] | None = None) -> dict[str, Any]:
+def controllers_context(
+    cluster: Cluster, now: datetime, known: Standing | None = None, reigns: Sequence[Reign] | None = None
+) -> dict[str, Any]:
     """The answer, the margin and all nodes. ``sampled_at``: when the controllers last answered.
 
-    ``reigns`` (``reigns_of``), here and below: read already, for a page that shows several panels.
+    ``known`` and ``reigns`` (``reigns_of``), here and below: read already, for a page that shows several panels.
     """
-    runs = {r.kind: r for r in CollectorRun.objects.filter(cluster=cluster, kind__in=[Kind.METADATA, Kind.QUORUM])}
+    read = known or standing(cluster, now)
     brokers = {b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster)}
     kept = list(QuorumReplicaState.objects.filter(cluster=cluster).order_by("node_id", "directory_id"))
     gone = [_gone_row(k, brokers) for k in kept if k.status == GONE and _still_listed(k, brokers, now)]
     registered = {b.broker_id for b in brokers.values() if b.gone_at is None}
-    seen = newest_quorums([cluster.pk], sorted(registered - {row.id for row in gone})).get(cluster.pk)
+    seen = read.quorum.lacking(sorted(registered - {row.id for row in gone})) if read.quorum else None
     seen_changes = changes(reigns_of(cluster) if reigns is None else reigns)
-    freshness = freshness_of(runs.get(Kind.QUORUM), now)
+    freshness = read.freshness_of(Kind.QUORUM)
     verdict = quorum_verdict(
         seen.quorum if seen else None,
-        _refreshed(runs.get(Kind.QUORUM)),
-        _refreshed(runs.get(Kind.METADATA)),
+        _refreshed(read.runs.get(Kind.QUORUM)),
+        _refreshed(read.runs.get(Kind.METADATA)),
         recent_changes(seen_changes, now),
         now,
     )
@@ -103,7 +105,7 @@ def controllers_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign]
         "sampled_at": seen.snapshot.taken_at if seen else None,
         "zookeeper": cluster.mode == Mode.ZOOKEEPER,
         "freshness": freshness,
-        "run": runs.get(Kind.QUORUM),
+        "run": read.runs.get(Kind.QUORUM),
         "seen": seen,
         "verdict": verdict,
         "certain": not freshness.stale and not verdict.lost,
@@ -116,9 +118,11 @@ def controllers_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign]
     }
 
 
-def leaders_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign] | None = None) -> dict[str, Any]:
+def leaders_context(
+    cluster: Cluster, now: datetime, known: Standing | None = None, reigns: Sequence[Reign] | None = None
+) -> dict[str, Any]:
     """Who led when, the newest first. Of leaders of long ago only the first answer is kept."""
-    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM).first()
+    read = known or standing(cluster, now)
     reigns = reigns_of(cluster) if reigns is None else reigns
     seen = changes(reigns)
     before = {change.after: change for change in seen}
@@ -128,7 +132,7 @@ def leaders_context(cluster: Cluster, now: datetime, reigns: Sequence[Reign] | N
         "cluster": cluster,
         "now": now,
         "sampled_at": max((reign.last_seen for reign in reigns), default=None),
-        "freshness": freshness_of(run, now),
+        "freshness": read.freshness_of(Kind.QUORUM),
         "reigns": [(reign, before.get(reign), after.get(reign)) for reign in newest[:LEADERS_SHOWN]],
         "more": len(newest) - LEADERS_SHOWN,
         "changes": len(seen),

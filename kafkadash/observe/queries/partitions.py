@@ -12,8 +12,8 @@ from django.db.models import F, Q
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.partition_state import PartitionTrouble, trouble_of
 from kafkadash.domain.topology import PartitionShape
-from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
-from kafkadash.observe.standing import freshness_of
+from kafkadash.observe.models import Kind, Outcome, ReassignmentSnapshot, TopicState
+from kafkadash.observe.standing import Standing, standing
 
 MOST_TROUBLED = 20
 
@@ -36,11 +36,12 @@ class PartitionRow:
         return [broker for broker in self.shape.replicas if broker not in self.shape.isr]
 
 
-def partitions_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+def partitions_context(cluster: Cluster, now: datetime, known: Standing | None = None) -> dict[str, Any]:
     """Partitions that need a look: worst class first. Those that only wait for the replicas a move adds are left out.
 
     At most ``MOST_TROUBLED``; ``more`` says that there are others.
     """
+    freshness = (known or standing(cluster, now)).freshness_of(Kind.METADATA)
     troubled = Q(offline_partitions__gt=0) | Q(under_min_isr__gt=0) | Q(under_replicated__gt=0)
     topics = TopicState.objects.filter(cluster=cluster).filter(troubled)
     order = ("-offline_partitions", F("under_min_isr").desc(nulls_last=True), "-under_replicated", "name")
@@ -54,8 +55,6 @@ def partitions_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
     }
     rows = [row for topic in worst for row in _troubled(topic, adding)]
     rows.sort(key=lambda row: (row.trouble.rank, row.topic.name, row.partition))
-    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
-    freshness = freshness_of(run, now)
     return {
         "cluster": cluster,
         "now": now,

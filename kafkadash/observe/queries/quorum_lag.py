@@ -19,7 +19,7 @@ from kafkadash.domain.quorum import LAGGING_MS
 from kafkadash.domain.quorum_history import Change, Reign, changes
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.observe.queries.controllers import reigns_of
-from kafkadash.observe.standing import freshness_of
+from kafkadash.observe.standing import Standing, freshness_of, standing
 
 _TABLE_ROWS = 24
 _LEAST_TOP_MS = 2_500  # the line from which on a node lags is always in the picture
@@ -75,10 +75,14 @@ def range_named(name: str | None) -> Range:
 
 
 def lag_context(
-    cluster: Cluster, now: datetime, chosen: Range, reigns: Sequence[Reign] | None = None
+    cluster: Cluster,
+    now: datetime,
+    chosen: Range,
+    known: Standing | None = None,
+    reigns: Sequence[Reign] | None = None,
 ) -> dict[str, Any]:
     """The chart, its line in words and its table. ``sampled_at``: the newest answer in it."""
-    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM).first()
+    run = (known or standing(cluster, now)).runs.get(Kind.QUORUM)
     reigns = reigns_of(cluster) if reigns is None else reigns
     seen = _read(cluster, now, chosen, _step(cluster, run, chosen), reigns)
     lines = lag_lines(seen)

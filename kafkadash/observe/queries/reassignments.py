@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,21 +14,31 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.wording import duration
 from kafkadash.observe.listing import Choice, Listing
-from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot
+from kafkadash.observe.models import Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.reassignment_rows import OUTCOME_WORDS, InFlight, ReassignmentRow
-from kafkadash.observe.standing import freshness_of
-from kafkadash.observe.throttle_rows import BrokersRead, Throttles
+from kafkadash.observe.standing import Standing, standing
+from kafkadash.observe.throttle_rows import Throttles
 
 MOST_ROWS = 50
 ENDED_SHOWN_FOR = timedelta(minutes=10)
 PAGE_SIZE = 100
 
 
-def reassignments_context(cluster: Cluster, now: datetime, read: BrokersRead | None = None) -> dict[str, Any]:
-    """What is in flight (those that began first, at most ``MOST_ROWS``) and what ended in the last ten minutes."""
+def reassignments_context(
+    cluster: Cluster,
+    now: datetime,
+    known: Standing | None = None,
+    beside: Sequence[ReassignmentSnapshot] = (),
+) -> dict[str, Any]:
+    """What is in flight (those that began first, at most ``MOST_ROWS``) and what ended in the last ten minutes.
+
+    ``beside``: what the page lists besides. The throttles of all of it are read together, and are ``throttles``.
+    """
     rows = ReassignmentSnapshot.objects.filter(cluster=cluster)
-    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.REASSIGNMENTS).first()
-    freshness = freshness_of(run, now)
+    read = known or standing(cluster, now)
+    freshness = read.freshness_of(Kind.REASSIGNMENTS)
+    running = list(running_rows(cluster)[:MOST_ROWS])
+    throttles = _throttles_of(cluster, [*running, *beside], read)
     in_flight = _in_flight(rows)
     recently = rows.exclude(outcome=Outcome.RUNNING).filter(ended_at__gt=now - ENDED_SHOWN_FOR)
     ended = list(recently.order_by("-ended_at", "-pk")[: MOST_ROWS + 1])
@@ -37,13 +47,14 @@ def reassignments_context(cluster: Cluster, now: datetime, read: BrokersRead | N
         "cluster": cluster,
         "now": now,
         "sampled_at": freshness.taken_at,
-        "run": run,
+        "run": read.runs.get(Kind.REASSIGNMENTS),
         "freshness": freshness,
         "in_flight": in_flight,
         "title": in_flight.title(cluster.name, age)
         if freshness.taken_at
         else f"Cannot tell what moves in {cluster.name}: nothing was collected yet.",
-        "running": reassignment_rows(cluster, running_rows(cluster)[:MOST_ROWS], now, read),
+        "running": [ReassignmentRow(s, now, throttles) for s in running],
+        "throttles": throttles,
         "ended": [ReassignmentRow(s, now) for s in ended[:MOST_ROWS]],
         "stuck": _stuck(rows),
         "ended_more": len(ended) > MOST_ROWS,
@@ -81,32 +92,27 @@ def reassignment_listing(query: QueryDict) -> Listing:
     )
 
 
-def page_of_rows(
-    cluster: Cluster,
-    rows: QuerySet[ReassignmentSnapshot],
-    listing: Listing,
-    now: datetime,
-    read: BrokersRead | None = None,
-) -> tuple[Page[ReassignmentSnapshot], list[ReassignmentRow]]:
+def page_of_snapshots(rows: QuerySet[ReassignmentSnapshot], listing: Listing) -> Page[ReassignmentSnapshot]:
     """One page of those that the listing leaves."""
-    page = listing.page_of(_filtered(rows, listing), PAGE_SIZE)
-    return page, reassignment_rows(cluster, page.object_list, now, read)
+    return listing.page_of(_filtered(rows, listing), PAGE_SIZE)
 
 
 def reassignment_rows(
-    cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot], now: datetime, read: BrokersRead | None = None
+    cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot], now: datetime, known: Standing | None = None
 ) -> list[ReassignmentRow]:
     """Rows with the throttles of their brokers and topics, read together."""
     shown = list(snapshots)
-    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.CONFIGS).first()
-    throttles = Throttles(
+    throttles = _throttles_of(cluster, shown, known or standing(cluster, now))
+    return [ReassignmentRow(s, now, throttles) for s in shown]
+
+
+def _throttles_of(cluster: Cluster, shown: Sequence[ReassignmentSnapshot], read: Standing) -> Throttles:
+    return Throttles(
         cluster,
-        known=bool(run and run.succeeded_at),
+        known=read.freshness_of(Kind.CONFIGS).taken_at is not None,
         brokers={broker for s in shown for broker in (*s.target, *s.adding, s.leader) if broker is not None},
         topics={s.topic for s in shown},
-        read=read,
     )
-    return [ReassignmentRow(s, now, throttles) for s in shown]
 
 
 def _filtered(rows: QuerySet[ReassignmentSnapshot], listing: Listing) -> QuerySet[ReassignmentSnapshot]:

@@ -27,7 +27,7 @@ from kafkadash.observe.models import (
     ThrottledResource,
     ThrottleState,
 )
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, Standing, standing
 from kafkadash.observe.templatetags.figures import rate
 from kafkadash.observe.throttle_rows import list_words
 
@@ -124,10 +124,10 @@ _RESOURCES = Case(When(resource="cluster", then=Value(0)), When(resource="broker
 _NUMBER = Case(When(resource="broker", then=Cast("name", IntegerField())), default=Value(0))
 
 
-def throttles_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
+def throttles_context(cluster: Cluster, now: datetime, known: Standing | None = None) -> dict[str, Any]:
     """What is in force, in a few lines, and whether something of it is needed by nothing."""
-    run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.CONFIGS).first()
-    freshness = freshness_of(run, now)
+    read = known or standing(cluster, now)
+    freshness = read.freshness_of(Kind.CONFIGS)
     rows = ThrottleState.objects.filter(cluster=cluster)
     rates = list(rows.filter(key__in=RATES).order_by(_RESOURCES, _NUMBER, "key"))
     lists = {
@@ -142,7 +142,7 @@ def throttles_context(cluster: Cluster, now: datetime) -> dict[str, Any]:
         "cluster": cluster,
         "now": now,
         "sampled_at": freshness.taken_at,
-        "run": run,
+        "run": read.runs.get(Kind.CONFIGS),
         "freshness": freshness,
         "groups": groups,
         "orphans": sum(group.orphans for group in groups),
@@ -157,7 +157,7 @@ def throttle_list_context(
     rows = ThrottleState.objects.filter(cluster=cluster)
     kept = _filtered(rows, listing)
     page = listing.page_of(kept.order_by(*listing.order()))
-    moves = _Moves(cluster)
+    moves = _Moves(cluster, runs.get(Kind.REASSIGNMENTS))
     interval = runs[Kind.CONFIGS].interval_s if Kind.CONFIGS in runs else 30.0
     bootstrap = cluster.bootstrap_servers.split(",")[0].strip()
     return {
@@ -184,8 +184,7 @@ def _filtered(rows: QuerySet[ThrottleState], listing: Listing) -> QuerySet[Throt
 class _Moves:
     """What is in flight now, to be asked what goes through a throttle."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.REASSIGNMENTS).first()
+    def __init__(self, cluster: Cluster, run: CollectorRun | None) -> None:
         self._known = bool(run and run.succeeded_at)
         running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING)
         self._by_topic: dict[str, list[int]] = defaultdict(list)

@@ -23,17 +23,20 @@ def quorum(request: HttpRequest, slug: str) -> HttpResponse:
     """``?range=15m``, ``1h``, ``6h`` or ``24h`` chooses how far back the lag goes."""
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.QUORUM)
-    now, reigns = bar["now"], reigns_of(cluster)
+    now, known, reigns = bar["now"], bar["standing"], reigns_of(cluster)
     context = {
         **bar,
         "tab": "quorum",
         "mirrors": f"nodes-{slug}",
         "live_keys": [f"controllers:{slug}", f"leaders:{slug}"],
-        "controllers": controllers_context(cluster, now, reigns),
+        "controllers": controllers_context(cluster, now, known, reigns),
     }
     if cluster.mode != Mode.ZOOKEEPER:
         chosen = range_named(request.GET.get("range"))
-        context |= {"leaders": leaders_context(cluster, now, reigns), "lag": lag_context(cluster, now, chosen, reigns)}
+        context |= {
+            "leaders": leaders_context(cluster, now, known, reigns),
+            "lag": lag_context(cluster, now, chosen, known, reigns),
+        }
     return render(request, "observe/quorum.html", context)
 
 

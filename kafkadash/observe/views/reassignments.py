@@ -13,16 +13,15 @@ from kafkadash.observe.models import Kind, ReassignmentSnapshot
 from kafkadash.observe.not_read import not_read
 from kafkadash.observe.queries.reassignments import (
     ended_rows,
-    page_of_rows,
+    page_of_snapshots,
     reassignment_listing,
     reassignment_rows,
     reassignments_context,
     running_rows,
 )
 from kafkadash.observe.read_hints import read_hint
-from kafkadash.observe.reassignment_rows import OUTCOME_WORDS
+from kafkadash.observe.reassignment_rows import OUTCOME_WORDS, ReassignmentRow
 from kafkadash.observe.revalidate import revalidated
-from kafkadash.observe.throttle_rows import BrokersRead
 
 
 @require_safe
@@ -35,20 +34,22 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
     lists = {"running": running_rows, "ended": ended_rows}
     listing = reassignment_listing(request.GET)
     show = next((name for name in lists if listing.values[name]), "")
-    read = BrokersRead(cluster)
+    page = page_of_snapshots(lists[show](cluster), listing) if show else None
+    listed = list(page.object_list) if page is not None else []
+    shown = reassignments_context(cluster, bar["now"], bar["standing"], listed)
     context = {
         **bar,
         "tab": "reassignments",
         "mirrors": f"moves-{slug}",
         "live_keys": [f"reassignments:{slug}"] + ([read_hint(Kind.REASSIGNMENTS, slug)] if show else []),
         "not_read": not_read(cluster, bar["standing"].runs, (Kind.REASSIGNMENTS, Kind.CONFIGS)),
-        "reassignments": reassignments_context(cluster, bar["now"], read),
+        "reassignments": shown,
         "listing": listing,
         "outcomes": OUTCOME_WORDS,
         "show": show,
     }
-    if show:
-        page, rows = page_of_rows(cluster, lists[show](cluster), listing, bar["now"], read)
+    if page is not None:
+        rows = [ReassignmentRow(snapshot, bar["now"], shown["throttles"]) for snapshot in listed]
         context |= {"page": page, "rows": rows}
     return render(request, "observe/reassignments.html", context)
 
@@ -67,7 +68,7 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
         **bar,
         "tab": "reassignments",
         "live_keys": [f"reassignments:{slug}"] if snapshot.ended_at is None else [],
-        "row": reassignment_rows(cluster, [snapshot], bar["now"])[0],
+        "row": reassignment_rows(cluster, [snapshot], bar["now"], bar["standing"])[0],
         "freshness": bar["standing"].freshness_of(Kind.REASSIGNMENTS),
     }
     return render(request, "observe/reassignment.html", context)

@@ -29,7 +29,7 @@ def throttles(request: HttpRequest, slug: str) -> HttpResponse:
         "mirrors": f"throttled-{slug}",
         "live_keys": [f"throttles:{slug}", read_hint(Kind.CONFIGS, slug), read_hint(Kind.REASSIGNMENTS, slug)],
         "not_read": not_read(cluster, runs, (Kind.CONFIGS, Kind.REASSIGNMENTS)),
-        "throttles": throttles_context(cluster, now),
+        "throttles": throttles_context(cluster, now, bar["standing"]),
         **throttle_list_context(cluster, throttle_listing(request.GET), runs, now),
     }
     return render(request, "observe/throttles.html", context)

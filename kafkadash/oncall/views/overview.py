@@ -24,8 +24,8 @@ from kafkadash.oncall.standing import standing
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.METADATA)
-    now = bar["now"]
-    judged = standing(cluster, now)
+    now, known = bar["now"], bar["standing"]
+    judged = standing(cluster, now, known)
     context = {
         **bar,
         "title": judged.title,
@@ -33,9 +33,9 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         "mirrors": f"figures-{slug}",
         "live_keys": [f"{panel}:{slug}" for panel in ("overview", "partitions", "brokers", "quorum", "collection")],
         "overview": overview_context(cluster, now, judged),
-        "partitions": partitions_context(cluster, now),
-        "collection": collection_context(cluster, now),
-        "quorum": quorum_context(cluster, now),
-        "brokers": brokers_context(cluster, now),
+        "partitions": partitions_context(cluster, now, known),
+        "collection": collection_context(cluster, now, known),
+        "quorum": quorum_context(cluster, now, known),
+        "brokers": brokers_context(cluster, now, known),
     }
     return render(request, "oncall/overview.html", context)
