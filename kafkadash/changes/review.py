@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.decision import RAN, RUNS, approvals_needed, decision_of
-from kafkadash.changes.kinds import ChangeKind
+from kafkadash.changes.kinds import ChangeKind, Run
 from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.phases import steps
@@ -169,10 +169,12 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
     }
 
 
-def bar_context(request: HttpRequest, change: ChangeRequest, may: frozenset[str], now: datetime) -> dict[str, Any]:
+def bar_context(
+    request: HttpRequest, change: ChangeRequest, may: frozenset[str], now: datetime, run: Run | None = None
+) -> dict[str, Any]:
     """For the bar above the pages of a run, which is the one above the review; ``may`` are the ``actions_allowed``.
 
-    Two queries.
+    Two queries, one where ``run`` was read already.
     """
     kind = known_kind(change)
     return {
@@ -182,7 +184,7 @@ def bar_context(request: HttpRequest, change: ChangeRequest, may: frozenset[str]
         "decision": decision_of(
             request.user, change, may, (), facts_of(change, now), starts=bool(kind and kind.starts)
         ),
-        "run": run_of(change),
+        "run": run or run_of(change),
         "runs_now": change.state in RUNS,
     }
 

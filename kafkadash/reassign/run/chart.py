@@ -53,7 +53,7 @@ class TableRow:
 
 
 def chart_context(execution: Execution, now: datetime) -> dict[str, Any]:
-    """The panel: chart, sentence, table. One query, for what the page leaves out of the run."""
+    """The panel: chart, sentence, table. One query where the run was read without its samples."""
     history = stored_samples(execution) or History()
     points, lines = history.points, _lines(history)
     return {

@@ -37,6 +37,7 @@ from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown, markdown
 from kafkadash.reassign.run.rollback import propose_back
 from kafkadash.reassign.run.stored import execution_of
+from kafkadash.reassign.run.summaries import short
 
 CANCELLED = (State.EXECUTING, State.PAUSED)
 
@@ -159,14 +160,14 @@ def _cancel_page(
     wrong: str = "",
     reason: str = "",
 ) -> HttpResponse:
-    execution = Execution.objects.filter(request=change).defer("progress", "samples", "report").first()
+    execution = Execution.objects.filter(request=change).defer("samples", "report").first()
     if execution is None:
         return review_page(request, change, status=status, refused=refused or wrong)
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
     may = actions_allowed(request.user, change.cluster)
     context: dict[str, Any] = {
         **bar,
-        **bar_context(request, change, may, bar["now"]),
+        **bar_context(request, change, may, bar["now"], short(execution, change, bar["now"])),
         "section": "changes",
         "tab": "reassignments",
         "part": "cancel",
@@ -198,7 +199,7 @@ def _give_up_page(
     may = actions_allowed(request.user, change.cluster)
     context: dict[str, Any] = {
         **bar,
-        **bar_context(request, change, may, bar["now"]),
+        **bar_context(request, change, may, bar["now"], short(execution, change, bar["now"])),
         "section": "changes",
         "tab": "reassignments",
         "part": "cancel",

@@ -17,11 +17,13 @@ LONGEST_REST_S = 10.0
 """The same while nothing moves and nothing can be submitted."""
 
 
-def execution_of(number: int) -> Execution | None:
-    """The run of the request #``number`` with its cluster; what only the chart and the report need is left out."""
+def execution_of(number: int, *, with_samples: bool = False) -> Execution | None:
+    """The run of the request #``number`` with its cluster; without what only the report and, unless it is asked for,
+    the chart needs.
+    """
     return (
         Execution.objects.select_related("request", "request__cluster", "cluster", "cluster__capabilities")
-        .defer("samples", "report")
+        .defer("report", *([] if with_samples else ["samples"]))
         .filter(request=number)
         .first()
     )

@@ -38,19 +38,14 @@ def runs(changes: Sequence[ChangeRequest]) -> Mapping[int, Run]:
     """Those of these requests that have a run, by number. One query, one more where one is queued, and one more where
     one has ended.
     """
-    by_number = {change.pk: change for change in changes}
-    executions = list(
-        Execution.objects.filter(request__in=list(by_number)).defer("samples", "report", "foreign").order_by()
-    )
-    now = timezone.now()
-    queued = {run.cluster_id for run in executions if by_number[run.request_id].state == State.QUEUED}
-    in_front = _in_front(queued, now) if queued else {}
-    ended = [run.pk for run in executions if by_number[run.request_id].state in RAN]
-    moved = _moved_something(ended) if ended else frozenset()
-    return {
-        run.request_id: _short(run, by_number[run.request_id], in_front.get(run.pk, ()), run.pk in moved, now)
-        for run in executions
-    }
+    rows = Execution.objects.filter(request__in=[change.pk for change in changes])
+    executions = list(rows.defer("samples", "report", "foreign").order_by())
+    return _shorts(executions, {change.pk: change for change in changes}, timezone.now())
+
+
+def short(execution: Execution, change: ChangeRequest, now: datetime) -> Run:
+    """The same of one whose row was read already."""
+    return _shorts([execution], {change.pk: change}, now)[change.pk]
 
 
 def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
@@ -73,6 +68,19 @@ def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
         told.append(f"It waits behind {names}: one reassignment runs on {change.cluster.name} at a time.")
     told.append("Every partition is read again right before it is moved, and the throttles are taken away at the end.")
     return told
+
+
+def _shorts(
+    executions: Sequence[Execution], by_number: Mapping[int, ChangeRequest], now: datetime
+) -> Mapping[int, Run]:
+    queued = {run.cluster_id for run in executions if by_number[run.request_id].state == State.QUEUED}
+    in_front = _in_front(queued, now) if queued else {}
+    ended = [run.pk for run in executions if by_number[run.request_id].state in RAN]
+    moved = _moved_something(ended) if ended else frozenset()
+    return {
+        run.request_id: _short(run, by_number[run.request_id], in_front.get(run.pk, ()), run.pk in moved, now)
+        for run in executions
+    }
 
 
 def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved: bool, now: datetime) -> Run:

@@ -46,6 +46,7 @@ from kafkadash.reassign.run.report_text import ReportShown
 from kafkadash.reassign.run.row_order import InFlight
 from kafkadash.reassign.run.row_shown import RowShown
 from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
+from kafkadash.reassign.run.summaries import short
 
 SHOWN = (State.QUEUED, *LIVE, State.DONE, State.CANCELLED, State.FAILED)
 """States in which a request has a run to show."""
@@ -216,20 +217,20 @@ def run_page(
 
     ``asks``: questions to be answered with yes before it is done, by the name of the answer.
     """
-    execution = execution_of(change.pk) if change.state in SHOWN else None
+    execution = execution_of(change.pk, with_samples=True) if change.state in SHOWN else None
     if execution is None and status == HTTPStatus.OK:
         return _to_its_review(change.pk)
     if execution is None:
         return review_page(request, change, status=status, refused=refused, typed=typed)
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
     now = bar["now"]
-    shown = run_shown(execution, now)
+    shown = run_shown(execution, now, bar["standing"])
     may = actions_allowed(request.user, change.cluster)
     listing = moves_listing(request.GET)
     trail, trail_total = newest(change, MOST_EVENTS)
     context: dict[str, Any] = {
         **bar,
-        **bar_context(request, change, may, now),
+        **bar_context(request, change, may, now, short(execution, change, now)),
         **part_of(shown),
         "section": "changes",
         "tab": "reassignments",
