@@ -14,7 +14,9 @@ from typing import Any
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Broker, Partition, Topology
-from kafkadash.domain.wording import count, size
+from kafkadash.domain.refusals import checked as said
+from kafkadash.domain.refusals import checks
+from kafkadash.domain.wording import count, listed_shortly, size
 
 MOST_PROBLEMS = 100
 
@@ -103,40 +105,42 @@ class _Checker:
             key = row.topic, row.partition
             partition = self._live.get(key)
             if key in seen:
-                yield f"{row.name} is in the plan twice."
+                yield said.ROW_TWICE.cause(row=row.name)
             elif partition is None:
-                yield f"There is no partition {row.name}."
+                yield said.ROW_OF_NOTHING.cause(row=row.name)
             elif row.topic_id != self._topology.topics[row.topic].id:
-                yield f"{row.name} is of another topic of that name."
+                yield said.ROW_OF_NAMESAKE.cause(row=row.name)
             elif row.current != partition.replicas:
-                yield f"{row.name} is on {_ids(partition.replicas)}; the plan expects {_ids(row.current)}."
+                there, expected = _ids(partition.replicas), _ids(row.current)
+                yield said.ROW_ELSEWHERE.cause(row=row.name, there=there, expected=expected)
             elif row.kept_directories:
                 broker, path = row.kept_directories[0]
-                yield f"{row.name} would stay on broker {broker} and move to {path}; disk moves are not run here."
+                yield said.ROW_CHANGES_DISK.cause(row=row.name, broker=broker, path=path)
             elif row.target == partition.replicas:
-                yield f"{row.name} changes nothing."
+                yield said.ROW_CHANGES_NOTHING.cause(row=row.name)
             elif partition.moving:
-                yield f"{row.name} is being reassigned already."
+                yield said.ROW_MOVES_ALREADY.cause(row=row.name)
             seen.add(key)
 
     def _factor(self) -> Iterator[str]:
         for row, partition in self._known:
-            if len(row.target) != len(partition.replicas) and not self._asked.change_rf:
-                yield f"{row.name} would have {len(row.target)} replicas instead of {len(partition.replicas)}."
+            after, before = len(row.target), len(partition.replicas)
+            if after != before and not self._asked.change_rf:
+                yield said.ROW_WITH_OTHER_FACTOR.cause(row=row.name, after=after, before=before)
 
     def _distinct(self) -> Iterator[str]:
         for row in self._rows:
             if not row.target:
-                yield f"{row.name} would have no replicas."
+                yield said.ROW_WITHOUT_REPLICAS.cause(row=row.name)
             elif len(set(row.target)) != len(row.target):
-                yield f"{row.name} would have two replicas on one broker: {_ids(row.target)}."
+                yield said.ROW_TWICE_ON_ONE.cause(row=row.name, brokers=_ids(row.target))
 
     def _eligible(self) -> Iterator[str]:
         for row, partition in self._known:
             for broker in row.target:
                 known = self._topology.brokers.get(broker)
                 if broker not in partition.replicas and (known is None or not _takes(known)):
-                    yield f"{row.name} would get a replica on broker {broker}, which cannot be given any."
+                    yield said.ROW_ON_INELIGIBLE.cause(row=row.name, broker=broker)
 
     def _allowed(self) -> Iterator[str]:
         """A drain takes replicas off the named brokers, off no other, and puts them where it may."""
@@ -148,15 +152,16 @@ class _Checker:
             stayed = [b for b in partition.replicas if b not in drained]
             moved = sorted(before - after - drained)
             if moved:
-                yield f"{row.name} would leave {_ids(moved)}, which is not drained."
+                yield said.ROW_LEAVES_OTHERS.cause(row=row.name, brokers=_ids(moved))
             elif after & drained:
-                yield f"{row.name} would be on {_ids(sorted(after & drained))}, which is drained."
+                yield said.ROW_ON_DRAINED.cause(row=row.name, brokers=_ids(sorted(after & drained)))
             elif self._asked.targets is not None and not after - before <= self._asked.targets:
-                yield f"{row.name} would go to {_ids(sorted(after - before - self._asked.targets))}, which is left out."
+                outside = _ids(sorted(after - before - self._asked.targets))
+                yield said.ROW_ON_LEFT_OUT.cause(row=row.name, brokers=outside)
             elif not before & drained:
-                yield f"{row.name} has no replica on a drained broker."
+                yield said.ROW_NOT_ASKED_FOR.cause(row=row.name)
             elif partition.replicas[0] not in drained and [b for b in row.target if b in before] != stayed:
-                yield f"{row.name} would change the order of the replicas that stay."
+                yield said.ROW_REORDERED.cause(row=row.name)
 
     def _complete(self) -> Rule:
         """Afterwards the drained brokers are empty; counts of replicas change by what the rows add and remove only."""
@@ -167,7 +172,11 @@ class _Checker:
             left.update(targets.get(key, partition.replicas))
         if drained is None:
             return Rule("counts", passed=True, figure=f"{left.total():,} replicas")
-        problems = [f"Broker {b} would keep {count(left[b], 'replica')}." for b in sorted(drained) if left[b]]
+        problems = [
+            said.BROKER_NOT_EMPTY.cause(broker=b, replicas=count(left[b], "replica"))
+            for b in sorted(drained)
+            if left[b]
+        ]
         return Rule(
             "counts", not problems, f"{sum(left[b] for b in drained):,} left on drained brokers", tuple(problems)
         )
@@ -182,7 +191,7 @@ class _Checker:
             return Rule(name, passed=True, figure="no racks")
         unnamed = [str(b.id) for b in registered if b.rack is None]
         if unnamed:
-            return Rule(name, None, "", (f"Brokers without a rack: {', '.join(unnamed)}.",))
+            return Rule(name, None, "", (said.BROKERS_WITHOUT_RACK(brokers=", ".join(unnamed)),))
         problems = list(self._uneven())
         return Rule(name, not problems, f"{len(self._rows) - len(problems):,} of {len(self._rows):,}", _first(problems))
 
@@ -197,15 +206,16 @@ class _Checker:
             racks_before = len({rack_of[b] for b in partition.replicas if b in rack_of})
             held = Counter(rack_of[b] for b in row.target if b in rack_of)
             if len(held) < racks_before and not self._asked.fewer_racks:
-                yield f"{row.name} would be in {count(len(held), 'rack')} instead of {racks_before}."
+                racks = count(len(held), "rack")
+                yield said.ROW_IN_FEWER_RACKS.cause(row=row.name, after=racks, before=racks_before)
                 continue
             added = {rack_of[b] for b in row.target if b in rack_of and b not in partition.replicas}
             free = [rack for rack, brokers in open_.items() if brokers - set(row.target)]
             for rack in sorted(added):
                 better = sorted((held[other], other) for other in free if held[other] < held[rack] - 1)
                 if better:
-                    less = f"{better[0][0]} in {better[0][1]}"
-                    yield f"{row.name} would have {held[rack]} replicas in rack {rack} and {less}."
+                    fewer, other = better[0]
+                    yield said.ROW_UNEVEN.cause(row=row.name, held=held[rack], rack=rack, fewer=fewer, other=other)
                     break
 
     def _capacity(self) -> Rule:
@@ -215,7 +225,7 @@ class _Checker:
             return Rule("disk", passed=True, figure="no limit")
         incoming, unsized = self._incoming()
         largest = self._largest()
-        worst, problems, unknown = 0.0, [], []
+        worst, problems, undisked = 0.0, [], []
         for id_ in sorted(incoming):
             broker = self._topology.brokers.get(id_)
             dirs = broker.dirs if broker else ()
@@ -231,20 +241,24 @@ class _Checker:
                 if total:
                     worst = max(worst, (used + incoming[id_]) / total)
                     if incoming[id_] > free:
+                        peak = size(used + incoming[id_])
                         problems.append(
-                            f"Broker {id_} would hold {size(used + incoming[id_])} of {size(total)} at its peak; "
-                            f"the limit is {100 * limit:.0f} %."
+                            said.BROKER_OVER_LIMIT.cause(broker=id_, peak=peak, total=size(total), limit=100 * limit)
                         )
                     elif largest[id_] > widest:
-                        problems.append(f"No directory of broker {id_} has room for a replica of {size(largest[id_])}.")
+                        problems.append(said.NO_DIRECTORY_HOLDS_IT.cause(broker=id_, size=size(largest[id_])))
                     continue
-            unknown.append(f"The disk of broker {id_} is not known.")
+            undisked.append(str(id_))
+        unknown = []
+        if undisked:
+            brokers = f"{'broker' if len(undisked) == 1 else 'brokers'} {listed_shortly(undisked)}"
+            unknown.append(checks.DISK_NOT_KNOWN(brokers=brokers))
         if unsized:
-            unknown.append(f"The size of {count(unsized, 'partition')} is not known.")
+            unknown.append(checks.SIZE_NOT_KNOWN(partitions=count(unsized, "partition")))
         figure = f"{100 * worst:.1f} %" if worst else ""
         if problems:
             return Rule("disk", passed=False, figure=figure, problems=_first(problems))
-        return Rule("disk", None if unknown else True, figure, _first(unknown))
+        return Rule("disk", None if unknown else True, figure, tuple(unknown))
 
     def _incoming(self) -> tuple[Counter[int], int]:
         incoming: Counter[int] = Counter()
@@ -270,11 +284,11 @@ class _Checker:
         shown = {b.id: b.bytes_in for b in impact.brokers}
         problems = []
         if impact.copied_bytes != total:
-            problems.append(f"The rows copy {_bytes(total)}; the report says {_bytes(impact.copied_bytes)}.")
+            problems.append(said.TOTAL_COPIED_DIFFERS.cause(rows=_bytes(total), report=_bytes(impact.copied_bytes)))
         if impact.partitions_moved != len(self._rows):
-            problems.append(f"There are {len(self._rows):,} rows; the report says {impact.partitions_moved:,}.")
+            problems.append(said.TOTAL_ROWS_DIFFERS.cause(rows=len(self._rows), report=impact.partitions_moved))
         problems += [
-            f"Broker {broker} gets {incoming[broker]:,} B; the report says {shown.get(broker, 0):,} B."
+            said.TOTAL_OF_BROKER_DIFFERS.cause(broker=broker, rows=incoming[broker], report=shown.get(broker, 0))
             for broker in sorted({*shown, *incoming})
             if incoming[broker] != shown.get(broker, 0)
         ]
@@ -288,7 +302,7 @@ def _by_row(name: str, found: Iterable[str], total: int) -> Rule:
 
 def _first(problems: Sequence[str]) -> tuple[str, ...]:
     more = len(problems) - MOST_PROBLEMS
-    return (*problems[:MOST_PROBLEMS], f"And {more:,} more.") if more > 0 else tuple(problems)
+    return (*problems[:MOST_PROBLEMS], said.MORE_FAULTS.cause(more=more)) if more > 0 else tuple(problems)
 
 
 def _takes(broker: Broker) -> bool:

@@ -142,10 +142,13 @@ def test_what_cannot_be_judged__is_neither_passed_nor_failed() -> None:
     own = [broker(1), broker(2), broker(3), broker(6, used=None), replace(broker(4), rack=None)]
     cluster = topology({"t": [[1, 2, 3]]}, own)
     rules = {r.name: r for r in check([Row("t", "id-t", 0, (1, 2, 3), (1, 2, 6))], cluster, ASKED)}
-    assert (rules["disk"].passed, rules["disk"].problems) == (None, ("The disk of broker 6 is not known.",))
+    assert (rules["disk"].passed, rules["disk"].problems) == (
+        None,
+        ("The disk of broker 6 is not known. See on the broker's page why it is not read.",),
+    )
     assert (rules["spread over racks"].passed, rules["spread over racks"].problems) == (
         None,
-        ("Brokers without a rack: 4.",),
+        ("Brokers without a rack: 4. Set broker.rack there, or look at the spread yourself.",),
     )
 
 

@@ -86,7 +86,6 @@ TELLING = frozenset(
         "changes/transitions.py",
         "changes/verbs.py",
         "changes/views.py",
-        "domain/checker.py",
         "domain/headline.py",
         "domain/impact_watch.py",
         "domain/judges/brokers.py",
@@ -132,7 +131,7 @@ TELLING = frozenset(
 )
 """Where sentences stand that no entry has: they tell what is, what was done or what will be, or are labels.
 
-The checker's are told by planning.CHECKER_DISAGREES; verdicts of domain/verify.py are in the words of Kafka's own tool.
+Verdicts of domain/verify.py are in the words of Kafka's own tool.
 What is raised in these files is seen to by DONE.
 """
 

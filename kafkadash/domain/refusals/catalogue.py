@@ -9,6 +9,7 @@ from types import ModuleType
 from kafkadash.domain.refusals import (
     accounts,
     asked,
+    checked,
     checks,
     collecting,
     commands,
@@ -41,6 +42,7 @@ SUBJECTS: tuple[ModuleType, ...] = (
     files,
     asked,
     planning,
+    checked,
     drafts,
     checks,
     lookups,

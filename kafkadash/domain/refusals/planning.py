@@ -2,6 +2,9 @@
 
 from kafkadash.domain.refusals.entry import Entry
 
+REPORT = "Nothing of it was stored; report it with what was asked for."
+"""What to do about a plan with a fault of its own, whatever it is."""
+
 DELETED_BEFORE = Entry(
     "deleted-before", "#{number} was deleted before it was planned.", "Begin it anew if it is still wanted."
 )
@@ -36,5 +39,5 @@ PLANNER_OUT_OF_MEMORY = Entry(
 CHECKER_DISAGREES = Entry(
     "checker-disagrees",
     "The plan does not keep the rule “{rule}”: {problem}",
-    "Nothing of it was stored; report it with what was asked for.",
+    REPORT,
 )
