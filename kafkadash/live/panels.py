@@ -28,7 +28,7 @@ from kafkadash.observe.queries.reassignments import reassignments_context
 from kafkadash.observe.queries.throttles import throttles_context
 from kafkadash.observe.read_hints import READ_HINTS
 from kafkadash.oncall.queries import overview_context, status_context
-from kafkadash.reassign.run.keys import MOVES, RUN
+from kafkadash.reassign.run.live_keys import MOVES, RUN
 from kafkadash.reassign.run.moves_table import moves_part
 from kafkadash.reassign.run.page import run_part
 

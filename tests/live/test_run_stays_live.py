@@ -22,7 +22,7 @@ from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.domain.workflow_states import State
 from kafkadash.events import changed
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
-from kafkadash.reassign.run.keys import run_keys
+from kafkadash.reassign.run.live_keys import run_keys
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 from tests.live.conftest import Server
 from tests.live.test_page_stays_live import opened

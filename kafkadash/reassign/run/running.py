@@ -25,7 +25,7 @@ from kafkadash.events import changed
 from kafkadash.observe.lease import Lease, LeaseLost
 from kafkadash.reassign.checks import limits_of
 from kafkadash.reassign.models import Execution, Order
-from kafkadash.reassign.run.keys import run_keys
+from kafkadash.reassign.run.live_keys import run_keys
 from kafkadash.reassign.window_facts import run_options
 
 ITSELF = "kafkadash"

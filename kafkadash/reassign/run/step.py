@@ -31,7 +31,6 @@ from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.run import fail_points, moves, obligations, rest_of_cluster, turn, verifying
-from kafkadash.reassign.run.act import Acting
 from kafkadash.reassign.run.budget import CALL_S, Budget
 from kafkadash.reassign.run.directories import misplaced
 from kafkadash.reassign.run.lease import LeaseLost, next_turn, take
@@ -41,6 +40,7 @@ from kafkadash.reassign.run.measure import fresh_sizes, measure, moved_at_end, s
 from kafkadash.reassign.run.moves import kept, load, store, store_portions
 from kafkadash.reassign.run.rest_of_cluster import Known
 from kafkadash.reassign.run.running import Running
+from kafkadash.reassign.run.step_calls import StepCalls
 from kafkadash.reassign.run.taking_orders import Taken, take_orders
 
 log = structlog.get_logger(__name__)
@@ -311,7 +311,7 @@ class _Moving:
 
     def _act(self, decided: _Decided) -> None:
         running = self._running
-        acting = Acting(
+        acting = StepCalls(
             self._client,
             running.lease,
             self._ledger,

@@ -36,8 +36,8 @@ from kafkadash.reassign.rates import both
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run.cancelling import goes_back
 from kafkadash.reassign.run.chart import chart_context
-from kafkadash.reassign.run.keys import MOVES, RUN
-from kafkadash.reassign.run.may import may_of
+from kafkadash.reassign.run.live_keys import MOVES, RUN
+from kafkadash.reassign.run.may_steer import may_of
 from kafkadash.reassign.run.moves_table import moves_context, moves_listing
 from kafkadash.reassign.run.page import LIVE, part_of, run_shown
 from kafkadash.reassign.run.replan import propose_other, replan_of

@@ -53,7 +53,7 @@ class Acted:
     elected: dict[Key, str] = field(default_factory=dict)
 
 
-class Acting:
+class StepCalls:
     """``transitions`` are those that were stored, by row; ``deadline`` is of one call, in seconds, ``budget`` of all.
 
     Raises LeaseLost as soon as somebody else has taken over; what was answered until then is lost, and the next step
