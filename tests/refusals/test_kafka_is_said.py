@@ -5,28 +5,24 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 from unittest import mock
 
-import pytest
-
-from kafkadash.domain.refusals import connection, kafka
+from kafkadash.domain.refusals import kafka
 from kafkadash.kafka import answers, messages, wire_client
 from kafkadash.kafka.asking import Answer
 from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation
 from kafkadash.kafka.codes import call_failure, item_error
-from kafkadash.kafka.connection import Connection, Security
+from kafkadash.kafka.connection import Security
 from kafkadash.kafka.failures import explained, most_telling
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.messages import OffsetsAnswer, QuorumAnswer
 from kafkadash.kafka.port import (
-    AuthenticationFailed,
     ConfigResource,
     ItemError,
     KafkaFailure,
@@ -35,8 +31,6 @@ from kafkadash.kafka.port import (
     TopicPartition,
     Unreachable,
 )
-from kafkadash.kafka.probe import probe
-from kafkadash.kafka.tls import ssl_context
 from kafkadash.kafka.wire_client import WireClient
 from tests.contract.certificates import new_authority, server_context
 from tests.contract.fake_answers import (
@@ -47,57 +41,16 @@ from tests.contract.fake_answers import (
     METADATA,
 )
 from tests.contract.fake_broker import FakeKafka, Login
-from tests.contract.fake_model import ClusterModel, Mode, QuorumState
-from tests.contract.sockets import answering_port, black_hole, closed_port, silent_port
+from tests.contract.fake_model import Mode, QuorumState
+from tests.contract.sockets import answering_port, closed_port, silent_port
 from tests.refusals.driving import Case, case, each, refused
+from tests.refusals.net import DEADLINE, SHORT, Net, net
 from tests.waiting import wait_until
 
-DEADLINE = 10.0
-SHORT = 0.4
+__all__ = ["net"]
 ROW = TopicPartition("t", 0)
 RATE = "leader.replication.throttled.rate"
 PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "dash", "wrong")
-
-
-class Net:
-    """Clusters and clients that end with the test."""
-
-    def __init__(self, ending: ExitStack) -> None:
-        self.ending = ending
-        self.clients = 0
-
-    def kafka(self, brokers: int = 2, mode: Mode = Mode.KRAFT, **options: Any) -> FakeKafka:
-        controllers = [2] if mode is Mode.ZOOKEEPER else [101, 102, 103]
-        model = ClusterModel(brokers, mode=mode, controllers=controllers)
-        model.add_topic("t", [list(model.brokers)[:2]], records=3)
-        return self.ending.enter_context(FakeKafka(model, **options))
-
-    def client(self, servers: tuple[str, ...] | str, security: Security | None = None, **more: Any) -> WireClient:
-        self.clients += 1
-        servers = (servers,) if isinstance(servers, str) else servers
-        made = WireClient(Connection(f"said-{self.clients}", 1, servers, security or Security(), **more))
-        self.ending.callback(made.close)
-        return made
-
-    def asked(self, servers: tuple[str, ...] | str, security: Security | None = None, seconds: float = DEADLINE) -> str:
-        client = self.client(servers, security)
-        return refused(KafkaFailure, lambda: client.metadata(deadline=seconds))
-
-    def at(self, listener: Any, security: Security | None = None, seconds: float = DEADLINE) -> str:
-        return self.asked(self.ending.enter_context(listener), security, seconds)
-
-    def of(self, set_up: Callable[[FakeKafka], object], call: Callable[[WireClient], object], **options: Any) -> str:
-        """What a call fails with as a whole."""
-        fake = self.kafka(**options)
-        set_up(fake)
-        client = self.client(fake.bootstrap_servers)
-        return refused(KafkaFailure, lambda: call(client))
-
-
-@pytest.fixture
-def net() -> Iterator[Net]:
-    with ExitStack() as ending:
-        yield Net(ending)
 
 
 def another_certificate(net: Net) -> str:
@@ -370,60 +323,6 @@ def not_told() -> str:
     case(kafka.LOST_LEADERSHIP, renounced, code="NOT_CONTROLLER"),
 )
 def test_by_a_client_of_kafka(one: Case, net: Net) -> None:
-    one.check(net)
-
-
-def connected(net: Net, **security: Any) -> str:
-    return net.asked("127.0.0.1:1", replace(Security("SSL"), **security))
-
-
-def another_key(net: Net) -> str:
-    one, other = new_authority().client, new_authority().client
-    return refused(
-        AuthenticationFailed, lambda: ssl_context(Security("SSL", certificate_pem=one.pem, key_pem=other.key_pem))
-    )
-
-
-def reached(net: Net, listener: Any, security: Security | None = None, seconds: float = DEADLINE) -> str:
-    address = listener if isinstance(listener, str) else net.ending.enter_context(listener)
-    (one,) = probe([address], security or Security(), deadline=seconds)
-    return one.why
-
-
-def no_name_server(net: Net) -> str:
-    free = threading.Event()
-    net.ending.callback(free.set)
-
-    def look_up(*_: object, **__: object) -> NoReturn:
-        free.wait(30)
-        raise OSError("no name server")
-
-    with mock.patch("socket.getaddrinfo", side_effect=look_up):
-        return reached(net, "kafka-1:9092", seconds=0.1)
-
-
-def untrusted(net: Net) -> str:
-    broker = net.kafka(1, tls=server_context(new_authority()))
-    return reached(net, broker.bootstrap_servers[0], Security("SSL", ca_pem=new_authority().pem))
-
-
-@each(
-    case(connection.ADDRESS_MALFORMED, lambda n: n.asked("kafka-1")),
-    case(connection.PROTOCOL_UNKNOWN, lambda n: connected(n, protocol="KERBEROS")),
-    case(connection.MECHANISM_UNKNOWN, lambda n: connected(n, protocol="SASL_SSL", sasl_mechanism="GSSAPI")),
-    case(connection.CA_UNUSABLE, lambda n: connected(n, ca_pem="nonsense")),
-    case(connection.CERTIFICATE_WITHOUT_KEY, lambda n: connected(n, certificate_pem="only this")),
-    case(connection.KEY_UNUSABLE, lambda n: connected(n, certificate_pem="x", key_pem="nonsense")),
-    case(connection.PAIR_UNUSABLE, another_key),
-    case(connection.NAME_SERVER_SLOW, no_name_server, seconds=0.1),
-    case(connection.NAME_UNRESOLVED, lambda n: reached(n, "no-such-host.invalid:9092"), host="no-such-host.invalid"),
-    case(connection.NO_TIME_TO_CONNECT, lambda n: reached(n, "127.0.0.1:1", seconds=0.0)),
-    case(connection.NOTHING_ACCEPTED, lambda n: reached(n, black_hole(), seconds=SHORT), seconds=SHORT),
-    case(connection.CONNECTING_FAILED, lambda n: reached(n, closed_port()), said="connection refused"),
-    case(connection.TLS_SILENT, lambda n: reached(n, silent_port(), Security("SSL"), seconds=SHORT)),
-    case(connection.TLS_FAILED, untrusted),
-)
-def test_by_a_try_of_a_connection(one: Case, net: Net) -> None:
     one.check(net)
 
 
