@@ -17,6 +17,7 @@ import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
+from kafkadash.domain.refusals.pages import WATCHES_TOO_MUCH
 from kafkadash.live.frames import Frame, heartbeat_text, hint_frame, in_thread
 from kafkadash.live.hub import hub_of_this_loop
 from kafkadash.live.panels import BOARD, MAX_KEYS, watched
@@ -52,7 +53,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._hub = hub_of_this_loop()
         await self.accept()
         if not 0 < len(self.keys) <= MAX_KEYS:
-            await self._close(BAD_REQUEST, f"ask for 1 to {MAX_KEYS} keys")
+            await self._close(BAD_REQUEST, WATCHES_TOO_MUCH(most=MAX_KEYS))
         else:
             await self._guarded(self._begin())
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.wording import listed
+from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.wording import capital, listed
 from kafkadash.observe.models import Collection, CollectorRun, Kind
 
 _NOT_AUTHORIZED = "NotAuthorized"
@@ -48,19 +49,16 @@ def _newest(cluster: Cluster, kinds: Sequence[Kind]) -> Iterable[Collection]:
 
 def _failed(runs: Sequence[CollectorRun], *, denied: bool, cause: str) -> NotRead:
     what = listed([Kind(run.kind).label for run in runs])
-    words = f"Kafka does not let kafkadash read {what}." if denied else f"The last refresh of {what} failed."
-    meaning = "What is shown of it is from before, with its age."
-    if not any(run.succeeded_at for run in runs):
-        meaning = f"{'Until kafkadash may' if denied else 'Until then'}, what comes from it is empty here."
+    if any(run.succeeded_at for run in runs):
+        entry = said.READ_DENIED if denied else said.REFRESH_FAILED
+    else:
+        entry = said.NEVER_ALLOWED if denied else said.NEVER_REFRESHED
+    words, meaning = entry.apart(kinds=what)
     return NotRead([run.kind for run in runs], words, cause, meaning)
 
 
 def _incomplete(newest: Collection) -> NotRead:
-    label = Kind(newest.kind).label
     first, rest = newest.errors[0], len(newest.errors) - 1
-    return NotRead(
-        [newest.kind],
-        f"{label[:1].upper()}{label[1:]} were read, but not completely.",
-        f"{first}{'' if first.endswith('.') else '.'}",
-        f"And {rest} more; the overview lists how each kind is read." if rest else "",
-    )
+    words, meaning = said.READ_IN_PART.apart(kind=capital(Kind(newest.kind).label))
+    more = f" And {rest} more." if rest else ""
+    return NotRead([newest.kind], words, f"{first.removesuffix('.')}.{more}", meaning)

@@ -198,7 +198,7 @@ def test_what_was_read_in_part_says_what_is_missing(get_page: GetPage, demo: Clu
     page = get_page(URL)
     assert page.words("not-read-configs") == (
         "Configs and throttles were read, but not completely. topic t: it lacks DescribeConfigs."
-        " And 1 more; the overview lists how each kind is read."
+        " And 1 more. The overview lists how each kind is read."
     )
     assert "from long ago" not in page.text
 

@@ -5,26 +5,32 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from unittest import mock
 
 import pytest
+from asgiref.sync import async_to_sync
+from asgiref.testing import ApplicationCommunicator
+from channels.sessions import CookieMiddleware
 from django.conf import settings as configured
 from django.core.management import CommandError, call_command
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import kinds
 from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.refusals import collecting, jobs, settings
+from kafkadash.domain.refusals import collecting, jobs, pages, settings
 from kafkadash.jobs.kinds import UnknownKind, kind_of
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import claim, enqueue, settle_expired_jobs
 from kafkadash.kafka.port import ApiVersions, Broker, ClusterDescription, ItemError, Permissions, Unreachable
 from kafkadash.kafka.probe import Stage
+from kafkadash.live.consumer import LiveConsumer
+from kafkadash.live.panels import MAX_KEYS
 from kafkadash.observe import lease as leases
 from kafkadash.observe.collection import refresh
 from kafkadash.observe.collectors.metadata import other_cluster_sentence
 from kafkadash.observe.models import CollectorRun
-from tests.factories import NOW, silent
+from tests.factories import NOW, CollectionFactory, silent
 from tests.jobs.test_connection_test import SASL, ZOOKEEPER, Answers, answers, brokers, outcome_of
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each, refused
@@ -47,6 +53,36 @@ def of_the_cluster(desk: Desk, **fields: object) -> str:
 def not_looked_at(desk: Desk) -> str:
     silent(desk.cluster, NOW - timedelta(minutes=12))
     return desk.get("adam", "/settings/")
+
+
+def not_read(desk: Desk, failure: str, *, ever: bool) -> str:
+    """What the brokers' page says of the configs."""
+    fields = {"failures": 2, "last_failure": failure, "last_error": "Something is in the way."}
+    CollectorRun.objects.filter(kind="configs").update(**fields, **({} if ever else {"succeeded_at": None}))
+    return desk.get("vera", "/clusters/demo/brokers/")
+
+
+def read_in_part(desk: Desk, *errors: str) -> str:
+    CollectionFactory.create(cluster=desk.cluster, kind="configs", errors=list(errors), started_at=NOW)
+    return desk.get("vera", "/clusters/demo/brokers/")
+
+
+def watches(*keys: str) -> str:
+    """Why a socket that asks for these keys is closed, as the browser's console shows it."""
+
+    async def closed() -> str:
+        scope = {"type": "websocket", "headers": [], "query_string": "&".join(keys).encode()}
+        talk_to: Any = ApplicationCommunicator  # it has no types
+        socket = talk_to(CookieMiddleware(LiveConsumer.as_asgi()), scope)
+        await socket.send_input({"type": "websocket.connect"})
+        assert (await socket.receive_output())["type"] == "websocket.accept"
+        told = await socket.receive_output()
+        assert told["type"] == "websocket.close"
+        await socket.send_input({"type": "websocket.disconnect", "code": told["code"]})
+        await socket.wait()
+        return str(told["reason"])
+
+    return async_to_sync(closed)()
 
 
 def taken_over(desk: Desk) -> str:
@@ -102,6 +138,18 @@ def lost_worker(desk: Desk) -> str:
         unknown_cluster("user", "create", "ann", "--role", "viewer", "--cluster", "nowhere"),
         slug="nowhere",
         known="demo",
+    ),
+    case(collecting.REFRESH_FAILED, lambda d: not_read(d, "Unreachable", ever=True), kinds="configs and throttles"),
+    case(collecting.NEVER_REFRESHED, lambda d: not_read(d, "Unreachable", ever=False), kinds="configs and throttles"),
+    case(collecting.READ_DENIED, lambda d: not_read(d, "NotAuthorized", ever=True), kinds="configs and throttles"),
+    case(collecting.NEVER_ALLOWED, lambda d: not_read(d, "NotAuthorized", ever=False), kinds="configs and throttles"),
+    case(collecting.READ_IN_PART, lambda d: read_in_part(d, "topic t: no."), kind="Configs and throttles"),
+    case(collecting.READ_IN_PART, lambda d: read_in_part(d, "topic t: no", "u"), kind="Configs and throttles"),
+    case(pages.WATCHES_TOO_MUCH, lambda _: watches(), most=MAX_KEYS),
+    case(
+        pages.WATCHES_TOO_MUCH,
+        lambda _: watches(*(f"key=status:{n}" for n in range(MAX_KEYS + 1))),
+        most=MAX_KEYS,
     ),
     case(jobs.LOST_WORKER, lost_worker),
     case(

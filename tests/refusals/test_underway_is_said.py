@@ -12,11 +12,11 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.ledger import Place
-from kafkadash.domain.refusals import underway
+from kafkadash.domain.refusals import runs, underway
 from kafkadash.domain.throttles import RATES
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed, ConfigChange
@@ -112,6 +112,16 @@ class RunPage:
         run = self.run(state, ended_at=self.now - timedelta(minutes=2), outcome=outcome, active=False)
         return self.get(run, "")
 
+    def given_up(self, *waiting: RowState) -> str:
+        """What an administrator is told to stay behind, of a run with these rows and a throttle or nothing at all."""
+        self.user.cluster_roles.create(role=Role.ADMIN)
+        since = self.now - timedelta(minutes=11)
+        run = self.run(State.CANCELLING, failures=SILENT_LOOKS, looked_at=since, error="No broker answers.")
+        Move.objects.exclude(state__in=waiting).update(state=RowState.DONE)
+        if waiting:
+            ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=RATE, state="set")
+        return self.get(run, "run/give-up/")
+
     def removal(self, **fields: Any) -> str:
         """What is said before the cluster is removed from kafkadash."""
         run = self.run(**fields)
@@ -154,6 +164,10 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
     case(underway.THROTTLES_OWED, lambda p: p.ended(State.DONE, Outcome.OBLIGATIONS)),
     case(underway.RUN_FAILED, lambda p: p.ended(State.FAILED)),
     case(underway.END_NOT_KNOWN, lambda p: p.ended(State.DONE)),
+    case(runs.FLIGHT_STAYS, lambda p: p.given_up(RowState.MOVING), moves="1 move", them="it"),
+    case(runs.WAITING_STAYS, lambda p: p.given_up(RowState.PENDING), moves="1 waiting move"),
+    case(runs.OBLIGATIONS_STAY, lambda p: p.given_up(RowState.MOVING), throttles="1 throttle"),
+    case(runs.NOTHING_STAYS, RunPage.given_up),
 )
 def test_on_its_pages(one: Case, at_run: RunPage) -> None:
     one.check(at_run)

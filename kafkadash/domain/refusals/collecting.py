@@ -4,6 +4,9 @@ from kafkadash.domain.refusals.entry import Entry
 
 _GRANT = "Grant it in Kafka."
 _KRAFT = "Move it to KRaft to see the rest."
+_FAILED = "The last refresh of {kinds} failed."
+_DENIED = "Kafka does not let kafkadash read {kinds}."
+_FROM_BEFORE = "What is shown of it is from before, with its age."
 
 OTHER_CLUSTER = Entry(
     "other-cluster",
@@ -39,6 +42,13 @@ COLLECTED_BY_ANOTHER = Entry(
     "collected-by-another",
     "{kind}: another collector is at it; nothing was done.",
     "What it reads is shown when it is done.",
+)
+REFRESH_FAILED = Entry("refresh-failed", _FAILED, _FROM_BEFORE)
+NEVER_REFRESHED = Entry("never-refreshed", _FAILED, "Until then, what comes from it is empty here.")
+READ_DENIED = Entry("read-denied", _DENIED, _FROM_BEFORE)
+NEVER_ALLOWED = Entry("never-allowed", _DENIED, "Until kafkadash may, what comes from it is empty here.")
+READ_IN_PART = Entry(
+    "read-in-part", "{kind} were read, but not completely.", "The overview lists how each kind is read."
 )
 
 NONE_GOT_THIS_FAR = Entry(

@@ -20,6 +20,7 @@ PAGE_MISSING = Entry(
     "Go to the status board, or ask an administrator for a role on the cluster.",
 )
 BODY_TOO_LARGE = Entry("body-too-large", "This is more than kafkadash takes at once.", "Go back and send less.")
+WATCHES_TOO_MUCH = Entry("watches-too-much", "", "Ask for 1 to {most} keys.")
 TOO_MANY_REQUESTS = Entry("too-many-requests", "Too many requests came from here.", "Wait a minute, then try again.")
 PAGE_CRASHED = Entry(
     "page-crashed",

@@ -21,6 +21,19 @@ GIVE_UP_TOO_EARLY = Entry(
     "{cluster} may still answer, and then the cancel ends by itself.",
     "A run may be given up when its cluster has not answered for {wait}, and {times} in a row.",
 )
+FLIGHT_STAYS = Entry(
+    "flight-stays",
+    "{moves} in flight, with an end that nobody knows: Kafka may go on with {them}.",
+    "Cancel what still moves with Kafka's own tool, if it is to end.",
+)
+WAITING_STAYS = Entry("waiting-stays", "{moves}, never to begin.", "A new plan is needed for what should still move.")
+OBLIGATIONS_STAY = Entry(
+    "obligations-stay",
+    "",
+    "{throttles} as obligations of this run: cleared by kafkadash as soon as the cluster answers again and nothing of "
+    "the run is in flight.",
+)
+NOTHING_STAYS = Entry("nothing-stays", "Nothing that is known of.", "Its report says how each row ended.")
 ORDER_REASON = Entry("order-reason", "", "Say why: it stands in the audit and in the report of the run.")
 
 RATE_MISSING = Entry("rate-missing", "", "Give a number of MB/s, for example 60.")

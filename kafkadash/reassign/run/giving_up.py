@@ -51,16 +51,13 @@ class StaysBehind:
     def sentences(self) -> list[str]:
         said = []
         if self.flight:
-            goes = "Kafka may go on with it" if self.flight == 1 else "Kafka may go on with them"
-            said.append(f"{count(self.flight, 'move')} in flight, with an end that nobody knows: {goes}.")
+            them = "it" if self.flight == 1 else "them"
+            said.append(runs.FLIGHT_STAYS(moves=count(self.flight, "move"), them=them))
         if self.waiting:
-            said.append(f"{count(self.waiting, 'waiting move')}, never to begin.")
+            said.append(runs.WAITING_STAYS(moves=count(self.waiting, "waiting move")))
         if self.throttles:
-            said.append(
-                f"{count(self.throttles, 'throttle')} as obligations of this run: cleared by kafkadash as soon as the "
-                "cluster answers again and nothing of the run is in flight."
-            )
-        return said or ["Nothing that is known of."]
+            said.append(runs.OBLIGATIONS_STAY(throttles=count(self.throttles, "throttle")))
+        return said or [runs.NOTHING_STAYS()]
 
 
 def silent_for(run: Execution, now: datetime) -> timedelta | None:
