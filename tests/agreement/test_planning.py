@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.checks import About, Result
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import plan_json, read_reassignment
-from kafkadash.domain.plan import canonical, sha256
+from kafkadash.domain.plan import Row, canonical, sha256
 from kafkadash.domain.planner.drain import DrainRequest, drain
 from kafkadash.observe.models import Kind
 from kafkadash.playground.cluster import Playground
@@ -25,6 +26,17 @@ from tests.agreement.tools import Tools
 from tests.waiting import wait_until
 
 READ = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS, Kind.CONFIGS)
+
+
+def requested(cluster: Cluster, rows: Sequence[Row]) -> ChangeRequest:
+    """The drain of broker 3 as a change request with these rows."""
+    data = canonical(rows)
+    artifact = PlanArtifact.objects.create(sha256=sha256(data), data=zlib.compress(data), rows=len(rows))
+    options = {"throttle": 60_000_000, "throttle_min": 1_000_000, "throttle_max": 80_000_000}
+    asked = {"mode": "drain", "brokers": [3], "disk_limit": 0.99}
+    return ChangeRequest.objects.create(
+        cluster=cluster, kind="reassignment", artifact=artifact, options=options, input=asked, author_name="alice"
+    )
 
 
 def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
@@ -47,13 +59,7 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
     impact = impact_of(planned.rows, loaded.topology, disk_limit=0.99)
     rules = check(planned.rows, loaded.topology, Asked("drain", frozenset({3}), disk_limit=0.99), impact)
     assert [rule for rule in rules if not rule.passed] == []
-    data = canonical(planned.rows)
-    artifact = PlanArtifact.objects.create(sha256=sha256(data), data=zlib.compress(data), rows=len(planned.rows))
-    options = {"throttle": 60_000_000, "throttle_min": 1_000_000, "throttle_max": 80_000_000}
-    asked = {"mode": "drain", "brokers": [3], "disk_limit": 0.99}
-    change = ChangeRequest.objects.create(
-        cluster=cluster, kind="reassignment", artifact=artifact, options=options, input=asked, author_name="alice"
-    )
+    change = requested(cluster, planned.rows)
     result = checks(change, datetime.now(UTC))
     assert {c.code for c in result.checks if c.result is not Result.PASSED} == set()
 

@@ -47,6 +47,7 @@ def measure() -> list[Bar]:
     os.environ.update({f"INTERVAL_{kind}": "86400" for kind in _KINDS})
     bars = _digests()
     with empty_database() as folder:
+        _people()
         _rows()
         with _product(folder) as base:
             return [*bars, *_proposed(base)]
@@ -231,17 +232,22 @@ def _product(folder: Path) -> Iterator[str]:
             child.stop()
 
 
-def _rows() -> None:
+def _people() -> None:
     from django.contrib.auth.hashers import make_password
 
     from kafkadash.accounts.models import User
     from kafkadash.clusters.models import ClusterRole, Role
-    from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, TopicState
-    from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, TopicFactory, directory, watched
 
     for name, role in (("alice", Role.OPERATOR), ("bob", Role.APPROVER)):
         user = User.objects.create(username=name, password=make_password(PASSWORD))
         ClusterRole.objects.create(user=user, role=role)
+
+
+def _rows() -> None:
+    """The cluster as collectors leave it, fresh."""
+    from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, TopicState
+    from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, TopicFactory, directory, watched
+
     now = datetime.now(UTC)
     cluster = watched("large", now)
     ClusterState.objects.filter(cluster=cluster).update(

@@ -47,7 +47,6 @@ def _measured() -> Iterator[Bar]:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from kafkadash.reassign.models import Move
     from kafkadash.reassign.run import measure as figures
     from kafkadash.reassign.run import step as stepping
     from kafkadash.reassign.run.running import Running
@@ -55,14 +54,7 @@ def _measured() -> Iterator[Bar]:
 
     world = _world()
     with patched(world), mock.patch.object(stepping, "KNOWN_FOR_S", 10.0):
-        for _ in range(12):
-            world.tick()
-            if Move.objects.filter(state__in=("moving", "catching_up")).count() >= NEARLY * MOVING:
-                break
-        else:
-            run = world.run()
-            moving = Move.objects.filter(state="moving").count()
-            raise RuntimeError(f"only {moving} rows move: {run.blocked} {run.held} {run.error}")
+        _until_they_move(world)
         took, computing, measuring, statements = [], [], [], []
 
         def timed(*arguments: Any) -> RunNow:
@@ -104,6 +96,19 @@ def _measured() -> Iterator[Bar]:
     pushed = _pushed(world.runs[0], world.clock) / 1000
     yield Bar("pushed to a running page by a step", round(pushed, 1), "kB")
     yield at_most("pushed to a running page", pushed / settings.EXECUTE_INTERVAL, PUSHED_KB, "kB/s")
+
+
+def _until_they_move(world: World) -> None:
+    """Steps until nearly as many rows move as may. Raises RuntimeError where they do not."""
+    from kafkadash.reassign.models import Move
+
+    for _ in range(12):
+        world.tick()
+        if Move.objects.filter(state__in=("moving", "catching_up")).count() >= NEARLY * MOVING:
+            return
+    run = world.run()
+    moving = Move.objects.filter(state="moving").count()
+    raise RuntimeError(f"only {moving} rows move: {run.blocked} {run.held} {run.error}")
 
 
 _NO_STATEMENTS = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")

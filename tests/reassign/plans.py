@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kafkadash.changes.models import ChangeRequest, PlanArtifact, RequestState
@@ -72,20 +72,12 @@ def counted(
     """The impact of a plan, counted replica by replica."""
     partitions = {(t.name, p.partition): p for t in topology.topics.values() for p in t.partitions}
     after = {name: p.replicas for name, p in partitions.items()} | {(r.topic, r.partition): r.target for r in rows}
-    copied = {
-        (r.topic, r.partition): None
-        if partitions[r.topic, r.partition].size_bytes is None and r.adding
-        else (partitions[r.topic, r.partition].size_bytes or 0) * len(r.adding)
-        for r in rows
-    }
+    copied = _copied(partitions, rows)
     known = [size for size in copied.values() if size is not None]
     unsized = sum(size is None for size in copied.values())
     brokers = tuple(_broker(topology, broker, rows, after) for broker in topology.brokers)
     topics = tuple(_topic(topology.topics[name], [r for r in rows if r.topic == name], copied) for name in _names(rows))
-    busiest = max(
-        ((b, way, b.bytes_in if way == "in" else b.bytes_out) for b in brokers for way in ("in", "out")),
-        key=lambda found: found[2],
-    )
+    busiest, way, most = _busiest(brokers)
     touched = {b for r in rows for b in (*r.adding, *r.removing)}
     internal = [name for name in _names(rows) if topology.topics[name].internal]
     return Impact(
@@ -100,9 +92,7 @@ def counted(
         emptied=tuple(b.id for b in brokers if b.replicas_before and not b.replicas_after),
         copied_bytes=None if unsized else sum(known),
         unsized=unsized,
-        total_bytes=None
-        if any(p.size_bytes is None for p in partitions.values())
-        else sum((p.size_bytes or 0) * len(p.replicas) for p in partitions.values()),
+        total_bytes=_total(partitions.values()),
         leaders_moved=sum(t.leaders_moved for t in topics),
         only_reordered=sum(r.only_reorders for r in rows),
         rf_up=sum(len(r.target) > len(r.current) for r in rows),
@@ -113,9 +103,9 @@ def counted(
         violations_after=2,
         racks_lost=0,
         largest_bytes=max(known, default=None),
-        binding_broker=None if unsized else busiest[0].id,
-        binding_direction="" if unsized else busiest[1],
-        binding_bytes=None if unsized else busiest[2],
+        binding_broker=None if unsized else busiest.id,
+        binding_direction="" if unsized else way,
+        binding_bytes=None if unsized else most,
         inbound_bytes_per_s=sum(partitions[r.topic, r.partition].bytes_in_per_s or 0.0 for r in rows),
         brokers=brokers,
         topics=topics,
@@ -123,6 +113,29 @@ def counted(
         watch=(),
         spread_worse=0,
     )
+
+
+def _copied(partitions: Mapping[tuple[str, int], Partition], rows: Sequence[Row]) -> dict[tuple[str, int], int | None]:
+    """Bytes that each row copies; None where that is not known."""
+    sizes = {(r.topic, r.partition): partitions[r.topic, r.partition].size_bytes for r in rows}
+    return {
+        (r.topic, r.partition): None
+        if sizes[r.topic, r.partition] is None and r.adding
+        else (sizes[r.topic, r.partition] or 0) * len(r.adding)
+        for r in rows
+    }
+
+
+def _busiest(brokers: Sequence[BrokerImpact]) -> tuple[BrokerImpact, str, int]:
+    """The broker and the way through which most is copied, with its bytes."""
+    ways = ((b, way, b.bytes_in if way == "in" else b.bytes_out) for b in brokers for way in ("in", "out"))
+    return max(ways, key=lambda found: found[2])
+
+
+def _total(partitions: Collection[Partition]) -> int | None:
+    if any(p.size_bytes is None for p in partitions):
+        return None
+    return sum((p.size_bytes or 0) * len(p.replicas) for p in partitions)
 
 
 def planned(
