@@ -11,6 +11,7 @@ import random
 import time
 import zlib
 from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -44,58 +45,79 @@ def measure() -> list[Bar]:
 
 def _measured() -> Iterator[Bar]:
     from django.conf import settings
+
+    from kafkadash.reassign.run import step as stepping
+    from tests.reassign.run.runs import patched
+
+    world = _world()
+    with patched(world), mock.patch.object(stepping, "KNOWN_FOR_S", 10.0):
+        _until_they_move(world)
+        steps = _steps(world)
+    yield at_most("step at 2,000 moving rows, median", percentile(steps.took, 50), STEP_S, "s")
+    yield Bar("step at 2,000 moving rows, worst", round(max(steps.took), 3), "s")
+    yield Bar("of it computing, median", round(percentile(steps.computing, 50), 3), "s")
+    yield at_most("of it the measurement, median", percentile(steps.measuring, 50), MEASURE_S, "s")
+    yield at_most("statements of a step, median", percentile(steps.statements, 50), STATEMENTS, "statements")
+    yield Bar("statements of a step, most", max(steps.statements), "statements")
+    yield Bar("statements to render its pages", steps.published, "statements")
+    yield Bar("figures stored by a step", round(len(world.run().progress) / 1000), "kB")
+    pushed = _pushed(world.runs[0], world.clock) / 1000
+    yield Bar("pushed to a running page by a step", round(pushed, 1), "kB")
+    yield at_most("pushed to a running page", pushed / settings.EXECUTE_INTERVAL, PUSHED_KB, "kB/s")
+
+
+@dataclass
+class _Steps:
+    """Of each step: seconds, of them computing and of them measuring, and statements without those of its pages.
+
+    ``published``: statements that rendered the pages of the last one.
+    """
+
+    took: list[float] = field(default_factory=list)
+    computing: list[float] = field(default_factory=list)
+    measuring: list[float] = field(default_factory=list)
+    statements: list[int] = field(default_factory=list)
+    published: int = 0
+
+
+def _steps(world: World) -> _Steps:
+    """Takes ``STEPS`` steps. Raises RuntimeError where one fails."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
     from kafkadash.reassign.run import measure as figures
     from kafkadash.reassign.run import step as stepping
     from kafkadash.reassign.run.running import Running
-    from tests.reassign.run.runs import patched
 
-    world = _world()
-    with patched(world), mock.patch.object(stepping, "KNOWN_FOR_S", 10.0):
-        _until_they_move(world)
-        took, computing, measuring, statements = [], [], [], []
+    steps, publish = _Steps(), Running.publish
 
-        def timed(*arguments: Any) -> RunNow:
-            began = time.perf_counter()
-            found = figures.measure(*arguments)
-            measuring.append(time.perf_counter() - began)
-            return found
+    def timed(*arguments: Any) -> RunNow:
+        began = time.perf_counter()
+        found = figures.measure(*arguments)
+        steps.measuring.append(time.perf_counter() - began)
+        return found
 
-        publish, published = Running.publish, [0]
+    def counted(running: Running) -> None:
+        before = len(connection.queries_log)
+        publish(running)
+        steps.published = len(connection.queries_log) - before
 
-        def counted(running: Running) -> None:
-            before = len(connection.queries_log)
-            publish(running)
-            published[0] = len(connection.queries_log) - before
-
-        with mock.patch.object(stepping, "measure", timed), mock.patch.object(Running, "publish", counted):
-            for _ in range(STEPS):
-                world.passes(2.0)
-                _due(world.run().pk)
-                with CaptureQueriesContext(connection) as queries:
-                    began, computed = time.perf_counter(), time.process_time()
-                    stepping.step_once(world.run().pk)
-                    took.append(time.perf_counter() - began)
-                    computing.append(time.process_time() - computed)
-                run = world.run()
-                if run.error:
-                    raise RuntimeError(run.error)
-                own = [q["sql"] for q in queries.captured_queries if not q["sql"].startswith(_NO_STATEMENTS)]
-                # One is the bench's own, which reads the run's key; what renders the pages is told apart.
-                statements.append(len(own) - 1 - published[0])
-    yield at_most("step at 2,000 moving rows, median", percentile(took, 50), STEP_S, "s")
-    yield Bar("step at 2,000 moving rows, worst", round(max(took), 3), "s")
-    yield Bar("of it computing, median", round(percentile(computing, 50), 3), "s")
-    yield at_most("of it the measurement, median", percentile(measuring, 50), MEASURE_S, "s")
-    yield at_most("statements of a step, median", percentile(statements, 50), STATEMENTS, "statements")
-    yield Bar("statements of a step, most", max(statements), "statements")
-    yield Bar("statements to render its pages", published[0], "statements")
-    yield Bar("figures stored by a step", round(len(world.run().progress) / 1000), "kB")
-    pushed = _pushed(world.runs[0], world.clock) / 1000
-    yield Bar("pushed to a running page by a step", round(pushed, 1), "kB")
-    yield at_most("pushed to a running page", pushed / settings.EXECUTE_INTERVAL, PUSHED_KB, "kB/s")
+    with mock.patch.object(stepping, "measure", timed), mock.patch.object(Running, "publish", counted):
+        for _ in range(STEPS):
+            world.passes(2.0)
+            _due(world.run().pk)
+            with CaptureQueriesContext(connection) as queries:
+                began, computed = time.perf_counter(), time.process_time()
+                stepping.step_once(world.run().pk)
+                steps.took.append(time.perf_counter() - began)
+                steps.computing.append(time.process_time() - computed)
+            run = world.run()
+            if run.error:
+                raise RuntimeError(run.error)
+            own = [q["sql"] for q in queries.captured_queries if not q["sql"].startswith(_NO_STATEMENTS)]
+            # One is the bench's own, which reads the run's key; what renders the pages is told apart.
+            steps.statements.append(len(own) - 1 - steps.published)
+    return steps
 
 
 def _until_they_move(world: World) -> None:
