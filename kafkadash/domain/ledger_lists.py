@@ -35,8 +35,7 @@ def settle(entry: Entry, read: Read, now: datetime) -> Settled:
         ended = replace(entry, state=EntryState.CLEARED, pairs={}, already=frozenset(), lost_at=None)
         words = "The topic was deleted, and its list with it." if entry.open else entry.words
         return Settled(_changed(entry, replace(ended, words=words), now))
-    if any(state in _UNDER_WAY for state in entry.pairs.values()) and entry.lost_at is None:
-        entry = replace(entry, lost_at=entry.changed_at)
+    entry = _lost(entry)
     found = _Pairs(entry, _listed(read), keep_late=entry.may_come_late(now))
     if not entry.may_come_late(now):
         entry = replace(entry, lost_at=None)
@@ -205,8 +204,15 @@ class _Pairs:
 def _unreadable(entry: Entry, read: Read, now: datetime) -> Settled:
     if not any(state in _UNDER_WAY for state in entry.pairs.values()):
         return Settled(entry)
-    lost = replace(entry, lost_at=entry.lost_at or entry.changed_at)
-    return Settled(obliged(lost, read.unreadable, now), Found.OBLIGED)
+    return Settled(obliged(_lost(entry), read.unreadable, now), Found.OBLIGED)
+
+
+def _lost(entry: Entry) -> Entry:
+    """Pairs found under way have a call without an answer; the last such call is what may still come late."""
+    if not any(state in _UNDER_WAY for state in entry.pairs.values()):
+        return entry
+    known = [at for at in (entry.lost_at, entry.changed_at) if at is not None]
+    return replace(entry, lost_at=max(known, default=None))
 
 
 def _with(entry: Entry, pairs: Mapping[Pair, EntryState], read: Read, now: datetime) -> Entry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kafkadash.domain.executor_throttles import Pair
@@ -102,7 +102,18 @@ def test_what_is_wanted_is_in_force_after_one_step(before: Before, wanted: Wants
 foreign_pairs = st.tuples(st.sampled_from(TOPICS), st.sampled_from(LISTS), st.sampled_from(["50:1", "51:2"]))
 
 
+SUBTRACTED_AGAIN: list[Any] = [
+    (({"a": {(0, 1)}}, set(), 10), Death.NONE, None, False),
+    (({}, set(), 10), Death.NONE, None, False),
+    (None, Death.BEFORE_CLEARS, None, True),
+    (None, Death.NONE, None, True),
+]
+"""A broker that is late shows pairs that were taken away; they are once more, and the process dies before it hears of
+it: the list is set to '' unseen, as the next look is late too."""
+
+
 @settings(max_examples=300, deadline=None)
+@example(before={}, story=SUBTRACTED_AGAIN)
 @given(
     before=before,
     story=st.lists(

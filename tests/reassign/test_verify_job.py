@@ -124,7 +124,9 @@ def test_problems_of_the_file_are_the_result_and_kafka_is_not_asked(kafka: Memor
     assert job.state == JobState.DONE
     assert job.result is not None
     assert job.result["problem_count"] == 2
-    assert job.result["problems"][0]["sentence"] == '"version" is 2; Kafka knows version 1 only.'
+    assert job.result["problems"][0]["sentence"] == (
+        '"version" is 2; Kafka knows version 1 only. Write 1, if the file is of that format.'
+    )
 
 
 @pytest.mark.parametrize("failure", [Unreachable("k:1 refused the connection."), NotAuthorized("Describe is missing.")])
