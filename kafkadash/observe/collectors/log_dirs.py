@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -31,11 +31,15 @@ def read(asking: Asking) -> Reading:
     refuse_nothing(answer.brokers, answer.errors)
     hidden = _hidden_topics(asking, answer)
     taken_at = moment(answer.taken_at)
-    sizes = {broker: _sizes(dirs) for broker, dirs in answer.brokers.items()}
-    weights = [_weights(asking.cluster, b, dirs, sizes[b], taken_at) for b, dirs in answer.brokers.items()]
+    weights: list[BrokerWeights] = []
+    topic_bytes: Counter[str] = Counter()
+    for broker, dirs in answer.brokers.items():  # one after the other: all sizes at once would fill the memory
+        sizes = _sizes(dirs)
+        topic_bytes.update({topic: sum(partitions.values()) for topic, partitions in sizes.items()})
+        weights.append(_weights(asking.cluster, broker, dirs, sizes, taken_at))
     whole = not fenced and not answer.errors and not any(d.error for dirs in answer.brokers.values() for d in dirs)
     # A sum over some of the directories would look like a topic that shrank: it is stored only when all answered.
-    sizes_changed = _changed_sizes(asking.cluster, _topic_bytes(sizes.values()), answer.brokers) if whole else {}
+    sizes_changed = _changed_sizes(asking.cluster, topic_bytes, answer.brokers) if whole else {}
 
     def write(_: Stamp) -> None:
         one_writer_of_shapes(asking.cluster.pk)
@@ -69,15 +73,6 @@ def _weights(cluster: Cluster, broker: int, dirs: Sequence[LogDir], sizes: _Size
         replica_bytes=sum(sum(partitions.values()) for partitions in sizes.values()),
         taken_at=taken_at,
     )
-
-
-def _topic_bytes(sizes: Iterable[_Sizes]) -> Counter[str]:
-    """Bytes of all current replicas of each topic, over the brokers."""
-    summed: Counter[str] = Counter()
-    for of_broker in sizes:
-        for topic, partitions in of_broker.items():
-            summed[topic] += sum(partitions.values())
-    return summed
 
 
 def _errors(answer: LogDirs, fenced: Collection[int]) -> Iterator[str]:
