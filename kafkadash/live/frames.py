@@ -16,6 +16,7 @@ from django.template.loader import render_to_string
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka import clock
 from kafkadash.live.panels import Panel, RunPanel, Watched, watched
+from kafkadash.observe.one_moment import one_moment
 
 # Two threads render and ask for rights, so that a crowd of browsers cannot take all database connections of a process.
 DATABASE_THREADS = 2
@@ -47,17 +48,19 @@ class Frame:
 
 def panel_frame(panel: Panel, cluster: Cluster, now: datetime, seq: int) -> Frame:
     """Render the panel as of ``now``. There is no request, so neither a user nor a CSRF token can get into it."""
-    context = dict(panel.context(cluster, now))
-    content = render_to_string(panel.template, context).strip()
+    with one_moment():
+        context = dict(panel.context(cluster, now))
+        content = render_to_string(panel.template, context).strip()
     return _html_frame(panel.key(cluster.slug), panel.target(cluster.slug), content, context["sampled_at"], now, seq)
 
 
 def run_frame(panel: RunPanel, number: int, now: datetime, seq: int) -> Frame | None:
     """The parts of the page of this run as of ``now``, one after the other; None where there is no such run."""
-    context = panel.context(number, now)
-    if context is None:
-        return None
-    content = "".join(_terse(render_to_string(template, dict(context))) for template in panel.templates)
+    with one_moment():
+        context = panel.context(number, now)
+        if context is None:
+            return None
+        content = "".join(_terse(render_to_string(template, dict(context))) for template in panel.templates)
     return _html_frame(
         panel.key(number), panel.target(number), content, context["sampled_at"], now, seq, parts=len(panel.templates)
     )
