@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -180,8 +180,12 @@ def scene(
     tools: Tools,
     playground: Playground,
     accepted: Counter[tuple[str, int, tuple[int, ...]]],
-) -> Scene:
-    return Scene(make_topic, tools, playground, accepted)
+) -> Iterator[Scene]:
+    """What others have set on the topic is taken away afterwards: the next test finds a cluster without throttles."""
+    scene = Scene(make_topic, tools, playground, accepted)
+    yield scene
+    alter(playground, scene.name, **dict.fromkeys(OTHERS_LIST))
+    wait_until(lambda: tools.throttles(scene.name) == {}, "the topic has no throttles any more", 20)
 
 
 def test_every_point_has_its_place() -> None:
