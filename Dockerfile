@@ -5,7 +5,7 @@ RUN pip install --no-cache-dir uv==0.13.8
 WORKDIR /app
 ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never
 COPY pyproject.toml uv.lock ./
-RUN uv sync --frozen --no-dev
+RUN uv sync --frozen --no-dev --extra pipeline
 
 FROM python:3.13.9-slim-trixie
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/kafkadash kafkadash

@@ -86,6 +86,6 @@ $(STAMP): uv.lock pyproject.toml
 	  { $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; } && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; } || \
 	  { echo "uv could not be fetched from PyPI: check the network, then run make setup again." >&2; exit 1; }
-	@$(BIN)/uv sync --frozen --compile-bytecode --python $(BIN)/python || \
+	@$(BIN)/uv sync --frozen --extra pipeline --compile-bytecode --python $(BIN)/python || \
 	  { echo "The packages of uv.lock could not be installed (see above); what was fetched is kept: run make setup again." >&2; exit 1; }
 	@touch $@

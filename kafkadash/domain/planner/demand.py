@@ -1,0 +1,89 @@
+"""What a plan has to be, in columns: the input of the exact flow and of its proof.
+
+Partitions are numbered 0 … P−1, brokers 0 … B−1 and racks 0 … R−1 by their place; W is the largest number of replicas
+that any partition has now. A cluster without racks is one rack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+NOBODY = -1
+"""In ``held``: this partition has fewer replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """``bytes`` P: what a new replica costs. ``factors`` P: replicas at the end. ``held`` P×W: who has one now.
+
+    ``may_stay`` and ``must_stay`` P×W say it of each of those. ``rack_of`` B; ``receives`` B: may be given new ones.
+    ``least`` and ``most`` B: replicas at the end. ``rack_least`` and ``rack_most`` P×R: replicas of a partition in a
+    rack at the end.
+    """
+
+    bytes: Ints
+    factors: Ints
+    held: Ints
+    may_stay: Flags
+    must_stay: Flags
+    rack_of: Ints
+    receives: Flags
+    least: Ints
+    most: Ints
+    rack_least: Ints
+    rack_most: Ints
+
+    @property
+    def partitions(self) -> int:
+        return len(self.bytes)
+
+    @property
+    def brokers(self) -> int:
+        return len(self.rack_of)
+
+    @property
+    def racks(self) -> int:
+        return int(self.rack_least.shape[1])
+
+    @property
+    def receivers(self) -> Ints:
+        """Brokers that may be given new replicas."""
+        return np.flatnonzero(self.receives)
+
+    @property
+    def pooled(self) -> Flags:
+        """R: racks with so many receivers that no partition can need all of them; there a new replica is anybody's."""
+        several = np.bincount(self.rack_of[self.receives], minlength=self.racks)
+        enough: Flags = several > (int(self.factors.max()) if self.partitions else 0)
+        return enough
+
+    def stayed_in_racks(self, stays: Flags) -> Ints:
+        """P×R: how many of the replicas that stay are in each rack."""
+        counts = np.zeros((self.partitions, self.racks), np.int64)
+        rows, columns = np.nonzero(stays)
+        np.add.at(counts, (rows, self.rack_of[self.held[rows, columns]]), 1)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``stays`` P×W: which of the replicas held now stay. ``new`` P×N: brokers that get one, ``NOBODY`` where fewer."""
+
+    stays: Flags
+    new: Ints
+
+    def moved(self, demand: Demand) -> int:
+        """Bytes of all new replicas."""
+        many: Ints = np.count_nonzero(self.new != NOBODY, axis=1)
+        return int((many * demand.bytes).sum())
+
+    def counts(self, demand: Demand) -> Ints:
+        """B: replicas at the end."""
+        kept = np.bincount(demand.held[self.stays], minlength=demand.brokers)
+        return kept + np.bincount(self.new[self.new != NOBODY], minlength=demand.brokers)
