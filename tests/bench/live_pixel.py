@@ -27,7 +27,7 @@ from kafkadash.embedded.postgres import Postgres
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from tests.bench.bars import Bar, at_most, percentile
-from tests.live.chromium import FLAGS
+from tests.live.chromium import FLAGS, chromium_path
 from tests.smoke.browser import Browser
 from tests.smoke.demo_process import DemoProcess, command
 
@@ -124,7 +124,7 @@ def _web_process(demo: DemoProcess) -> psutil.Process:
 
 def _open_page(demo: DemoProcess, browser: Browser, stack: ExitStack) -> Page:
     playwright = stack.enter_context(sync_playwright())
-    chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+    chromium = playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
     stack.callback(chromium.close)
     context = chromium.new_context(base_url=demo.base, viewport={"width": 1440, "height": 900})
     cookies = dict(part.split("=", 1) for part in browser.cookies.split("; "))

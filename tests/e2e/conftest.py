@@ -7,7 +7,6 @@ loop belongs to this thread, and neither Django's database nor tests of coroutin
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Play
 from kafkadash.embedded.process import ServerError
 from tests.e2e.product import Product
 from tests.embedded_plugin import RUN_FOLDER
-from tests.live.chromium import FLAGS
+from tests.live.chromium import FLAGS, chromium_path
 
-CHROMIUM = "chromium"
 EXPECT_MS = 15_000
 DESKTOP = {"width": 1440, "height": 900}
 
@@ -76,10 +74,7 @@ def browser_type(playwright: Playwright) -> BrowserType:
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, Any]:
-    path = shutil.which(CHROMIUM)
-    if path is None:
-        pytest.skip("no chromium here: install your system's (Debian: apt-get install chromium)")
-    return {"executable_path": path, "args": list(FLAGS)}
+    return {"executable_path": chromium_path(), "args": list(FLAGS)}
 
 
 @pytest.fixture(scope="module")
