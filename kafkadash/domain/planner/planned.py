@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.domain.plan import Row
+from kafkadash.domain.planner.request import Proof
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import asked as said
@@ -15,17 +16,23 @@ from kafkadash.domain.wording import listed_shortly, size
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """``rows`` sorted by topic and partition; none where there is a problem. ``notices`` keep nothing from going on."""
+    """``rows`` sorted by topic and partition; none where there is a problem. ``notices`` keep nothing from going on.
+
+    ``proof``: how far it is from the least that has to move; None where rows were brought or nothing is moved.
+    """
 
     rows: tuple[Row, ...]
     problems: tuple[Problem, ...] = ()
     notices: tuple[Problem, ...] = ()
+    proof: Proof | None = None
 
 
-def answer(rows: Iterable[Row], problems: Sequence[Problem], notices: Sequence[Problem]) -> Planned:
+def answer(
+    rows: Iterable[Row], problems: Sequence[Problem], notices: Sequence[Problem], proof: Proof | None = None
+) -> Planned:
     if problems:
         return Planned((), tuple(problems), tuple(notices))
-    return Planned(tuple(sorted(rows, key=lambda row: (row.topic, row.partition))), (), tuple(notices))
+    return Planned(tuple(sorted(rows, key=lambda row: (row.topic, row.partition))), (), tuple(notices), proof)
 
 
 @dataclass(frozen=True, slots=True)
