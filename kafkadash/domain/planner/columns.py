@@ -7,7 +7,7 @@ the replicas name (removed long ago) have a place too; nobody gives them anythin
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Columns:
     """``ids`` B ascending. ``rack_of`` B; ``racks`` their names, '' where racks are not judged or it is not known.
 
     ``eligible`` and ``alive`` B as of ``Broker``. ``rows`` P: topic and partition. ``held`` P×W: places of brokers in
-    the order of the replicas. ``sizes`` P: bytes, or ``UNKNOWN``.
+    the order of the replicas. ``sizes`` P: bytes, or ``UNKNOWN``. ``reckoned`` P: the costs, where they are known.
     """
 
     ids: Ints
@@ -35,6 +35,12 @@ class Columns:
     rows: tuple[tuple[Topic, Partition], ...]
     held: Ints
     sizes: Ints
+    reckoned: Ints | None = None
+
+    def only(self, which: Flags) -> Columns:
+        """These partitions (P flags); what a new replica of them costs is reckoned with all."""
+        rows = tuple(row for row, chosen in zip(self.rows, which, strict=True) if chosen)
+        return replace(self, rows=rows, held=self.held[which], sizes=self.sizes[which], reckoned=self.costs()[which])
 
     def places(self, brokers: Collection[int]) -> Flags:
         """B: whether a broker is one of those."""
@@ -43,7 +49,11 @@ class Columns:
 
     def costs(self) -> Ints:
         """P: bytes of a new replica; where they are not known the median of the topic's, of all, or 1."""
+        if self.reckoned is not None:
+            return self.reckoned
         known = self.sizes[self.sizes != UNKNOWN]
+        if len(known) == len(self.sizes):
+            return self.sizes
         usual = int(np.median(known)) if len(known) else 1
         costs = np.where(self.sizes == UNKNOWN, usual, self.sizes)
         begin = 0

@@ -52,7 +52,8 @@ class PlanRequest:
     def from_json(cls, stored: Mapping[str, Any]) -> PlanRequest:
         """What is not there is as by default; lists are tuples."""
         known: dict[str, Any] = {name: stored[name] for name in cls.__dataclass_fields__ if name in stored}
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+        known |= {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)
