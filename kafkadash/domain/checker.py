@@ -7,15 +7,17 @@ assignment that the topology tells, and bytes are added up again. A rule is pass
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.plan import Row
+from kafkadash.domain.planner.held_against import demand_rules
+from kafkadash.domain.planner.request import DRAIN, PLANNED_MODES, REPLACE, SET_RF, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Broker, Partition, Topology
 from kafkadash.domain.refusals import checked as said
 from kafkadash.domain.refusals import checks
+from kafkadash.domain.rule import Rule
 from kafkadash.domain.wording import count, listed_shortly, size
 
 MOST_PROBLEMS = 100
@@ -26,6 +28,7 @@ class Asked:
     """What the plan may do. ``drained``: for a drain the brokers to empty, None for other modes. Limits as elsewhere.
 
     ``fewer_racks``: partitions may end in fewer racks; ``spread_free``: the spread over racks is not asked for at all.
+    ``request``: what the planner was asked for, where it chose.
     """
 
     mode: str
@@ -35,45 +38,37 @@ class Asked:
     change_rf: bool = False
     fewer_racks: bool = False
     spread_free: bool = False
+    request: PlanRequest | None = None
 
     @classmethod
-    def of_request(cls, request: Mapping[str, Any]) -> Asked:
-        """From the request of ``kafkadash.plan_job``."""
-        targets = request.get("targets")
-        is_drain = request["mode"] == "drain"
+    def of_request(cls, request: PlanRequest) -> Asked:
+        """A drain in which nothing else moves is judged by rules of its own as well."""
+        emptied = request.mode in (DRAIN, REPLACE) and not request.rebalance
+        targets = request.replacements if request.mode == REPLACE else request.targets
         return cls(
-            mode=request["mode"],
-            drained=frozenset(request.get("brokers", ())) if is_drain else None,
-            targets=frozenset(targets) if is_drain and targets is not None else None,
-            disk_limit=request.get("disk_limit"),
-            change_rf=bool(request.get("change_rf")) and not is_drain,
-            fewer_racks=bool(request.get("accept_fewer_racks")),
+            mode=request.mode,
+            drained=frozenset(request.brokers) if emptied else None,
+            targets=frozenset(targets) if emptied and targets is not None else None,
+            disk_limit=request.disk_limit,
+            change_rf=request.change_rf or request.mode == SET_RF,
+            fewer_racks=request.accept_fewer_racks,
             # Who brings a plan has chosen its racks; what becomes of the spread is shown, and judged as health.
-            spread_free=bool(request.get("ignore_racks")) or not is_drain,
+            spread_free=request.ignore_racks or not emptied,
+            request=request if request.mode in PLANNED_MODES else None,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """``passed`` None: cannot be judged, ``problems`` say why. ``figure`` is what was counted: "230 of 230"."""
-
-    name: str
-    passed: bool | None
-    figure: str
-    problems: tuple[str, ...] = ()
-
-    def as_json(self) -> list[Any]:
-        return [self.name, self.passed, self.figure, list(self.problems)]
-
-    @classmethod
-    def from_json(cls, stored: Sequence[Any]) -> Rule:
-        name, passed, figure, problems = stored
-        return cls(name, passed, figure, tuple(problems))
-
-
-def check(rows: Sequence[Row], topology: Topology, asked: Asked, impact: Impact | None = None) -> tuple[Rule, ...]:
-    """All rules in their fixed order. ``impact``: totals reckoned elsewhere, to be compared."""
-    return _Checker(rows, topology, asked).rules(impact)
+def check(
+    rows: Sequence[Row], topology: Topology, asked: Asked, impact: Impact | None = None, proof: Proof | None = None
+) -> tuple[Rule, ...]:
+    """All rules in their fixed order. ``impact``: totals reckoned elsewhere, to be compared. ``proof``: its claim."""
+    rules = _Checker(rows, topology, asked).rules(impact)
+    if asked.request is None:
+        return rules
+    own = {rule.name: rule for rule in demand_rules(rows, topology, asked.request, proof)}
+    # The stricter of both: what one of them finds stands.
+    merged = tuple(own.get(rule.name, rule) if rule.passed else rule for rule in rules)
+    return (*merged, *(rule for name, rule in own.items() if name not in {rule.name for rule in rules}))
 
 
 class _Checker:

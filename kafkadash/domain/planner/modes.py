@@ -1,4 +1,7 @@
-"""What each mode asks for, as a demand: who may stay, who must, who may be given replicas, and how many at the end."""
+"""What each mode asks for, as a demand: who may stay, who must, who may be given replicas, and how many at the end.
+
+There is no solver here: the checker makes the same demand of the same request, and holds plan and proof against it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kafkadash.domain.planner.columns import Columns
-from kafkadash.domain.planner.decode import place
-from kafkadash.domain.planner.demand import Answer, Demand, Flags, Ints
-from kafkadash.domain.planner.flow import NoFlow, least_violation
+from kafkadash.domain.planner.columns import Columns, columns_of
+from kafkadash.domain.planner.demand import Demand, Flags, Ints
+from kafkadash.domain.planner.request import (
+    ADD,
+    BALANCE,
+    DRAIN,
+    LEADERS,
+    REPAIR_RACKS,
+    REPLACE,
+    SET_RF,
+    PlanRequest,
+)
+from kafkadash.domain.planner.selection import moving, selected
+from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.water import broker_bounds, rack_bounds
 
 
@@ -17,7 +30,8 @@ from kafkadash.domain.planner.water import broker_bounds, rack_bounds
 class Aim:
     """``leaving`` B: brokers that keep nothing. ``receives`` B: may be given new replicas. ``beside`` B: replicas of
     partitions that are not planned. ``strict``: what need not leave stays where it is. ``factor``: replicas of each
-    partition at the end, None as now. ``most_replicas``: of a broker.
+    partition at the end, None as now. ``most_replicas``: of a broker. ``must`` and ``may`` P×W: of the replicas held,
+    instead of what ``strict`` says. ``free``: how many replicas a broker ends with does not matter.
     """
 
     leaving: Flags
@@ -26,14 +40,56 @@ class Aim:
     strict: bool = True
     factor: int | None = None
     most_replicas: int | None = None
+    must: Flags | None = None
+    may: Flags | None = None
+    free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request in columns. ``whole`` are all partitions of the cluster, ``chosen`` (flags over them) those that are
+    planned, ``columns`` only these. ``busy`` are left out because they move already.
+    """
+
+    whole: Columns
+    chosen: Flags
+    busy: Flags
+    columns: Columns
+    aim: Aim
 
 
 class TooFew(Exception):
-    """Some partitions find too few brokers for their replicas; ``rows`` P says which."""
+    """Some partitions find too few brokers for their replicas; ``rows`` P says which, ``room`` P how many there are."""
 
-    def __init__(self, rows: Flags) -> None:
+    def __init__(self, rows: Flags, room: Ints) -> None:
         super().__init__(f"{int(rows.sum())} partitions")
-        self.rows = rows
+        self.rows, self.room = rows, room
+
+
+def case_of(topology: Topology, request: PlanRequest) -> Case:
+    """The request must have been judged (``request_problems``)."""
+    whole = columns_of(topology, ignore_racks=request.ignore_racks)
+    asked, busy = selected(whole, request), moving(whole)
+    named = whole.places(request.brokers)
+    leaving = named if request.mode in (DRAIN, REPLACE) else np.zeros_like(named)
+    receives = _receivers(whole, request, named)
+    relevant = asked if request.rebalance else asked & _touched(whole, request, leaving)
+    chosen = relevant & ~busy
+    columns = whole.only(chosen)
+    beside = np.bincount(whole.held[~chosen][whole.held[~chosen] >= 0], minlength=len(whole.ids))
+    aim = Aim(
+        leaving,
+        receives,
+        beside,
+        strict=request.mode in (DRAIN, REPLACE, SET_RF) and not request.rebalance,
+        factor=request.factor if request.mode == SET_RF else None,
+        most_replicas=request.most_replicas,
+        free=request.mode == REPAIR_RACKS and not request.rebalance,
+    )
+    if request.mode == SET_RF and request.factor is not None:
+        must, may = _kept(columns, request.factor)
+        aim = replace(aim, must=must if not request.rebalance else must & _last(columns), may=may)
+    return Case(whole, chosen, relevant & busy, columns, aim)
 
 
 def demand_of(columns: Columns, aim: Aim) -> Demand:
@@ -41,23 +97,20 @@ def demand_of(columns: Columns, aim: Aim) -> Demand:
     held = columns.held
     present = held >= 0
     may_stay = present & ~aim.leaving[held]
+    if aim.may is not None:
+        may_stay &= aim.may
+    # What is on a broker that is away cannot be taken from it; it goes where it is asked to leave.
     must_stay = may_stay if aim.strict else may_stay & ~columns.alive[held]
+    if aim.must is not None:
+        must_stay = may_stay & aim.must
     factors = present.sum(axis=1) if aim.factor is None else np.full(len(held), aim.factor, np.int64)
     stays, room = _by_rack(columns, must_stay), _by_rack(columns, may_stay & ~aim.receives[held])
     room += np.bincount(columns.rack_of[aim.receives], minlength=len(columns.racks))
     few = room.sum(axis=1) < factors
     if few.any():
-        raise TooFew(few)
+        raise TooFew(few, room.sum(axis=1))
     rack_least, rack_most = rack_bounds(factors, stays, room)
-    kept = np.bincount(held[must_stay], minlength=len(columns.ids)) + aim.beside
-    could = np.bincount(held[may_stay], minlength=len(columns.ids)) + aim.beside
-    ceiling = int(factors.sum()) + int(aim.beside.sum()) if aim.most_replicas is None else aim.most_replicas
-    most = np.maximum(kept, np.where(aim.receives, ceiling, np.minimum(could, ceiling)))
-    beside = np.bincount(columns.rack_of, weights=aim.beside, minlength=len(columns.racks)).astype(np.int64)
-    total = int(factors.sum()) + int(aim.beside.sum())
-    bounds = (rack_least.sum(axis=0) + beside, rack_most.sum(axis=0) + beside)
-    low, high = broker_bounds(total, kept, most, columns.rack_of, *bounds)
-    return Demand(
+    demand = Demand(
         columns.costs(),
         factors,
         held,
@@ -65,66 +118,109 @@ def demand_of(columns: Columns, aim: Aim) -> Demand:
         must_stay,
         columns.rack_of,
         aim.receives,
-        low - aim.beside,
-        high - aim.beside,
+        np.zeros(len(columns.ids), np.int64),
+        np.full(len(columns.ids), int(factors.sum())),
         rack_least,
         rack_most,
     )
+    return demand if aim.free else even(demand, aim)
 
 
-def answered(demand: Demand) -> tuple[Demand, Answer]:
-    """The placement, and the demand that it meets: with wider bounds where the wanted ones cannot be met.
-
-    Raises NoFlow where no bounds of brokers help, NotPlaced.
-    """
-    try:
-        return demand, place(demand)
-    except NoFlow:
-        wider = least_violation(demand)
-        return wider, place(wider)
-
-
-def repair(columns: Columns, aim: Aim) -> tuple[Demand, Answer]:
-    """Rack violations mended with the least bytes, and what that leaves open made even.
-
-    The demand is that of the bytes, which are what is proven.
-    """
-    demand = demand_of(columns, replace(aim, strict=False))
-    free = replace(demand, least=np.zeros_like(demand.least), most=np.full_like(demand.most, int(demand.factors.sum())))
-    mended = place(free)
-    fixed = _with_stays(columns, demand, mended.stays, aim)
-    _, even = answered(fixed)
-    return free, even
-
-
-def _with_stays(columns: Columns, demand: Demand, stays: Flags, aim: Aim) -> Demand:
-    """The same with these replicas fixed; only the others are placed, as evenly as that allows."""
-    kept = np.bincount(demand.held[stays], minlength=demand.brokers) + aim.beside
-    most = np.where(demand.receives, int(demand.factors.sum() + aim.beside.sum()), kept)
-    beside = np.bincount(columns.rack_of, weights=aim.beside, minlength=demand.racks).astype(np.int64)
+def even(demand: Demand, aim: Aim) -> Demand:
+    """The same with as many replicas on each broker as on the others, as far as what must stay and has room allows."""
+    kept = np.bincount(demand.held[demand.must_stay], minlength=demand.brokers) + aim.beside
+    could = np.bincount(demand.held[demand.may_stay], minlength=demand.brokers) + aim.beside
+    total = int(demand.factors.sum()) + int(aim.beside.sum())
+    ceiling = total if aim.most_replicas is None else aim.most_replicas
+    most = np.maximum(kept, np.where(demand.receives, ceiling, np.minimum(could, ceiling)))
+    beside = np.bincount(demand.rack_of, weights=aim.beside, minlength=demand.racks).astype(np.int64)
     bounds = (demand.rack_least.sum(axis=0) + beside, demand.rack_most.sum(axis=0) + beside)
-    total = int(demand.factors.sum() + aim.beside.sum())
-    low, high = broker_bounds(total, kept, np.maximum(kept, most), columns.rack_of, *bounds)
-    return replace(demand, must_stay=stays, may_stay=stays, least=low - aim.beside, most=high - aim.beside)
+    low, high = broker_bounds(total, kept, most, demand.rack_of, *bounds)
+    return replace(demand, least=low - aim.beside, most=high - aim.beside)
 
 
-def targets(columns: Columns, answer: Answer) -> list[tuple[int, tuple[int, ...]]]:
-    """Row and replicas in order, for each partition whose replicas change. A new replica takes the place of one that
-    leaves, so that what stays keeps its place in the order.
+def fixed(demand: Demand, stays: Flags, aim: Aim) -> Demand:
+    """The same with these replicas fixed: only the others are placed, as evenly as that allows."""
+    return even(replace(demand, must_stay=stays, may_stay=stays), aim)
+
+
+def _receivers(whole: Columns, request: PlanRequest, named: Flags) -> Flags:
+    able = whole.eligible.copy()
+    if request.targets is not None:
+        able &= whole.places(request.targets)
+    if request.mode in (DRAIN, REPLACE):
+        able &= ~named
+    if request.mode == REPLACE and not request.rebalance:
+        able &= whole.places(request.replacements)
+    if request.mode == ADD and not request.rebalance:
+        able &= named
+    if request.mode == LEADERS:
+        able[:] = False
+    return able
+
+
+def _touched(whole: Columns, request: PlanRequest, leaving: Flags) -> Flags:
+    """P: which partitions a mode is about, of those whose topics are asked for."""
+    present = whole.held >= 0
+    if request.mode in (DRAIN, REPLACE):
+        return _any(present & leaving[whole.held])
+    if request.mode == SET_RF:
+        other: Flags = present.sum(axis=1) != request.factor
+        return other
+    if request.mode == REPAIR_RACKS:
+        return violating(whole)
+    assert request.mode in (ADD, BALANCE, LEADERS)
+    return np.ones(len(whole.held), np.bool_)
+
+
+def violating(columns: Columns) -> Flags:
+    """P: whether the replicas are spread over racks less evenly than brokers that may be given replicas allow."""
+    present = columns.held >= 0
+    counts = _by_rack(columns, present)
+    room = _by_rack(columns, present & ~columns.eligible[columns.held])
+    room += np.bincount(columns.rack_of[columns.eligible], minlength=len(columns.racks))
+    factors = present.sum(axis=1)
+    least, most = rack_bounds(factors, np.zeros_like(counts), np.minimum(room, np.maximum(factors, 1)[:, None]))
+    return _any((counts < least) | (counts > most))
+
+
+def _any(flags: Flags) -> Flags:
+    """Of each row."""
+    found: Flags = np.logical_or.reduce(flags, axis=1)
+    return found
+
+
+def _kept(columns: Columns, factor: int) -> tuple[Flags, Flags]:
+    """P×W: which replicas must and which may stay where a partition gets ``factor`` of them.
+
+    Where it gets more all stay. Where it gets fewer the leader stays; those that are not in sync or away go first, as
+    long as enough others are there.
     """
     present = columns.held >= 0
-    changed = np.flatnonzero((present & ~answer.stays).any(axis=1) | (answer.new >= 0).any(axis=1))
-    found = []
-    for row in changed:
-        new = [int(columns.ids[broker]) for broker in answer.new[row] if broker >= 0]
-        target = []
-        for broker, stays in zip(columns.held[row], answer.stays[row], strict=True):
-            if stays:
-                target.append(int(columns.ids[broker]))
-            elif broker >= 0 and new:
-                target.append(new.pop(0))
-        found.append((int(row), (*target, *new)))
+    fewer = present.sum(axis=1) > factor
+    leader, in_sync = _leading(columns)
+    good = in_sync & columns.alive[columns.held]
+    enough = good.sum(axis=1) >= factor
+    may = np.where((fewer & enough)[:, None], good, present)
+    must = np.where(fewer[:, None], leader | (in_sync & (in_sync.sum(axis=1) == 1)[:, None]), present)
+    return must & may, may
+
+
+def _last(columns: Columns) -> Flags:
+    """P×W: the leader and whoever is the only one in sync: they are never dropped."""
+    leader, in_sync = _leading(columns)
+    found: Flags = leader | (in_sync & (in_sync.sum(axis=1) == 1)[:, None])
     return found
+
+
+def _leading(columns: Columns) -> tuple[Flags, Flags]:
+    """P×W: whether a replica leads, and whether it is in sync."""
+    leader, in_sync = np.zeros_like(columns.held, np.bool_), np.zeros_like(columns.held, np.bool_)
+    for row, (_, partition) in enumerate(columns.rows):
+        for column, broker in enumerate(partition.replicas):
+            leader[row, column] = broker == partition.leader
+            in_sync[row, column] = broker in partition.isr
+    return leader, in_sync
 
 
 def _by_rack(columns: Columns, which: Flags) -> Ints:

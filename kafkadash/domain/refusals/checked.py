@@ -28,6 +28,19 @@ ROW_REORDERED = Entry("row-reordered", "{row} would change the order of the repl
 ROW_IN_FEWER_RACKS = Entry("row-in-fewer-racks", "{row} would be in {after} instead of {before}.", REPORT)
 ROW_UNEVEN = Entry("row-uneven", "{row} would have {held} replicas in rack {rack} and {fewer} in {other}.", REPORT)
 BROKER_NOT_EMPTY = Entry("broker-not-empty", "Broker {broker} would keep {replicas}.", REPORT)
+ROW_OUTSIDE = Entry("row-outside", "{row} is none of the partitions that were to be planned.", REPORT)
+ROW_TAKES_WHAT_STAYS = Entry("row-takes-what-stays", "{row} would leave broker {broker}, where it has to stay.", REPORT)
+ROW_KEEPS_WHAT_LEAVES = Entry("row-keeps-what-leaves", "{row} would stay on broker {broker}, which it leaves.", REPORT)
+ROW_WITH_WRONG_FACTOR = Entry("row-with-wrong-factor", "{row} would not have {factor} replicas.", REPORT)
+ROW_UNEVEN_IN_RACK = Entry(
+    "row-uneven-in-rack", "{row} would have {held} replicas in rack {rack} instead of {wanted}.", REPORT
+)
+BROKER_OUT_OF_BOUNDS = Entry(
+    "broker-out-of-bounds", "Broker {broker} would hold {replicas}; even would be {low:,} to {high:,}.", REPORT
+)
+NO_PLAN_MEETS_IT = Entry("no-plan-meets-it", "No plan can meet the request for {partitions}.", REPORT)
+BOUND_DIFFERS = Entry("bound-differs", "The certificate proves a bound of {proven}, the report says {report}.", REPORT)
+MOVED_DIFFERS = Entry("moved-differs", "The rows move {rows}, the proof says {report}.", REPORT)
 BROKER_OVER_LIMIT = Entry(
     "broker-over-limit",
     "Broker {broker} would hold {peak} of {total} at its peak; the limit is {limit:.0f} %.",

@@ -1,0 +1,24 @@
+"""What a planned placement cannot give, or gives otherwise than wanted"""
+
+from kafkadash.domain.refusals.entry import Entry
+
+KEEPS_MORE_THAN_ALLOWED = Entry(
+    "keeps-more-than-allowed",
+    "Broker {broker} keeps {replicas}, and {most} are allowed on a broker.",
+    "Allow more replicas per broker, or let others move too.",
+)
+NO_ROOM_AT_THE_MAXIMUM = Entry(
+    "no-room-at-the-maximum",
+    "With at most {most} replicas on a broker there is room for {room:,}, and there are {total:,}.",
+    "Allow more replicas per broker, or add brokers.",
+)
+MOVING_LEFT_OUT = Entry(
+    "moving-left-out",
+    "{partitions} {are} being reassigned already, and left out of this plan.",
+    "Plan again when that is done.",
+)
+AS_EVEN_AS_POSSIBLE = Entry(
+    "as-even-as-possible",
+    "The replicas cannot be spread evenly over the brokers: {brokers}.",
+    "Let others move too, or add a broker to the rack that has too few.",
+)
