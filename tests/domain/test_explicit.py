@@ -16,6 +16,7 @@ from kafkadash.domain.kafka_json import plan_json, read_reassignment
 from kafkadash.domain.plan import way_back
 from kafkadash.domain.planner.explicit import explicit
 from kafkadash.domain.planner.planned import Planned
+from kafkadash.domain.planner.request import EXPLICIT, PlanRequest
 from kafkadash.domain.planner.topology import Topology
 from tests.domain.topologies import broker, clusters, topology
 
@@ -196,7 +197,7 @@ def test_explicit__of_any_cluster__every_entry_is_a_row_or_left_out_or_a_problem
     rules = check(
         planned.rows,
         cluster,
-        Asked.of_request({"mode": "explicit", "change_rf": change_rf}),
+        Asked.of_request(PlanRequest(EXPLICIT, change_rf=change_rf)),
         impact_of(planned.rows, cluster),
     )
     assert [rule for rule in rules if not rule.passed] == []

@@ -48,12 +48,15 @@ class Columns:
         return found
 
     def costs(self) -> Ints:
-        """P: bytes of a new replica; where they are not known the median of the topic's, of all, or 1."""
+        """P: bytes of a new replica; where they are not known the median of the topic's, of all, or 1.
+
+        An empty one is reckoned with 1 byte, so that it does not move for nothing.
+        """
         if self.reckoned is not None:
             return self.reckoned
         known = self.sizes[self.sizes != UNKNOWN]
         if len(known) == len(self.sizes):
-            return self.sizes
+            return np.maximum(self.sizes, 1)
         usual = int(np.median(known)) if len(known) else 1
         costs = np.where(self.sizes == UNKNOWN, usual, self.sizes)
         begin = 0
@@ -66,7 +69,7 @@ class Columns:
             if 0 < len(told) < len(part):
                 costs[begin:end][part == UNKNOWN] = int(np.median(told))
             begin = end
-        return costs
+        return np.maximum(costs, 1)
 
 
 def columns_of(topology: Topology, topics: Collection[str] | None = None, *, ignore_racks: bool = False) -> Columns:

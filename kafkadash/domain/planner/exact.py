@@ -12,15 +12,17 @@ from kafkadash.domain.planner import wanting
 from kafkadash.domain.planner.by_size import by_size
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.columns import UNKNOWN, Columns
-from kafkadash.domain.planner.decode import place
+from kafkadash.domain.planner.decode import NotPlaced, decoded
 from kafkadash.domain.planner.demand import NOBODY, Answer, Demand, Flags, Ints
-from kafkadash.domain.planner.flow import NoFlow, least_violation
+from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
 from kafkadash.domain.planner.leader_flow import HAS_IT, KEPT, NEW, leaders
 from kafkadash.domain.planner.modes import Aim, Case, TooFew, case_of, demand_of, fixed
 from kafkadash.domain.planner.planned import Planned, answer, arriving, disk_notices, overflows
 from kafkadash.domain.planner.request import BALANCE, LEADERS, REPAIR_RACKS, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
+
+MOST_TRIED = 6
 
 Say = Callable[[str, float], None]
 """Is told what is being done, and the share of the whole that is done."""
@@ -67,11 +69,21 @@ def answered(demand: Demand) -> tuple[Demand, Answer]:
 
     Raises NoFlow where no bounds of brokers help, NotPlaced.
     """
+    met, explicit = demand, None
+    for _ in range(MOST_TRIED):
+        try:
+            return met, decoded(met, solve(met, explicit))
+        except NotPlaced as left:
+            explicit = left.partitions if explicit is None else np.union1d(explicit, left.partitions)
+        except NoFlow:
+            # From what was wanted, with all that is known by now of who cannot go where: no wider than needed.
+            met = least_violation(demand, explicit)
+    every = np.arange(demand.partitions)
     try:
-        return demand, place(demand)
+        return demand, decoded(demand, solve(demand, every))
     except NoFlow:
-        wider = least_violation(demand)
-        return wider, place(wider)
+        met = least_violation(demand, every)
+        return met, decoded(met, solve(met, every))
 
 
 def repair(columns: Columns, aim: Aim) -> tuple[Demand, Answer]:
@@ -91,7 +103,8 @@ def _solved(case: Case, demand: Demand, request: PlanRequest) -> Solved:
 
 
 def _in_two_steps(demand: Demand, aim: Aim) -> Solved:
-    _, even = answered(fixed(demand, place(demand).stays, aim))
+    _, mended = answered(demand)
+    _, even = answered(fixed(demand, mended.stays, aim))
     return Solved(demand, demand, even)
 
 

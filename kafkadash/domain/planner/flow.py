@@ -85,9 +85,9 @@ def solve(demand: Demand, explicit: Ints | None = None) -> Flow:
     return network.solved()
 
 
-def least_violation(demand: Demand) -> Demand:
+def least_violation(demand: Demand, explicit: Ints | None = None) -> Demand:
     """The same with bounds of brokers widened by as little as makes it possible. Raises NoFlow where others bind."""
-    network = _Network(demand, np.zeros_like(demand.bytes), None)
+    network = _Network(demand, np.zeros_like(demand.bytes), explicit)
     none = np.zeros_like(demand.least)
     # Free up to the least, dear above the most: what is short costs 1 each, what is too much 2.
     steps = ((demand.least, 0), (demand.most - demand.least, 1), (np.full_like(none, int(demand.factors.sum())), 3))

@@ -87,8 +87,8 @@ def case_of(topology: Topology, request: PlanRequest) -> Case:
         free=request.mode == REPAIR_RACKS and not request.rebalance,
     )
     if request.mode == SET_RF and request.factor is not None:
-        must, may = _kept(columns, request.factor)
-        aim = replace(aim, must=must if not request.rebalance else must & _last(columns), may=may)
+        must, may = _kept(columns, request.factor, everybody=not request.rebalance)
+        aim = replace(aim, must=must, may=may)
     return Case(whole, chosen, relevant & busy, columns, aim)
 
 
@@ -190,27 +190,22 @@ def _any(flags: Flags) -> Flags:
     return found
 
 
-def _kept(columns: Columns, factor: int) -> tuple[Flags, Flags]:
+def _kept(columns: Columns, factor: int, *, everybody: bool) -> tuple[Flags, Flags]:
     """P×W: which replicas must and which may stay where a partition gets ``factor`` of them.
 
-    Where it gets more all stay. Where it gets fewer the leader stays; those that are not in sync or away go first, as
-    long as enough others are there.
+    Where it gets no fewer all stay, if ``everybody`` has to. Where it gets fewer the leader stays, and whoever is the
+    only one in sync; those that are not in sync or away go first, as long as enough others are there.
     """
     present = columns.held >= 0
-    fewer = present.sum(axis=1) > factor
+    away = present & ~columns.alive[columns.held]
+    fewer = (present.sum(axis=1) > factor)[:, None]
     leader, in_sync = _leading(columns)
-    good = in_sync & columns.alive[columns.held]
-    enough = good.sum(axis=1) >= factor
-    may = np.where((fewer & enough)[:, None], good, present)
-    must = np.where(fewer[:, None], leader | (in_sync & (in_sync.sum(axis=1) == 1)[:, None]), present)
+    good = in_sync & ~away
+    enough = (good.sum(axis=1) >= factor)[:, None]
+    may = np.where(fewer & enough, good, present)
+    last = leader | (in_sync & (in_sync.sum(axis=1, keepdims=True) == 1))
+    must = np.where(fewer, last, present if everybody else away)
     return must & may, may
-
-
-def _last(columns: Columns) -> Flags:
-    """P×W: the leader and whoever is the only one in sync: they are never dropped."""
-    leader, in_sync = _leading(columns)
-    found: Flags = leader | (in_sync & (in_sync.sum(axis=1) == 1)[:, None])
-    return found
 
 
 def _leading(columns: Columns) -> tuple[Flags, Flags]:

@@ -63,7 +63,7 @@ class Proof:
     ``prices``: broker → bytes, those that are not 0, the whole certificate (``domain.planner.certificate``).
     ``widened``: broker → (least, most) replicas where the even counts cannot be had. ``disk_bound``: what balancing the
     disks takes at the least, where that was asked for. ``estimated``: partitions whose size is not known; they are
-    reckoned with the median of their topic.
+    reckoned with the median of their topic. An empty partition is reckoned with 1 byte.
     """
 
     moved: int
