@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kafkadash.domain.kafka_json import read_reassignment
-from kafkadash.domain.planner.drain import DrainRequest, drain
 from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.request import DRAIN, EXPLICIT, PlanRequest
 from tests.domain.topologies import topology
@@ -14,8 +13,13 @@ CLUSTER = topology({"t": [[1, 2, 3], [3, 1, 2], [4, 5, 6], [3, 5, 1]]})
 
 
 def test_a_drain__is_planned_with_all_that_was_asked() -> None:
-    asked = PlanRequest(DRAIN, brokers=(3,), targets=(6,), disk_limit=0.8)
-    assert plan(CLUSTER, asked) == drain(CLUSTER, DrainRequest((3,), frozenset({6}), 0.8))
+    planned = plan(CLUSTER, PlanRequest(DRAIN, brokers=(3,), targets=(1, 2, 6), disk_limit=0.8))
+    assert planned.problems == ()
+    assert [(row.name, set(row.target)) for row in planned.rows] == [
+        ("t-0", {1, 2, 6}),
+        ("t-1", {6, 1, 2}),
+        ("t-3", {6, 5, 1}),
+    ]
 
 
 def test_rows_that_were_brought__are_compared_with_the_cluster() -> None:

@@ -13,8 +13,9 @@ from kafkadash.domain.planner.planned import (
     arriving,
     disk_notices,
     overflows,
+    why_unfit,
 )
-from kafkadash.domain.planner.topology import Broker, Partition, Topic, Topology
+from kafkadash.domain.planner.topology import Partition, Topic, Topology
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.wording import count, listed_shortly
@@ -92,7 +93,7 @@ class _Explicit:
                 self._unfit.setdefault((broker, "unknown"), []).append(asked.line)
             elif broker not in partition.replicas:
                 if not known.eligible:
-                    self._unfit.setdefault((broker, _why_unfit(known)), []).append(asked.line)
+                    self._unfit.setdefault((broker, why_unfit(known)), []).append(asked.line)
             elif not known.alive or known.fenced:
                 self._kept_away[broker] = self._kept_away.get(broker, 0) + 1
         if partition.moving:
@@ -145,12 +146,6 @@ class _Explicit:
 def _dirs(asked: JsonRow) -> tuple[str, ...]:
     """Empty where no directory is asked for: "any" everywhere says nothing."""
     return () if all(path == ANY_DIRECTORY for path in asked.log_dirs) else asked.log_dirs
-
-
-def _why_unfit(broker: Broker) -> str:
-    if not broker.alive:
-        return "is away"
-    return "is fenced" if broker.fenced else "is cordoned"
 
 
 def _more(lines: list[int]) -> str:

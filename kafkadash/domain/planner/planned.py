@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.request import Proof
-from kafkadash.domain.planner.topology import Partition, Topology
+from kafkadash.domain.planner.topology import Broker, Partition, Topology
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.wording import listed_shortly, size
@@ -105,6 +105,13 @@ def arriving(moves: Iterable[tuple[Row, Partition]]) -> Arriving:
 
 def already_moving(name: str, line: int | None = None) -> Problem:
     return Problem("already moving", said.MOVES_ALREADY(row=name), line)
+
+
+def why_unfit(broker: Broker) -> str:
+    """Why it can be given no replicas, after its name: "is fenced"."""
+    if not broker.alive:
+        return "is away"
+    return "is fenced" if broker.fenced else "is cordoned"
 
 
 def brokers_named(ids: Sequence[object]) -> str:

@@ -20,7 +20,7 @@ class PlanRequest:
     """``brokers``: those that are drained or replaced, or that were added and get replicas. ``replacements``: by whom.
 
     ``targets``: the only ones that may be given replicas; None for all that can. ``factor``: of ``set-rf``. Topics are
-    those named in ``topics`` and matched whole by the regular expression ``pattern`` (each bounds nothing where it is
+    those named in ``topics`` and those matched whole by the regular expression ``pattern`` (all where both are
     empty), without those that ``excluded``, another one, matches whole; ``balance`` and all other modes leave the rest
     alone. ``eps`` (0 to 1): disks are balanced to within this share of the mean of their rack; None for counts only.
     ``disk_limit`` (0 to 1 of each disk) holds also while both copies are there. ``most_replicas``: of a broker.

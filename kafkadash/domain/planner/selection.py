@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from kafkadash.domain.planner.columns import Columns
 from kafkadash.domain.planner.demand import Flags
 from kafkadash.domain.planner.request import PlanRequest
+from kafkadash.domain.planner.topic_choice import chosen
 
 
 def selected(columns: Columns, request: PlanRequest) -> Flags:
-    """P: whether the topic of a partition is one that the request names. Raises re.error."""
-    pattern = re.compile(request.pattern) if request.pattern else None
-    excluded = re.compile(request.excluded) if request.excluded else None
-    named = frozenset(request.topics)
-    answers: dict[str, bool] = {}
-
-    def wanted(name: str) -> bool:
-        if name not in answers:
-            chosen = not (named or pattern) or name in named or bool(pattern and pattern.fullmatch(name))
-            answers[name] = chosen and not (excluded and excluded.fullmatch(name))
-        return answers[name]
-
-    return np.fromiter((wanted(topic.name) for topic, _ in columns.rows), np.bool_, len(columns.rows))
+    """P: whether the topic of a partition is one that the request names. Raises BadPattern."""
+    names = frozenset(chosen(request, {topic.name for topic, _ in columns.rows}))
+    return np.fromiter((topic.name in names for topic, _ in columns.rows), np.bool_, len(columns.rows))
 
 
 def moving(columns: Columns) -> Flags:
