@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution clean
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-planner clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ proof: $(STAMP) ## kill the worker of runs at every point of a step, upgrade in 
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-bench: bench-collect bench-pages bench-changes bench-execution ## every bench, one after the other; leave the machine alone meanwhile
+bench: bench-collect bench-pages bench-changes bench-execution bench-planner ## every bench, one after the other; leave the machine alone meanwhile
 
 bench-collect: $(STAMP) ## how long a refresh of 200,000 partitions takes, what it writes, how much memory it needs
 	@$(BIN)/python -m tests.bench collect $(ARGS)
@@ -67,6 +67,9 @@ bench-changes: $(STAMP) ## how long a plan of 50,000 rows takes from its upload 
 
 bench-execution: $(STAMP) ## how long a run takes against its bound, how true its time left is, what a step and a page cost
 	@$(BIN)/python -m tests.bench execution $(ARGS)
+
+bench-planner: $(STAMP) ## bytes of plans against the proven least, their time and memory, at 10k, 100k and 1M partitions
+	@$(BIN)/python -m tests.bench planner $(ARGS)
 
 clean: ## remove .venv and caches; var (data, keys, passwords) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
