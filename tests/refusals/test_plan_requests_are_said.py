@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from kafkadash.domain.kafka_json import read_reassignment
+from kafkadash.domain.planner.finish import finish
 from kafkadash.domain.planner.request import ADD, BALANCE, DRAIN, REPLACE, SET_RF, PlanRequest
 from kafkadash.domain.planner.request_problems import problems_of
 from kafkadash.domain.refusals import plan_requests
@@ -15,6 +18,12 @@ CLUSTER = topology({"t": [[1, 2, 3]], "u": [[4, 5, 6]]}, [*(broker(n) for n in r
 
 def asked(mode: str, *brokers: int, **more: Any) -> str:
     return " ".join(str(one) for one in problems_of(PlanRequest(mode, brokers, **more), CLUSTER))
+
+
+def finished(*rows: tuple[str, int]) -> str:
+    entries = [{"topic": topic, "partition": number, "replicas": [1, 2, 3]} for topic, number in rows]
+    planned = finish(read_reassignment(json.dumps({"version": 1, "partitions": entries})), CLUSTER)
+    return " ".join(str(one) for one in (*planned.notices, *planned.problems))
 
 
 @each(
@@ -61,6 +70,8 @@ def asked(mode: str, *brokers: int, **more: Any) -> str:
         more="",
         limit=80.0,
     ),
+    case(plan_requests.GONE_LEFT_OUT, lambda: finished(("old", 7)), partitions="old-7", are="is"),
+    case(plan_requests.NOTHING_LEFT_TO_FINISH, lambda: finished(("old", 7))),
     case(plan_requests.MOST_REPLICAS_TOO_LOW, lambda: asked(BALANCE, most_replicas=0), most=0),
 )
 def test_what_cannot_be_given(one: Case) -> None:

@@ -46,3 +46,11 @@ DISK_LIMIT_PASSED = Entry(
 MOST_REPLICAS_TOO_LOW = Entry(
     "most-replicas-too-low", "At most {most} replicas on a broker would leave none anywhere.", "Allow 1 at least."
 )
+GONE_LEFT_OUT = Entry(
+    "gone-left-out", "{partitions} {are} not in this cluster any more.", "What is left of the earlier plan is planned."
+)
+NOTHING_LEFT_TO_FINISH = Entry(
+    "nothing-left-to-finish",
+    "Every partition of the earlier plan moves already, or is not in this cluster any more.",
+    "Plan again when those that move are done.",
+)
