@@ -2,20 +2,20 @@
 
 It reads from FOLDER
 
-- ``request.json``: ``{"format":1,"mode":"drain"|"explicit"}`` with, all optional: ``brokers`` (drain: ids), ``targets``
-  (drain: ids that may be given replicas, null for all that can), ``ignore_racks``, ``accept_fewer_racks`` (drain),
-  ``change_rf`` (explicit), ``disk_limit`` (0 to 1, null for none), ``elect_leaders`` (true unless given),
-  ``memory_bytes`` (limit of the address space of this process, null for none),
+- ``request.json``: ``{"format":2,"request":{…}}``, the request as of ``domain.planner.request.PlanRequest.as_json``,
+  with, all optional: ``elect_leaders`` (true unless given), ``memory_bytes`` (limit of the address space of this
+  process, null for none),
 - ``topology.json``: the interchange format (``domain.planner.topology_json``),
-- ``upload.json``: for the mode explicit, Kafka's JSON as it was brought, byte for byte.
+- ``upload.json``: for the modes explicit and finish, Kafka's JSON as it was brought, byte for byte.
 
 While it works it prints a line of JSON for each step: ``{"stage":"reading the file","fraction":0.31}``, the fraction of
 the whole, which never falls. Then it writes into FOLDER
 
 - ``plan.json``: the canonical artifact (``domain.plan.canonical``), only where there is a plan,
 - ``result.json``: ``{"format":1,"rows":n,"sha256":"…"|null,"problems":[…],"problem_count":n,"notices":[…],
-  "notice_count":n,"impact":{…}|null,"rules":[[rule,passed|null,figure,[problems]],…],"seconds":s}``; problems and
-  notices as ``domain.problem.Problem.as_json``, at most 1,000 of each; impact as ``domain.impact.Impact.as_json``.
+  "notice_count":n,"impact":{…}|null,"proof":{…}|null,"rules":[[rule,passed|null,figure,[problems]],…],"seconds":s}``;
+  problems and notices as ``domain.problem.Problem.as_json``, at most 1,000 of each; impact as
+  ``domain.impact.Impact.as_json``, proof as ``domain.planner.request.Proof.as_json``.
 
 Exit codes: 0 with a plan, 2 with problems (also when it ran out of memory, which is one), anything else is a fault of
 this program, with a traceback on the standard error. A signal ends it at once; what it was writing is not there then.
@@ -29,7 +29,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,15 @@ from kafkadash.domain import checker
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import read_reassignment
 from kafkadash.domain.plan import canonical, sha256
-from kafkadash.domain.planner.drain import DrainRequest, drain
-from kafkadash.domain.planner.explicit import explicit
+from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.planned import Planned, answer
+from kafkadash.domain.planner.request import PLANNED_MODES, PlanRequest
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import BadTopology, read_topology
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import planning
 
-FORMAT = 1
+FORMAT = 2
 PLANNED, PROBLEMS = 0, 2
 MOST_LISTED = 1000
 
@@ -68,6 +68,7 @@ def run(folder: Path, say: _Progress) -> int:
     request = json.loads((folder / "request.json").read_bytes())
     if request["format"] != FORMAT:
         raise ValueError(f"request.json has format {request['format']}; this version reads format {FORMAT}")
+    wanted = PlanRequest.from_json(request["request"])
     limit = request.get("memory_bytes")
     if limit is not None:
         _, most = resource.getrlimit(resource.RLIMIT_AS)
@@ -77,37 +78,24 @@ def run(folder: Path, say: _Progress) -> int:
         topology = read_topology((folder / "topology.json").read_bytes())
     except BadTopology as error:
         return _finish(folder, answer((), [Problem("bad topology", str(error))], ()), None, began, say)
-    planned = _planned(folder, request, topology, say)
-    return _finish(folder, planned, (topology, request), began, say)
+    planned = _planned(folder, wanted, topology, say)
+    return _finish(folder, planned, (topology, wanted, bool(request.get("elect_leaders", True))), began, say)
 
 
-def _planned(folder: Path, request: Mapping[str, Any], topology: Topology, say: _Progress) -> Planned:
-    limit = request.get("disk_limit")
-    if request["mode"] == "drain":
-        targets = request.get("targets")
-        say("placing replicas", 0.3)
-        asked = DrainRequest(
-            tuple(request.get("brokers", ())),
-            None if targets is None else frozenset(targets),
-            limit,
-            ignore_racks=bool(request.get("ignore_racks")),
-            accept_fewer_racks=bool(request.get("accept_fewer_racks")),
-        )
-        return drain(topology, asked)
-    if request["mode"] == "explicit":
+def _planned(folder: Path, wanted: PlanRequest, topology: Topology, say: _Progress) -> Planned:
+    brought = None
+    if wanted.mode not in PLANNED_MODES:
         stage = "reading the file"
         say(stage, 0.2)
         content = (folder / "upload.json").read_bytes()
-        parsed = read_reassignment(content, lambda fraction: say(stage, 0.2 + 0.3 * fraction))
-        say("comparing with the cluster", 0.5)
-        return explicit(parsed, topology, change_rf=bool(request.get("change_rf")), disk_limit=limit)
-    raise ValueError(f"there is no mode {request['mode']!r}")
+        brought = read_reassignment(content, lambda fraction: say(stage, 0.2 + 0.2 * fraction))
+    return plan(topology, wanted, brought, lambda stage, fraction: say(stage, 0.4 + 0.2 * fraction))
 
 
 def _finish(
     folder: Path,
     planned: Planned,
-    known: tuple[Topology, Mapping[str, Any]] | None,
+    known: tuple[Topology, PlanRequest, bool] | None,
     began: float,
     say: _Progress,
 ) -> int:
@@ -120,21 +108,22 @@ def _finish(
         "notices": _listed(planned.notices),
         "notice_count": len(planned.notices),
         "impact": None,
+        "proof": None,
         "rules": [],
     }
     if known is not None and not planned.problems:
-        topology, request = known
+        topology, wanted, elect = known
         say("reckoning what it does", 0.6)
-        limit, elect = request.get("disk_limit"), bool(request.get("elect_leaders", True))
-        impact = impact_of(planned.rows, topology, disk_limit=limit, elect_leaders=elect)
+        impact = impact_of(planned.rows, topology, disk_limit=wanted.disk_limit, elect_leaders=elect)
         say("checking the plan", 0.75)
-        rules = checker.check(planned.rows, topology, checker.Asked.of_request(request), impact)
+        rules = checker.check(planned.rows, topology, checker.Asked.of_request(wanted), impact, planned.proof)
         say("writing the plan", 0.9)
         artifact = canonical(planned.rows)
         _write(folder / "plan.json", artifact)
         result |= {
             "sha256": sha256(artifact),
             "impact": impact.as_json(),
+            "proof": planned.proof.as_json() if planned.proof else None,
             "rules": [rule.as_json() for rule in rules],
         }
     result["seconds"] = round(time.monotonic() - began, 3)

@@ -17,9 +17,9 @@ import kafkadash
 ROOT = Path(kafkadash.__file__).parent
 # No framework, no client, no clock of the database's, no array library outside racks and planner.
 FOREIGN_TO_THE_DOMAIN = (
-    "django", "celery", "channels", "confluent_kafka", "kafka", "kazoo", "redis", "pyspark", "pyarrow", "numpy",
-    "ortools",
+    "django", "celery", "channels", "confluent_kafka", "kafka", "kazoo", "redis", "pyspark", "pyarrow",
 )  # fmt: skip
+ARRAYS, SOLVER = "numpy", "ortools"
 
 
 def test_one_direction_of_imports() -> None:
@@ -38,15 +38,30 @@ def test_every_app_is_in_the_layers() -> None:
         assert f'    "{app}",\n' in config, f"{app} has no layer in pyproject.toml"
 
 
-def test_the_domain_loads_no_framework() -> None:
+def domain_modules() -> list[str]:
     paths = [path.relative_to(ROOT.parent) for path in (ROOT / "domain").rglob("*.py") if path.stem != "__init__"]
-    modules = [".".join(path.with_suffix("").parts) for path in paths]
+    return [".".join(path.with_suffix("").parts) for path in paths]
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """Names of the packages that a process has which imports these, and nothing else."""
     assert modules
     code = f"import sys, {', '.join(modules)}; print(*sorted(name.split('.')[0] for name in sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True, timeout=60
     )
-    assert not set(done.stdout.split()) & set(FOREIGN_TO_THE_DOMAIN)
+    return set(done.stdout.split())
+
+
+def test_the_domain_loads_no_framework() -> None:
+    assert not loaded_by(*domain_modules()) & set(FOREIGN_TO_THE_DOMAIN)
+
+
+def test_only_the_planner_and_its_checker_load_arrays_and_the_checker_no_solver() -> None:
+    checker = "kafkadash.domain.checker"
+    others = [name for name in domain_modules() if ".planner" not in name and name != checker]
+    assert not loaded_by(*others) & {ARRAYS, SOLVER}
+    assert SOLVER not in loaded_by(checker)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.domain import plan
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.kafka_json import plan_json
+from kafkadash.domain.planner.request import PlanRequest
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.domain.problem import Problem
@@ -37,7 +38,7 @@ from kafkadash.reassign.run.way_back import refuse_facts_before_the_end, way_bac
 from kafkadash.reassign.topology import load_topology
 from kafkadash.reassign.uploads import content_of
 
-REQUEST_FORMAT = 1
+REQUEST_FORMAT = 2
 _LOADED, _PLANNED = 0.1, 0.9
 _LOOK_S = 0.5
 MOST_LISTED = 1000
@@ -141,14 +142,17 @@ def _with_notices(summary: dict[str, Any], more: list[Problem]) -> dict[str, Any
 def _request(change: ChangeRequest, asked: Asked) -> dict[str, Any]:
     """As ``kafkadash.plan_job`` reads it."""
     options = options_of(change.options)
+    request = PlanRequest(
+        DRAIN if asked.mode == DRAIN else EXPLICIT,
+        brokers=asked.brokers,
+        disk_limit=asked.disk_limit,
+        ignore_racks=asked.ignore_racks,
+        accept_fewer_racks=asked.accept_fewer_racks,
+        change_rf=asked.change_rf,
+    )
     return {
         "format": REQUEST_FORMAT,
-        "mode": DRAIN if asked.mode == DRAIN else EXPLICIT,
-        "brokers": list(asked.brokers),
-        "ignore_racks": asked.ignore_racks,
-        "accept_fewer_racks": asked.accept_fewer_racks,
-        "change_rf": asked.change_rf,
-        "disk_limit": asked.disk_limit,
+        "request": request.as_json(),
         "elect_leaders": options.elect_leaders if options else True,
         "memory_bytes": settings.PLAN_MEMORY,
     }

@@ -21,8 +21,11 @@ ROOT = Path(__file__).parents[2]
 CLUSTER = topology({"t": [[1, 2, 3], [3, 1, 2]]})
 
 
-def given(folder: Path, request: dict[str, Any], upload: bytes = b"", cluster: Topology = CLUSTER) -> None:
-    (folder / "request.json").write_text(json.dumps({"format": 1} | request))
+def given(
+    folder: Path, request: dict[str, Any], upload: bytes = b"", cluster: Topology = CLUSTER, **more: object
+) -> None:
+    """``more``: beside the request itself."""
+    (folder / "request.json").write_text(json.dumps({"format": 2, "request": request, **more}))
     (folder / "topology.json").write_bytes(write_topology(cluster))
     if upload:
         (folder / "upload.json").write_bytes(upload)
@@ -84,12 +87,12 @@ def test_more_problems_than_anybody_reads__are_counted(tmp_path: Path) -> None:
 
 def test_too_little_memory__is_a_problem_in_words(tmp_path: Path) -> None:
     upload = b'{"version":1,"partitions":[' + b" " * 80_000_000 + b"]}"
-    given(tmp_path, {"mode": "explicit", "memory_bytes": 150_000_000}, upload)
+    given(tmp_path, {"mode": "explicit"}, upload, memory_bytes=270_000_000)
     code, result, _ = run(tmp_path)
     assert code == 2
     assert [problem["sentence"] for problem in result["problems"]] == [
         (
-            "Planning this needs more than 0.1 GB of memory, the limit for one plan. "
+            "Planning this needs more than 0.3 GB of memory, the limit for one plan. "
             "Split it into smaller changes, or raise the limit."
         )
     ]
@@ -102,9 +105,9 @@ def test_a_topology_that_is_none__is_a_problem_in_words(tmp_path: Path) -> None:
     assert (code, result["problems"][0]["sentence"]) == (2, "The topology has to be an object.")
 
 
-@pytest.mark.parametrize("request_", [{"mode": "balance"}, {"mode": "drain", "format": 7}])
-def test_a_request_of_another_version__is_a_fault_and_no_plan(tmp_path: Path, request_: dict[str, Any]) -> None:
-    given(tmp_path, request_)
+@pytest.mark.parametrize(("mode", "format_"), [("shuffle", 2), ("drain", 7)])
+def test_a_request_of_another_version__is_a_fault_and_no_plan(tmp_path: Path, mode: str, format_: int) -> None:
+    given(tmp_path, {"mode": mode, "brokers": [3]}, b'{"version":1,"partitions":[]}', format=format_)
     command = [sys.executable, "-m", "kafkadash.plan_job", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1

@@ -18,7 +18,8 @@ from kafkadash.reassign.plan_process import LEFT_BEHIND_S, PREFIX, PlanFault, ma
 from tests.domain.topologies import topology
 
 WORLD = topology({"orders": [[1, 2, 3], [2, 3, 4], [3, 1, 5]], "clicks": [[3, 4]]})
-REQUEST: dict[str, Any] = {"format": 1, "mode": "drain", "brokers": [3], "disk_limit": 0.8}
+DRAIN: dict[str, Any] = {"mode": "drain", "brokers": [3], "disk_limit": 0.8}
+REQUEST: dict[str, Any] = {"format": 2, "request": DRAIN}
 FILES = {"topology.json": write_topology(WORLD)}
 
 
@@ -42,7 +43,7 @@ def test_a_plan_comes_with_its_report_and_says_how_far_it_is() -> None:
 
 
 def test_what_cannot_be_planned_comes_with_its_sentences_and_no_plan() -> None:
-    outcome = make_plan({**REQUEST, "brokers": [9]}, FILES, lambda *_: None)
+    outcome = make_plan({"format": 2, "request": {**DRAIN, "brokers": [9]}}, FILES, lambda *_: None)
     assert outcome.artifact is None
     assert outcome.result["problems"][0]["sentence"] == (
         "There is no broker 9 in this cluster; there are 1, 2, 3, 4, 5 and 6. Name brokers of the cluster only."

@@ -132,12 +132,6 @@ def test_a_throttle_is_chosen_among_three_durations_and_may_widen_the_bounds(wiz
             [3],
             "Broker 3 is the last in rack c that may hold replicas: without it 1 partition would be in 2 racks instead",
         ),
-        (
-            {"orders": [[1, 2]]},
-            {1: "a", 2: "b", 3: "a"},
-            [3],
-            "Broker 3 holds no replicas; there is nothing to move. Choose another broker to drain.",
-        ),
     ],
 )
 def test_a_drain_that_cannot_be_met_says_why(
@@ -156,6 +150,16 @@ def test_the_last_broker_of_a_rack_is_drained_where_fewer_racks_are_accepted(wiz
     wizard.begins(cluster, "drain").drains(3, accept_fewer_racks="on")
     wizard.limits()
     assert wizard.plans().artifact_id is not None
+
+
+def test_a_broker_that_holds_nothing_gives_an_empty_plan_that_says_so(wizard: Wizard) -> None:
+    cluster = stored(topics={"orders": [[1, 2]]}, racks={1: "a", 2: "b", 3: "a"})
+    wizard.begins(cluster, "drain").drains(3)
+    wizard.limits()
+    wizard.plans()
+    page = text(wizard.sees("plan"))
+    assert "Empty plan" in page
+    assert "Broker 3 holds no replicas; there is nothing to move." in page
 
 
 def test_a_broker_that_went_while_the_draft_lay_there_gets_a_sentence(wizard: Wizard, demo: Cluster) -> None:

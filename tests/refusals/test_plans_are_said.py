@@ -211,11 +211,11 @@ def test_what_cannot_be_assigned(one: Case) -> None:
 
 def out_of_memory(folder: Path) -> str:
     upload = b'{"version":1,"partitions":[' + b" " * 80_000_000 + b"]}"
-    given_to_the_job(folder, {"mode": "explicit", "memory_bytes": 150_000_000}, upload)
+    given_to_the_job(folder, {"mode": "explicit"}, upload, memory_bytes=270_000_000)
     _, result, _ = run_the_job(folder)
     return " ".join(problem["sentence"] for problem in result["problems"])
 
 
-@each(case(planning.PLANNER_OUT_OF_MEMORY, out_of_memory, most=0.1))
+@each(case(planning.PLANNER_OUT_OF_MEMORY, out_of_memory, most=0.3))
 def test_in_the_process_that_plans(one: Case, tmp_path: Path) -> None:
     one.check(tmp_path)

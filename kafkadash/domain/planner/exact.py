@@ -47,7 +47,7 @@ def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> P
     if request.mode == LEADERS:
         return _only_leaders(case)
     if not len(case.columns.rows):
-        return answer((), [], list(wanting.left_out(case)))
+        return answer((), [], [*wanting.idle(case, request), *wanting.left_out(case)])
     tell("placing replicas", 0.1)
     try:
         demand = demand_of(case.columns, case.aim)
@@ -139,7 +139,12 @@ def _judged(
 ) -> Planned:
     """With what is to be said about it; over its disk limit it is no plan."""
     solved, rows, proof = made
-    notices = [*wanting.left_out(case), *wanting.uneven(case, solved.demand, solved.met), *wanting.silent(rows)]
+    notices = [
+        *wanting.idle(case, request),
+        *wanting.left_out(case),
+        *wanting.uneven(case, solved.demand, solved.met),
+        *wanting.silent(rows),
+    ]
     problems: list[Problem] = []
     if request.disk_limit is not None:
         copied = arriving(rows)

@@ -153,17 +153,16 @@ class _Judge:
             yield Problem("no target", said.NO_TARGET())
 
     def disks(self) -> Iterator[Problem]:
-        """The fullest of those that may be given replicas is above the limit before anything moves."""
+        """All that may be given replicas are above the limit before anything moves; the fullest is named."""
         limit = self._request.disk_limit
         if limit is None:
             return
         used = {}
         for broker in receivers(self._request, self._topology):
             total, own_used = broker.disk_bytes, broker.used_bytes
-            if total and own_used is not None and own_used > limit * total:
-                used[broker.id] = own_used / total
-        if not used:
-            return
+            if not total or own_used is None or own_used <= limit * total:
+                return
+            used[broker.id] = own_used / total
         fullest = self._known[max(used, key=lambda id_: (used[id_], -id_))]
         sentence = own.DISK_LIMIT_PASSED(
             broker=fullest.id,

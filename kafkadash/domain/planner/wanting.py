@@ -97,6 +97,19 @@ def left_out(case: Case) -> Iterator[Problem]:
         yield Problem("left out", sentence)
 
 
+def idle(case: Case, request: PlanRequest) -> Iterator[Problem]:
+    """Brokers that are to be emptied and are empty."""
+    if request.mode not in (DRAIN, REPLACE):
+        return
+    held = np.bincount(case.whole.held[case.whole.held >= 0], minlength=len(case.whole.ids))
+    empty = sorted(set(request.brokers) - set(case.whole.ids[held > 0].tolist()))
+    hold = "holds" if len(empty) == 1 else "hold"
+    if empty and len(empty) == len(set(request.brokers)):
+        yield Problem("nothing to do", said.NOTHING_TO_DRAIN(brokers=capital(brokers_named(empty)), hold=hold))
+    elif empty:
+        yield Problem("holds nothing", said.HOLDS_NOTHING(brokers=capital(brokers_named(empty)), hold=hold))
+
+
 def moving_that_must(case: Case, request: PlanRequest) -> Iterator[Problem]:
     """Partitions on brokers that are to be emptied, and that move already: the brokers would not be empty."""
     if request.mode not in (DRAIN, REPLACE):

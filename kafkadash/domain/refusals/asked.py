@@ -20,7 +20,7 @@ NO_TARGET = Entry(
     "Bring one of them back, or drain fewer.",
 )
 NOTHING_TO_DRAIN = Entry(
-    "nothing-to-drain", "{brokers} {hold} no replicas; there is nothing to move.", "Choose another broker to drain."
+    "nothing-to-drain", "{brokers} {hold} no replicas; there is nothing to move.", "Choose another broker."
 )
 HOLDS_NOTHING = Entry("holds-nothing", "{brokers} {hold} no replicas.", "The others are drained as asked.")
 TOO_FEW_BROKERS = Entry(
