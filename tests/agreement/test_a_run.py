@@ -12,7 +12,8 @@ from kafkadash.changes import running
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
-from kafkadash.domain.planner.drain import DrainRequest, drain
+from kafkadash.domain.planner.plan import plan
+from kafkadash.domain.planner.request import DRAIN, PlanRequest
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import Execution, Move, Outcome, ThrottleEntry
@@ -72,7 +73,7 @@ def test_a_drain__runs_throttled_to_its_end(
 
 def _queued(cluster: Cluster, topic: str, operator: User) -> ChangeRequest:
     topology = load_topology(Cluster.objects.get(pk=cluster.pk), [topic]).topology
-    found = drain(topology, DrainRequest((3,), disk_limit=0.99))
+    found = plan(topology, PlanRequest(DRAIN, (3,), disk_limit=0.99))
     assert found.problems == ()
     change = planned(
         cluster, topology, found.rows, options=Options(RATE, RATE, 10 * RATE, per_broker=2), approvals_needed=0

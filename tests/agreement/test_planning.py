@@ -16,7 +16,8 @@ from kafkadash.domain.checks import About, Result
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import plan_json, read_reassignment
 from kafkadash.domain.plan import Row, canonical, sha256
-from kafkadash.domain.planner.drain import DrainRequest, drain
+from kafkadash.domain.planner.plan import plan as planned_by
+from kafkadash.domain.planner.request import DRAIN, PlanRequest
 from kafkadash.observe.models import Kind
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.checks import checks
@@ -53,7 +54,7 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
     }
     assert all((p.size_bytes or 0) > 100_000 for p in loaded.topology.topics[topic].partitions)
 
-    planned = drain(loaded.topology, DrainRequest((3,), disk_limit=0.99))
+    planned = planned_by(loaded.topology, PlanRequest(DRAIN, (3,), disk_limit=0.99))
     assert planned.problems == ()
     assert {row.partition: row.target for row in planned.rows} == {0: (2, 1), 1: (1, 2), 2: (2, 1)}
     impact = impact_of(planned.rows, loaded.topology, disk_limit=0.99)
@@ -70,7 +71,7 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
     assert [c.problems for c in failed] == [
         (f"{topic}-0 is being reassigned by somebody else (adding 2, removing 1).",)
     ]
-    refused = drain(load_topology(cluster, [topic]).topology, DrainRequest((3,)))
+    refused = planned_by(load_topology(cluster, [topic]).topology, PlanRequest(DRAIN, (3,)))
     assert [p.code for p in refused.problems] == ["already moving"]
     mover.cancel(topic)
 
@@ -83,7 +84,8 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
     refresh(Kind.REASSIGNMENTS)
     after = load_topology(cluster, [topic]).topology
     assert all(3 not in p.replicas for p in after.topics[topic].partitions)
-    assert [p.code for p in drain(after, DrainRequest((3,))).problems] == ["nothing to do"]
+    again = planned_by(after, PlanRequest(DRAIN, (3,)))
+    assert (again.rows, [p.code for p in again.notices]) == ((), ["nothing to do"])
     first = checks(change, datetime.now(UTC)).failed(About.CONTENT)[0].problems[0]
     assert first == f"{topic}-0: replicas are 2, 1 already, as the plan asks; it expects 3, 1 before."
 

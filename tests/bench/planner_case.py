@@ -18,9 +18,9 @@ import numpy as np
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.columns import Columns
 from kafkadash.domain.planner.demand import Answer, Demand, Ints
-from kafkadash.domain.planner.exact import answered, repair
 from kafkadash.domain.planner.leader_flow import HAS_IT, KEPT, NEW, leaders
 from kafkadash.domain.planner.modes import Aim, demand_of
+from kafkadash.domain.planner.placed import answered, repair
 from tests.bench import planner_clusters as clusters
 from tests.bench.planner_clusters import BROKERS
 

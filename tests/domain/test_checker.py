@@ -9,17 +9,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kafkadash.domain.checker import Asked, Rule, check
+from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.plan import Row
-from kafkadash.domain.planner.drain import DrainRequest, drain
+from kafkadash.domain.planner.plan import plan
+from kafkadash.domain.planner.request import DRAIN, PlanRequest
 from kafkadash.domain.planner.topology import Directory, Topology
+from kafkadash.domain.rule import Rule
 from tests.domain.topologies import broker, clusters, topology
 
 OWN = [*(broker(n) for n in range(1, 7)), broker(8, "c", fenced=True), broker(9, "c", used=795)]
 CLUSTER = topology({"t": [[1, 2, 3], [3, 1, 2], [4, 5, 6], [1, 5, 3]]}, OWN)
 ASKED = Asked("drain", frozenset({3}), disk_limit=0.8)
-PLAN = drain(CLUSTER, DrainRequest((3,), disk_limit=0.8)).rows
+PLAN = plan(CLUSTER, PlanRequest(DRAIN, (3,), disk_limit=0.8)).rows
 
 
 def failed(rows: Sequence[Row], cluster: Topology = CLUSTER, asked: Asked = ASKED) -> dict[str, str]:
@@ -163,8 +165,8 @@ def test_many_problems__are_counted_where_they_are_not_listed() -> None:
 def test_every_drain_of_any_cluster__passes(cluster: Topology, data: st.DataObject) -> None:
     leaving = tuple(sorted(data.draw(st.sets(st.sampled_from(sorted(cluster.brokers)), min_size=1, max_size=3))))
     accept = data.draw(st.booleans())
-    request = DrainRequest(leaving, disk_limit=0.9, accept_fewer_racks=accept)
-    planned = drain(cluster, request)
+    request = PlanRequest(DRAIN, leaving, disk_limit=0.9, accept_fewer_racks=accept)
+    planned = plan(cluster, request)
     assume(not planned.problems)
     asked = Asked("drain", frozenset(leaving), disk_limit=0.9, fewer_racks=accept)
     rules = check(planned.rows, cluster, asked, impact_of(planned.rows, cluster))
@@ -175,7 +177,7 @@ def test_every_drain_of_any_cluster__passes(cluster: Topology, data: st.DataObje
 def test_a_drain_with_one_target_changed_to_something_else_that_stays__never_passes(
     cluster: Topology, data: st.DataObject
 ) -> None:
-    planned = drain(cluster, DrainRequest((1,), accept_fewer_racks=True))
+    planned = plan(cluster, PlanRequest(DRAIN, (1,), accept_fewer_racks=True))
     assume(planned.rows)
     index = data.draw(st.integers(0, len(planned.rows) - 1))
     row = planned.rows[index]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from kafkadash.domain.checker import Asked, Rule, check
+from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Directory, Topology
 from kafkadash.domain.refusals import checked, checks
+from kafkadash.domain.rule import Rule
 from kafkadash.reassign.plan_words import _rule
 from kafkadash.reassign.plan_work import _faults
 from tests.domain.test_checker import ASKED, CLUSTER, OWN, PLAN

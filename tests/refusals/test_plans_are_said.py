@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from kafkadash.domain.kafka_json import Parsed, read_reassignment
-from kafkadash.domain.planner.drain import DrainRequest, drain
+from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.planned import Planned
+from kafkadash.domain.planner.request import DRAIN, PlanRequest
 from kafkadash.domain.planner.topology import Directory, Topology
 from kafkadash.domain.planner.topology_json import BadTopology, read_topology
 from kafkadash.domain.refusals import asked, files, planning
 from tests.domain.test_drain import THREE
-from tests.domain.test_explicit import CLUSTER, plan
+from tests.domain.test_explicit import CLUSTER
+from tests.domain.test_explicit import plan as assign
 from tests.domain.test_kafka_json import entry
 from tests.domain.topologies import broker, topology
 from tests.plan_job.test_plan_job import given as given_to_the_job
@@ -110,7 +112,7 @@ def test_what_is_wrong_with_a_file(one: Case) -> None:
 
 
 def drained(*brokers: int, cluster: Topology = THREE, **how: Any) -> str:
-    return told(drain(cluster, DrainRequest(brokers, **how)))
+    return told(plan(cluster, PlanRequest(DRAIN, brokers, **how)))
 
 
 def with_partition(cluster: Topology, **changes: Any) -> Topology:
@@ -132,9 +134,9 @@ def small(size: int | None = 40, last: Any = SMALL.brokers[6]) -> str:
 @each(
     case(asked.NO_BROKER_NAMED, drained),
     case(asked.BROKERS_UNKNOWN, lambda: drained(9), brokers="broker 9", there="there are 1, 2, 3, 4, 5 and 6"),
-    case(asked.TARGETS_UNKNOWN, lambda: drained(3, targets=frozenset({7})), brokers="broker 7"),
+    case(asked.TARGETS_UNKNOWN, lambda: drained(3, targets=(7,)), brokers="broker 7"),
     case(asked.ALL_WOULD_BE_DRAINED, lambda: drained(1, 2, 3, 4, 5, 6)),
-    case(asked.NO_TARGET, lambda: drained(3, targets=frozenset())),
+    case(asked.NO_TARGET, lambda: drained(3, targets=())),
     case(asked.NOTHING_TO_DRAIN, lambda: drained(3, cluster=topology({"t": [[1, 2]]})), brokers="Broker 3"),
     case(asked.HOLDS_NOTHING, lambda: drained(1, 3, cluster=topology({"t": [[1, 2]]})), brokers="Broker 3"),
     case(asked.TOO_FEW_BROKERS, lambda: drained(3, 4, 5, 6), topic="t", replicas="3 replicas", brokers="2 brokers"),
@@ -164,7 +166,7 @@ def test_what_cannot_be_drained(one: Case) -> None:
 
 def assigned(*entries: Sequence[int] | dict[str, Any], cluster: Topology = CLUSTER) -> str:
     """To a cluster where 6 is fenced and 7 away: t-0 is on 1, 2, 3; t-1 on 2, 3, 1; t-2 on 7, 1, 2."""
-    return told(plan([one if isinstance(one, dict) else {"replicas": one} for one in entries], cluster))
+    return told(assign([one if isinstance(one, dict) else {"replicas": one} for one in entries], cluster))
 
 
 @each(

@@ -6,7 +6,7 @@ the replicas name (removed long ago) have a place too; nobody gives them anythin
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,7 +76,7 @@ def columns_of(topology: Topology, topics: Collection[str] | None = None, *, ign
     """The partitions of these topics, of all without them; of no topic that the topology does not have."""
     chosen = sorted(topology.topics if topics is None else topology.topics.keys() & set(topics))
     rows = tuple(
-        (topology.topics[name], partition) for name in chosen for partition in topology.topics[name].partitions
+        (topology.topics[name], partition) for name in chosen for partition in _by_number(topology.topics[name])
     )
     width = max((len(partition.replicas) for _, partition in rows), default=0)
     brokers = np.full((len(rows), width), NOBODY, np.int64)
@@ -98,6 +98,11 @@ def columns_of(topology: Topology, topics: Collection[str] | None = None, *, ign
         held,
         np.array(sizes, np.int64),
     )
+
+
+def _by_number(topic: Topic) -> Sequence[Partition]:
+    """Mostly they are in this order already."""
+    return sorted(topic.partitions, key=lambda partition: partition.partition)
 
 
 def _racks(brokers: list[Broker | None], *, blind: bool) -> tuple[tuple[str, ...], Ints]:

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner import wanting
-from kafkadash.domain.planner.by_size import by_size
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.columns import UNKNOWN, Columns
-from kafkadash.domain.planner.decode import NotPlaced, decoded
-from kafkadash.domain.planner.demand import NOBODY, Answer, Demand, Flags, Ints
-from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
+from kafkadash.domain.planner.demand import NOBODY, Answer, Flags, Ints
 from kafkadash.domain.planner.leader_flow import HAS_IT, KEPT, NEW, leaders
-from kafkadash.domain.planner.modes import Aim, Case, TooFew, case_of, demand_of, fixed
+from kafkadash.domain.planner.modes import Case, TooFew, case_of, demand_of
+from kafkadash.domain.planner.placed import Solved, fitted, widened
 from kafkadash.domain.planner.planned import Planned, answer, arriving, disk_notices, overflows
-from kafkadash.domain.planner.request import BALANCE, LEADERS, REPAIR_RACKS, PlanRequest, Proof
+from kafkadash.domain.planner.request import BALANCE, LEADERS, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
 
-MOST_TRIED = 6
-
 Say = Callable[[str, float], None]
 """Is told what is being done, and the share of the whole that is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """``demand`` is what was asked for, ``met`` what is met: with wider bounds where the wanted ones cannot be had."""
-
-    demand: Demand
-    met: Demand
-    answer: Answer
 
 
 def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> Planned:
@@ -56,82 +42,30 @@ def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> P
     problems = [*wanting.too_full(case, demand, request), *wanting.lost_racks(case, demand, request)]
     if problems:
         return answer((), problems, [])
-    solved = _solved(case, demand, request)
+    solved = fitted(topology, case, demand, request)
     tell("proving that nothing moves less", 0.6)
     proof = _proof(case, solved)
     tell("choosing leaders", 0.85)
-    rows = _rows(case, by_size(solved.met, solved.answer, _bytes_beside(case)), request)
+    rows = _rows(case, solved.answer, request)
     return _judged(topology, case, request, (solved, rows, proof))
 
 
-def answered(demand: Demand) -> tuple[Demand, Answer]:
-    """The placement, and the demand that it meets: with wider bounds where the wanted ones cannot be met.
-
-    Raises NoFlow where no bounds of brokers help, NotPlaced.
-    """
-    met, explicit = demand, None
-    for _ in range(MOST_TRIED):
-        try:
-            return met, decoded(met, solve(met, explicit))
-        except NotPlaced as left:
-            explicit = left.partitions if explicit is None else np.union1d(explicit, left.partitions)
-        except NoFlow:
-            # From what was wanted, with all that is known by now of who cannot go where: no wider than needed.
-            met = least_violation(demand, explicit)
-    every = np.arange(demand.partitions)
-    try:
-        return demand, decoded(demand, solve(demand, every))
-    except NoFlow:
-        met = least_violation(demand, every)
-        return met, decoded(met, solve(met, every))
-
-
-def repair(columns: Columns, aim: Aim) -> tuple[Demand, Answer]:
-    """Rack violations mended with the least bytes, and what that leaves open made even.
-
-    The demand is that of the bytes, which are what is proven.
-    """
-    solved = _in_two_steps(demand_of(columns, replace(aim, strict=False, free=True)), aim)
-    return solved.met, solved.answer
-
-
-def _solved(case: Case, demand: Demand, request: PlanRequest) -> Solved:
-    if request.mode == REPAIR_RACKS and not request.rebalance:
-        return _in_two_steps(demand, case.aim)
-    met, found = answered(demand)
-    return Solved(demand, met, found)
-
-
-def _in_two_steps(demand: Demand, aim: Aim) -> Solved:
-    _, mended = answered(demand)
-    _, even = answered(fixed(demand, mended.stays, aim))
-    return Solved(demand, demand, even)
-
-
-def _proof(case: Case, solved: Solved) -> Proof | None:
-    met, found = solved.met, solved.answer
-    prices = prices_of(met, found.stays, found.new)
+def _proof(case: Case, solved: Solved) -> Proof:
+    """Against what was asked for, wider where that could not be had."""
+    found, ids = solved.answer, case.columns.ids
+    wide = widened(solved.demand, solved.met)
+    prices = prices_of(wide, found.stays, found.new)
     if prices is None:
-        prices = np.zeros(met.brokers, np.int64)
-    ids = case.columns.ids
+        prices = np.zeros(wide.brokers, np.int64)
+    changed = np.flatnonzero((wide.least != solved.demand.least) | (wide.most != solved.demand.most))
     moved_rows = np.count_nonzero(found.new >= 0, axis=1) > 0
-    changed = np.flatnonzero((met.least != solved.demand.least) | (met.most != solved.demand.most))
     return Proof(
-        moved=found.moved(met),
-        bound=bound(met, prices),
+        moved=found.moved(wide),
+        bound=bound(wide, prices),
         prices={int(ids[b]): int(prices[b]) for b in np.flatnonzero(prices)},
-        widened={int(ids[b]): (int(met.least[b]), int(met.most[b])) for b in changed},
+        widened={int(ids[b]): (int(wide.least[b]), int(wide.most[b])) for b in changed},
         estimated=int((moved_rows & (case.columns.sizes == UNKNOWN)).sum()),
     )
-
-
-def _bytes_beside(case: Case) -> Ints:
-    """B: bytes on each broker of partitions that are not planned."""
-    load = np.zeros(len(case.columns.ids), np.int64)
-    held, costs = case.whole.held[~case.chosen], case.whole.costs()[~case.chosen]
-    rows, columns = np.nonzero(held >= 0)
-    np.add.at(load, held[rows, columns], costs[rows])
-    return load
 
 
 def _judged(

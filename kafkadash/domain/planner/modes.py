@@ -72,10 +72,10 @@ def case_of(topology: Topology, request: PlanRequest) -> Case:
     asked, busy = selected(whole, request), moving(whole)
     named = whole.places(request.brokers)
     leaving = named if request.mode in (DRAIN, REPLACE) else np.zeros_like(named)
-    receives = _receivers(whole, request, named) & ~_full(whole, topology, request)
     relevant = asked if request.rebalance else asked & _touched(whole, request, leaving)
     chosen = relevant & ~busy
     columns = whole.only(chosen)
+    receives = _receivers(whole, request, named)
     beside = np.bincount(whole.held[~chosen][whole.held[~chosen] >= 0], minlength=len(whole.ids))
     aim = Aim(
         leaving,
@@ -157,13 +157,6 @@ def _receivers(whole: Columns, request: PlanRequest, named: Flags) -> Flags:
     if request.mode == LEADERS:
         able[:] = False
     return able
-
-
-def _full(whole: Columns, topology: Topology, request: PlanRequest) -> Flags:
-    """B: those whose disks are at the limit already, as far as that is known."""
-    limit = request.disk_limit
-    full = [] if limit is None else [b.id for b in topology.brokers.values() if b.room(limit) == 0]
-    return whole.places(full)
 
 
 def _touched(whole: Columns, request: PlanRequest, leaving: Flags) -> Flags:

@@ -163,6 +163,8 @@ class _Judge:
             if not total or own_used is None or own_used <= limit * total:
                 return
             used[broker.id] = own_used / total
+        if not used:
+            return  # nobody can be given any, which is said already
         fullest = self._known[max(used, key=lambda id_: (used[id_], -id_))]
         sentence = own.DISK_LIMIT_PASSED(
             broker=fullest.id,

@@ -1,0 +1,138 @@
+"""A demand placed: solved, and where the wanted bounds cannot be met, met as nearly as possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kafkadash.domain.planner.by_size import by_size
+from kafkadash.domain.planner.columns import UNKNOWN, Columns
+from kafkadash.domain.planner.decode import NotPlaced, decoded
+from kafkadash.domain.planner.demand import Answer, Demand, Ints
+from kafkadash.domain.planner.disk_placing import NOT_KNOWN
+from kafkadash.domain.planner.disk_room import within_room
+from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
+from kafkadash.domain.planner.modes import Aim, Case, TooFew, demand_of, fixed
+from kafkadash.domain.planner.request import REPAIR_RACKS, PlanRequest
+from kafkadash.domain.planner.topology import Topology
+
+MOST_TRIED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """``demand`` is what was asked for, ``met`` what is met: with wider bounds where the wanted ones cannot be had.
+
+    ``over``: a broker would be given more than its disk has room for.
+    """
+
+    demand: Demand
+    met: Demand
+    answer: Answer
+    over: bool = False
+
+
+def fitted(topology: Topology, case: Case, demand: Demand, request: PlanRequest) -> Solved:
+    """With new replicas by size, and within the disk limit. Brokers that are too full for their even share get less,
+    as long as their racks have others; where that is not enough the first answer tells how much is missing.
+    """
+    beside = _bytes_beside(case)
+    first, over = _within(topology, case, _placed(demand, case.aim, request, beside), request)
+    receives, solved = case.aim.receives, first
+    for _ in range(MOST_TRIED):
+        if not over.any():
+            return solved
+        left = receives & (over == 0)
+        racks = np.bincount(demand.rack_of[receives], minlength=demand.racks)
+        if ((racks > 0) & (np.bincount(demand.rack_of[left], minlength=demand.racks) == 0)).any():
+            break
+        receives = left
+        aim = replace(case.aim, receives=receives)
+        try:
+            narrower = demand_of(case.columns, aim)
+        except TooFew:
+            break
+        again = _placed(narrower, aim, request, beside)
+        solved, over = _within(topology, case, replace(again, demand=demand), request)
+    return replace(first, over=True) if over.any() else solved
+
+
+def answered(demand: Demand) -> tuple[Demand, Answer]:
+    """The placement, and the demand that it meets: with wider bounds where the wanted ones cannot be met.
+
+    Raises NoFlow where no bounds of brokers help, NotPlaced.
+    """
+    met, explicit = demand, None
+    for _ in range(MOST_TRIED):
+        try:
+            return met, decoded(met, solve(met, explicit))
+        except NotPlaced as left:
+            explicit = left.partitions if explicit is None else np.union1d(explicit, left.partitions)
+        except NoFlow:
+            # From what was wanted, with all that is known by now of who cannot go where: no wider than needed.
+            met = least_violation(demand, explicit)
+    every = np.arange(demand.partitions)
+    try:
+        return demand, decoded(demand, solve(demand, every))
+    except NoFlow:
+        met = least_violation(demand, every)
+        return met, decoded(met, solve(met, every))
+
+
+def repair(columns: Columns, aim: Aim) -> tuple[Demand, Answer]:
+    """Rack violations mended with the least bytes, and what that leaves open made even.
+
+    The demand is that of the bytes, which are what is proven.
+    """
+    solved = _in_two_steps(demand_of(columns, replace(aim, strict=False, free=True)), aim)
+    return solved.met, solved.answer
+
+
+def widened(wanted: Demand, met: Demand) -> Demand:
+    """What was wanted, with bounds of brokers as wide as those that were met."""
+    return replace(wanted, least=np.minimum(wanted.least, met.least), most=np.maximum(wanted.most, met.most))
+
+
+def _placed(demand: Demand, aim: Aim, request: PlanRequest, beside: Ints) -> Solved:
+    if request.mode == REPAIR_RACKS and not request.rebalance:
+        solved = _in_two_steps(demand, aim)
+    else:
+        solved = Solved(demand, *answered(demand))
+    return replace(solved, answer=by_size(solved.met, solved.answer, beside))
+
+
+def _in_two_steps(demand: Demand, aim: Aim) -> Solved:
+    _, mended = answered(demand)
+    _, even = answered(fixed(demand, mended.stays, aim))
+    return Solved(demand, demand, even)
+
+
+def _within(topology: Topology, case: Case, solved: Solved, request: PlanRequest) -> tuple[Solved, Ints]:
+    """B: bytes that brokers are over their room, after replicas changed places to mend that."""
+    if request.disk_limit is None:
+        return solved, np.zeros(len(case.columns.ids), np.int64)
+    room, widest = _rooms(topology, case.columns, request.disk_limit)
+    known = case.columns.sizes != UNKNOWN
+    found, over = within_room(solved.met, solved.answer, room, widest, known)
+    return replace(solved, answer=found), over
+
+
+def _rooms(topology: Topology, columns: Columns, limit: float) -> tuple[Ints, Ints]:
+    """B: bytes that each broker may still be given in all and at once; ``NOT_KNOWN`` where Kafka does not tell."""
+    room, widest = (np.full(len(columns.ids), NOT_KNOWN, np.int64) for _ in range(2))
+    for place, id_ in enumerate(columns.ids.tolist()):
+        broker = topology.brokers.get(id_)
+        own = broker.rooms(limit) if broker is not None else None
+        if own is not None:
+            room[place], widest[place] = sum(own), max(own, default=0)
+    return room, widest
+
+
+def _bytes_beside(case: Case) -> Ints:
+    """B: bytes on each broker of partitions that are not planned."""
+    load = np.zeros(len(case.columns.ids), np.int64)
+    held, costs = case.whole.held[~case.chosen], case.whole.costs()[~case.chosen]
+    rows, columns = np.nonzero(held >= 0)
+    np.add.at(load, held[rows, columns], costs[rows])
+    return load
