@@ -62,7 +62,7 @@ def finished(*rows: tuple[str, int]) -> str:
     case(plan_requests.DISK_LIMIT_OUTSIDE, lambda: asked(DRAIN, 3, disk_limit=80.0), limit=80.0),
     case(
         plan_requests.DISK_LIMIT_PASSED,
-        lambda: asked(DRAIN, 3, disk_limit=0.8),
+        lambda: asked(DRAIN, 3, targets=(6,), disk_limit=0.8),
         broker=6,
         share="85.0 %",
         used="850 B",
