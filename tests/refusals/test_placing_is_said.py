@@ -9,7 +9,7 @@ from typing import Any
 from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.plan import plan
-from kafkadash.domain.planner.request import ADD, BALANCE, DRAIN, SET_RF, PlanRequest, Proof
+from kafkadash.domain.planner.request import ADD, BALANCE, DRAIN, REPLACE, SET_RF, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.refusals import checked, placing
 from kafkadash.domain.rule import Rule
@@ -50,6 +50,13 @@ def moving(cluster: Topology) -> Topology:
         total=18,
     ),
     case(placing.MOVING_LEFT_OUT, lambda: planned(moving(NINE), PlanRequest(BALANCE)), partitions="t-0", are="is"),
+    case(
+        placing.REPLACEMENT_HOLDS_IT,
+        lambda: planned(RACKS, PlanRequest(REPLACE, (1,), (2,), accept_fewer_racks=True)),
+        partitions="t-0 and t-1",
+        are="are",
+        brokers="broker 2",
+    ),
     case(placing.AS_EVEN_AS_POSSIBLE, lambda: planned(SKEWED, PlanRequest(SET_RF, factor=3))),
 )
 def test_what_a_placement_cannot_give(one: Case) -> None:

@@ -38,7 +38,7 @@ def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> P
     try:
         demand = demand_of(case.columns, case.aim)
     except TooFew as few:
-        return answer((), list(wanting.too_few(case, few)), [])
+        return answer((), list(wanting.too_few(case, few, request)), [])
     problems = [*wanting.too_full(case, demand, request), *wanting.lost_racks(case, demand, request)]
     if problems:
         return answer((), problems, [])

@@ -21,8 +21,18 @@ from kafkadash.domain.wording import capital, count, listed_shortly
 MOST_NAMED = 5
 
 
-def too_few(case: Case, few: TooFew) -> Iterator[Problem]:
+def too_few(case: Case, few: TooFew, request: PlanRequest) -> Iterator[Problem]:
     """Topics whose replicas have no place left, a sentence for each topic and number of replicas."""
+    if request.mode == REPLACE and not request.rebalance:
+        held = [case.columns.rows[row] for row in np.flatnonzero(few.rows)]
+        names = [f"{topic.name}-{p.partition}" for topic, p in held]
+        sentence = placing.REPLACEMENT_HOLDS_IT(
+            partitions=listed_shortly(names, MOST_NAMED),
+            are="is" if len(names) == 1 else "are",
+            brokers=brokers_named(sorted(set(request.replacements))),
+        )
+        yield Problem("too few brokers", sentence)
+        return
     short: dict[tuple[str, int], int] = {}
     for row in np.flatnonzero(few.rows):
         topic, partition = case.columns.rows[row]

@@ -22,3 +22,8 @@ AS_EVEN_AS_POSSIBLE = Entry(
     "The replicas cannot be spread evenly over the brokers: {brokers}.",
     "Let others move too, or add a broker to the rack that has too few.",
 )
+REPLACEMENT_HOLDS_IT = Entry(
+    "replacement-holds-it",
+    "{partitions} {are} on {brokers} already, so one of the replicas that leave would have no place.",
+    "Name further brokers to take their place, or let others move too.",
+)
