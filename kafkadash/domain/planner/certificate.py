@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkadash.domain.planner.demand import Demand, Flags, Ints
+from kafkadash.domain.planner.demand import NOBODY, Demand, Flags, Ints
 
 BEYOND = 2**60
 """More than anything costs."""
@@ -24,43 +24,59 @@ def bound(demand: Demand, prices: Ints) -> int:
     paid = np.where(prices > 0, demand.least, demand.most) * prices
     total = int(paid.sum())
     for begin in range(0, demand.partitions, AT_ONCE):
-        total += _cheapest(demand, prices, slice(begin, begin + AT_ONCE))
+        total += int(cheapest(demand.only(slice(begin, begin + AT_ONCE)), prices).sum())
     return total
 
 
-def _cheapest(demand: Demand, prices: Ints, part: slice) -> int:
-    """What these partitions cost at the least, each for itself, at the prices."""
-    racks, factors = demand.racks, demand.factors[part]
-    offers = _offers(demand, prices, part)
-    least, most = demand.rack_least[part][:, :, None], demand.rack_most[part][:, :, None]
+def cheapest(demand: Demand, prices: Ints) -> Ints:
+    """P: what each partition costs at the least, each for itself, at the prices.
+
+    Where all can stay, a new replica saves at most the difference of two prices and costs the bytes of the partition:
+    whoever is larger than that stays.
+    """
+    price = prices[demand.held]
+    best: Ints = np.where(demand.may_stay, -price, 0).sum(axis=1)
+    highest = int(prices[demand.receivers].max(initial=-BEYOND))
+    lowest = np.where(demand.may_stay, price, BEYOND).min(axis=1, initial=BEYOND)
+    choosing = ~demand.settled | (demand.bytes < highest - lowest)
+    if choosing.any():
+        best[choosing] = _cheapest(demand.only(choosing), prices)
+    return best
+
+
+def _cheapest(demand: Demand, prices: Ints) -> Ints:
+    """The same by looking at all that they can choose from."""
+    offers = _offers(demand, prices)
+    least, most = demand.rack_least[:, :, None], demand.rack_most[:, :, None]
     place = np.arange(offers.shape[2])
     forced = np.where(place < least, offers, 0).sum(axis=(1, 2))
-    optional = np.where((place >= least) & (place < most), offers, BEYOND).reshape(len(factors), -1)
+    optional = np.where((place >= least) & (place < most), offers, BEYOND).reshape(demand.partitions, -1)
     optional.sort(axis=1)
-    left = factors - demand.rack_least[part].sum(axis=1)
+    left = demand.factors - demand.rack_least.sum(axis=1)
     chosen = np.where(np.arange(optional.shape[1]) < left[:, None], optional, 0).sum(axis=1)
-    stayed = np.where(demand.must_stay[part], -prices[np.maximum(demand.held[part], 0)], 0).sum(axis=1)
-    return int((forced + chosen + stayed).sum()) if racks else 0
+    stayed = np.where(demand.must_stay, -prices[demand.held], 0).sum(axis=1)
+    found: Ints = forced + chosen + stayed
+    return found
 
 
-def _offers(demand: Demand, prices: Ints, part: slice) -> Ints:
+def _offers(demand: Demand, prices: Ints) -> Ints:
     """P×R×K: what a replica in each rack costs, the cheapest first; what must stay is 0 here, it is no choice."""
-    held, may_stay, must_stay = demand.held[part], demand.may_stay[part], demand.must_stay[part]
-    size, (count, width) = demand.bytes[part], held.shape
+    held, may_stay, must_stay = demand.held, demand.may_stay, demand.must_stay
+    count, width = held.shape
     most_new = int(demand.factors.max()) if count else 0
     offers = np.full((count, demand.racks, 2 * width + most_new), BEYOND, np.int64)
     rows = np.arange(count)
     for column in range(width):
-        brokers = np.maximum(held[:, column], 0)
+        brokers = held[:, column]
         cost = np.where(may_stay[:, column], -prices[brokers], BEYOND)
         # What must stay comes first, whatever it costs; its price is added apart.
         offers[rows, demand.rack_of[brokers], column] = np.where(must_stay[:, column], -BEYOND, cost)
     for rack in range(demand.racks):
         receivers = demand.receivers[demand.rack_of[demand.receivers] == rack]
-        cheapest = receivers[np.argsort(-prices[receivers], kind="stable")][: most_new + width]
-        for place, broker in enumerate(cheapest):
+        dearest = receivers[np.argsort(-prices[receivers], kind="stable")][: most_new + width]
+        for place, broker in enumerate(dearest):
             stays = ((held == broker) & may_stay).any(axis=1)
-            offers[:, rack, width + place] = np.where(stays, BEYOND, size - prices[broker])
+            offers[:, rack, width + place] = np.where(stays, BEYOND, demand.bytes - prices[broker])
     offers.sort(axis=2)
     return np.where(offers == -BEYOND, 0, offers)
 
@@ -92,94 +108,77 @@ def _steps(demand: Demand, stays: Flags, new: Ints) -> Ints:
     """
     brokers = demand.brokers
     steps = np.full((brokers + 1, brokers + 1), BEYOND, np.int64)
+    np.fill_diagonal(steps, 0)
     counts = np.bincount(demand.held[stays], minlength=brokers) + np.bincount(new[new >= 0], minlength=brokers)
     steps[:-1, -1] = np.where(counts < demand.most, 0, BEYOND)
     steps[-1, :-1] = np.where(counts > demand.least, 0, BEYOND)
     for begin in range(0, demand.partitions, AT_ONCE):
         part = slice(begin, begin + AT_ONCE)
-        _add_steps(demand, stays[part], new[part], part, steps)
+        _Exchanges(demand.only(part), stays[part], new[part]).shorten(steps)
     return steps
 
 
-def _add_steps(demand: Demand, stays: Flags, new: Ints, part: slice, steps: Ints) -> None:
-    """The cheapest exchanges within these partitions: what is given up for what is held and left, or for a receiver.
+class _Exchanges:
+    """What some partitions can give up and be given instead, as they are placed."""
 
-    Among receivers of a rack that hold nothing of the partition all cost the same, so for each pair of (what is given
-    up, rack) the cheapest partition is enough, but for the receivers that it has already.
-    """
-    held, may_stay, must_stay = demand.held[part], demand.may_stay[part], demand.must_stay[part]
-    size = demand.bytes[part]
-    in_rack = np.zeros((len(size), demand.racks), np.int64)
-    rows, columns = np.nonzero(stays)
-    np.add.at(in_rack, (rows, demand.rack_of[held[rows, columns]]), 1)
-    rows, columns = np.nonzero(new >= 0)
-    np.add.at(in_rack, (rows, demand.rack_of[new[rows, columns]]), 1)
-    gives, takes = in_rack > demand.rack_least[part], in_rack < demand.rack_most[part]
-    left = [(stays[:, c] & ~must_stay[:, c], held[:, c], 0) for c in range(held.shape[1])]
-    left += [(new[:, c] >= 0, new[:, c], 1) for c in range(new.shape[1])]
-    for flag, broker, moved in left:
-        for column in range(held.shape[1]):
-            free = may_stay[:, column] & ~stays[:, column]
-            _shorten(demand, steps, flag & free, broker, held[:, column], -moved * size, gives, takes)
-    _to_receivers(demand, steps, left, (held, stays, may_stay, new), size, (gives, takes))
+    def __init__(self, demand: Demand, stays: Flags, new: Ints) -> None:
+        self._demand = demand
+        self._stays = stays
+        in_rack = demand.stayed_in_racks(stays) + demand.in_racks(new)
+        self._gives, self._takes = in_rack > demand.rack_least, in_rack < demand.rack_most
+        self._has = np.concatenate([np.where(stays | demand.may_stay, demand.held, NOBODY), new], axis=1)
+        # What is given up: whether, the broker, and whether that replica was paid for.
+        self._left = [(stays[:, c] & ~demand.must_stay[:, c], demand.held[:, c], 0) for c in range(stays.shape[1])]
+        self._left += [(new[:, c] >= 0, new[:, c], 1) for c in range(new.shape[1])]
 
+    def shorten(self, steps: Ints) -> None:
+        """By the cheapest exchanges of these partitions."""
+        held = self._demand.held
+        for flag, broker, paid in self._left:
+            for column in range(held.shape[1]):
+                free = self._demand.may_stay[:, column] & ~self._stays[:, column]
+                rows = np.flatnonzero(flag & free)
+                self._for_held(steps, rows, broker[rows], held[rows, column], paid)
+            for rack in range(self._demand.racks):
+                self._for_receivers(steps, np.flatnonzero(flag), broker, paid, rack)
 
-def _shorten(
-    demand: Demand, steps: Ints, which: Flags, source: Ints, target: Ints, cost: Ints, gives: Flags, takes: Flags
-) -> None:
-    """By the exchanges of the partitions of ``which``, where the bounds of their racks allow it."""
-    rows = np.flatnonzero(which)
-    source, target = source[rows], target[rows]
-    racks = demand.rack_of[source], demand.rack_of[target]
-    possible = (racks[0] == racks[1]) | (gives[rows, racks[0]] & takes[rows, racks[1]])
-    np.minimum.at(steps, (source[possible], target[possible]), cost[rows][possible])
+    def _for_held(self, steps: Ints, rows: Ints, source: Ints, target: Ints, paid: int) -> None:
+        """For a replica that is held and was left."""
+        rack_of = self._demand.rack_of
+        there = rack_of[target]
+        possible = self._allowed(rows, rack_of[source], there)
+        cost = -paid * self._demand.bytes[rows]
+        np.minimum.at(steps, (source[possible], target[possible]), cost[possible])
 
+    def _allowed(self, rows: Ints, here: Ints, there: Ints) -> Flags:
+        """Whether the bounds of racks let a replica pass from one to the other."""
+        allowed: Flags = (here == there) | (self._gives[rows, here] & self._takes[rows, there])
+        return allowed
 
-def _to_receivers(
-    demand: Demand,
-    steps: Ints,
-    left: list[tuple[Flags, Ints, int]],
-    placed: tuple[Ints, Flags, Flags, Ints],
-    size: Ints,
-    bounds: tuple[Flags, Flags],
-) -> None:
-    """For each broker that gives and each rack: the cheapest few partitions, so that every receiver finds one."""
-    held, stays, may_stay, new = placed
-    for flag, broker, moved in left:
-        for rack in range(demand.racks):
-            receivers = demand.receivers[demand.rack_of[demand.receivers] == rack]
-            rows = np.flatnonzero(flag)
-            if not len(receivers) or not len(rows):
-                continue
-            source = broker[rows]
-            same = demand.rack_of[source] == rack
-            rows = rows[same | (bounds[0][rows, demand.rack_of[source]] & bounds[1][rows, rack])]
-            cost = (1 - moved) * size[rows]
-            order = np.lexsort((cost, broker[rows]))
-            rows, cost = rows[order], cost[order]
-            first = np.searchsorted(broker[rows], np.arange(demand.brokers + 1))
-            for giver in np.flatnonzero(np.diff(first)):
-                _from_one(steps, int(giver), receivers, rows[first[giver] : first[giver + 1]],
-                          cost[first[giver] : first[giver + 1]], held, stays, may_stay, new)  # fmt: skip
+    def _for_receivers(self, steps: Ints, rows: Ints, broker: Ints, paid: int, rack: int) -> None:
+        """For a new one in this rack.
 
-
-def _from_one(
-    steps: Ints,
-    giver: int,
-    receivers: Ints,
-    rows: Ints,
-    cost: Ints,
-    held: Ints,
-    stays: Flags,
-    may_stay: Flags,
-    new: Ints,
-) -> None:
-    """The cheapest partition first; a receiver that has it already, or may keep it, waits for the next."""
-    waiting = receivers[receivers != giver]
-    for row, price in zip(rows, cost, strict=True):
-        has = {*held[row][stays[row] | may_stay[row]].tolist(), *new[row].tolist()}
-        ready = np.array([receiver for receiver in waiting if receiver not in has], np.int64)
-        steps[giver, ready] = np.minimum(steps[giver, ready], price)
-        waiting = np.array([receiver for receiver in waiting if receiver in has], np.int64)
-        if not len(waiting):
+        Among receivers that hold nothing of the partition all cost the same: of each giver the cheapest partition is
+        looked at, and the next ones for those receivers that have it already.
+        """
+        demand = self._demand
+        receivers = demand.receivers[demand.rack_of[demand.receivers] == rack]
+        if not len(receivers) or not len(rows):
             return
+        known = np.append(steps[:-1, receivers].max(axis=1), 0)
+        cost = np.zeros(demand.partitions, np.int64) if paid else demand.bytes
+        rows = rows[cost[rows] < known[broker[rows]]]
+        rows = rows[self._allowed(rows, demand.rack_of[broker[rows]], np.full(len(rows), rack))]
+        rows = rows[np.lexsort((cost[rows], broker[rows]))]
+        givers, first = np.unique(broker[rows], return_index=True)
+        last = np.append(first[1:], len(rows))
+        waiting = givers[:, None] != receivers
+        while len(givers):
+            row = rows[first]
+            ready = waiting & ~(self._has[row][:, :, None] == receivers).any(axis=1)
+            here = steps[givers[:, None], receivers]
+            steps[givers[:, None], receivers] = np.where(ready, np.minimum(here, cost[row][:, None]), here)
+            waiting &= ~ready
+            first = first + 1
+            more = waiting.any(axis=1) & (first < last)
+            givers, first, last, waiting = givers[more], first[more], last[more], waiting[more]

@@ -6,7 +6,7 @@ that any partition has now. A cluster without racks is one rack.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,12 +63,36 @@ class Demand:
         enough: Flags = several > (int(self.factors.max()) if self.partitions else 0)
         return enough
 
+    @property
+    def settled(self) -> Flags:
+        """P: partitions that are as they should be if all replicas stay that may."""
+        in_racks = self.stayed_in_racks(self.may_stay)
+        whole = np.count_nonzero(self.may_stay, axis=1) == self.factors
+        fits: Flags = whole & ((in_racks >= self.rack_least) & (in_racks <= self.rack_most)).all(axis=1)
+        return fits
+
+    def only(self, which: Flags | Ints | slice) -> Demand:
+        """Some of the partitions; the bounds of brokers are still those of all."""
+        return replace(
+            self,
+            bytes=self.bytes[which],
+            factors=self.factors[which],
+            held=self.held[which],
+            may_stay=self.may_stay[which],
+            must_stay=self.must_stay[which],
+            rack_least=self.rack_least[which],
+            rack_most=self.rack_most[which],
+        )
+
     def stayed_in_racks(self, stays: Flags) -> Ints:
         """P×R: how many of the replicas that stay are in each rack."""
-        counts = np.zeros((self.partitions, self.racks), np.int64)
-        rows, columns = np.nonzero(stays)
-        np.add.at(counts, (rows, self.rack_of[self.held[rows, columns]]), 1)
-        return counts
+        return self.in_racks(np.where(stays, self.held, NOBODY))
+
+    def in_racks(self, brokers: Ints) -> Ints:
+        """P×R: how many of these brokers (P×N, ``NOBODY`` where fewer) are in each rack."""
+        rows, columns = np.nonzero(brokers >= 0)
+        places = rows * self.racks + self.rack_of[brokers[rows, columns]]
+        return np.bincount(places, minlength=len(brokers) * self.racks).reshape(len(brokers), self.racks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from kafkadash.domain.planner.disk_room import within_room
 from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
 from kafkadash.domain.planner.modes import Aim, Case, TooFew, demand_of, fixed
 from kafkadash.domain.planner.request import REPAIR_RACKS, PlanRequest
+from kafkadash.domain.planner.sift import sifted
 from kafkadash.domain.planner.topology import Topology
 
 MOST_TRIED = 6
@@ -66,7 +67,7 @@ def answered(demand: Demand) -> tuple[Demand, Answer]:
     met, explicit = demand, None
     for _ in range(MOST_TRIED):
         try:
-            return met, decoded(met, solve(met, explicit))
+            return met, _solved(met, explicit)
         except NotPlaced as left:
             explicit = left.partitions if explicit is None else np.union1d(explicit, left.partitions)
         except NoFlow:
@@ -78,6 +79,12 @@ def answered(demand: Demand) -> tuple[Demand, Answer]:
     except NoFlow:
         met = least_violation(demand, every)
         return met, decoded(met, solve(met, every))
+
+
+def _solved(demand: Demand, explicit: Ints | None) -> Answer:
+    """By some of the partitions where they are enough, and by all. Raises NoFlow, NotPlaced."""
+    found = sifted(demand) if explicit is None else None
+    return decoded(demand, solve(demand, explicit)) if found is None else found
 
 
 def repair(columns: Columns, aim: Aim) -> tuple[Demand, Answer]:
