@@ -138,7 +138,7 @@ def save_what(
     if draft.change.title in ("", before.title, Asked(before.mode).title):
         fields["title"] = asked.title
     if draft.options is not None:
-        fields["options"] = options_json(replace(draft.options, change_rf=asked.change_rf), asked)
+        fields["options"] = options_json(replace(draft.options, change_rf=asked.resizes), asked)
     with transaction.atomic():
         drafting.edit_draft(draft.change, user, version, request=request, **fields)
         if brought is not None:

@@ -275,7 +275,7 @@ class LimitsForm(WizardForm):
             not_before=_stamp(values["not_before"]),
             not_after=_stamp(values["not_after"]),
             elect_leaders=values["elect_leaders"],
-            change_rf=asked.change_rf,
+            change_rf=asked.resizes,
         )
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:

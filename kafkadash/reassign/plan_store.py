@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -63,11 +63,15 @@ def store_report(
     rules: Sequence[Sequence[Any]],
     took_s: float,
     topology: Topology,
+    *,
+    proof: Mapping[str, Any] | None = None,
+    generate_bytes: int | None = None,
 ) -> PlanReport:
     """Replaces the report of the request, inside the caller's transaction.
 
     ``rules``: the checker's verdicts, each [rule, passed, figure, problems]. Sizes and leaders are those of
-    ``topology``, the one the plan was made from.
+    ``topology``, the one the plan was made from. ``proof`` (``Proof.as_json``) and ``generate_bytes`` as the planner
+    gave them.
     """
     PlanReport.objects.filter(request=change).delete()
     rows = list(rows)
@@ -81,6 +85,8 @@ def store_report(
         impact=impact.summary_json(),
         rules=[list(rule) for rule in rules],
         took_s=took_s,
+        proof=proof,
+        generate_bytes=generate_bytes,
         exceptions=len(listed),
         way_back=asdict(way_back_of(rows, topology)),
         first_exceptions=[[row.topic, *row.packed] for row in first[:FIRST_EXCEPTIONS]],

@@ -172,7 +172,17 @@ def _store(
     impact = Impact.from_json(result["impact"])
 
     def report(planned: ChangeRequest, kept: PlanArtifact) -> None:
-        store_report(planned, kept, rows, impact, result["rules"], result["seconds"], topology)
+        store_report(
+            planned,
+            kept,
+            rows,
+            impact,
+            result["rules"],
+            result["seconds"],
+            topology,
+            proof=result.get("proof"),
+            generate_bytes=result.get("generate_bytes"),
+        )
 
     version = run.job.input["version"]
     try:

@@ -20,6 +20,7 @@ from kafkadash.domain.wording import size as size_text
 from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.before_after import BrokerBars, RackPair, broker_bars, rack_pair
 from kafkadash.reassign.models import PlanReport
+from kafkadash.reassign.proof_words import ProofWords, proof_words
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.report_rows import RowWords, diff_context, plan_listing
 from kafkadash.reassign.run.rollback import left_words
@@ -62,6 +63,7 @@ class PlanPage:
     diff: Mapping[str, Any]
     window: WindowFacts
     rollback: Rollback
+    proof: ProofWords | None
 
     @property
     def seconds(self) -> float | None:
@@ -142,6 +144,7 @@ def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPag
             back["copied_bytes"],
             None if back["longest_bytes"] is None else back["longest_bytes"] / options.throttle,
         ),
+        proof=_proof(change, report, impact),
     )
 
 
@@ -197,6 +200,13 @@ def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
     if took:
         facts.append((run_time(took), f"at {megabytes(options.throttle)} MB/s"))
     return facts
+
+
+def _proof(change: ChangeRequest, report: PlanReport, impact: Impact) -> ProofWords | None:
+    """Where no data moves there is nothing to prove."""
+    if not change.input or impact.copied_bytes == 0:
+        return None
+    return proof_words(report, Asked.from_json(change.input).aim)
 
 
 def _time_at(rate: int, impact: Impact, options: Options) -> TimeAt:

@@ -147,6 +147,10 @@ def planned(
     reasons: Mapping[tuple[str, int], tuple[str, ...]] | None = None,
     options: Options = OPTIONS,
     more_options: Mapping[str, Any] | None = None,
+    asked: Asked = Asked(DRAIN, brokers=(3,)),  # noqa: B008  it never changes
+    rules: Sequence[Sequence[Any]] = (),
+    proof: Mapping[str, Any] | None = None,
+    generate_bytes: int | None = None,
     **fields: Any,
 ) -> ChangeRequest:
     """A proposed change with its plan and report."""
@@ -160,7 +164,7 @@ def planned(
         state=RequestState.PROPOSED,
         title="Drain broker 3",
         why="Its disk is failing.",
-        input=Asked(DRAIN, brokers=(3,)).as_json(),
+        input=asked.as_json(),
         artifact=artifact,
         digest=digest(topology.kafka_id, artifact.sha256, options),
         options={**_options(options), "disk_limit_percent": 80, **(more_options or {})},
@@ -168,7 +172,8 @@ def planned(
         author_name="alice",
         **fields,
     )
-    store_report(change, artifact, rows, impact or counted(topology, rows, reasons), [], 0.3, topology)
+    done = impact or counted(topology, rows, reasons)
+    store_report(change, artifact, rows, done, rules, 0.3, topology, proof=proof, generate_bytes=generate_bytes)
     return change
 
 

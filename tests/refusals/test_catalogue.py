@@ -106,6 +106,7 @@ TELLING = frozenset(
         "reassign/forms.py",
         "reassign/management/commands/reassignments.py",
         "reassign/plan_words.py",
+        "reassign/proof_words.py",
         "reassign/run/cancelling.py",
         "reassign/run/chart.py",
         "reassign/run/ending_views.py",

@@ -28,7 +28,9 @@ class PlanReport(models.Model):
 
     ``rules``: the checker's verdicts, each [rule, passed, figure, problems]. ``exceptions`` counts the rows that have a
     reason to be listed first; ``first_exceptions`` are the first of them, each [topic, and a row as ``PlanTopic`` packs
-    it]. ``way_back``: ``domain.way_back.WayBack``. ``format`` 1.
+    it]. ``way_back``: ``domain.way_back.WayBack``. ``proof``: ``domain.planner.request.Proof``, null where rows were
+    brought or no data moves. ``generate_bytes``: what Kafka's own generate would copy for the same, null where that was
+    not reckoned. ``format`` 1.
     """
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="report")
@@ -39,6 +41,8 @@ class PlanReport(models.Model):
     exceptions = models.PositiveIntegerField(default=0)
     first_exceptions = models.JSONField(default=list)
     way_back = models.JSONField(default=dict)
+    proof = models.JSONField(null=True)
+    generate_bytes = models.BigIntegerField(null=True)
     took_s = models.FloatField(help_text="seconds that planning took")
     made_at = models.DateTimeField(db_default=Now(), editable=False)
 
