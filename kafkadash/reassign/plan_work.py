@@ -22,14 +22,13 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.domain import plan
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.kafka_json import plan_json
-from kafkadash.domain.planner.request import PlanRequest
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import planning
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.run import JobFailed, Run
-from kafkadash.reassign.asked import DRAIN, EXPLICIT, ROLLBACK, Asked, options_of
+from kafkadash.reassign.asked import BROUGHT, ROLLBACK, Asked, options_of
 from kafkadash.reassign.drafts import PLAN_JOB
 from kafkadash.reassign.models import Upload
 from kafkadash.reassign.plan_process import Outcome, PlanFault, make_plan
@@ -70,7 +69,7 @@ def _planned(run: Run) -> dict[str, Any]:
     left_out: list[Problem] = []
     if asked.mode == ROLLBACK:
         files["upload.json"], left_out = _way_back(asked, known.topology)
-    elif asked.mode != DRAIN:
+    elif asked.mode in BROUGHT:
         files["upload.json"] = _upload(change, asked)
     try:
         outcome = make_plan(_request(change, asked), files, partial(_step, run))
@@ -142,17 +141,9 @@ def _with_notices(summary: dict[str, Any], more: list[Problem]) -> dict[str, Any
 def _request(change: ChangeRequest, asked: Asked) -> dict[str, Any]:
     """As ``kafkadash.plan_job`` reads it."""
     options = options_of(change.options)
-    request = PlanRequest(
-        DRAIN if asked.mode == DRAIN else EXPLICIT,
-        brokers=asked.brokers,
-        disk_limit=asked.disk_limit,
-        ignore_racks=asked.ignore_racks,
-        accept_fewer_racks=asked.accept_fewer_racks,
-        change_rf=asked.change_rf,
-    )
     return {
         "format": REQUEST_FORMAT,
-        "request": request.as_json(),
+        "request": asked.request().as_json(),
         "elect_leaders": options.elect_leaders if options else True,
         "memory_bytes": settings.PLAN_MEMORY,
     }

@@ -30,7 +30,7 @@ def test_a_drain_is_planned_shown_and_submitted(wizard: Wizard, demo: Cluster) -
     assert {row.name for row in rows} == {"orders-0", "orders-1", "orders-2", "orders-4", "clicks-0"}
     assert all(3 not in row.target for row in rows)
     page = Page(wizard.sees("plan"))
-    assert "5 moves, 15.0 GB. Broker 3 holds this much: no plan that drains it moves less." in page.text
+    assert "5 moves, 15.0 GB. No plan that drains broker 3 under these limits moves less." in page.text
     assert "Checked against what was asked for" in page.text
     assert PlanReport.objects.get(request=change).topics.count() == 2
     wizard.sends("why", {"title": "Drain broker 3", "why": "Its disk is failing."})
