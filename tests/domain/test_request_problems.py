@@ -19,7 +19,7 @@ from kafkadash.domain.planner.request import (
     SET_RF,
     PlanRequest,
 )
-from kafkadash.domain.planner.request_problems import problems_of, receivers
+from kafkadash.domain.planner.request_problems import limit_passed_today, problems_of, receivers
 from kafkadash.domain.planner.topology import Topology
 from tests.domain.topologies import RACKS, broker, topology
 
@@ -113,18 +113,38 @@ def test_one_that_is_away_need_not_name_its_rack() -> None:
     assert said(PlanRequest(DRAIN, (3,)), with_brokers(replace(broker(7), alive=False))) == []
 
 
-def test_the_disk_limit__is_judged_where_replicas_may_go() -> None:
+SENTENCE = (
+    "Broker 8 uses 90.0 % of its disk today, 900 B of 1.0 kB (the fullest of 2), and the disk limit is 80 %. "
+    "Allow more, make room there, or let only others be given replicas."
+)
+
+
+def test_nobody_below_the_disk_limit__is_a_problem_where_replicas_may_go() -> None:
     cluster = with_brokers(broker(7, "a", used=850), broker(8, "b", used=900))
-    assert said(PlanRequest(DRAIN, (3,), disk_limit=0.8), cluster) == [
-        (
-            "Broker 8 uses 90.0 % of its disk today, 900 B of 1.0 kB (the fullest of 2), and the disk limit is 80 %. "
-            "Allow more, make room there, or let only others be given replicas."
-        )
-    ]
-    assert said(PlanRequest(DRAIN, (7, 8), disk_limit=0.8), cluster) == []
-    assert said(PlanRequest(DRAIN, (3,), targets=(1, 2, 4, 5, 6), disk_limit=0.8), cluster) == []
-    assert said(PlanRequest(ADD, (6,), disk_limit=0.8), cluster) == []
-    assert said(PlanRequest(DRAIN, (3,), disk_limit=0.9), cluster) == []
+    assert said(PlanRequest(ADD, (7, 8), disk_limit=0.8), cluster) == [SENTENCE]
+    for request in (
+        PlanRequest(ADD, (6, 7, 8), disk_limit=0.8),
+        PlanRequest(DRAIN, (3,), disk_limit=0.8),
+        PlanRequest(DRAIN, (7, 8), disk_limit=0.8),
+        PlanRequest(ADD, (7, 8), disk_limit=0.9),
+        PlanRequest(ADD, (7, 8)),
+    ):
+        assert said(request, cluster) == []
+
+
+def test_a_limit_chosen_for_the_plan__is_above_what_is_used_today_wherever_replicas_may_go() -> None:
+    cluster = with_brokers(broker(7, "a", used=850), broker(8, "b", used=900))
+    (problem,) = limit_passed_today(PlanRequest(DRAIN, (3,), disk_limit=0.8), cluster)
+    assert problem.sentence == SENTENCE
+    for request in (
+        PlanRequest(DRAIN, (7, 8), disk_limit=0.8),
+        PlanRequest(DRAIN, (3,), targets=(1, 2, 4, 5, 6), disk_limit=0.8),
+        PlanRequest(ADD, (6,), disk_limit=0.8),
+        PlanRequest(DRAIN, (3,), disk_limit=0.9),
+        PlanRequest(DRAIN, (3,)),
+        PlanRequest(LEADERS, disk_limit=0.1),
+    ):
+        assert limit_passed_today(request, cluster) == []
 
 
 def test_who_may_be_given_replicas() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kafkadash.domain.planner.planned import brokers_named, why_unfit
@@ -49,6 +49,39 @@ def receivers(request: PlanRequest, topology: Topology) -> list[Broker]:
     if request.mode in (DRAIN, REPLACE):
         allowed -= set(request.brokers)
     return [broker for id_, broker in sorted(topology.brokers.items()) if id_ in allowed and broker.eligible]
+
+
+def limit_passed_today(request: PlanRequest, topology: Topology) -> list[Problem]:
+    """For a limit that somebody chose for this very plan: that one of those that may be given replicas is above it.
+
+    Where the limit is the usual one, such a broker is given nothing, and all others are; see ``problems_of``.
+    """
+    over = _over_today(request, receivers(request, topology))
+    return [_passed(request, over)] if over else []
+
+
+def _over_today(request: PlanRequest, brokers: Sequence[Broker]) -> dict[Broker, float]:
+    """Those above the disk limit before anything moves, with the share of their disk that is in use."""
+    limit = request.disk_limit
+    shares = {
+        broker: broker.used_bytes / broker.disk_bytes
+        for broker in brokers
+        if broker.disk_bytes and broker.used_bytes is not None
+    }
+    return {broker: share for broker, share in shares.items() if limit is not None and share > limit}
+
+
+def _passed(request: PlanRequest, over: Mapping[Broker, float]) -> Problem:
+    fullest = max(over, key=lambda broker: (over[broker], -broker.id))
+    sentence = own.DISK_LIMIT_PASSED(
+        broker=fullest.id,
+        share=f"{100 * over[fullest]:.1f} %",
+        used=size(fullest.used_bytes or 0),
+        total=size(fullest.disk_bytes or 0),
+        more=f" (the fullest of {len(over):,})" if len(over) > 1 else "",
+        limit=100 * (request.disk_limit or 0),
+    )
+    return Problem("disk limit", sentence)
 
 
 class _Judge:
@@ -154,27 +187,10 @@ class _Judge:
 
     def disks(self) -> Iterator[Problem]:
         """All that may be given replicas are above the limit before anything moves; the fullest is named."""
-        limit = self._request.disk_limit
-        if limit is None:
-            return
-        used = {}
-        for broker in receivers(self._request, self._topology):
-            total, own_used = broker.disk_bytes, broker.used_bytes
-            if not total or own_used is None or own_used <= limit * total:
-                return
-            used[broker.id] = own_used / total
-        if not used:
-            return  # nobody can be given any, which is said already
-        fullest = self._known[max(used, key=lambda id_: (used[id_], -id_))]
-        sentence = own.DISK_LIMIT_PASSED(
-            broker=fullest.id,
-            share=f"{100 * used[fullest.id]:.1f} %",
-            used=size(fullest.used_bytes or 0),
-            total=size(fullest.disk_bytes or 0),
-            more=f" (the fullest of {len(used):,})" if len(used) > 1 else "",
-            limit=100 * limit,
-        )
-        yield Problem("disk limit", sentence)
+        able = receivers(self._request, self._topology)
+        over = _over_today(self._request, able)
+        if over and len(over) == len(able):
+            yield _passed(self._request, over)
 
     def _holding(self) -> set[int]:
         return {id_ for topic in self._topology.topics.values() for p in topic.partitions for id_ in p.replicas}

@@ -28,6 +28,37 @@ FILE_TOO_LONG = Entry(
 FILE_NOT_VERIFIED = Entry(
     "file-not-verified", "{file} cannot be verified: it has {problems}.", "Correct what is printed above."
 )
+FILE_REFUSED = Entry("file-refused", "{file}: {fault}", "Nothing was written.")
+FILE_NOT_WRITTEN = Entry("file-not-written", "{file} cannot be written: {fault}.", "Name another place for it.")
+ONE_FILE_FOR_BOTH = Entry(
+    "one-file-for-both", "{file} would hold the plan and the report.", "Name a file for each of them."
+)
+NO_REPORT_OF_A_PLAN = Entry(
+    "no-report-of-a-plan", "{file} is no report of a plan.", "Give the one that `manage.py plan` wrote beside it."
+)
+NO_PLAN_GIVEN = Entry(
+    "no-plan-given", "The mode {mode} needs a plan to start from.", "Give its file, in Kafka’s format, with --plan."
+)
+OPTION_NO_IDS = Entry(
+    "option-no-ids", "{option} is “{given}”, which are no ids of brokers.", "Write whole numbers, such as 3,4."
+)
+OPTION_NO_WHOLE_NUMBER = Entry(
+    "option-no-whole-number", "{option} is “{given}”, which is no whole number.", "Write one, such as 3."
+)
+OPTION_NO_SHARE = Entry(
+    "option-no-share", "{option} is “{given}”, which is no number.", "Write a share from 0 to 1, such as 0.8."
+)
+DISK_USE_RECKONED = Entry(
+    "disk-use-reckoned",
+    "What is in use on the disk of {brokers} is not told, so it is reckoned from the sizes of the replicas there.",
+    "Other files on these disks are not in it.",
+)
+REPORT_OF_ANOTHER_PLAN = Entry(
+    "report-of-another-plan",
+    "The report is of another plan, or of another state of the cluster.",
+    "Give the one that was written with this plan.",
+)
+ROWS_AS_NOW = Entry("rows-as-now", "{partitions} of the file {are} as asked already.", "Only the others are judged.")
 NOT_COLLECTED = Entry(
     "not-collected",
     "Nothing was collected of {cluster} yet.",

@@ -1,0 +1,92 @@
+"""``manage.py plan``: the plan of a request on an exported topology, its report, and both in words. Asks no server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from dataclasses import replace
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from kafkadash.domain.impact_of import impact_of
+from kafkadash.domain.kafka_json import plan_json
+from kafkadash.domain.planner.plan import plan
+from kafkadash.domain.planner.planned import Planned
+from kafkadash.domain.planner.report import report_of
+from kafkadash.domain.planner.report_text import lines
+from kafkadash.domain.planner.request import EXPLICIT, FINISH
+from kafkadash.domain.planner.request_problems import limit_passed_today, problems_of
+from kafkadash.domain.problem import Problem
+from kafkadash.domain.refusals import commands as said
+from kafkadash.observe.cycles import without_search_for_cycles
+from kafkadash.reassign.planning_options import (
+    BAD,
+    NotPlanned,
+    add_request_options,
+    request_of,
+    require_places,
+    rows_in,
+    topology_in,
+    write_all,
+)
+
+
+class Command(BaseCommand):
+    help = (
+        "Plans a change of an exported topology (export-topology) and says what it does; nothing is changed in a "
+        "cluster. Exit 0 with a plan, also an empty one; 2 with a sentence for each problem, and then nothing is "
+        "written."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--topology", required=True, metavar="FILE", help="as export-topology writes it")
+        add_request_options(parser, mode_needed=True)
+        parser.add_argument("--plan", metavar="FILE", help="of explicit and finish: Kafka's JSON of an assignment")
+        parser.add_argument("--out", metavar="FILE", help="the plan, for kafka-reassign-partitions")
+        parser.add_argument("--report", metavar="FILE", help="what it does and what proves it, as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with without_search_for_cycles():
+                report = self._planned(options)
+        except NotPlanned as error:
+            for sentence in error.shown:
+                self.stderr.write(sentence)
+            sys.exit(BAD)
+        for line in lines(report):
+            self.stdout.write(line)
+
+    def _planned(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The report of the plan; both are written. Raises NotPlanned."""
+        require_places([options["out"], options["report"]])
+        request = request_of(options, options["mode"])
+        if request.mode in (EXPLICIT, FINISH) and options["plan"] is None:
+            raise NotPlanned(said.NO_PLAN_GIVEN(mode=request.mode))
+        topology, known = topology_in(options["topology"])
+        problems = problems_of(request, topology) or limit_passed_today(request, topology)
+        if problems:
+            raise NotPlanned(*map(str, problems))
+        brought = rows_in(options["plan"]) if request.mode in (EXPLICIT, FINISH) else None
+        planned = _empty_where_nothing_is_to_do(plan(topology, request, brought))
+        if planned.problems:
+            raise NotPlanned(*map(str, planned.problems))
+        planned = replace(planned, notices=(*planned.notices, *(Problem("disk use", one) for one in known)))
+        impact = impact_of(planned.rows, topology, disk_limit=request.disk_limit)
+        report = report_of(topology, request, planned, impact)
+        contents = {options["out"]: plan_json(planned.rows), options["report"]: _as_json(report)}
+        write_all({file: content for file, content in contents.items() if file is not None})
+        return report
+
+
+def _empty_where_nothing_is_to_do(planned: Planned) -> Planned:
+    """That nothing has to move keeps a change from being proposed, and is the best of plans here."""
+    if not planned.problems or any(problem.code != "nothing to do" for problem in planned.problems):
+        return planned
+    return Planned((), (), (*planned.notices, *planned.problems))
+
+
+def _as_json(report: dict[str, Any]) -> bytes:
+    return (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode()
