@@ -117,13 +117,13 @@ class _Steps:
             return False
         excess = self._load[broker] - self._room[broker]
         lowest = bisect_left(theirs, weight - self._slack(other), key=self._weights.__getitem__)
-        wanted = bisect_right(theirs, weight - excess, key=self._weights.__getitem__) if excess > 0 else len(theirs)
-        fits = min(bisect_left(theirs, weight, key=self._weights.__getitem__), len(theirs))
+        wanted = bisect_right(theirs, weight - max(excess, 0), key=self._weights.__getitem__)
+        fits = bisect_right(theirs, min(weight - 1, self._widest[broker]), key=self._weights.__getitem__)
         down = range(min(wanted, fits) - 1, lowest - 1, -1)[:NEIGHBOURS]
         up = range(max(wanted, lowest), fits)[:NEIGHBOURS]
         for place in (*down, *up):
             back = theirs[place]
-            if self._weights[back] <= self._widest[broker] and self._allowed(unit, other, back):
+            if self._allowed(unit, other, back):
                 self._put(unit, other)
                 self._put(back, broker)
                 return True
