@@ -20,6 +20,7 @@ from tests.refusals.driving import Case, case, each
 NINE = topology({"t": [[1, 2]] * 9})
 RACKLESS = [broker(n, "a") for n in range(1, 5)]
 SKEWED = topology({"t": [[1, 2], [1, 2], [1, 2]], "u": [[3]]}, RACKLESS)
+RACKS = topology({"t": [[1, 2, 3], [1, 2, 3]]})
 TWO = topology({"t": [[1, 2], [2, 1]]}, RACKLESS)
 
 
@@ -72,7 +73,6 @@ def judged(
 
 
 ADDED = PlanRequest(ADD, (3,))
-RACKS = topology({"t": [[1, 2, 3], [1, 2, 3]]})
 CLAIM = Proof(moved=20, bound=20, prices={}, widened={})
 
 
