@@ -88,7 +88,13 @@ def case_of(topology: Topology, request: PlanRequest) -> Case:
     )
     if request.mode == SET_RF and request.factor is not None:
         must, may = _kept(columns, request.factor, everybody=not request.rebalance)
-        aim = replace(aim, must=must, may=may)
+        present = columns.held >= 0
+        if not request.rebalance and (np.count_nonzero(present, axis=1) > request.factor).all():
+            # Replicas are only taken away: nobody is given any, however even that would be.
+            receives = np.zeros_like(receives)
+        # Who may be given a replica may keep the one it has, or it would be given that one anew.
+        may |= present & receives[columns.held]
+        aim = replace(aim, must=must, may=may, receives=receives)
     return Case(whole, chosen, relevant & busy, columns, aim)
 
 
@@ -194,7 +200,8 @@ def _kept(columns: Columns, factor: int, *, everybody: bool) -> tuple[Flags, Fla
     """P×W: which replicas must and which may stay where a partition gets ``factor`` of them.
 
     Where it gets no fewer all stay, if ``everybody`` has to. Where it gets fewer the leader stays, and whoever is the
-    only one in sync; those that are not in sync or away go first, as long as enough others are there.
+    only one in sync; those that are not in sync or away go first: all of them where enough others are there, and only
+    they where there are not.
     """
     present = columns.held >= 0
     away = present & ~columns.alive[columns.held]
@@ -204,7 +211,7 @@ def _kept(columns: Columns, factor: int, *, everybody: bool) -> tuple[Flags, Fla
     enough = (good.sum(axis=1) >= factor)[:, None]
     may = np.where(fewer & enough, good, present)
     last = leader | (in_sync & (in_sync.sum(axis=1, keepdims=True) == 1))
-    must = np.where(fewer, last, present if everybody else away)
+    must = np.where(fewer, np.where(enough, last, last | good), present if everybody else away)
     return must & may, may
 
 
