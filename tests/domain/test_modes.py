@@ -137,3 +137,14 @@ def test_most_replicas__leaves_no_room__says_the_numbers() -> None:
     cluster = topology({"t": [[1, 2]] * 9})
     [problem] = exact(cluster, PlanRequest(BALANCE, most_replicas=2)).problems
     assert str(problem).startswith("With at most 2 replicas on a broker there is room for 12, and there are 18.")
+
+
+def test_set_rf__down__of_many_partitions__is_as_even_as_the_flow_alone_would_make_it() -> None:
+    own = [broker(n, "abc"[n % 3]) for n in range(30)]
+    placed = [[n % 30, (n + 1 + n % 7) % 30, (n + 11 + n % 5) % 30] for n in range(3_000)]
+    cluster = topology({"t": placed}, own)
+    planned = exact(cluster, PlanRequest(SET_RF, factor=2))
+    assert planned.notices == ()
+    after = counts(cluster, planned.rows)
+    assert (min(after.values()), max(after.values())) == (200, 200)
+    assert all(row.target[0] == row.current[0] for row in planned.rows)

@@ -12,9 +12,10 @@ from kafkadash.domain.planner.decode import NotPlaced, decoded
 from kafkadash.domain.planner.demand import Answer, Demand, Ints
 from kafkadash.domain.planner.disk_placing import NOT_KNOWN
 from kafkadash.domain.planner.disk_room import within_room
+from kafkadash.domain.planner.dropping import dropped
 from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
 from kafkadash.domain.planner.modes import Aim, Case, TooFew, demand_of, fixed
-from kafkadash.domain.planner.request import REPAIR_RACKS, PlanRequest
+from kafkadash.domain.planner.request import REPAIR_RACKS, SET_RF, PlanRequest
 from kafkadash.domain.planner.sift import sifted
 from kafkadash.domain.planner.topology import Topology
 
@@ -104,6 +105,8 @@ def widened(wanted: Demand, met: Demand) -> Demand:
 def _placed(demand: Demand, aim: Aim, request: PlanRequest, beside: Ints) -> Solved:
     if request.mode == REPAIR_RACKS and not request.rebalance:
         solved = _in_two_steps(demand, aim)
+    elif request.mode == SET_RF and (fewer := dropped(demand)) is not None:
+        solved = Solved(demand, demand, fewer)
     else:
         solved = Solved(demand, *answered(demand))
     return replace(solved, answer=by_size(solved.met, solved.answer, beside))
