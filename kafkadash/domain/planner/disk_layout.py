@@ -22,7 +22,7 @@ class Layout:
     here with ``BEYOND`` where it is not judged.
 
     ``load``, ``counts``, ``on``: of a broker its bytes, its planned replicas and those of them that may move.
-    ``homeless``: replicas that are on no broker yet.
+    ``homeless``: replicas that are on no broker yet. ``log``: replicas in the order in which they went, and from where.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Layout:
         loose = loose[np.argsort(brokers[loose], kind="stable")]
         first = np.searchsorted(brokers[loose], np.arange(demand.brokers + 1))
         self.on: list[list[int]] = [loose[first[b] : first[b + 1]].tolist() for b in range(demand.brokers)]
+        self.log: list[tuple[int, int]] = []
         self.homeless: list[int] = np.flatnonzero(~there).tolist()
         self.receives: list[bool] = demand.receives.tolist()
         self.least: list[int] = demand.least.tolist()
@@ -90,6 +91,7 @@ class Layout:
 
     def put(self, unit: int, broker: int) -> None:
         """It goes there from where it is."""
+        self.log.append((unit, self.at[unit]))
         source, size = self.at[unit], self.size[unit]
         if source != NOBODY:
             del self.on[source][bisect_left(self.on[source], unit)]
@@ -104,6 +106,12 @@ class Layout:
         self.counts[broker] += 1
         if self._room[broker] < BEYOND and not self.is_home(unit, broker):
             self._room[broker] -= size
+
+    def back_to(self, mark: int) -> None:
+        """All that was done since the log had this length is taken back."""
+        for unit, source in self.log[: mark - 1 if mark else None : -1]:
+            self.put(unit, source)
+        del self.log[mark:]
 
     def upto(self, size: int) -> int:
         """All replicas below this number are of at most so many bytes."""
