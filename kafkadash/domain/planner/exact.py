@@ -11,6 +11,7 @@ from kafkadash.domain.planner import wanting
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.columns import UNKNOWN, Columns
 from kafkadash.domain.planner.demand import NOBODY, Answer, Flags, Ints
+from kafkadash.domain.planner.held_against import least_for_disks
 from kafkadash.domain.planner.leader_flow import HAS_IT, KEPT, NEW, leaders
 from kafkadash.domain.planner.modes import Case, TooFew, case_of, demand_of
 from kafkadash.domain.planner.placed import Solved, fitted, widened
@@ -44,13 +45,13 @@ def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> P
         return answer((), problems, [])
     solved = fitted(topology, case, demand, request)
     tell("proving that nothing moves less", 0.6)
-    proof = _proof(case, solved)
+    proof = _proof(case, solved, request)
     tell("choosing leaders", 0.85)
     rows = _rows(case, solved.answer, request)
     return _judged(topology, case, request, (solved, rows, proof))
 
 
-def _proof(case: Case, solved: Solved) -> Proof:
+def _proof(case: Case, solved: Solved, request: PlanRequest) -> Proof:
     """Against what was asked for, wider where that could not be had."""
     found, ids = solved.answer, case.columns.ids
     wide = widened(solved.demand, solved.met)
@@ -59,12 +60,15 @@ def _proof(case: Case, solved: Solved) -> Proof:
         prices = np.zeros(wide.brokers, np.int64)
     changed = np.flatnonzero((wide.least != solved.demand.least) | (wide.most != solved.demand.most))
     moved_rows = np.count_nonzero(found.new >= 0, axis=1) > 0
+    outside = {int(ids[one.broker]): one.why for one in solved.outside or ()}
     return Proof(
         moved=found.moved(wide),
         bound=bound(wide, prices),
         prices={int(ids[b]): int(prices[b]) for b in np.flatnonzero(prices)},
         widened={int(ids[b]): (int(wide.least[b]), int(wide.most[b])) for b in changed},
+        disk_bound=least_for_disks(case, wide, request, outside),
         estimated=int((moved_rows & (case.columns.sizes == UNKNOWN)).sum()),
+        outside=outside,
     )
 
 

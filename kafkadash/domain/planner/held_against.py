@@ -6,7 +6,7 @@ bound is what the prices of the certificate come to. Prices cannot cheat: made u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,10 @@ import numpy as np
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.certificate import bound
 from kafkadash.domain.planner.demand import NOBODY, Answer, Demand, Ints
+from kafkadash.domain.planner.disk_balance import STUCK
+from kafkadash.domain.planner.disk_bound import disk_bound
 from kafkadash.domain.planner.modes import Case, TooFew, case_of, demand_of
-from kafkadash.domain.planner.request import LEADERS, PlanRequest, Proof
+from kafkadash.domain.planner.request import BALANCE, LEADERS, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.refusals import checked as said
 from kafkadash.domain.rule import Rule
@@ -39,8 +41,31 @@ def demand_rules(rows: Sequence[Row], topology: Topology, request: PlanRequest, 
         Rule("only what was asked", not only, f"{max(0, len(rows) - len(only)):,} of {len(rows):,}", _first(only)),
         _racks(case, demand, made),
         _counts(case, demand, made),
-        *([] if proof is None else [_least(case, demand, made, proof)]),
+        *([] if proof is None else [_least(case, demand, made, proof, request)]),
+        *([] if proof is None or proof.disk_bound is None else [_disks(case, demand, made, proof, request)]),
     ]
+
+
+def least_for_disks(case: Case, demand: Demand, request: PlanRequest, outside: Mapping[int, str]) -> int | None:
+    """Bytes that balancing the disks takes at the least; None where it was not asked for."""
+    if not balances_disks(request) or request.eps is None:
+        return None
+    stuck = case.columns.places([broker for broker, why in outside.items() if why == STUCK])
+    return disk_bound(demand, demand.bytes, bytes_beside(case), demand.receives, request.eps, stuck)
+
+
+def balances_disks(request: PlanRequest) -> bool:
+    """Where only what was asked for may move, disks are filled as evenly as that allows."""
+    return request.eps is not None and (request.mode == BALANCE or request.rebalance)
+
+
+def bytes_beside(case: Case) -> Ints:
+    """B: bytes on each broker of partitions that are not planned."""
+    load = np.zeros(len(case.columns.ids), np.int64)
+    held, costs = case.whole.held[~case.chosen], case.whole.costs()[~case.chosen]
+    rows, columns = np.nonzero(held >= 0)
+    np.add.at(load, held[rows, columns], costs[rows])
+    return load
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +183,38 @@ def _counts(case: Case, demand: Demand, made: _Made) -> Rule:
     return Rule("counts", not problems, f"{int((on + beside).sum()):,} replicas", _first(problems))
 
 
-def _least(case: Case, demand: Demand, made: _Made, proof: Proof) -> Rule:
+def _least(case: Case, demand: Demand, made: _Made, proof: Proof, request: PlanRequest) -> Rule:
     """The bound is what the prices come to, and the bytes are what the rows move."""
     prices = np.array([proof.prices.get(int(id_), 0) for id_ in case.columns.ids], np.int64)
     proven, moved = bound(demand, prices), made.answer.moved(demand)
     problems = []
     if proven != proof.bound:
         problems.append(said.BOUND_DIFFERS.cause(proven=f"{proven:,} B", report=f"{proof.bound:,} B"))
+    disks = least_for_disks(case, demand, request, proof.outside)
+    if disks != proof.disk_bound:
+        known = f"{disks:,} B" if disks is not None else "none"
+        problems.append(said.BOUND_DIFFERS.cause(proven=known, report=f"{proof.disk_bound or 0:,} B"))
     if moved != proof.moved:
         problems.append(said.MOVED_DIFFERS.cause(rows=f"{moved:,} B", report=f"{proof.moved:,} B"))
     return Rule("least movement", not problems, f"{size(moved)}, bound {size(proof.lowest)}", tuple(problems))
+
+
+def _disks(case: Case, demand: Demand, made: _Made, proof: Proof, request: PlanRequest) -> Rule:
+    """Within eps of the mean of their rack, but for those that the proof says could not be."""
+    load = bytes_beside(case)
+    for which, brokers in ((made.answer.stays, demand.held), (made.answer.new >= 0, made.answer.new)):
+        rows, columns = np.nonzero(which)
+        np.add.at(load, brokers[rows, columns], demand.bytes[rows])
+    eps, problems = request.eps or 0.0, []
+    for rack in range(demand.racks):
+        judged = np.flatnonzero((demand.rack_of == rack) & demand.receives)
+        mean = load[judged].mean() if len(judged) else 0.0
+        for broker in judged[np.abs(load[judged] - mean) > eps * mean + 1]:
+            id_ = int(case.columns.ids[broker])
+            if id_ not in proof.outside:
+                held, wanted = size(int(load[broker])), size(int(mean))
+                problems.append(said.BROKER_NOT_WITHIN_EPS.cause(broker=id_, held=held, mean=wanted, eps=100 * eps))
+    return Rule("disks within eps", not problems, f"{100 * eps:g} %", _first(problems))
 
 
 def _name(case: Case, row: np.integer[Any]) -> str:

@@ -10,10 +10,12 @@ from kafkadash.domain.planner.by_size import by_size
 from kafkadash.domain.planner.columns import UNKNOWN, Columns
 from kafkadash.domain.planner.decode import NotPlaced, decoded
 from kafkadash.domain.planner.demand import Answer, Demand, Ints
+from kafkadash.domain.planner.disk_balance import Outside, balanced
 from kafkadash.domain.planner.disk_placing import NOT_KNOWN
 from kafkadash.domain.planner.disk_room import within_room
 from kafkadash.domain.planner.dropping import dropped
 from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
+from kafkadash.domain.planner.held_against import balances_disks, bytes_beside
 from kafkadash.domain.planner.modes import Aim, Case, TooFew, demand_of, fixed
 from kafkadash.domain.planner.request import REPAIR_RACKS, SET_RF, PlanRequest
 from kafkadash.domain.planner.sift import sifted
@@ -26,20 +28,22 @@ MOST_TRIED = 6
 class Solved:
     """``demand`` is what was asked for, ``met`` what is met: with wider bounds where the wanted ones cannot be had.
 
-    ``over``: a broker would be given more than its disk has room for.
+    ``over``: a broker would be given more than its disk has room for. ``outside``: brokers whose disks could not be
+    brought within eps; None where that was not asked for.
     """
 
     demand: Demand
     met: Demand
     answer: Answer
     over: bool = False
+    outside: tuple[Outside, ...] | None = None
 
 
 def fitted(topology: Topology, case: Case, demand: Demand, request: PlanRequest) -> Solved:
     """With new replicas by size, and within the disk limit. Brokers that are too full for their even share get less,
     as long as their racks have others; where that is not enough the first answer tells how much is missing.
     """
-    beside = _bytes_beside(case)
+    beside = bytes_beside(case)
     first, over = _within(topology, case, _placed(demand, case.aim, request, beside), request)
     receives, solved = case.aim.receives, first
     for _ in range(MOST_TRIED):
@@ -119,13 +123,21 @@ def _in_two_steps(demand: Demand, aim: Aim) -> Solved:
 
 
 def _within(topology: Topology, case: Case, solved: Solved, request: PlanRequest) -> tuple[Solved, Ints]:
-    """B: bytes that brokers are over their room, after replicas changed places to mend that."""
-    if request.disk_limit is None:
-        return solved, np.zeros(len(case.columns.ids), np.int64)
-    room, widest = _rooms(topology, case.columns, request.disk_limit)
-    known = case.columns.sizes != UNKNOWN
-    found, over = within_room(solved.met, solved.answer, room, widest, known)
-    return replace(solved, answer=found), over
+    """With disks within eps where that is asked for; B: bytes that brokers are over their room, after replicas changed
+    places to mend that.
+    """
+    columns, over = case.columns, np.zeros(len(case.columns.ids), np.int64)
+    room = widest = None
+    if request.disk_limit is not None:
+        room, widest = _rooms(topology, columns, request.disk_limit)
+    if balances_disks(request) and request.eps is not None:
+        beside, judged = bytes_beside(case), solved.met.receives
+        done = balanced(solved.met, solved.answer, solved.met.bytes, beside, judged, request.eps, room, widest)
+        solved = replace(solved, answer=done.answer, outside=done.outside)
+    if room is not None and widest is not None:
+        found, over = within_room(solved.met, solved.answer, room, widest, columns.sizes != UNKNOWN)
+        solved = replace(solved, answer=found)
+    return solved, over
 
 
 def _rooms(topology: Topology, columns: Columns, limit: float) -> tuple[Ints, Ints]:
@@ -137,12 +149,3 @@ def _rooms(topology: Topology, columns: Columns, limit: float) -> tuple[Ints, In
         if own is not None:
             room[place], widest[place] = sum(own), max(own, default=0)
     return room, widest
-
-
-def _bytes_beside(case: Case) -> Ints:
-    """B: bytes on each broker of partitions that are not planned."""
-    load = np.zeros(len(case.columns.ids), np.int64)
-    held, costs = case.whole.held[~case.chosen], case.whole.costs()[~case.chosen]
-    rows, columns = np.nonzero(held >= 0)
-    np.add.at(load, held[rows, columns], costs[rows])
-    return load

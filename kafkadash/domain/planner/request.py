@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 ADD, DRAIN, REPLACE, REPAIR_RACKS = "add", "drain", "replace", "repair-racks"
@@ -62,7 +62,8 @@ class Proof:
 
     ``prices``: broker → bytes, those that are not 0, the whole certificate (``domain.planner.certificate``).
     ``widened``: broker → (least, most) replicas where the even counts cannot be had. ``disk_bound``: what balancing the
-    disks takes at the least, where that was asked for. ``estimated``: partitions whose size is not known; they are
+    disks takes at the least, where that was asked for. ``outside``: brokers that could not be brought within eps, and
+    why (``disk_balance.Outside``). ``estimated``: partitions whose size is not known; they are
     reckoned with the median of their topic. An empty partition is reckoned with 1 byte.
     """
 
@@ -72,6 +73,7 @@ class Proof:
     widened: Mapping[int, tuple[int, int]]
     disk_bound: int | None = None
     estimated: int = 0
+    outside: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def lowest(self) -> int:
@@ -95,10 +97,14 @@ class Proof:
             **asdict(self),
             "prices": {str(broker): price for broker, price in self.prices.items()},
             "widened": {str(broker): list(bounds) for broker, bounds in self.widened.items()},
+            "outside": {str(broker): why for broker, why in self.outside.items()},
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Proof:
         prices = {int(broker): price for broker, price in stored["prices"].items()}
         widened = {int(broker): (low, high) for broker, (low, high) in stored["widened"].items()}
-        return cls(stored["moved"], stored["bound"], prices, widened, stored["disk_bound"], stored["estimated"])
+        outside = {int(broker): why for broker, why in stored["outside"].items()}
+        return cls(
+            stored["moved"], stored["bound"], prices, widened, stored["disk_bound"], stored["estimated"], outside
+        )

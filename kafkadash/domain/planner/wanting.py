@@ -9,6 +9,7 @@ import numpy as np
 
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.demand import Demand
+from kafkadash.domain.planner.disk_balance import LARGE, REST, Outside
 from kafkadash.domain.planner.modes import Case, TooFew
 from kafkadash.domain.planner.planned import already_moving, brokers_named
 from kafkadash.domain.planner.request import DRAIN, REPLACE, PlanRequest
@@ -16,7 +17,7 @@ from kafkadash.domain.planner.topology import Partition
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.refusals import placing
-from kafkadash.domain.wording import capital, count, listed_shortly
+from kafkadash.domain.wording import capital, count, listed_shortly, size
 
 MOST_NAMED = 5
 
@@ -145,6 +146,23 @@ def uneven(case: Case, wanted: Demand, met: Demand) -> Iterator[Problem]:
     more = len(short) + len(over) - len(parts)
     listed = "; ".join(parts) + (f"; and {more:,} more" if more > 0 else "")
     yield Problem("uneven", placing.AS_EVEN_AS_POSSIBLE(brokers=listed))
+
+
+def outside(case: Case, brokers: Sequence[Outside]) -> Iterator[Problem]:
+    """Brokers whose disks could not be brought within eps."""
+    for one in brokers[:MOST_NAMED]:
+        values = {"broker": int(case.columns.ids[one.broker]), "held": size(one.bytes), "mean": size(one.mean)}
+        if one.why == LARGE:
+            topic, partition = case.columns.rows[one.row]
+            sentence = placing.OUTSIDE_FOR_A_LARGE_ONE(**values, partition=f"{topic.name}-{partition.partition}")
+        elif one.why == REST:
+            sentence = placing.OUTSIDE_FOR_THE_REST(**values)
+        else:
+            sentence = placing.OUTSIDE_AND_STUCK(**values)
+        yield Problem("outside eps", sentence)
+    if len(brokers) > MOST_NAMED:
+        more = len(brokers) - MOST_NAMED
+        yield Problem("outside eps", placing.MORE_OUTSIDE(brokers=count(more, "broker")))
 
 
 def silent(rows: Sequence[tuple[Row, Partition]]) -> Iterator[Problem]:

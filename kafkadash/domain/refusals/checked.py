@@ -40,6 +40,11 @@ BROKER_OUT_OF_BOUNDS = Entry(
 )
 NO_PLAN_MEETS_IT = Entry("no-plan-meets-it", "No plan can meet the request for {partitions}.", REPORT)
 BOUND_DIFFERS = Entry("bound-differs", "The certificate proves a bound of {proven}, the report says {report}.", REPORT)
+BROKER_NOT_WITHIN_EPS = Entry(
+    "broker-not-within-eps",
+    "Broker {broker} would hold {held}, which is not within {eps:g} % of {mean}, the mean of its rack.",
+    REPORT,
+)
 MOVED_DIFFERS = Entry("moved-differs", "The rows move {rows}, the proof says {report}.", REPORT)
 BROKER_OVER_LIMIT = Entry(
     "broker-over-limit",

@@ -27,3 +27,26 @@ REPLACEMENT_HOLDS_IT = Entry(
     "{partitions} {are} on {brokers} already, so one of the replicas that leave would have no place.",
     "Name further brokers to take their place, or let others move too.",
 )
+OUTSIDE_FOR_A_LARGE_ONE = Entry(
+    "outside-for-a-large-one",
+    "Broker {broker} would hold {held}, and {mean} is the mean of its rack: {partition} alone is larger than that "
+    "allows.",
+    "Split that topic over more partitions, or accept it.",
+)
+OUTSIDE_FOR_THE_REST = Entry(
+    "outside-for-the-rest",
+    "Broker {broker} would hold {held}, and {mean} is the mean of its rack: large partitions leave the others of the "
+    "rack less.",
+    "Accept it, or spread those topics over more partitions.",
+)
+OUTSIDE_AND_STUCK = Entry(
+    "outside-and-stuck",
+    "Broker {broker} would hold {held}, and {mean} is the mean of its rack: what may move does not suffice, or there "
+    "is no room for it.",
+    "Let more topics move, or allow more of the disks.",
+)
+MORE_OUTSIDE = Entry(
+    "more-outside",
+    "{brokers} more could not be brought within what was asked for.",
+    "The table of brokers has them all.",
+)
