@@ -148,3 +148,21 @@ def test_set_rf__down__of_many_partitions__is_as_even_as_the_flow_alone_would_ma
     after = counts(cluster, planned.rows)
     assert (min(after.values()), max(after.values())) == (200, 200)
     assert all(row.target[0] == row.current[0] for row in planned.rows)
+
+
+def test_balance__with_eps__brings_disks_within_it_and_is_at_rest_afterwards() -> None:
+    own = [broker(n, "abc"[n % 3], total=10**9, used=0) for n in range(12)]
+    cluster = topology({"t": [[3 * (n % 3), 1 + 3 * (n % 4), 2 + 3 * (n % 2)] for n in range(240)]}, own)
+    topic = cluster.topics["t"]
+    sized = tuple(replace(p, size_bytes=1000 + 7919 * p.partition % 5000) for p in topic.partitions)
+    cluster = replace(cluster, topics={"t": replace(topic, partitions=sized)})
+    request = PlanRequest(BALANCE, eps=0.05, disk_limit=0.9)
+    planned = exact(cluster, request)
+    assert planned.proof is not None
+    assert planned.proof.ratio is not None
+    assert planned.proof.ratio <= 1.03
+    assert planned.proof.outside == {}
+    rules = check(planned.rows, cluster, Asked.of_request(request), None, planned.proof)
+    assert {rule.name: rule.passed for rule in rules if not rule.passed} == {}
+    assert "disks within eps" in {rule.name for rule in rules}
+    assert exact(moved(cluster, planned.rows), request).rows == ()

@@ -29,6 +29,18 @@ def planned(cluster: Topology, request: PlanRequest) -> str:
     return " ".join(str(one) for one in (*found.problems, *found.notices))
 
 
+def balanced_of(sizes: Sequence[int], brokers: int = 4) -> str:
+    """Of partitions with one replica each on brokers of one rack."""
+    cluster = topology(
+        {"t": [[1 + n % brokers] for n in range(len(sizes))]}, [broker(n + 1, "a") for n in range(brokers)]
+    )
+    topic = cluster.topics["t"]
+    partitions = tuple(replace(p, size_bytes=size) for p, size in zip(topic.partitions, sizes, strict=True))
+    return planned(
+        replace(cluster, topics={"t": replace(topic, partitions=partitions)}), PlanRequest(BALANCE, eps=0.05)
+    )
+
+
 def moving(cluster: Topology) -> Topology:
     topic = cluster.topics["t"]
     partitions = (replace(topic.partitions[0], moving=True), *topic.partitions[1:])
@@ -58,6 +70,16 @@ def moving(cluster: Topology) -> Topology:
         are="are",
         brokers="broker 2",
     ),
+    case(placing.OUTSIDE_FOR_A_LARGE_ONE, lambda: balanced_of([900, 10, 10, 10]), broker=1, partition="t-0"),
+    case(placing.OUTSIDE_FOR_THE_REST, lambda: balanced_of([900, 10, 10, 10]), broker=2),
+    case(
+        placing.OUTSIDE_AND_STUCK,
+        lambda: balanced_of([50, 50, 60, 10, 70, 80, 30]),
+        broker=1,
+        held="100 B",
+        mean="88 B",
+    ),
+    case(placing.MORE_OUTSIDE, lambda: balanced_of([900] * 2 + [1] * 6, brokers=8), brokers="3 brokers"),
     case(placing.AS_EVEN_AS_POSSIBLE, lambda: planned(SKEWED, PlanRequest(SET_RF, factor=3))),
 )
 def test_what_a_placement_cannot_give(one: Case) -> None:
@@ -110,6 +132,13 @@ CLAIM = Proof(moved=20, bound=20, prices={}, widened={})
         partitions="2 partitions",
     ),
     case(checked.BOUND_DIFFERS, lambda: judged([], PlanRequest(BALANCE), proof=CLAIM), report="20 B"),
+    case(
+        checked.BROKER_NOT_WITHIN_EPS,
+        lambda: judged([], PlanRequest(BALANCE, eps=0.05), SKEWED, proof=replace(CLAIM, disk_bound=20)),
+        broker=3,
+        held="10 B",
+        eps=5,
+    ),
     case(checked.MOVED_DIFFERS, lambda: judged([], PlanRequest(BALANCE), proof=CLAIM), rows="0 B", report="20 B"),
 )
 def test_a_plan_that_is_not_what_was_asked_for(one: Case) -> None:

@@ -174,7 +174,7 @@ class _Balance:
             for broker in brokers:
                 load, (size, row) = self.layout.load[broker], largest.get(broker, (0, NOBODY))
                 if load > target.most:
-                    large = size > target.most
+                    large = size > target.most and load <= target.most_with(size)
                     yield Outside(broker, load, round(target.mean), LARGE if large else STUCK, row if large else NOBODY)
                 elif load < (1 - self._eps) * target.mean - 1:
                     why = REST if load >= target.least else STUCK

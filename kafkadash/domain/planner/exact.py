@@ -83,6 +83,7 @@ def _judged(
         *wanting.uneven(case, solved.demand, solved.met),
         *wanting.silent(rows),
     ]
+    notices += wanting.outside(case, solved.outside or ())
     problems: list[Problem] = []
     if request.disk_limit is not None:
         copied = arriving(rows)
