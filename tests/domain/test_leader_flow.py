@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from kafkadash.domain.planner import leader_flow
 from kafkadash.domain.planner.leader_flow import HAS_IT, KEPT, NEW, leaders
 
 
@@ -50,3 +51,35 @@ def test_a_broker_that_is_down_leads_nothing_that_another_can() -> None:
     replicas = np.array([[0, 1], [0, 2], [0, -1]])
     found = leaders(replicas, np.array([[0, 1], [0, 1], [0, 0]]), np.zeros(3, np.int64), np.array([False, True, True]))
     assert found.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_some_partitions_tell_what_is_best_for_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(seed)
+    brokers, count = int(chance.integers(4, 12)), int(chance.integers(20, 400))
+    width = int(chance.integers(2, 4))
+    keys = chance.random((count, brokers)) / (1 + np.arange(brokers) * chance.random())
+    replicas = np.argsort(keys, axis=1)[:, :width]
+    replicas[chance.random(count) < 0.1, -1] = -1
+    costs = chance.choice([HAS_IT, NEW], (count, width))
+    costs[chance.random(count) < 0.9, 0] = KEPT
+    led = chance.integers(0, 10, brokers)
+    leads = np.arange(brokers) != 0
+    monkeypatch.setattr(leader_flow, "WORTH_IT", count + 1)
+    best = leaders(replicas, costs, led, leads)
+    monkeypatch.setattr(leader_flow, "WORTH_IT", 0)
+    monkeypatch.setattr(leader_flow, "OF_EACH", 1)
+    found = leaders(replicas, costs, led, leads)
+    assert (replicas[np.arange(count), found] >= 0).all()
+    assert _priced(replicas, costs, led, found) == _priced(replicas, costs, led, best)
+
+
+def _priced(replicas: np.ndarray, costs: np.ndarray, led: np.ndarray, columns: np.ndarray) -> tuple[int, int]:
+    """How uneven brokers are without the first, and what it lets lead, and how much is changed."""
+    rows = np.arange(len(replicas))
+    counts = np.bincount(replicas[rows, columns], minlength=len(led))
+    mean, more = divmod(int(len(replicas) + led[1:].sum()), len(led) - 1)
+    low, high = np.maximum(0, mean - led), np.maximum(0, mean + bool(more) - led)
+    low[0] = high[0] = 0
+    uneven = np.maximum(0, np.minimum(counts, high) - low).sum() + 3 * np.maximum(0, counts - high).sum()
+    return int(uneven), int(costs[rows, columns].sum())

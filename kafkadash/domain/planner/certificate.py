@@ -88,14 +88,24 @@ def prices_of(demand: Demand, stays: Flags, new: Ints) -> Ints | None:
     brokers: from b to c leads the cheapest way in which one partition gives up its replica on b for one on c. A way
     around that costs less than nothing would make the plan cheaper; without one the distances are the potentials.
     """
-    steps = _steps(demand, stays, new)
+    potential = shortest(_steps(demand, stays, new))
+    if potential is None:
+        return None
+    prices: Ints = potential[:-1] - potential[-1]
+    return prices
+
+
+def shortest(steps: Ints) -> Ints | None:
+    """Distances of all from wherever is nearest (Bellman and Ford); None where a way around costs less than nothing.
+
+    ``steps`` N×N: from the row's to the column's, ``BEYOND`` where none leads.
+    """
     potential = np.zeros(len(steps), np.int64)
     for _ in range(len(steps) + 1):
         through = np.where(steps < BEYOND, potential[:, None] + steps, BEYOND).min(axis=0)
         shorter = np.minimum(potential, through)
         if (shorter == potential).all():
-            prices: Ints = potential[:-1] - potential[-1]
-            return prices
+            return potential
         potential = shorter
     return None
 
