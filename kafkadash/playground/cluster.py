@@ -3,6 +3,7 @@
     playground = Playground(Path("var/playground"))
     playground.up(brokers=5, racks=("a", "a", "b", "b", "c"))
     playground.bootstrap          # "127.0.0.1:20411,127.0.0.1:27310,..."
+    playground.add_broker("c")    # 6
     playground.down()
 
 The folder holds the cluster's description, its data and its logs; `up` on the same folder starts the same cluster
@@ -42,6 +43,8 @@ from kafkadash.playground.state import (
     Layout,
     Node,
     choose_ports,
+    difference,
+    grown,
     new_cluster,
     read_cluster,
     write_cluster,
@@ -115,7 +118,8 @@ class Playground:
         """Start the folder's cluster, making it first if there is none, and return when every broker serves.
 
         Options left out mean: as the folder's cluster is, else 5 brokers in racks a,a,b,b,c, one combined controller,
-        one log directory. Raises ServerError with a sentence; nodes started by a failed call are stopped, logs stay.
+        one log directory. Brokers that were added to it since start too. Raises ServerError with a sentence; nodes
+        started by a failed call are stopped, logs stay.
         """
         began = time.monotonic()
         if "," in str(self.folder):
@@ -132,15 +136,30 @@ class Playground:
             cluster = new_cluster(brokers, racks, controllers or 1, dirs or 1, further)
         cluster = self._configure(choose_ports(cluster, set(self._live())), runtime)
         running = self._live()
-        started = self._start([node for node in cluster.nodes if node.name not in running], runtime)
-        try:
-            wait_for_brokers(cluster.bootstrap, [node.node_id for node in cluster.brokers], READY_SECONDS)
-        except BaseException:
-            stop_all(started, STOP_SECONDS)
-            raise
+        self._join([node for node in cluster.nodes if node.name not in running], cluster, cluster.brokers, runtime)
         report = UpReport(time.monotonic() - prepared, prepared - began, tuple(self.status()), cluster.bootstrap)
         self._say(f"Kafka: {len(cluster.brokers)} brokers ready in {report.seconds:.1f} s at {cluster.bootstrap}")
         return report
+
+    def add_broker(self, rack: str | None = None) -> int:
+        """Give the running cluster a broker more; its id, when it serves. It stays one of the folder's cluster.
+
+        It is remembered before it is started: where this call is killed in between, `up` or `start_broker` starts it,
+        as it does after a start that failed. Raises ServerError.
+        """
+        cluster, live = self.cluster, self._live()
+        serving = sum(node.name in live for node in cluster.controllers)
+        if serving * 2 <= len(cluster.controllers):
+            raise ServerError(said.NOBODY_TO_JOIN(running=serving, all=len(cluster.controllers)))
+        runtime = prepare_runtime(self._say)
+        cluster = self._configure(choose_ports(grown(cluster, rack), set(live)), runtime)
+        node = _pick(cluster.added[-1], cluster.brokers, "broker")
+        try:
+            self._join([node], cluster, [node], runtime)
+        except ServerError as error:
+            raise ServerError(said.ADDED_BUT_NOT_STARTED(broker=node.node_id, fault=error)) from error
+        self._say(f"Kafka: broker {node.node_id} serves and holds nothing yet")
+        return node.node_id
 
     def down(self) -> None:
         """Stop all nodes: brokers first, then controllers.
@@ -224,15 +243,9 @@ class Playground:
         cluster = read_cluster(self.folder)
         if cluster is None:
             return None
-        asked = [
-            ("brokers", brokers, len(cluster.brokers)),
-            ("racks", ",".join(racks) if racks is not None else None, ",".join(n.rack or "" for n in cluster.brokers)),
-            ("controllers", controllers, len(cluster.controllers)),
-            ("log directories", dirs, cluster.dirs),
-        ]
-        for what, want, have in asked:
-            if want is not None and want != have:
-                raise ServerError(said.PLAYGROUND_IS_OTHER(folder=self.folder, what=what, have=have, want=want))
+        if other := difference(cluster, brokers, racks, controllers, dirs):
+            what, have, want = other
+            raise ServerError(said.PLAYGROUND_IS_OTHER(folder=self.folder, what=what, have=have, want=want))
         return cluster
 
     def _configure(self, cluster: Cluster, runtime: Runtime) -> Cluster:
@@ -261,6 +274,15 @@ class Playground:
                 servers.FILES_NOT_WRITTEN(files="The playground's files", folder=self.folder, fault=error)
             ) from error
         return cluster
+
+    def _join(self, nodes: Sequence[Node], cluster: Cluster, expected: Sequence[Node], runtime: Runtime) -> None:
+        """Start nodes and return when the cluster lists the expected brokers; stop them again when it does not."""
+        started = self._start(nodes, runtime)
+        try:
+            wait_for_brokers(cluster.bootstrap, [node.node_id for node in expected], READY_SECONDS)
+        except BaseException:
+            stop_all(started, STOP_SECONDS)
+            raise
 
     def _start(self, nodes: Sequence[Node], runtime: Runtime) -> list[Child]:
         """Start nodes and return when they serve; stop them again when one does not.

@@ -49,11 +49,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """`dirs` is the number of log directories of each broker."""
+    """`dirs` is the number of log directories of each broker, `added` the ids of those it was not made with."""
 
     cluster_id: str
     dirs: int
     nodes: tuple[Node, ...]
+    added: tuple[int, ...] = ()
 
     @property
     def brokers(self) -> list[Node]:
@@ -62,6 +63,11 @@ class Cluster:
     @property
     def controllers(self) -> list[Node]:
         return [node for node in self.nodes if node.controller_port is not None]
+
+    @property
+    def made_with(self) -> list[Node]:
+        """The brokers it had at first."""
+        return [node for node in self.brokers if node.node_id not in self.added]
 
     @property
     def bootstrap(self) -> str:
@@ -127,6 +133,35 @@ def new_cluster(
     return Cluster(new_id(), dirs, tuple(nodes))
 
 
+def grown(cluster: Cluster, rack: str | None) -> Cluster:
+    """With one more broker, the last of `added`, its ports still 0. Its id is above the brokers' and no other's."""
+    ids = {node.node_id for node in cluster.nodes}
+    last = max(node.node_id for node in cluster.brokers)
+    new = next(i for i in range(last + 1, last + len(ids) + 2) if i not in ids)
+    node = Node(new, 0, None, rack or None, None, dict.fromkeys(cluster.brokers[0].secured_ports, 0))
+    nodes = tuple(sorted([*cluster.nodes, node], key=lambda node: node.node_id))
+    return replace(cluster, nodes=nodes, added=(*cluster.added, new))
+
+
+def difference(
+    cluster: Cluster, brokers: int | None, racks: Sequence[str] | None, controllers: int | None, dirs: int | None
+) -> tuple[str, object, object] | None:
+    """What is not as asked for (None: anything will do), as it is, as asked; None where all is as asked.
+
+    Who asks for the brokers that the cluster was made with means it too, for nobody takes back those that were added.
+    """
+    wanted = (brokers, ",".join(racks) if racks is not None else None, controllers, dirs)
+    found = None
+    for nodes in (cluster.made_with, cluster.brokers):
+        present = (len(nodes), ",".join(n.rack or "" for n in nodes), len(cluster.controllers), cluster.dirs)
+        names = ("brokers", "racks", "controllers", "log directories")
+        rows = zip(names, present, wanted, strict=True)
+        found = next((row for row in rows if row[2] is not None and row[1] != row[2]), None)
+        if found is None:
+            break
+    return found
+
+
 def choose_ports(cluster: Cluster, keep: set[str]) -> Cluster:
     """The same cluster with ports that are free: stored ones where they still are, new ones elsewhere.
 
@@ -171,7 +206,7 @@ def read_cluster(folder: Path) -> Cluster | None:
         if document["format"] != STATE_FORMAT:
             raise ServerError(said.PLAYGROUND_UNREADABLE(file=path, fault="another version wrote it"))
         nodes = tuple(Node(**node) for node in document["nodes"])
-        return Cluster(document["cluster_id"], document["dirs"], nodes)
+        return Cluster(document["cluster_id"], document["dirs"], nodes, tuple(document.get("added", ())))
     except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -197,6 +197,69 @@ def test_what_a_killed_supervisor_left_is_ended_and_the_cluster_started_anew(sma
     assert not (small_folder / "data").exists()
 
 
+KILLED_WHILE_ADDING = """
+import os, signal, sys
+from pathlib import Path
+from unittest import mock
+from kafkadash.playground import cluster
+die = mock.patch.object(cluster if sys.argv[2] == "write_cluster" else cluster.Playground, sys.argv[2],
+                        side_effect=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+with die:
+    cluster.Playground(Path(sys.argv[1]), detached=True).add_broker("b")
+"""
+
+
+def test_a_broker_is_added_while_it_runs_and_kafka_knows_it_and_its_rack_from_then_on(
+    small_folder: Path, runtime: None
+) -> None:
+    playground = Playground(small_folder)
+    playground.up(brokers=1, racks=("a",), dirs=2)
+    [first] = playground.status()
+    assert playground.add_broker("b") == 2
+    assert racks_of(playground) == {1: "a", 2: "b"}
+    assert [(node.pid == first.pid, node.roles) for node in playground.status()] == [
+        (True, "broker+controller"),
+        (False, "broker"),
+    ]
+    load(playground.bootstrap, [Topic("both", placement=[(2, 1)], fill_bytes=300_000)])
+    assert {broker: len(directories) for broker, directories in log_dirs(playground).items()} == {1: 2, 2: 2}
+    playground.stop_broker(2)
+    wait_until(lambda: in_sync(playground, "both") == [{1}], "broker 2 is out of the ISR", 60)
+    playground.start_broker(2)
+    wait_until(lambda: in_sync(playground, "both") == [{1, 2}], "broker 2 is back in the ISR", 60)
+
+    playground.down()
+    with pytest.raises(ServerError, match=r"0 of 1 run here\. Start the others with `playground up`, then add it"):
+        playground.add_broker("c")
+    playground.up(racks=("a",))  # as it was made: the demo asks for that each time
+    assert racks_of(playground) == {1: "a", 2: "b"}
+    assert in_sync(playground, "both") == [{1, 2}]
+    playground.reset()
+    assert read_cluster(small_folder) is None
+    assert not (small_folder / "data").exists()
+
+
+def test_adding_a_broker_may_be_killed_at_any_point(small_folder: Path, runtime: None) -> None:
+    playground = Playground(small_folder, detached=True)
+    playground.up(brokers=1, racks=("a",))
+    for point, known in (("write_cluster", [1]), ("_start", [1, 2])):
+        arguments = [sys.executable, "-c", KILLED_WHILE_ADDING, str(small_folder), point]
+        done = subprocess.run(arguments, cwd=ROOT, check=False, timeout=120)
+        assert done.returncode == -signal.SIGKILL
+        assert [node.node_id for node in playground.cluster.brokers] == known
+        assert (small_folder / "data" / "kafka-2").exists()
+    assert [node.pid is None for node in playground.status()] == [False, True]
+    playground.up()
+    assert racks_of(playground) == {1: "a", 2: "b"}
+
+
+def racks_of(playground: Playground) -> dict[int, str]:
+    """Of the brokers that are up, as Kafka's own tool says."""
+    text = tool(playground, "cluster", "list-endpoints", "--include-fenced-brokers")
+    rows = re.findall(r"^(\d+)\s+\S+\s+\d+\s+(\S+)\s+unfenced\s", text, re.MULTILINE)
+    return {int(node): rack for node, rack in rows}
+
+
 def test_three_controllers_survive_the_loss_of_one_and_stop_quickly(small_folder: Path, runtime: None) -> None:
     playground = Playground(small_folder)
     playground.up(brokers=1, controllers=3)

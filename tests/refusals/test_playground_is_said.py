@@ -91,6 +91,16 @@ class Typist:
             own._start(own.cluster.brokers, commands)
         return " ".join(told)
 
+    def added_in_vain(self) -> str:
+        """The process of the new broker ends at once."""
+        self.runs(1)
+        commands = mock.Mock(spec=Runtime, **{"server_command.return_value": ["false"]})
+        with (
+            mock.patch.object(cluster, "prepare_runtime", return_value=commands),
+            mock.patch.object(cluster, "format_nodes"),
+        ):
+            return refused(ServerError, lambda: Playground(self.folder).add_broker("a"))
+
     def format(self, script: str, seconds: float = 60) -> str:
         """Kafka's storage tool does this."""
         with mock.patch.object(runtime, "FORMAT_SECONDS", seconds):
@@ -136,6 +146,8 @@ class Typist:
     case(playground.CONTROLLERS_CANNOT_MOVE, Typist.ports_taken, moved=2, all=3),
     case(servers.FILES_NOT_WRITTEN, Typist.config_in_the_way, files="The playground's files"),
     case(servers.FILES_NOT_WRITTEN, Typist.below_a_file, files="The playground's files"),
+    case(playground.NOBODY_TO_JOIN, lambda t: t.made(1, 3).types("add-broker", "--rack", "b"), running=0, all=3),
+    case(playground.ADDED_BUT_NOT_STARTED, Typist.added_in_vain, broker=4),
     case(playground.STARTED_AGAIN, Typist.started_again, broker=1),
     case(playground.STORAGE_NOT_FORMATTED, lambda t: t.format("echo 'Bad node.id.' >&2; exit 1"), said="Bad node.id"),
     case(servers.PROGRAM_TOO_SLOW, lambda t: t.format("exec sleep 60", 0.1), program="Kafka's storage tool"),

@@ -81,6 +81,16 @@ STORAGE_NOT_FORMATTED = Entry(
 STARTED_AGAIN = Entry(
     "started-again", "Broker {broker} does not find the controllers.", "It is started again, once, by itself."
 )
+NOBODY_TO_JOIN = Entry(
+    "nobody-to-join",
+    "A new broker joins through most of the controllers, and {running} of {all} run here.",
+    "Start the others with `playground up`, then add it.",
+)
+ADDED_BUT_NOT_STARTED = Entry(
+    "added-but-not-started",
+    "Broker {broker} was added and does not run yet.",
+    "Start it with `playground start-broker {broker}`, for adding again adds another one. {fault}",
+)
 NOT_ALL_JOINED = Entry(
     "not-all-joined",
     "Not all of the brokers {brokers} joined within {seconds:g} s.",

@@ -171,7 +171,8 @@ class Demo:
     def _start_kafka(self) -> None:
         with self._report.step("Kafka") as step:
             self._playground.up(racks=self._options.racks)
-            step.detail = f"{len(self._options.racks)} brokers in racks {','.join(self._options.racks)}"
+            racks = [broker.rack or "none" for broker in self._playground.cluster.brokers]
+            step.detail = f"{len(racks)} brokers in racks {','.join(racks)}"
         # In a lane of its own that nobody waits for when the demo stops: it starts no process, and a producer whose
         # brokers are gone takes minutes to give up.
         samples = Lane("samples", self._fill_topics)

@@ -46,6 +46,8 @@ class Command(BaseCommand):
         down = actions.add_parser("down", help="stop all nodes")
         down.add_argument("--reset", action="store_true", help="remove the cluster's data too")
         actions.add_parser("status", help="nodes, ports, memory")
+        add = actions.add_parser("add-broker", help="give the running cluster one more broker, which it keeps")
+        add.add_argument("--rack", help="default: none")
         for name, text in NODE_ACTIONS.items():
             actions.add_parser(name, help=text).add_argument("node", type=int)
         tool = actions.add_parser("tool", help="run one of Kafka's own commands: tool topics -- --list")
@@ -77,6 +79,9 @@ class Command(BaseCommand):
             case "down":
                 (playground.reset if options["reset"] else playground.down)()
             case "status":
+                self._print_nodes(playground.status())
+            case "add-broker":
+                playground.add_broker(options["rack"])
                 self._print_nodes(playground.status())
             case "tool":
                 self._tool(playground, options["tool"], options["tool_args"])
