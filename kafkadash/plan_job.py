@@ -13,9 +13,10 @@ the whole, which never falls. Then it writes into FOLDER
 
 - ``plan.json``: the canonical artifact (``domain.plan.canonical``), only where there is a plan,
 - ``result.json``: ``{"format":1,"rows":n,"sha256":"…"|null,"problems":[…],"problem_count":n,"notices":[…],
-  "notice_count":n,"impact":{…}|null,"proof":{…}|null,"rules":[[rule,passed|null,figure,[problems]],…],"seconds":s}``;
+  "notice_count":n,"impact":{…}|null,"proof":{…}|null,"generate_bytes":n|null,"rules":[[rule,passed|null,figure,[problems]],…],"seconds":s}``;
   problems and notices as ``domain.problem.Problem.as_json``, at most 1,000 of each; impact as
-  ``domain.impact.Impact.as_json``, proof as ``domain.planner.request.Proof.as_json``.
+  ``domain.impact.Impact.as_json``, proof as ``domain.planner.request.Proof.as_json``, ``generate_bytes`` is what
+  Kafka's own generate would copy for the same.
 
 Exit codes: 0 with a plan, 2 with problems (also when it ran out of memory, which is one), anything else is a fault of
 this program, with a traceback on the standard error. A signal ends it at once; what it was writing is not there then.
@@ -37,6 +38,7 @@ from kafkadash.domain import checker
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import read_reassignment
 from kafkadash.domain.plan import canonical, sha256
+from kafkadash.domain.planner.generated import generated_bytes
 from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.planned import Planned, answer
 from kafkadash.domain.planner.request import PLANNED_MODES, PlanRequest
@@ -109,6 +111,7 @@ def _finish(
         "notice_count": len(planned.notices),
         "impact": None,
         "proof": None,
+        "generate_bytes": None,
         "rules": [],
     }
     if known is not None and not planned.problems:
@@ -124,6 +127,7 @@ def _finish(
             "sha256": sha256(artifact),
             "impact": impact.as_json(),
             "proof": planned.proof.as_json() if planned.proof else None,
+            "generate_bytes": generated_bytes(planned.rows, topology, wanted),
             "rules": [rule.as_json() for rule in rules],
         }
     result["seconds"] = round(time.monotonic() - began, 3)

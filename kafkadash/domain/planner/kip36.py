@@ -46,10 +46,16 @@ def assignment(
     leaders = (numbers + start) % many
     if many == 1:
         return brokers[leaders][:, None]
-    names = sorted(set(racks.values()))
-    rows = _rows(np.array([names.index(racks[int(broker)]) for broker in brokers]), len(names), factor)
     shifts = shift + numbers // many - (max(first, 1) - 1) // many
-    found: Ints = brokers[rows][leaders * (many - 1) + shifts % (many - 1)]
+    found: Ints = table(racks, factor)[leaders * (many - 1) + shifts % (many - 1)]
+    return found
+
+
+def table(racks: Mapping[int, str], factor: int) -> Ints:
+    """n (n − 1) × factor: ids of brokers of every row there is, by the place of its leader and the shift."""
+    brokers = np.array(alternated(racks), np.int64)
+    names = sorted(set(racks.values()))
+    found: Ints = brokers[_rows(np.array([names.index(racks[int(b)]) for b in brokers]), len(names), factor)]
     return found
 
 
