@@ -14,6 +14,7 @@ from kafkadash.domain.impact import Impact
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.held_against import demand_rules
 from kafkadash.domain.planner.request import DRAIN, PLANNED_MODES, REPLACE, SET_RF, PlanRequest, Proof
+from kafkadash.domain.planner.topic_choice import chosen
 from kafkadash.domain.planner.topology import Broker, Partition, Topology
 from kafkadash.domain.refusals import checked as said
 from kafkadash.domain.refusals import checks
@@ -159,12 +160,16 @@ class _Checker:
                 yield said.ROW_REORDERED.cause(row=row.name)
 
     def _complete(self) -> Rule:
-        """Afterwards the drained brokers are empty; counts of replicas change by what the rows add and remove only."""
-        drained = self._asked.drained
+        """Afterwards the drained brokers are empty, of the topics that were asked for; counts of replicas change by
+        what the rows add and remove only.
+        """
+        drained, request = self._asked.drained, self._asked.request
+        asked = frozenset(self._topology.topics if request is None else chosen(request, self._topology.topics))
         targets = {(row.topic, row.partition): row.target for row, _ in self._known}
         left: Counter[int] = Counter()
         for key, partition in self._live.items():
-            left.update(targets.get(key, partition.replicas))
+            if drained is None or key[0] in asked:
+                left.update(targets.get(key, partition.replicas))
         if drained is None:
             return Rule("counts", passed=True, figure=f"{left.total():,} replicas")
         problems = [

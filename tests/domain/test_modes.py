@@ -168,3 +168,29 @@ def test_balance__with_eps__brings_disks_within_it_and_is_at_rest_afterwards() -
     assert {rule.name: rule.passed for rule in rules if not rule.passed} == {}
     assert "disks within eps" in {rule.name for rule in rules}
     assert exact(moved(cluster, planned.rows), request).rows == ()
+
+
+def test_empty_partitions__are_proven_in_bytes_of_which_they_have_none() -> None:
+    cluster = topology({"t": [[1, 2], [1, 2]], "u": [[1, 3]]}, size=0)
+    planned = exact(cluster, PlanRequest(DRAIN, (1,)))
+    assert len(planned.rows) == 3
+    assert planned.proof is not None
+    assert (planned.proof.moved, planned.proof.bound, planned.proof.exact) == (0, 0, True)
+
+
+def test_a_drain_of_some_topics__leaves_those_that_were_not_asked_for() -> None:
+    cluster = topology({"t": [[1, 2]], "u": [[1, 3]]})
+    request = PlanRequest(DRAIN, (1,), excluded="u")
+    planned = exact(cluster, request)
+    assert [row.name for row in planned.rows] == ["t-0"]
+    rules = check(planned.rows, cluster, Asked.of_request(request), None, planned.proof)
+    assert [rule.name for rule in rules if not rule.passed] == []
+
+
+def test_leaders__take_no_replica_from_anybody_however_few_a_broker_may_have() -> None:
+    cluster = topology({"t": [[1, 2], [1, 2]]})
+    request = PlanRequest(LEADERS, most_replicas=1)
+    planned = exact(cluster, request)
+    assert len(planned.rows) == 1
+    rules = check(planned.rows, cluster, Asked.of_request(request), None, planned.proof)
+    assert [rule.name for rule in rules if not rule.passed] == []

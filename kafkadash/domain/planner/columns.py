@@ -24,7 +24,7 @@ class Columns:
     """``ids`` B ascending. ``rack_of`` B; ``racks`` their names, '' where racks are not judged or it is not known.
 
     ``eligible`` and ``alive`` B as of ``Broker``. ``rows`` P: topic and partition. ``held`` P×W: places of brokers in
-    the order of the replicas. ``sizes`` P: bytes, or ``UNKNOWN``. ``reckoned`` P: the costs, where they are known.
+    the order of the replicas. ``sizes`` P: bytes, or ``UNKNOWN``. ``reckoned`` P: the weights, where they are known.
     """
 
     ids: Ints
@@ -40,7 +40,7 @@ class Columns:
     def only(self, which: Flags) -> Columns:
         """These partitions (P flags); what a new replica of them costs is reckoned with all."""
         rows = tuple(row for row, chosen in zip(self.rows, which, strict=True) if chosen)
-        return replace(self, rows=rows, held=self.held[which], sizes=self.sizes[which], reckoned=self.costs()[which])
+        return replace(self, rows=rows, held=self.held[which], sizes=self.sizes[which], reckoned=self.weights()[which])
 
     def places(self, brokers: Collection[int]) -> Flags:
         """B: whether a broker is one of those."""
@@ -48,15 +48,16 @@ class Columns:
         return found
 
     def costs(self) -> Ints:
-        """P: bytes of a new replica; where they are not known the median of the topic's, of all, or 1.
+        """P: the same with 1 byte for an empty one, so that it does not move for nothing."""
+        return np.maximum(self.weights(), 1)
 
-        An empty one is reckoned with 1 byte, so that it does not move for nothing.
-        """
+    def weights(self) -> Ints:
+        """P: bytes of a new replica; where they are not known the median of the topic's, of all, or 1."""
         if self.reckoned is not None:
             return self.reckoned
         known = self.sizes[self.sizes != UNKNOWN]
         if len(known) == len(self.sizes):
-            return np.maximum(self.sizes, 1)
+            return self.sizes
         usual = int(np.median(known)) if len(known) else 1
         costs = np.where(self.sizes == UNKNOWN, usual, self.sizes)
         begin = 0
@@ -69,7 +70,7 @@ class Columns:
             if 0 < len(told) < len(part):
                 costs[begin:end][part == UNKNOWN] = int(np.median(told))
             begin = end
-        return np.maximum(costs, 1)
+        return costs
 
 
 def columns_of(topology: Topology, topics: Collection[str] | None = None, *, ignore_racks: bool = False) -> Columns:

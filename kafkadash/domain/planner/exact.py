@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,10 +53,13 @@ def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> P
 
 
 def _proof(case: Case, solved: Solved, request: PlanRequest) -> Proof:
-    """Against what was asked for, wider where that could not be had."""
+    """Against what was asked for, wider where that could not be had; in bytes, of which an empty replica has none."""
     found, ids = solved.answer, case.columns.ids
-    wide = widened(solved.demand, solved.met)
+    costly = widened(solved.demand, solved.met)
+    wide = replace(costly, bytes=case.columns.weights())
     prices = prices_of(wide, found.stays, found.new)
+    if prices is None:
+        prices = prices_of(costly, found.stays, found.new)
     if prices is None:
         prices = np.zeros(wide.brokers, np.int64)
     changed = np.flatnonzero((wide.least != solved.demand.least) | (wide.most != solved.demand.most))

@@ -186,6 +186,7 @@ def _counts(case: Case, demand: Demand, made: _Made) -> Rule:
 def _least(case: Case, demand: Demand, made: _Made, proof: Proof, request: PlanRequest) -> Rule:
     """The bound is what the prices come to, and the bytes are what the rows move."""
     prices = np.array([proof.prices.get(int(id_), 0) for id_ in case.columns.ids], np.int64)
+    demand = replace(demand, bytes=case.columns.weights())
     proven, moved = bound(demand, prices), made.answer.moved(demand)
     problems = []
     if proven != proof.bound:

@@ -83,7 +83,7 @@ def case_of(topology: Topology, request: PlanRequest) -> Case:
         beside,
         strict=request.mode in (DRAIN, REPLACE, SET_RF) and not request.rebalance,
         factor=request.factor if request.mode == SET_RF else None,
-        most_replicas=request.most_replicas,
+        most_replicas=None if request.mode == LEADERS else request.most_replicas,  # which take no replica from anybody
         free=request.mode == REPAIR_RACKS and not request.rebalance,
     )
     if request.mode == SET_RF and request.factor is not None:
