@@ -15,7 +15,7 @@ import numpy as np
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.decode import place
 from kafkadash.domain.planner.demand import Answer, Demand, Ints
-from kafkadash.domain.planner.disk_balance import STUCK, balanced
+from kafkadash.domain.planner.disk_balance import balanced
 from kafkadash.domain.planner.disk_bound import disk_bound
 from kafkadash.domain.planner.disk_room import within_room
 from kafkadash.domain.planner.water import broker_bounds, rack_bounds
@@ -88,7 +88,7 @@ def _balanced(name: str, model: Cluster, demand: Demand, count: int) -> list[Bar
     began = time.process_time()
     done = balanced(demand, answer, model.sizes, beside, demand.receives, EPS)
     took = time.process_time() - began
-    stuck = np.isin(np.arange(demand.brokers), [one.broker for one in done.outside if one.why == STUCK])
+    stuck = done.exempt
     least = max(flow_bound, disk_bound(demand, model.sizes, beside, demand.receives, EPS, stuck))
     again = _again(model, demand, done.answer)
     counts = done.answer.counts(demand)

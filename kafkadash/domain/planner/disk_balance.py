@@ -12,14 +12,18 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from kafkadash.domain.planner.demand import NOBODY, Answer, Demand, Flags, Ints
+from kafkadash.domain.planner.disk_bound import disk_bound
 from kafkadash.domain.planner.disk_layout import BEYOND, Layout
 from kafkadash.domain.planner.disk_rack import Rack
 from kafkadash.domain.planner.disk_targets import Target, target_of
 
+GOOD_ENOUGH = 1.01
+"""Of the bound of the disks: no other way is tried."""
 LARGE, REST, STUCK = "large", "rest", "stuck"
 
 
@@ -40,8 +44,11 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
+    """``exempt`` B: brokers that are not where ``disk_targets`` wants them; the bound of a proof leaves them out."""
+
     answer: Answer
     outside: tuple[Outside, ...]
+    exempt: Flags
 
 
 def balanced(
@@ -66,14 +73,20 @@ def balanced(
     ]
     as_is = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=False), judged, eps)
     if not any(as_is.outside()):
-        return Balanced(answer, ())
-    balance = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
-    balance.settle()
-    balance.even_counts()
-    if not balance.layout.met():
-        balance = as_is
-    balance.even_bytes()
-    return Balanced(balance.layout.answer(), tuple(balance.outside()))
+        return Balanced(answer, (), np.zeros_like(judged))
+    best: _Balance | None = None
+    for counts_first in (True, False):
+        tried = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
+        tried.settle()
+        tried.even(counts_first=counts_first)
+        if tried.layout.met() and (best is None or tried.worth() < best.worth()):
+            best = tried
+        if best and best.worth() <= (0, GOOD_ENOUGH * disk_bound(demand, sizes, beside, judged, eps)):
+            break
+    if best is None:
+        best = as_is
+        best.even_bytes()
+    return Balanced(best.layout.answer(), tuple(best.outside()), best.missed())
 
 
 class _Balance:
@@ -93,27 +106,49 @@ class _Balance:
         ]
 
     def settle(self) -> None:
-        """Largest first, into the emptiest broker of the rack that may have one more."""
+        """What has to be placed: the largest first, into the emptiest broker of the rack that may have one more."""
         layout = self.layout
+        self._keep_on_emptier()
         heaps = [[(layout.load[b], b) for b in brokers if layout.receives[b]] for brokers in self._racks]
         for heap in heaps:
             heapq.heapify(heap)
-        for unit in reversed(layout.homeless):
-            self._give(unit, heaps[layout.rack[unit]], layout.most)
+        left = [
+            unit for unit in reversed(layout.homeless) if not self._give(unit, heaps[layout.rack[unit]], layout.most)
+        ]
+        anybody = [len(layout.size)] * len(layout.most)
+        for unit in left:
+            self._give(unit, self._takers(self._racks[layout.rack[unit]], anybody), anybody)
 
-    def even_counts(self) -> None:
-        """The smallest replicas go from brokers that have too many to those that have too few; where only one side is
-        outside its bounds, to or from those that can take or give one.
+    def _keep_on_emptier(self) -> None:
+        """Where a partition gives up some of the replicas it has in a rack: those on the fuller brokers."""
+        layout = self.layout
+        of_row = layout.loose_of(row for row, _ in layout.spare)
+        for row, broker in sorted(layout.spare, key=lambda one: (-layout.sizes[one[0]], one)):
+            those = [u for u in of_row.get(row, ()) if layout.rack[u] == layout.rack_of[broker]]
+            fullest = max(those, key=lambda u: (layout.load[layout.at[u]], u), default=None)
+            if fullest is not None and layout.load[layout.at[fullest]] - layout.size[fullest] > layout.load[broker]:
+                layout.put(fullest, broker)
+
+    def even(self, *, counts_first: bool) -> None:
+        """Counts are evened out with the smallest replicas, which leaves bytes nearly as they are; where brokers that
+        lack bytes have no count to spare afterwards, bytes have to come first.
         """
+        if not counts_first:
+            self.even_bytes(counts=False)
         for brokers in self._racks:
             self._shed(brokers)
             self._fill(brokers)
+        self.even_bytes()
 
     def _shed(self, brokers: list[int]) -> None:
-        """What is too much: first to those that have too few."""
+        """The smallest of those that have too many: first to those that have too few."""
         layout = self.layout
         needy, able = self._takers(brokers, layout.least), self._takers(brokers, layout.most)
-        for giver in brokers:
+        much = [(b, layout.counts[b] - layout.most[b]) for b in brokers]
+        for unit in sorted((u for b, over in much if over > 0 for u in layout.on[b][:over]), reverse=True):
+            if not self._give(unit, needy, layout.least):
+                self._give(unit, able, layout.most)
+        for giver, _ in much:  # what nobody could have
             for unit in layout.on[giver][:]:
                 if layout.counts[giver] <= layout.most[giver]:
                     break
@@ -124,9 +159,14 @@ class _Balance:
         """What is still too few, with the smallest replicas of all that can give one."""
         layout = self.layout
         needy = self._takers(brokers, layout.least)
+        lacking = sum(layout.least[b] - layout.counts[b] for _, b in needy)
+        able = [(layout.on[b], layout.counts[b] - layout.least[b]) for b in brokers]
+        smallest = heapq.merge(*(on[: min(lacking, spare)] for on, spare in able if spare > 0))
+        for unit in sorted(islice(smallest, lacking), reverse=True):
+            self._give(unit, needy, layout.least)
         givers = [(layout.on[b][0], b) for b in brokers if layout.on[b] and layout.counts[b] > layout.least[b]]
         heapq.heapify(givers)
-        while needy and givers:
+        while needy and givers:  # where one of those may not go to any of them
             unit, giver = heapq.heappop(givers)
             self._give(unit, needy, layout.least)
             rest = bisect_right(layout.on[giver], unit)
@@ -157,10 +197,26 @@ class _Balance:
             heapq.heappush(takers, one)
         return given
 
-    def even_bytes(self) -> None:
+    def even_bytes(self, *, counts: bool = True) -> None:
         for rack, brokers in enumerate(self._judged):
             if brokers:
-                Rack(self.layout, brokers, self.target(rack), self._large[rack]).settle()
+                Rack(self.layout, brokers, self.target(rack), self._large[rack], counts=counts).settle()
+
+    def worth(self) -> tuple[int, int]:
+        """The less the better: bytes that are not where they are wanted, and bytes that move."""
+        return sum(over for _, over in self._missing()), self.layout.moved()
+
+    def missed(self) -> Flags:
+        flags = np.zeros(self.layout.demand.brokers, np.bool_)
+        flags[[broker for broker, over in self._missing() if over]] = True
+        return flags
+
+    def _missing(self) -> Iterator[tuple[int, int]]:
+        for rack, brokers in enumerate(self._judged):
+            target, largest = self.target(rack), self._large_on(rack)
+            for broker in brokers:
+                load, (size, _) = self.layout.load[broker], largest.get(broker, (0, NOBODY))
+                yield broker, max(0, load - target.most_with(size), target.least - load)
 
     def target(self, rack: int) -> Target:
         layout, brokers = self.layout, self._judged[rack]

@@ -7,6 +7,7 @@ its rack; what a partition has in a rack is settled before.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -23,12 +24,13 @@ class Layout:
 
     ``load``, ``counts``, ``on``: of a broker its bytes, its planned replicas and those of them that may move.
     ``homeless``: replicas that are on no broker yet. ``log``: replicas in the order in which they went, and from where.
+    ``spare``: partitions and brokers on which a replica may stay and none is.
     """
 
     def __init__(
         self, demand: Demand, answer: Answer, sizes: Ints, beside: Ints, room: Ints, widest: Ints, *, afresh: bool
     ) -> None:
-        self.demand = demand
+        self.demand, self.sizes = demand, sizes
         rows, brokers, racks, fixed = _afresh(demand, answer) if afresh else _as_answered(demand, answer)
         order = np.lexsort((racks, rows, sizes[rows]))
         rows, brokers, racks, fixed = rows[order], brokers[order], racks[order], fixed[order]
@@ -48,6 +50,8 @@ class Layout:
         first = np.searchsorted(brokers[loose], np.arange(demand.brokers + 1))
         self.on: list[list[int]] = [loose[first[b] : first[b + 1]].tolist() for b in range(demand.brokers)]
         self.log: list[tuple[int, int]] = []
+        self.spare = self._not_taken() if afresh else []
+        self.rack_of: list[int] = demand.rack_of.tolist()
         self.homeless: list[int] = np.flatnonzero(~there).tolist()
         self.receives: list[bool] = demand.receives.tolist()
         self.least: list[int] = demand.least.tolist()
@@ -72,6 +76,29 @@ class Layout:
         demand = self.demand
         homes: np.ndarray = ((demand.held[rows] == brokers[:, None]) & demand.may_stay[rows]).any(axis=1)
         return homes
+
+    def _not_taken(self) -> list[tuple[int, int]]:
+        """Partitions, and brokers on which a replica of them may stay and none is."""
+        demand = self.demand
+        now = np.full((demand.partitions, 1), NOBODY) if not self._now.size else self._now
+        free = demand.may_stay & ~(demand.held[:, :, None] == now[:, None, :]).any(axis=2)
+        at, columns = np.nonzero(free & (demand.held != NOBODY))
+        return list(zip(at.tolist(), demand.held[at, columns].tolist(), strict=True))
+
+    def loose_of(self, rows: Iterable[int]) -> dict[int, list[int]]:
+        """Of these partitions, the replicas that may move and are somewhere."""
+        wanted = set(rows)
+        found: dict[int, list[int]] = {}
+        for unit in (unit for on in self.on for unit in on) if wanted else ():
+            if self.row[unit] in wanted:
+                found.setdefault(self.row[unit], []).append(unit)
+        return found
+
+    def moved(self) -> int:
+        """Bytes that are copied."""
+        brokers = np.array(self.at, np.int64)
+        copied = (brokers != NOBODY) & ~self._at_home(np.array(self.row, np.int64), brokers)
+        return int(self.sizes_sorted[copied].sum())
 
     def is_home(self, unit: int, broker: int) -> bool:
         """It is there today and may stay: nothing is copied."""

@@ -27,8 +27,8 @@ Pair = tuple[int, int, int, int, int]
 class Rack:
     """The judged brokers of a rack. A step never brings one outside that is within eps."""
 
-    def __init__(self, layout: Layout, brokers: list[int], target: Target, large: list[int]) -> None:
-        self._layout, self._brokers = layout, brokers
+    def __init__(self, layout: Layout, brokers: list[int], target: Target, large: list[int], *, counts: bool) -> None:
+        self._layout, self._brokers, self._counts = layout, brokers, counts
         self._window = int(BEYOND_NEED * target.mean)
         largest: dict[int, int] = {}
         for unit in large:
@@ -43,9 +43,10 @@ class Rack:
     def settle(self) -> None:
         """Until nobody finds a step any more."""
         self._even()
-        for _ in range(DETOURS):
-            if not self._detour():
-                return
+        if self._counts:
+            for _ in range(DETOURS):
+                if not self._detour():
+                    return
 
     def _even(self) -> None:
         for _ in range(PASSES):
@@ -151,7 +152,8 @@ class Rack:
         layout = self._layout
         source, target = self._brokers[giver], self._brokers[taker]
         back: int | None = None
-        if layout.counts[source] <= layout.least[source] or layout.counts[target] >= layout.most[target]:
+        full = layout.counts[source] <= layout.least[source] or layout.counts[target] >= layout.most[target]
+        if self._counts and full:
             back = next((u for u in layout.on[target][:NEIGHBOURS] if layout.fits(u, source)), None)
             if back is None:
                 return None
