@@ -88,8 +88,8 @@ def _balanced(name: str, model: Cluster, demand: Demand, count: int) -> list[Bar
     began = time.process_time()
     done = balanced(demand, answer, model.sizes, beside, demand.receives, EPS)
     took = time.process_time() - began
-    stuck = done.exempt
-    least = max(flow_bound, disk_bound(demand, model.sizes, beside, demand.receives, EPS, stuck))
+    stuck = done.above | done.below
+    least = max(flow_bound, disk_bound(demand, model.sizes, beside, demand.receives, EPS, done.above, done.below))
     again = _again(model, demand, done.answer)
     counts = done.answer.counts(demand)
     apart = max(int(np.ptp(counts[(demand.rack_of == rack) & demand.receives])) for rack in range(3))

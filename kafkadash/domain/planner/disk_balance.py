@@ -44,11 +44,12 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """``exempt`` B: brokers that are not where ``disk_targets`` wants them; the bound of a proof leaves them out."""
+    """``above`` and ``below`` B: brokers with more or less than ``disk_targets`` wants, not held to it by a bound."""
 
     answer: Answer
     outside: tuple[Outside, ...]
-    exempt: Flags
+    above: Flags
+    below: Flags
 
 
 def balanced(
@@ -73,7 +74,7 @@ def balanced(
     ]
     as_is = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=False), judged, eps)
     if not any(as_is.outside()):
-        return Balanced(answer, (), np.zeros_like(judged))
+        return Balanced(answer, (), np.zeros_like(judged), np.zeros_like(judged))
     best: _Balance | None = None
     for counts_first in (True, False):
         tried = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
@@ -86,7 +87,7 @@ def balanced(
     if best is None:
         best = as_is
         best.even_bytes()
-    return Balanced(best.layout.answer(), tuple(best.outside()), best.missed())
+    return Balanced(best.layout.answer(), tuple(best.outside()), *best.missed())
 
 
 class _Balance:
@@ -204,19 +205,21 @@ class _Balance:
 
     def worth(self) -> tuple[int, int]:
         """The less the better: bytes that are not where they are wanted, and bytes that move."""
-        return sum(over for _, over in self._missing()), self.layout.moved()
+        return sum(max(0, above, below) for _, above, below in self._missing()), self.layout.moved()
 
-    def missed(self) -> Flags:
-        flags = np.zeros(self.layout.demand.brokers, np.bool_)
-        flags[[broker for broker, over in self._missing() if over]] = True
-        return flags
+    def missed(self) -> tuple[Flags, Flags]:
+        """B: above what they should hold, below it."""
+        flags = np.zeros((2, self.layout.demand.brokers), np.bool_)
+        for broker, above, below in self._missing():
+            flags[:, broker] = above > 0, below > 0
+        return flags[0], flags[1]
 
-    def _missing(self) -> Iterator[tuple[int, int]]:
+    def _missing(self) -> Iterator[tuple[int, int, int]]:
         for rack, brokers in enumerate(self._judged):
             target, largest = self.target(rack), self._large_on(rack)
             for broker in brokers:
                 load, (size, _) = self.layout.load[broker], largest.get(broker, (0, NOBODY))
-                yield broker, max(0, load - target.most_with(size), target.least - load)
+                yield broker, load - target.most_with(size), target.least - load
 
     def target(self, rack: int) -> Target:
         layout, brokers = self.layout, self._judged[rack]

@@ -32,16 +32,24 @@ STEPS = 120
 
 
 def disk_bound(
-    demand: Demand, sizes: Ints, beside: Ints, judged: Flags, eps: float, exempt: Flags | None = None
+    demand: Demand,
+    sizes: Ints,
+    beside: Ints,
+    judged: Flags,
+    eps: float,
+    above: Flags | None = None,
+    below: Flags | None = None,
 ) -> int:
     """No plan for this demand that brings the disks of ``judged`` (B) within eps moves fewer bytes.
 
     ``sizes`` P: bytes, none above what the demand reckons for a new replica. ``beside`` B: bytes that are not planned.
-    ``exempt`` B: brokers that are not held to it, because the plan that is proven could not bring them there.
+    ``above`` and ``below`` B: brokers that are not held to the most or the least, because the plan that is proven could
+    not bring them there.
     """
     if (sizes > demand.bytes).any():
         return 0
-    today = _Today(demand, sizes, beside, judged, np.zeros_like(judged) if exempt is None else exempt)
+    spared = (np.zeros_like(judged) if flags is None else flags for flags in (above, below))
+    today = _Today(demand, sizes, beside, judged, *spared)
     settled, curves = 0, []
     for rack in range(demand.racks):
         low, high = today.between(rack)
@@ -57,8 +65,9 @@ def disk_bound(
 class _Today:
     """Bytes per broker and rack before anything moves, and what any plan may make of them."""
 
-    def __init__(self, demand: Demand, sizes: Ints, beside: Ints, judged: Flags, exempt: Flags) -> None:
-        self._demand, self._sizes, self._judged, self._exempt = demand, sizes, judged, exempt
+    def __init__(self, demand: Demand, sizes: Ints, beside: Ints, judged: Flags, above: Flags, below: Flags) -> None:
+        self._demand, self._sizes, self._judged = demand, sizes, judged
+        self._sheds, self._takes = judged & ~above, judged & demand.receives & ~below
         held = demand.held != NOBODY
         self._holds = beside + self._bytes(held)
         self._leaves = self._bytes(held & ~demand.may_stay)
@@ -121,13 +130,13 @@ class _Today:
         if not many:
             return 0
         target = target_of(total, many, self._largest(rack, total / many).tolist(), eps)
-        held_to, holds, leaves = judged & ~self._exempt, self._holds, self._leaves
+        holds, leaves = self._holds, self._leaves
         lacks = target.least - holds + leaves
         largest = self._largest_on(target.most)
         most = np.where(largest > 0, largest + target.slack, target.most)
-        goes = np.where(held_to, np.maximum(leaves, holds - most), leaves)
+        goes = np.where(self._sheds, np.maximum(leaves, holds - most), leaves)
         given = total - int(holds[judged].sum()) + int(goes[judged].sum())
-        return max(0, given, int(np.maximum(lacks, 0)[held_to & self._demand.receives].sum()))
+        return max(0, given, int(np.maximum(lacks, 0)[judged & self._takes].sum()))
 
     def curve(self, rack: int, low: int, high: int, eps: float) -> tuple[Reals, Reals]:
         """Corners of h: bytes of the rack, and what comes in at the least. Straight between them."""
@@ -137,16 +146,15 @@ class _Today:
             return np.array([float(low), float(high)]), np.zeros(2)
         smallest_most = (1 + eps) * low / many
         large = float(self._largest(rack, smallest_most).sum())
-        held_to = judged & ~self._exempt
-        takes = held_to & self._demand.receives
+        sheds, takes = judged & self._sheds, judged & self._takes
         stays = (self._holds - self._leaves).astype(np.float64)
         spared = stays - self._largest_on(smallest_most)
         down, up = (1 - eps) / many, (1 + eps) / many
-        corners = np.concatenate([[low, high, large], stays[takes] / down + large, spared[held_to] / up])
+        corners = np.concatenate([[low, high, large], stays[takes] / down + large, spared[sheds] / up])
         totals = np.unique(np.clip(corners, low, high))
         lacked = np.maximum(down * (totals[:, None] - large) - stays[takes], 0).sum(axis=1)
         more = totals - float(stays[judged].sum())
-        given = more + np.maximum(spared[held_to] - up * totals[:, None], 0).sum(axis=1)
+        given = more + np.maximum(spared[sheds] - up * totals[:, None], 0).sum(axis=1)
         totals, lacked, given = _with_crossings(totals, lacked, given)
         return totals, np.maximum(np.maximum(lacked, given), 0)
 

@@ -152,8 +152,8 @@ class Rack:
         layout = self._layout
         source, target = self._brokers[giver], self._brokers[taker]
         back: int | None = None
-        full = layout.counts[source] <= layout.least[source] or layout.counts[target] >= layout.most[target]
-        if self._counts and full:
+        last, full = layout.counts[source] <= layout.least[source], layout.counts[target] >= layout.most[target]
+        if (self._counts and (last or full)) or (last and not layout.receives[source]):
             back = next((u for u in layout.on[target][:NEIGHBOURS] if layout.fits(u, source)), None)
             if back is None:
                 return None
