@@ -15,7 +15,7 @@ import numpy as np
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.decode import place
 from kafkadash.domain.planner.demand import Answer, Demand, Ints
-from kafkadash.domain.planner.disk_balance import balanced
+from kafkadash.domain.planner.disk_balance import LACKS, STUCK, balanced
 from kafkadash.domain.planner.disk_bound import disk_bound
 from kafkadash.domain.planner.disk_room import within_room
 from kafkadash.domain.planner.water import broker_bounds, rack_bounds
@@ -88,16 +88,16 @@ def _balanced(name: str, model: Cluster, demand: Demand, count: int) -> list[Bar
     began = time.process_time()
     done = balanced(demand, answer, model.sizes, beside, demand.receives, EPS)
     took = time.process_time() - began
-    stuck = done.above | done.below
-    least = max(flow_bound, disk_bound(demand, model.sizes, beside, demand.receives, EPS, done.above, done.below))
+    stuck = [done.those(why, demand.brokers) for why in (STUCK, LACKS)]
+    least = max(flow_bound, disk_bound(demand, model.sizes, beside, demand.receives, EPS, *stuck))
     again = _again(model, demand, done.answer)
     counts = done.answer.counts(demand)
     apart = max(int(np.ptp(counts[(demand.rack_of == rack) & demand.receives])) for rack in range(3))
     return [
         at_most(f"disks, {name}: bytes moved", done.answer.moved(demand) / least, OVER_BOUND, "of bound"),
         at_most(f"disks, {name}: counts in a rack, max - min", apart, APART, "replicas"),
-        at_most(f"disks, {name}: outside for no reason", int(stuck.sum()), 0, "brokers"),
-        Bar(f"disks, {name}: outside for a large partition", len(done.outside) - int(stuck.sum()), "brokers"),
+        at_most(f"disks, {name}: outside for no reason", int(np.sum(stuck)), 0, "brokers"),
+        Bar(f"disks, {name}: outside for a large partition", len(done.outside) - int(np.sum(stuck)), "brokers"),
         at_most(f"disks, {name}: planned again", again, 0, "bytes"),
         at_most(f"disks, {name}: processor", took, CPU_S[count], "s"),
     ]

@@ -24,7 +24,7 @@ from kafkadash.domain.planner.disk_targets import Target, target_of
 
 GOOD_ENOUGH = 1.01
 """Of the bound of the disks: no other way is tried."""
-LARGE, REST, STUCK = "large", "rest", "stuck"
+LARGE, REST, STUCK, LACKS = "large", "rest", "stuck", "lacks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class Outside:
     """A broker that could not be brought within eps: its bytes, the mean of its rack, and why.
 
     ``LARGE``: one partition, ``row``, is larger than a broker may hold. ``REST``: such partitions leave the other
-    brokers of the rack less than the mean. ``STUCK``: what may move does not suffice, or there is no room for it.
+    brokers of the rack less than the mean. ``STUCK``: it holds too much, and what may move does not suffice, or there
+    is no room for it. ``LACKS``: it holds too little, for the same reasons. No bound may hold those two to what was
+    asked for.
     """
 
     broker: int
@@ -44,12 +46,14 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """``above`` and ``below`` B: brokers with more or less than ``disk_targets`` wants, not held to it by a bound."""
-
     answer: Answer
     outside: tuple[Outside, ...]
-    above: Flags
-    below: Flags
+
+    def those(self, why: str, brokers: int) -> Flags:
+        """B: brokers that are outside for this reason."""
+        flags = np.zeros(brokers, np.bool_)
+        flags[[one.broker for one in self.outside if one.why == why]] = True
+        return flags
 
 
 def balanced(
@@ -74,7 +78,7 @@ def balanced(
     ]
     as_is = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=False), judged, eps)
     if not any(as_is.outside()):
-        return Balanced(answer, (), np.zeros_like(judged), np.zeros_like(judged))
+        return Balanced(answer, ())
     best: _Balance | None = None
     for counts_first in (True, False):
         tried = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
@@ -87,7 +91,7 @@ def balanced(
     if best is None:
         best = as_is
         best.even_bytes()
-    return Balanced(best.layout.answer(), tuple(best.outside()), *best.missed())
+    return Balanced(best.layout.answer(), tuple(best.outside()))
 
 
 class _Balance:
@@ -205,21 +209,13 @@ class _Balance:
 
     def worth(self) -> tuple[int, int]:
         """The less the better: bytes that are not where they are wanted, and bytes that move."""
-        return sum(max(0, above, below) for _, above, below in self._missing()), self.layout.moved()
-
-    def missed(self) -> tuple[Flags, Flags]:
-        """B: above what they should hold, below it."""
-        flags = np.zeros((2, self.layout.demand.brokers), np.bool_)
-        for broker, above, below in self._missing():
-            flags[:, broker] = above > 0, below > 0
-        return flags[0], flags[1]
-
-    def _missing(self) -> Iterator[tuple[int, int, int]]:
+        missing = 0
         for rack, brokers in enumerate(self._judged):
             target, largest = self.target(rack), self._large_on(rack)
             for broker in brokers:
                 load, (size, _) = self.layout.load[broker], largest.get(broker, (0, NOBODY))
-                yield broker, load - target.most_with(size), target.least - load
+                missing += max(0, load - target.most_with(size), target.least - load)
+        return missing, self.layout.moved()
 
     def target(self, rack: int) -> Target:
         layout, brokers = self.layout, self._judged[rack]
@@ -232,12 +228,14 @@ class _Balance:
             target, largest = self.target(rack), self._large_on(rack)
             for broker in brokers:
                 load, (size, row) = self.layout.load[broker], largest.get(broker, (0, NOBODY))
-                if load > target.most:
-                    large = size > target.most and load <= target.most_with(size)
-                    yield Outside(broker, load, round(target.mean), LARGE if large else STUCK, row if large else NOBODY)
+                if target.most < load <= target.most_with(size):
+                    yield Outside(broker, load, round(target.mean), LARGE, row)
+                elif load > target.most:
+                    yield Outside(broker, load, round(target.mean), STUCK)
+                elif load < target.least:
+                    yield Outside(broker, load, round(target.mean), LACKS)
                 elif load < (1 - self._eps) * target.mean - 1:
-                    why = REST if load >= target.least else STUCK
-                    yield Outside(broker, load, round(target.mean), why)
+                    yield Outside(broker, load, round(target.mean), REST)
 
     def _large_on(self, rack: int) -> dict[int, tuple[int, int]]:
         """Broker → bytes and partition of the largest on it."""

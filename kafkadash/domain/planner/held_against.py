@@ -15,7 +15,7 @@ import numpy as np
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.certificate import bound
 from kafkadash.domain.planner.demand import NOBODY, Answer, Demand, Ints
-from kafkadash.domain.planner.disk_balance import STUCK
+from kafkadash.domain.planner.disk_balance import LACKS, STUCK
 from kafkadash.domain.planner.disk_bound import disk_bound
 from kafkadash.domain.planner.modes import Case, TooFew, case_of, demand_of
 from kafkadash.domain.planner.request import BALANCE, LEADERS, PlanRequest, Proof
@@ -50,8 +50,8 @@ def least_for_disks(case: Case, demand: Demand, request: PlanRequest, outside: M
     """Bytes that balancing the disks takes at the least; None where it was not asked for."""
     if not balances_disks(request) or request.eps is None:
         return None
-    stuck = case.columns.places([broker for broker, why in outside.items() if why == STUCK])
-    return disk_bound(demand, demand.bytes, bytes_beside(case), demand.receives, request.eps, stuck)
+    above, below = (case.columns.places([b for b, why in outside.items() if why == one]) for one in (STUCK, LACKS))
+    return disk_bound(demand, demand.bytes, bytes_beside(case), demand.receives, request.eps, above, below)
 
 
 def balances_disks(request: PlanRequest) -> bool:
