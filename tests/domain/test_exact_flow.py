@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kafkadash.domain.planner import demand as demands
 from kafkadash.domain.planner.certificate import bound, prices_of
 from kafkadash.domain.planner.decode import place
 from kafkadash.domain.planner.demand import Answer, Demand
@@ -50,6 +51,24 @@ def test_it_moves_the_least_and_proves_it(seed: int) -> None:
     prices = prices_of(demand, answer.stays, answer.new)
     assert prices is not None
     assert bound(demand, prices) == best
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rounded_bytes_are_proven_but_for_what_rounding_may_cost(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with partitions of a terabyte in a cluster of a million."""
+    demand = small_demand(seed)
+    best = None if demand is None else least_bytes(demand)
+    if demand is None or best is None:
+        return
+    monkeypatch.setattr(demands, "MOST_COST", 2**12)
+    assert demand.unit > 1
+    answer = place(demand)
+    met(demand, answer)
+    rounding = demand.unit * int(demand.factors.sum())
+    assert best <= answer.moved(demand) <= best + rounding
+    prices = prices_of(demand, answer.stays, answer.new)
+    assert prices is not None
+    assert best - 2 * rounding <= bound(demand, prices) <= best
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -86,9 +86,13 @@ def prices_of(demand: Demand, stays: Flags, new: Ints) -> Ints | None:
 
     ``new`` P×N: the brokers of the new replicas, ``NOBODY`` where fewer. The residual graph is taken together to its
     brokers: from b to c leads the cheapest way in which one partition gives up its replica on b for one on c. A way
-    around that costs less than nothing would make the plan cheaper; without one the distances are the potentials.
+    around that costs less than nothing would make the plan cheaper; without one the distances are the potentials. Where
+    the flow had to round bytes, each step is taken to cost that much more, and the bound is lower by as little.
     """
-    potential = shortest(_steps(demand, stays, new))
+    steps = _steps(demand, stays, new)
+    potential = shortest(steps)
+    if potential is None and demand.unit > 1:
+        potential = shortest(np.where(steps < BEYOND, steps + demand.unit, BEYOND))
     if potential is None:
         return None
     prices: Ints = potential[:-1] - potential[-1]

@@ -18,6 +18,10 @@ NOBODY = -1
 """In ``held``: this partition has fewer replicas."""
 
 
+MOST_COST = 2**60
+"""Above it, multiplied by the number of nodes, OR-tools refuses costs (BAD_COST_RANGE)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """``bytes`` P: what a new replica costs. ``factors`` P: replicas at the end. ``held`` P×W: who has one now.
@@ -50,6 +54,17 @@ class Demand:
     @property
     def racks(self) -> int:
         return int(self.rack_least.shape[1])
+
+    @property
+    def nodes(self) -> int:
+        """Of its network, if no partition is left out: see ``flow``."""
+        return self.partitions * (1 + self.racks) + self.racks + self.brokers + 1
+
+    @property
+    def unit(self) -> int:
+        """Costs are rounded to multiples of so many bytes, which keeps them in the range that OR-tools takes."""
+        largest = int(self.bytes.max()) if self.partitions else 0
+        return max(1, -(-largest * self.nodes // MOST_COST))
 
     @property
     def receivers(self) -> Ints:

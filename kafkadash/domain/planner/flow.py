@@ -17,9 +17,6 @@ from ortools.graph.python import min_cost_flow
 
 from kafkadash.domain.planner.demand import Demand, Flags, Ints
 
-MOST_COST = 2**60
-"""Above it, multiplied by the number of nodes, OR-tools refuses costs (BAD_COST_RANGE)."""
-
 
 class NoFlow(Exception):
     """No placement meets the bounds."""
@@ -98,21 +95,10 @@ def least_violation(demand: Demand, explicit: Ints | None = None) -> Demand:
     return replace(demand, least=np.minimum(demand.least, counts), most=np.maximum(demand.most, counts))
 
 
-def unit_of(demand: Demand) -> int:
-    """Costs are multiples of so many bytes, which keeps them in the range that OR-tools takes."""
-    largest = int(demand.bytes.max()) if demand.partitions else 0
-    return max(1, -(-largest * _nodes(demand) // MOST_COST))
-
-
 def rounded(demand: Demand) -> Ints:
-    """The bytes of each partition in that unit."""
-    unit = unit_of(demand)
-    costs: Ints = (demand.bytes + unit // 2) // unit
+    """The bytes of each partition in the unit of the demand."""
+    costs: Ints = (demand.bytes + demand.unit // 2) // demand.unit
     return costs
-
-
-def _nodes(demand: Demand) -> int:
-    return demand.partitions * (1 + demand.racks) + demand.racks + demand.brokers + 1
 
 
 class _Network:
@@ -124,7 +110,7 @@ class _Network:
         self._in_rack = count + np.arange(count * racks).reshape(count, racks)
         self._pools = count * (1 + racks) + np.arange(racks)
         self._brokers = count * (1 + racks) + racks + np.arange(demand.brokers)
-        supplies = np.zeros(_nodes(demand), np.int64)
+        supplies = np.zeros(demand.nodes, np.int64)
         supplies[:count] = demand.factors
         supplies[-1] = -int(demand.factors.sum())
         self._arcs = Arcs(supplies)
@@ -141,7 +127,7 @@ class _Network:
 
     def to_sink(self, steps: Sequence[tuple[Ints, Ints, int]]) -> None:
         """What each broker may hold, in steps of (least, most, cost of each)."""
-        sink = np.full(self._demand.brokers, _nodes(self._demand) - 1)
+        sink = np.full(self._demand.brokers, self._demand.nodes - 1)
         for least, most, cost in steps:
             self._arcs.add(self._brokers, sink, most, cost, least)
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kafkadash.domain.planner.demand import Ints
 
@@ -47,7 +48,7 @@ def assignment(
     if many == 1:
         return brokers[leaders][:, None]
     shifts = shift + numbers // many - (max(first, 1) - 1) // many
-    found: Ints = table(racks, factor)[leaders * (many - 1) + shifts % (many - 1)]
+    found: Ints = table(racks, factor).take(leaders * (many - 1) + shifts % (many - 1), axis=0)
     return found
 
 
@@ -59,19 +60,19 @@ def table(racks: Mapping[int, str], factor: int) -> Ints:
     return found
 
 
-def _rows(rack_of: Ints, racks: int, factor: int) -> Ints:
+def _rows(rack_of: Ints, racks: int, factor: int) -> NDArray[np.int32]:
     """n (n − 1) × factor: places in the list, by the leader's place and the shift.
 
     Followers come from the list behind the leader; one is skipped while its rack is used and another is not, or while
     it holds a replica already.
     """
     many = len(rack_of)
-    leaders, shifts = np.divmod(np.arange(many * (many - 1)), many - 1)
-    chosen = np.full((len(leaders), factor), -1, np.int64)
+    leaders, shifts = np.divmod(np.arange(many * (many - 1), dtype=np.int32), np.int32(many - 1))
+    chosen = np.full((len(leaders), factor), -1, np.int32)
     chosen[:, 0] = leaders
     used = np.zeros((len(leaders), racks), np.bool_)
     used[np.arange(len(leaders)), rack_of[leaders]] = True
-    placed = np.ones(len(leaders), np.int64)
+    placed = np.ones(len(leaders), np.int32)
     open_rows, tried = np.flatnonzero(placed < factor), 0
     while len(open_rows):
         step = 1 + (shifts[open_rows] * racks + tried) % (many - 1)
