@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from django.core.management.base import OutputWrapper
 
 from kafkadash.domain.kafka_json import Parsed, read_reassignment
 from kafkadash.domain.planner.disk_use import with_use_reckoned
@@ -59,6 +63,11 @@ def add_request_options(parser: ArgumentParser, *, mode_needed: bool) -> None:
     )
     parser.add_argument("--rebalance", action="store_true", help="others than those asked for may move too")
     parser.add_argument("--ignore-racks", action="store_true", help="as if no broker named a rack")
+    parser.add_argument(
+        "--accept-fewer-racks",
+        action="store_true",
+        help="partitions may end in fewer racks, where a rack loses its last broker",
+    )
     parser.add_argument("--no-leaders", action="store_true", help="preferred leaders are not evened out")
     parser.add_argument("--max-replicas-per-broker", metavar="N")
 
@@ -81,6 +90,7 @@ def request_of(options: Mapping[str, Any], mode: str) -> PlanRequest:
         most_replicas=_whole(options, "max_replicas_per_broker", faults),
         rebalance=options["rebalance"],
         ignore_racks=options["ignore_racks"],
+        accept_fewer_racks=options["accept_fewer_racks"],
         leaders=not options["no_leaders"],
         change_rf=factor is not None,
     )
@@ -152,6 +162,16 @@ def write_all(contents: Mapping[str, bytes]) -> None:
             with suppress(OSError):  # the sentence tells of the first fault
                 beside.unlink(missing_ok=True)
         raise NotPlanned(said.FILE_NOT_WRITTEN(file=file, fault=error.strerror or error)) from error
+
+
+def show(out: OutputWrapper, lines: Iterable[str]) -> None:
+    """Line by line; whoever reads them may stop reading (``| head``): what was to be done is done by then."""
+    try:
+        for line in lines:
+            out.write(line)
+    except BrokenPipeError:
+        # The interpreter must not stumble over the same pipe when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def require_places(files: Sequence[str | None]) -> None:

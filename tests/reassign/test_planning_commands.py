@@ -165,6 +165,13 @@ def test_who_may_be_given_replicas_can_be_bounded(desk: Desk) -> None:
     assert {tuple(sorted(row["replicas"])) for row in desk.plan} == {(1, 2, 6)}
 
 
+def test_the_last_of_a_rack__can_be_drained_where_fewer_racks_are_accepted(desk: Desk) -> None:
+    code, _, said = desk.plans("drain", "--brokers", "3,6")
+    assert (code, said[:40]) == (2, "Brokers 3 and 6 are the last in rack c t")
+    assert desk.plans("drain", "--brokers", "3,6", "--accept-fewer-racks")[0] == 0
+    assert desk.report["rack_spread"]["partitions_in_fewer_racks"] == 5
+
+
 def test_topics_can_be_chosen(desk: Desk) -> None:
     assert desk.plans("drain", "--brokers", "3", "--topics", "[tu]", "--exclude-topics", "t")[0] == 0
     assert [row["topic"] for row in desk.plan] == ["u"]
@@ -327,6 +334,18 @@ def test_the_same_input__gives_the_same_plan_whatever_the_order_of_sets(desk: De
         subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=120)
         digests.add(json.loads(desk.path(f"report-{seed}.json").read_text())["plan_sha256"])
     assert len(digests) == 1
+
+
+def test_whoever_reads_may_stop_reading(desk: Desk) -> None:
+    brokers = [broker(n) for n in range(1, 2_000)]  # more lines than a pipe holds
+    desk.gives(topology({"t": [[n, n + 1] for n in range(1, 1_999)]}, brokers))
+    command = [sys.executable, "manage.py", "plan", "--mode", "leaders", "--topology", str(desk.path("topology.json"))]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline().startswith(b"leaders: ")
+        running.stdout.close()
+        assert (running.stderr.read(), running.wait(timeout=60)) == (b"", 0)
 
 
 @pytest.fixture

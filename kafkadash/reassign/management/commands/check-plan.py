@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -27,6 +27,7 @@ from kafkadash.reassign.planning_options import (
     report_in,
     request_of,
     rows_in,
+    show,
     topology_in,
 )
 
@@ -59,13 +60,7 @@ class Command(BaseCommand):
             for sentence in error.shown:
                 self.stderr.write(sentence)
             sys.exit(BAD)
-        for rule in rules:
-            self.stdout.write(f"{_WORDS[rule.passed]:<10}  {rule.name:<22}  {rule.figure}".rstrip())
-            for problem in rule.problems:
-                self.stdout.write(f"            {problem}")
-        for notice in notices:
-            self.stdout.write(notice)
-        self.stdout.write(_verdict(rules))
+        show(self.stdout, [*_lines(rules), *notices, _verdict(rules)])
         if any(rule.passed is False for rule in rules):
             sys.exit(BROKEN)
 
@@ -126,6 +121,12 @@ def _rows(parsed: Parsed, topology: Topology) -> tuple[list[Row], int]:
         else:
             rows.append(Row(asked.topic, topic.id if topic else "", asked.partition, current, asked.replicas, dirs))
     return rows, as_now
+
+
+def _lines(rules: Sequence[Rule]) -> Iterator[str]:
+    for rule in rules:
+        yield f"{_WORDS[rule.passed]:<10}  {rule.name:<22}  {rule.figure}".rstrip()
+        yield from (f"            {problem}" for problem in rule.problems)
 
 
 def _verdict(rules: Sequence[Rule]) -> str:

@@ -28,6 +28,7 @@ from kafkadash.reassign.planning_options import (
     request_of,
     require_places,
     rows_in,
+    show,
     topology_in,
     write_all,
 )
@@ -56,8 +57,7 @@ class Command(BaseCommand):
             for sentence in error.shown:
                 self.stderr.write(sentence)
             sys.exit(BAD)
-        for line in lines(report):
-            self.stdout.write(line)
+        show(self.stdout, lines(report))
 
     def _planned(self, options: dict[str, Any]) -> dict[str, Any]:
         """The report of the plan; both are written. Raises NotPlanned."""
