@@ -43,12 +43,14 @@ def assignment(
     many = len(brokers)
     if not 1 <= factor <= many:
         raise ValueError(f"replication factor {factor} with {many} brokers")
-    numbers = np.arange(first, first + partitions)
-    leaders = (numbers + start) % many
     if many == 1:
-        return brokers[leaders][:, None]
-    shifts = shift + numbers // many - (max(first, 1) - 1) // many
-    found: Ints = table(racks, factor).take(leaders * (many - 1) + shifts % (many - 1), axis=0)
+        return np.repeat(brokers, partitions)[:, None]
+    # One turn through the list of brokers after the other: the leaders of each are the same, and the shift is one more.
+    turns = np.arange(first // many, (first + partitions) // many + 1)
+    shifts = (shift + turns - (max(first, 1) - 1) // many) % (many - 1)
+    of_shift = table(racks, factor).reshape(many, many - 1, factor).transpose(1, 0, 2)
+    rows = np.roll(of_shift, -start, axis=1)[shifts].reshape(-1, factor)
+    found: Ints = rows[first % many : first % many + partitions]
     return found
 
 
