@@ -98,6 +98,10 @@ def test_read__the_format_of_the_planner__what_is_missing_is_not_known() -> None
             {"brokers": [{"id": 1, "disk_bytes": -1}], "topics": []},
             "Broker 1: “disk_bytes” has to be a whole number from 0 on.",
         ),
+        (
+            {"brokers": [{"id": 2**31}], "topics": []},
+            "Entry 1 of “brokers”: “id” has to be 2,147,483,647 at most.",
+        ),
         ({"brokers": [], "topics": [{"partitions": []}]}, "Entry 1 of “topics” has no “name”. Add it."),
         (
             {"brokers": [], "topics": [{"name": "t", "partitions": [{"partition": 0, "replicas": [1, 1]}]}]},

@@ -52,6 +52,7 @@ def exported(content: object) -> str:
 
 
 PARTITION = {"partition": 0, "replicas": [1]}
+HUGE = {**PARTITION, "size_bytes": 9 * 10**16}
 ENTRY = '{"topic":"t","partition":0,"replicas":[1]}'
 
 
@@ -104,6 +105,12 @@ ENTRY = '{"topic":"t","partition":0,"replicas":[1]}'
         lambda: exported({"brokers": [], "topics": [{"name": "t", "partitions": [PARTITION] * 2}]}),
         where="Topic t",
         partition=0,
+    ),
+    case(
+        files.TOPOLOGY_TOO_LARGE,
+        lambda: exported({"brokers": [], "topics": [{"name": "t", "partitions": [HUGE, {**HUGE, "partition": 1}]}]}),
+        total="180.0 PB",
+        most="144.1 PB",
     ),
     case(files.TOPOLOGY_SHAPE, lambda: exported([]), field="The topology", wanted="an object"),
 )

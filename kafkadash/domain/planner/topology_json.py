@@ -16,8 +16,11 @@ from typing import Any
 
 from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
 from kafkadash.domain.refusals import files as said
+from kafkadash.domain.wording import size
 
 LARGEST_ID = 2**31 - 1
+MOST_BYTES = 2**57
+"""Of all replicas together, 144 PB: sums of bytes, also of several copies, stay within 64 bits."""
 
 
 class BadTopology(Exception):
@@ -53,6 +56,9 @@ def read_topology(content: bytes | str) -> Topology:
         if topic.name in topics:
             raise BadTopology(said.TOPOLOGY_TWICE(one=f"Topic {topic.name}"))
         topics[topic.name] = topic
+    total = sum((p.size_bytes or 0) * len(p.replicas) for topic in topics.values() for p in topic.partitions)
+    if total > MOST_BYTES:
+        raise BadTopology(said.TOPOLOGY_TOO_LARGE(total=size(total), most=size(MOST_BYTES)))
     return Topology(brokers, topics, _text(outer, "kafka_id", "The topology"))
 
 
@@ -113,7 +119,10 @@ def _broker_in(given: object, where: str) -> Broker:
         raise BadTopology(said.FIELD_MISSING(where=where, field="“id”"))
     where = f"Broker {id_}"
     dirs = tuple(_directory_in(one, where) for one in _list(fields, "dirs", where, needed=False))
-    disk, used = _whole(fields, "disk_bytes", where, most=None), _whole(fields, "used_bytes", where, most=None)
+    disk, used = (
+        _whole(fields, "disk_bytes", where, most=MOST_BYTES),
+        _whole(fields, "used_bytes", where, most=MOST_BYTES),
+    )
     cordoned = _flag(fields, "cordoned", where)
     if not dirs and (disk is not None or used is not None or cordoned):
         dirs = (Directory("", disk, used, cordoned),)
@@ -128,8 +137,8 @@ def _directory_in(given: object, where: str) -> Directory:
     fields = _object(given, f"{where}: an entry of “dirs”")
     return Directory(
         _text(fields, "path", where),
-        _whole(fields, "total_bytes", where, most=None),
-        _whole(fields, "used_bytes", where, most=None),
+        _whole(fields, "total_bytes", where, most=MOST_BYTES),
+        _whole(fields, "used_bytes", where, most=MOST_BYTES),
         _flag(fields, "cordoned", where),
     )
 
@@ -171,7 +180,7 @@ def _partition_in(given: object, where: str) -> Partition:
         replicas,
         _ids(fields, "isr", where),
         _whole(fields, "leader", where),
-        _whole(fields, "size_bytes", where, most=None),
+        _whole(fields, "size_bytes", where, most=MOST_BYTES),
         rate,
         _flag(fields, "moving", where),
     )
@@ -184,12 +193,14 @@ def _ids(fields: Mapping[str, Any], name: str, where: str) -> tuple[int, ...]:
     return tuple(given)
 
 
-def _whole(fields: Mapping[str, Any], name: str, where: str, most: int | None = LARGEST_ID) -> int | None:
+def _whole(fields: Mapping[str, Any], name: str, where: str, most: int = LARGEST_ID) -> int | None:
     value = fields.get(name)
     if value is None:
         return None
-    if type(value) is not int or value < 0 or (most is not None and value > most):
+    if type(value) is not int or value < 0:
         raise _shape(where, name, "a whole number from 0 on")
+    if value > most:
+        raise _shape(where, name, f"{most:,} at most")
     return value
 
 

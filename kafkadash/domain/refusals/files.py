@@ -74,4 +74,7 @@ TOPOLOGY_TWICE = Entry("topology-twice", "{one} is in the topology twice.", "Lea
 TOPOLOGY_PARTITION_TWICE = Entry(
     "topology-partition-twice", "{where} has partition {partition} twice.", "Leave it once."
 )
+TOPOLOGY_TOO_LARGE = Entry(
+    "topology-too-large", "All replicas together have {total}; up to {most} can be planned.", "Give sizes in bytes."
+)
 TOPOLOGY_SHAPE = Entry("topology-shape", "", "{field} has to be {wanted}.")
