@@ -17,13 +17,12 @@ from itertools import islice
 import numpy as np
 
 from kafkadash.domain.planner.demand import NOBODY, Answer, Demand, Flags, Ints
-from kafkadash.domain.planner.disk_bound import disk_bound
 from kafkadash.domain.planner.disk_layout import BEYOND, Layout
 from kafkadash.domain.planner.disk_rack import Rack
 from kafkadash.domain.planner.disk_targets import Target, target_of
 
 GOOD_ENOUGH = 1.01
-"""Of the bound of the disks: no other way is tried."""
+"""Of what a rack has to move at the least: no other way is tried."""
 LARGE, REST, STUCK, LACKS = "large", "rest", "stuck", "lacks"
 
 
@@ -79,16 +78,10 @@ def balanced(
     as_is = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=False), judged, eps)
     if not any(as_is.outside()):
         return Balanced(answer, ())
-    best: _Balance | None = None
-    for counts_first in (True, False):
-        tried = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
-        tried.settle()
-        tried.even(counts_first=counts_first)
-        if tried.layout.met() and (best is None or tried.worth() < best.worth()):
-            best = tried
-        if best and best.worth() <= (0, GOOD_ENOUGH * disk_bound(demand, sizes, beside, judged, eps)):
-            break
-    if best is None:
+    best = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
+    best.settle()
+    best.even()
+    if not best.layout.met():
         best = as_is
         best.even_bytes()
     return Balanced(best.layout.answer(), tuple(best.outside()))
@@ -134,16 +127,29 @@ class _Balance:
             if fullest is not None and layout.load[layout.at[fullest]] - layout.size[fullest] > layout.load[broker]:
                 layout.put(fullest, broker)
 
-    def even(self, *, counts_first: bool) -> None:
+    def even(self) -> None:
         """Counts are evened out with the smallest replicas, which leaves bytes nearly as they are; where brokers that
-        lack bytes have no count to spare afterwards, bytes have to come first.
+        lack bytes have no count to spare afterwards, bytes have to come first. Each rack as it is better.
         """
+        log = self.layout.log
+        for rack in range(len(self._racks)):
+            least, mark = self.layout.moved(rack) + self._rack(rack).need(), len(log)
+            self._even(rack, counts_first=True)
+            first = self._worth(rack)
+            if first <= (0, 0, GOOD_ENOUGH * least):
+                continue
+            self.layout.back_to(mark)
+            self._even(rack, counts_first=False)
+            if self._worth(rack) > first:
+                self.layout.back_to(mark)
+                self._even(rack, counts_first=True)
+
+    def _even(self, rack: int, *, counts_first: bool) -> None:
         if not counts_first:
-            self.even_bytes(counts=False)
-        for brokers in self._racks:
-            self._shed(brokers)
-            self._fill(brokers)
-        self.even_bytes()
+            self._rack(rack, counts=False).settle()
+        self._shed(self._racks[rack])
+        self._fill(self._racks[rack])
+        self._rack(rack).settle()
 
     def _shed(self, brokers: list[int]) -> None:
         """The smallest of those that have too many: first to those that have too few."""
@@ -202,20 +208,24 @@ class _Balance:
             heapq.heappush(takers, one)
         return given
 
-    def even_bytes(self, *, counts: bool = True) -> None:
-        for rack, brokers in enumerate(self._judged):
-            if brokers:
-                Rack(self.layout, brokers, self.target(rack), self._large[rack], counts=counts).settle()
+    def even_bytes(self) -> None:
+        for rack in range(len(self._racks)):
+            self._rack(rack).settle()
 
-    def worth(self) -> tuple[int, int]:
-        """The less the better: bytes that are not where they are wanted, and bytes that move."""
+    def _rack(self, rack: int, *, counts: bool = True) -> Rack:
+        return Rack(self.layout, self._judged[rack], self.target(rack), self._large[rack], counts=counts)
+
+    def _worth(self, rack: int) -> tuple[int, int, int]:
+        """The less the better: replicas beyond the bounds, bytes not where they are wanted, bytes that move."""
+        layout, target, largest = self.layout, self.target(rack), self._large_on(rack)
+        beyond = sum(
+            max(0, layout.counts[b] - layout.most[b], layout.least[b] - layout.counts[b]) for b in self._racks[rack]
+        )
         missing = 0
-        for rack, brokers in enumerate(self._judged):
-            target, largest = self.target(rack), self._large_on(rack)
-            for broker in brokers:
-                load, (size, _) = self.layout.load[broker], largest.get(broker, (0, NOBODY))
-                missing += max(0, load - target.most_with(size), target.least - load)
-        return missing, self.layout.moved()
+        for broker in self._judged[rack]:
+            load, (size, _) = layout.load[broker], largest.get(broker, (0, NOBODY))
+            missing += max(0, load - target.most_with(size), target.least - load)
+        return beyond, missing, layout.moved(rack)
 
     def target(self, rack: int) -> Target:
         layout, brokers = self.layout, self._judged[rack]

@@ -34,7 +34,8 @@ class Layout:
         rows, brokers, racks, fixed = _afresh(demand, answer) if afresh else _as_answered(demand, answer)
         order = np.lexsort((racks, rows, sizes[rows]))
         rows, brokers, racks, fixed = rows[order], brokers[order], racks[order], fixed[order]
-        self.sizes_sorted = sizes[rows]
+        self._rows, self.sizes_sorted = rows, sizes[rows]
+        self._in_rack = [np.flatnonzero(racks == rack) for rack in range(demand.racks)]
         self.size: list[int] = self.sizes_sorted.tolist()
         self.row: list[int] = rows.tolist()
         self.rack: list[int] = racks.tolist()
@@ -94,11 +95,12 @@ class Layout:
                 found.setdefault(self.row[unit], []).append(unit)
         return found
 
-    def moved(self) -> int:
-        """Bytes that are copied."""
-        brokers = np.array(self.at, np.int64)
-        copied = (brokers != NOBODY) & ~self._at_home(np.array(self.row, np.int64), brokers)
-        return int(self.sizes_sorted[copied].sum())
+    def moved(self, rack: int) -> int:
+        """Bytes that are copied to its brokers."""
+        brokers = np.array(self.at, np.int64)[self._in_rack[rack]]
+        rows, sizes = self._rows[self._in_rack[rack]], self.sizes_sorted[self._in_rack[rack]]
+        copied = (brokers != NOBODY) & ~self._at_home(rows, brokers)
+        return int(sizes[copied].sum())
 
     def is_home(self, unit: int, broker: int) -> bool:
         """It is there today and may stay: nothing is copied."""

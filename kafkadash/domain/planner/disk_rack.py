@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -36,17 +37,59 @@ class Rack:
         self._most = np.array([target.most_with(largest.get(b, 0)) for b in brokers], np.int64)
         self._least = np.full(len(brokers), target.least)
         self._takes = np.array([layout.receives[b] for b in brokers], np.bool_)
+        self._small = 2 * target.slack
         self._movable = layout.upto(target.most)
         self._load = np.array([layout.load[b] for b in brokers], np.int64)
         self._gave_up = np.zeros((2, len(brokers)), np.bool_)
 
+    def need(self) -> int:
+        """Bytes that have to move at the least from here."""
+        lack = np.where(self._takes, np.maximum(self._least - self._load, 0), 0)
+        return max(int(np.maximum(self._load - self._most, 0).sum()), int(lack.sum()))
+
     def settle(self) -> None:
         """Until nobody finds a step any more."""
+        if not self._brokers:
+            return
+        self._large_first()
         self._even()
         if self._counts:
             for _ in range(DETOURS):
                 if not self._detour():
                     return
+
+    def _large_first(self) -> None:
+        """Who cannot give enough in small replicas gives large ones while there are brokers that lack so much: first
+        those of whom most has to be large, each to the broker that lacks the least of those that lack enough.
+        """
+        asked = [(-self._in_large(giver), giver) for giver in range(len(self._brokers)) if self._in_large(giver) > 0]
+        heapify(asked)
+        while asked:
+            _, giver = heappop(asked)
+            mine, large = self._layout.on[self._brokers[giver]], self._in_large(giver)
+            place = bisect_left(mine, self._layout.upto(large - 1))
+            wanted = self._layout.size[mine[min(place, len(mine) - 1)]]
+            if self._given_whole(giver, wanted) and self._in_large(giver) > 0:
+                heappush(asked, (-self._in_large(giver), giver))
+
+    def _in_large(self, giver: int) -> int:
+        """Bytes of its excess that its small replicas do not come to."""
+        layout, mine = self._layout, self._layout.on[self._brokers[giver]]
+        excess = int(self._load[giver] - self._most[giver])
+        if excess <= 0 or not mine or layout.size[mine[-1]] <= self._small:
+            return 0
+        return excess - sum(layout.size[unit] for unit in mine[: bisect_left(mine, layout.upto(self._small))])
+
+    def _given_whole(self, giver: int, wanted: int) -> bool:
+        lack = self._least - self._load
+        takers = [n for n in self._emptiest() if n != giver]
+        for taker in sorted(takers, key=lambda n: (lack[n] < wanted, abs(int(lack[n]) - wanted))):
+            possible = self._pair(giver, taker, wanted, wanted)[-1]
+            found = self._replica(giver, taker, wanted, wanted) if wanted <= possible else None
+            if found is not None and 2 * found[0] > wanted:
+                self._make(giver, taker, *found[1:])
+                return True
+        return False
 
     def _even(self) -> None:
         for _ in range(PASSES):
