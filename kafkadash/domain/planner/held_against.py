@@ -31,7 +31,7 @@ def demand_rules(rows: Sequence[Row], topology: Topology, request: PlanRequest, 
     """Of a plan that was made for this request: only what was asked, racks, counts, least movement."""
     case = case_of(topology, request)
     try:
-        demand = _wide(case, demand_of(case.columns, case.aim), proof)
+        demand = as_proven(case, demand_of(case.columns, case.aim), proof)
     except TooFew as few:
         problem = said.NO_PLAN_MEETS_IT.cause(partitions=count(int(few.rows.sum()), "partition"))
         return [Rule("only what was asked", passed=False, figure="", problems=(problem,))]
@@ -77,7 +77,7 @@ class _Made:
     on_brokers: Ints
 
 
-def _wide(case: Case, demand: Demand, proof: Proof | None) -> Demand:
+def as_proven(case: Case, demand: Demand, proof: Proof | None) -> Demand:
     """With the wider bounds that the proof names: that nothing more even could be had is not proven here."""
     if proof is None or not proof.widened:
         return demand
