@@ -111,6 +111,16 @@ class Asked:
         return self.change_rf or self.mode in (SET_RF, FINISH)
 
     @property
+    def copies(self) -> bool:
+        """The planner chooses where new replicas go."""
+        return self.mode in planner.PLANNED_MODES and self.mode != LEADERS
+
+    @property
+    def may_choose_targets(self) -> bool:
+        """Not where it is asked already who is given replicas."""
+        return self.copies and (self.mode not in (ADD, REPLACE) or self.rebalance)
+
+    @property
     def complete(self) -> bool:
         """There is something to plan."""
         needed: Mapping[str, object] = {

@@ -31,6 +31,15 @@ class BrokerChoice:
     percent: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """One of them on a page. ``role``: what becomes of it where brokers are replaced, else ''."""
+
+    choice: BrokerChoice
+    checked: bool
+    role: str = ""
+
+
 def broker_choices(cluster: Cluster, now: datetime) -> list[BrokerChoice]:
     """By id. A broker that is gone is one of them while replicas are assigned to it. Three queries."""
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()

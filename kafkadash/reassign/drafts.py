@@ -17,10 +17,11 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import forms
+from kafkadash.domain.wording import count
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue, request_cancel
 from kafkadash.reassign import uploads
-from kafkadash.reassign.asked import Asked, options_json, options_of
+from kafkadash.reassign.asked import OF_BROKERS, Asked, options_json, options_of
 from kafkadash.reassign.rates import megabytes
 
 KIND = "reassignment"
@@ -66,6 +67,17 @@ class Draft:
         job = self.change.job
         return job if job and job.input.get("version") == self.change.version else None
 
+    @property
+    def _limits_words(self) -> str:
+        """ "5 targets, 80 % disk"; for a plan that somebody brought, which none of these bounds, its throttle."""
+        if self.options is None:
+            return ""
+        if not self.asked.copies:
+            return f"{megabytes(self.options.throttle)} MB/s"
+        targets = self.asked.targets if self.asked.may_choose_targets else None
+        named = "" if targets is None else f"{count(len(targets), 'target')}, "
+        return f"{named}{100 * self.asked.disk_limit:g} % disk"
+
     def possible(self, step: str) -> bool:
         return {
             "what": True,
@@ -87,7 +99,7 @@ class Draft:
         """All four, for the stepper."""
         done = {
             "what": (self.asked.complete, self.asked.words),
-            "limits": (self.options is not None, f"{megabytes(self.options.throttle)} MB/s" if self.options else ""),
+            "limits": (self.options is not None, self._limits_words),
             "plan": (self.planned, ""),
             "why": (False, ""),
         }
@@ -118,7 +130,7 @@ def begin(
     cluster: Cluster, user: User, mode: str, brokers: tuple[int, ...], request: HttpRequest | None = None
 ) -> ChangeRequest:
     """A draft on the server from the first step on."""
-    asked = Asked(mode, brokers=brokers)
+    asked = Asked(mode, brokers=brokers if mode in OF_BROKERS else ())
     return drafting.create_draft(
         cluster, KIND, user, title=asked.title, input=asked.as_json(), options={}, request=request
     )

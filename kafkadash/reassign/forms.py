@@ -15,13 +15,13 @@ from django.forms.boundfield import BoundField
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
+from kafkadash.domain.refusals import asked as refused
 from kafkadash.domain.refusals import drafts
 from kafkadash.domain.refusals import forms as said
 from kafkadash.domain.wording import listed
-from kafkadash.reassign.asked import DRAIN, EXPLICIT, LONGEST_TITLE, Asked, broker_names
-from kafkadash.reassign.brokers import BrokerChoice, without_rack
+from kafkadash.reassign.asked import LONGEST_TITLE, MODES, Asked
+from kafkadash.reassign.brokers import BrokerChoice, BrokerRow
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
-from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text
 
 LONGEST_WHY = 4000
 MOST_PARALLEL = 1000
@@ -49,7 +49,7 @@ class WizardForm(forms.Form):
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Label → what the values say, to set two versions side by side."""
-        return {str(f.label): _in_words(values.get(name)) for name, f in self.fields.items() if name != "version"}
+        return {str(f.label): in_words(values.get(name)) for name, f in self.fields.items() if name != "version"}
 
     def differences(self, stored: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         """(label, typed here, stored now) where they differ."""
@@ -65,10 +65,7 @@ class NewForm(forms.Form):
     mode = forms.ChoiceField(
         label="What to do",
         required=False,
-        choices=[
-            (DRAIN, "Drain brokers"),
-            (EXPLICIT, "Explicit assignment"),
-        ],
+        choices=[(mode, mode) for mode in MODES],
     )
     brokers = forms.CharField(label="Brokers", required=False, widget=forms.HiddenInput)
 
@@ -99,106 +96,11 @@ class NewForm(forms.Form):
         return broker_ids(self.cleaned_data["brokers"])
 
 
-class DrainForm(WizardForm):
-    """Which brokers lose all their replicas."""
-
-    brokers = forms.MultipleChoiceField(label="Brokers to drain", required=False)
-    ignore_racks = forms.BooleanField(label="Plan without regard to racks", required=False)
-    accept_fewer_racks = forms.BooleanField(label="Accept fewer racks", required=False)
-
-    def __init__(self, *args: Any, cluster: Cluster, choices: Sequence[BrokerChoice], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.cluster, self.choices = cluster, choices
-        self.rackless = without_rack(choices)
-        self.racks = len({choice.rack for choice in choices if choice.rack is not None})
-
-    @property
-    def chosen(self) -> set[str]:
-        """As they are on the page, ids as text."""
-        value = self["brokers"].value() or []
-        return {str(one) for one in value}
-
-    def _clean_fields(self) -> None:
-        # What was sent is judged below: a broker that is not there gets a sentence of its own.
-        sent = self.data.getlist("brokers") if hasattr(self.data, "getlist") else list(self.data.get("brokers", ()))
-        self.fields["brokers"].choices = [(one, one) for one in sent]  # type: ignore[attr-defined]
-        super()._clean_fields()  # type: ignore[misc]
-
-    def clean_brokers(self) -> tuple[int, ...]:
-        ids = broker_ids(",".join(self.cleaned_data["brokers"]))
-        known = {choice.id for choice in self.choices}
-        missing = [id_ for id_ in ids if id_ not in known]
-        if not ids:
-            raise ValidationError(said.NO_BROKER_CHOSEN())
-        if missing:
-            has = f"It has {broker_names(sorted(known))}." if known else "No broker of it was seen yet."
-            names = broker_names(missing)
-            raise ValidationError(said.BROKER_NOT_THERE(cluster=self.cluster.name, brokers=names, has=has))
-        if not any(choice.takes and choice.id not in ids for choice in self.choices):
-            raise ValidationError(said.NO_BROKER_LEFT(cluster=self.cluster.name))
-        return ids
-
-    def clean(self) -> None:
-        if self.rackless and not self.cleaned_data.get("ignore_racks"):
-            names = "names" if len(self.rackless) == 1 else "name"
-            brokers = f"{broker_names(self.rackless).capitalize()} {names}"
-            self.add_error("ignore_racks", said.RACK_MISSING(brokers=brokers))
-
-    def asked(self, before: Asked) -> Asked:
-        return replace(
-            before,
-            brokers=self.cleaned_data["brokers"],
-            ignore_racks=self.cleaned_data["ignore_racks"],
-            accept_fewer_racks=self.cleaned_data["accept_fewer_racks"],
-        )
-
-
-class ExplicitForm(WizardForm):
-    """Kafka's JSON, pasted or as a file; with neither, what was brought before stays."""
-
-    file = forms.FileField(label="File", required=False, allow_empty_file=True)
-    text = forms.CharField(label="Kafka’s JSON", required=False, strip=False)
-    change_rf = forms.BooleanField(label="Let the replication factor change", required=False)
-
-    def __init__(self, *args: Any, before: Asked, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.before = before
-        self.brought: Brought | None = None
-
-    def clean(self) -> None:
-        file, text = self.cleaned_data.get("file"), self.cleaned_data.get("text", "")
-        if file and text.strip() and self.data.get("text") != self.initial.get("text"):
-            self.add_error("file", said.FILE_AND_TEXT())
-            return
-        try:
-            if file:
-                self.brought = from_file(file)
-            elif text.strip():
-                self.brought = from_text(text)
-        except TooLarge as error:
-            self.add_error("file" if file else "text", str(error))
-            return
-        if self.brought is not None and self.brought.size == 0:
-            self.add_error("file", said.FILE_EMPTY())
-        elif self.brought is None and not self.before.upload:
-            self.add_error("text", said.NO_FILE())
-
-    def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:
-        if self.is_bound and values is self.cleaned_data:
-            brought = self.brought
-            name, sha = (brought.name, brought.sha256) if brought else (self.before.name, self.before.upload)
-        else:
-            name, sha = values.get("name", ""), values.get("upload", "")
-        own = {"Assignment": f"{name or 'pasted'}, sha256 {sha[:12]}" if sha else "none"}
-        return own | {str(self.fields["change_rf"].label): _in_words(values.get("change_rf"))}
-
-    def asked(self, before: Asked) -> Asked:
-        asked = replace(before, change_rf=self.cleaned_data["change_rf"])
-        return replace(asked, upload=self.brought.sha256, name=self.brought.name) if self.brought else asked
-
-
 class LimitsForm(WizardForm):
-    """Rates in MB/s, the window in UTC; ``bound`` is what producers write to what moves, None while not known."""
+    """Rates in MB/s, the window in UTC; ``inbound`` is what producers write to what moves, None while not known.
+
+    ``choices``: brokers, where it is asked which of them may be given replicas.
+    """
 
     throttle = forms.CharField(label="Throttle", required=False)
     throttle_min = forms.CharField(label="Lowest", required=False)
@@ -208,12 +110,29 @@ class LimitsForm(WizardForm):
     not_before = forms.DateTimeField(label="Not before", required=False)
     not_after = forms.DateTimeField(label="Not after", required=False)
     disk_limit = forms.CharField(label="Disk limit", required=False)
+    targets = forms.MultipleChoiceField(label="Only these brokers may be given replicas", required=False)
+    most_replicas = forms.CharField(label="Most replicas on a broker", required=False)
     elect_leaders = forms.BooleanField(label="Elect preferred leaders afterwards", required=False)
     confirmed = forms.BooleanField(label="Yes, that slow", required=False)
 
-    def __init__(self, *args: Any, now: datetime, inbound: float | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        now: datetime,
+        inbound: float | None = None,
+        asked: Asked | None = None,
+        choices: Sequence[BrokerChoice] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.now, self.inbound = now, inbound
+        self.now, self.inbound, self.choices = now, inbound, choices
+        if asked is None or not asked.copies:
+            del self.fields["most_replicas"]
+        if asked is None or not asked.may_choose_targets:
+            del self.fields["targets"]
+        else:
+            self.fields["targets"].choices = [(str(c.id), str(c.id)) for c in choices]  # type: ignore[attr-defined]
+            self.fields["targets"].error_messages["invalid_choice"] = said.TARGET_NOT_THERE()
         self.asks_twice = ""
         for name in ("not_before", "not_after"):
             self.fields[name].error_messages["invalid"] = said.TIME_UNREADABLE()
@@ -238,6 +157,29 @@ class LimitsForm(WizardForm):
 
     def clean_not_after(self) -> datetime | None:
         return self._moment("not_after")
+
+    @property
+    def target_rows(self) -> list[BrokerRow]:
+        """Those that are up, as they are on the page; none chosen means all that can."""
+        chosen = {str(one) for one in self["targets"].value() or ()}
+        return [BrokerRow(one, str(one.id) in chosen) for one in self.choices if one.takes or str(one.id) in chosen]
+
+    def clean_targets(self) -> tuple[int, ...] | None:
+        ids = tuple(sorted(int(one) for one in self.cleaned_data["targets"]))
+        if ids and not any(choice.takes and choice.id in ids for choice in self.choices):
+            raise ValidationError(refused.NO_TARGET())
+        return ids or None
+
+    def clean_most_replicas(self) -> int | None:
+        typed = self.cleaned_data["most_replicas"].strip()
+        if typed and (not _WHOLE.fullmatch(typed) or int(typed) < 1):
+            raise ValidationError(said.NO_WHOLE_NUMBER(example="4000"))
+        return int(typed) if typed else None
+
+    def asked(self, before: Asked) -> Asked:
+        """With the limits that the plan itself is made under."""
+        own = {name: self.cleaned_data[name] for name in ("targets", "most_replicas") if name in self.fields}
+        return replace(before, disk_limit=self.cleaned_data["disk_limit"], **own)
 
     def clean_disk_limit(self) -> float:
         typed = self.cleaned_data["disk_limit"].strip().removesuffix("%").strip()
@@ -374,7 +316,8 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h" if seconds < 172_800 else f"{seconds / 86_400:,.0f} days"
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """What a field says, to set two versions side by side."""
     match value:
         case None | "" | () | []:
             return "none"

@@ -31,6 +31,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/verify/<uuid:verify_id>/stop/", verify_views.verify_stop, name="verify_stop"),
     path("changes/new/", wizard_views.new, name="new"),
     path("changes/<int:number>/draft/what/", wizard_views.what, name="what"),
+    path("changes/<int:number>/draft/what/topics/", wizard_views.topic_count, name="topic_count"),
     path("changes/<int:number>/draft/limits/", wizard_views.limits, name="limits"),
     path("changes/<int:number>/draft/plan/", plan_views.plan, name="plan"),
     path("changes/<int:number>/draft/plan/stop/", plan_views.stop, name="stop"),

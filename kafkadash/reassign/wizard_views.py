@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from kafkadash.changes import drafting, services
 from kafkadash.changes.kinds import ChangeKind, kind_of
@@ -21,14 +20,16 @@ from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_on
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import forms as forms_said
 from kafkadash.reassign import drafts
-from kafkadash.reassign.asked import DRAIN, MODES, ROLLBACK, Asked
+from kafkadash.reassign.asked import BROUGHT, MODES, ROLLBACK, Asked
 from kafkadash.reassign.brokers import broker_choices
 from kafkadash.reassign.drafts import Draft
-from kafkadash.reassign.forms import DrainForm, ExplicitForm, LimitsForm, NewForm, WhyForm, WizardForm, moment_of
+from kafkadash.reassign.forms import LimitsForm, NewForm, WhyForm, WizardForm, moment_of
 from kafkadash.reassign.models import PlanReport, Upload
 from kafkadash.reassign.rates import MB, BadRate, bytes_per_second, megabytes
 from kafkadash.reassign.run.rollback import left_words
+from kafkadash.reassign.topic_counts import BadChoice, counted, names_in
 from kafkadash.reassign.uploads import LARGEST_BYTES, SHOWN_BYTES, content_of, sent_too_much
+from kafkadash.reassign.what_forms import ExplicitForm, PlannedForm
 from kafkadash.reassign.wizard import again, on_draft, page_context, person
 
 _READ_OR_WRITE = ["GET", "HEAD", "POST"]
@@ -69,7 +70,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(_READ_OR_WRITE)
 @on_draft("what")
 def what(request: HttpRequest, draft: Draft) -> HttpResponse:
-    """Which brokers are drained, or what assignment is asked for. A rollback has nothing to be chosen here."""
+    """What is asked for: brokers, topics, or an assignment. A rollback has nothing to be chosen here."""
     if draft.asked.mode == ROLLBACK:
         context = {**page_context(request, draft, "what"), "left_words": left_words(draft.asked.of)}
         return render(request, "reassign/what_back.html", context)
@@ -89,7 +90,7 @@ def what(request: HttpRequest, draft: Draft) -> HttpResponse:
     context = {
         **page_context(request, draft, "what"),
         "form": form,
-        **_conflict_context(form, conflict, draft, draft.asked.as_json()),
+        **_conflict_context(form, conflict, draft, _what_values(draft.asked)),
     }
     if isinstance(form, ExplicitForm):
         context |= {
@@ -100,6 +101,19 @@ def what(request: HttpRequest, draft: Draft) -> HttpResponse:
     return render(request, "reassign/what.html", context)
 
 
+@require_POST
+@on_draft("what")
+def topic_count(request: HttpRequest, draft: Draft) -> HttpResponse:
+    """How much the topics are that stand in the form now: a part of the page of the first step. It changes nothing."""
+    pattern, excluded = request.POST.get("pattern", "").strip(), request.POST.get("excluded", "").strip()
+    context: dict[str, Any] = {"change": draft.change}
+    try:
+        context["counted"] = counted(draft.change.cluster, names_in(request.POST.get("topics", "")), pattern, excluded)
+    except BadChoice as bad:
+        context["wrong"] = str(bad)
+    return render(request, "reassign/_topic_count.html", context)
+
+
 @require_http_methods(_READ_OR_WRITE)
 @on_draft("limits")
 def limits(request: HttpRequest, draft: Draft) -> HttpResponse:
@@ -108,10 +122,18 @@ def limits(request: HttpRequest, draft: Draft) -> HttpResponse:
     inbound = report.impact.get("inbound_bytes_per_s") if report else None
     initial = limits_initial(draft.options or FIRST_LIMITS, draft.asked)
     data = request.POST if request.method == "POST" else None
-    form = LimitsForm(data, initial={**initial, "version": draft.change.version}, now=timezone.now(), inbound=inbound)
+    now = timezone.now()
+    form = LimitsForm(
+        data,
+        initial={**initial, "version": draft.change.version},
+        now=now,
+        inbound=inbound,
+        asked=draft.asked,
+        choices=broker_choices(draft.change.cluster, now) if draft.asked.may_choose_targets else (),
+    )
     conflict = None
     if request.method == "POST" and form.is_valid():
-        asked = replace(draft.asked, disk_limit=form.cleaned_data["disk_limit"])
+        asked = form.asked(draft.asked)
         try:
             version = form.cleaned_data["version"]
             drafts.save_limits(draft, person(request), version, asked, form.options(asked), request)
@@ -177,6 +199,8 @@ def limits_initial(options: Options, asked: Asked) -> dict[str, Any]:
         "not_before": _local(options.not_before),
         "not_after": _local(options.not_after),
         "disk_limit": f"{100 * asked.disk_limit:g}",
+        "targets": [str(broker) for broker in asked.targets or ()],
+        "most_replicas": "" if asked.most_replicas is None else str(asked.most_replicas),
         "elect_leaders": options.elect_leaders,
     }
 
@@ -185,20 +209,23 @@ def _limits_values(options: Options, asked: Asked) -> dict[str, Any]:
     """As the form gives it, to be compared."""
     moments = {name: moment_of(getattr(options, name)) for name in ("not_before", "not_after")}
     plain = {name: getattr(options, name) for name in Options.__dataclass_fields__ if name not in moments}
-    return {**plain, **moments, "disk_limit": asked.disk_limit}
+    own = {"targets": asked.targets, "most_replicas": asked.most_replicas, "disk_limit": asked.disk_limit}
+    return {**plain, **moments, **own}
 
 
-def _what_form(request: HttpRequest, draft: Draft) -> DrainForm | ExplicitForm:
+def _what_form(request: HttpRequest, draft: Draft) -> PlannedForm | ExplicitForm:
     asked, change = draft.asked, draft.change
-    posted = request.method == "POST"
-    initial = {**asked.as_json(), "version": change.version}
-    if asked.mode == DRAIN:
-        initial["brokers"] = [str(id_) for id_ in asked.brokers]
-        choices = broker_choices(change.cluster, timezone.now())
-        return DrainForm(request.POST if posted else None, initial=initial, cluster=change.cluster, choices=choices)
-    initial["text"] = _pasted_before(draft)
-    files = request.FILES if posted else None
-    return ExplicitForm(request.POST if posted else None, files, initial=initial, before=asked)
+    data = request.POST if request.method == "POST" else None
+    if asked.mode in BROUGHT:
+        initial = {**asked.as_json(), "text": _pasted_before(draft), "version": change.version}
+        return ExplicitForm(data, request.FILES if data is not None else None, initial=initial, before=asked)
+    choices = broker_choices(change.cluster, timezone.now())
+    return PlannedForm(data, cluster=change.cluster, choices=choices, before=asked, version=change.version)
+
+
+def _what_values(asked: Asked) -> Mapping[str, Any]:
+    """As the form gives it, to be compared."""
+    return asked.as_json() if asked.mode in BROUGHT else PlannedForm.stored(asked)
 
 
 def _pasted_before(draft: Draft) -> str:

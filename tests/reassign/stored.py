@@ -119,7 +119,7 @@ class Wizard:
     def drains(self, *brokers: int, **flags: str) -> Any:
         return self.sends("what", {"brokers": [str(b) for b in brokers], **flags})
 
-    def limits(self, **changed: str) -> Any:
+    def limits(self, **changed: str | list[str]) -> Any:
         return self.sends("limits", {**LIMITS, **changed})
 
     def plans(self) -> ChangeRequest:

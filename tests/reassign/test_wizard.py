@@ -52,7 +52,7 @@ def test_what_pages_that_link_here_say_is_filled_in(wizard: Wizard, demo: Cluste
     html = wizard.client.get("/changes/new/?cluster=demo&mode=drain&brokers=3").content.decode()
     assert 'name="cluster" value="demo" checked' in html
     assert 'name="mode" value="drain" checked' in html
-    assert "You came with broker 3." in text(html)
+    assert "You came with broker 3: it is chosen already" in text(html)
     wizard.begins(demo, "drain", brokers="3")
     assert wizard.change.input["brokers"] == [3]
     assert 'value="3" checked' in wizard.sees("what")
@@ -69,8 +69,8 @@ def test_a_draft_is_there_from_the_first_step_on_and_audited(wizard: Wizard, ope
     ("sent", "sentence"),
     [
         ({"mode": "drain"}, "Choose the cluster that this is about."),
-        ({"cluster": "demo"}, "Choose what to do: drain brokers, or give an assignment."),
-        ({"cluster": "demo", "mode": "rebalance"}, "Choose what to do: drain brokers, or an assignment."),
+        ({"cluster": "demo"}, "Choose what to do: one of the changes that are listed here."),
+        ({"cluster": "demo", "mode": "rebalance"}, "Choose one of the changes that are listed here."),
         ({"cluster": "nowhere", "mode": "drain"}, "Choose one of the clusters that you may propose on."),
         (
             {"cluster": "demo", "mode": "drain", "brokers": "x"},

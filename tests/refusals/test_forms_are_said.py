@@ -32,7 +32,7 @@ from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.drafts import start_planning
 from kafkadash.reassign.forms import LimitsForm
 from kafkadash.reassign.models import Upload
-from tests.factories import NOW, ClusterFactory
+from tests.factories import NOW, ClusterFactory, TopicFactory
 from tests.pages.conftest import text_of
 from tests.reassign.stored import Wizard, kafka_json, stored
 from tests.reassign.test_limits_form import GOOD, SLOW
@@ -65,6 +65,22 @@ class Proposing:
     def rackless(self) -> str:
         BrokerState.objects.filter(broker_id=2).update(rack=None)
         return self.drains(3)
+
+    def asks(self, mode: str, **fields: Any) -> str:
+        """In the first step of a mode in which the planner chooses."""
+        return self.says(self.wizard.begins(self.cluster, mode).sends("what", fields))
+
+    def asks_for_long_names(self) -> str:
+        TopicFactory.create(cluster=self.cluster, name="a" * 60)
+        return self.asks("leaders", pattern="((a+)+)+b")
+
+    def repairs_without_a_rack(self) -> str:
+        BrokerState.objects.filter(broker_id=2).update(rack=None)
+        return self.asks("repair-racks")
+
+    def targets(self, *brokers: int) -> str:
+        self.wizard.begins(self.cluster, "drain", brokers="3")
+        return self.says(self.wizard.limits(targets=[str(broker) for broker in brokers]))
 
     def brings(self, **fields: Any) -> str:
         return self.says(self.wizard.begins(self.cluster, "explicit").sends("what", fields))
@@ -186,6 +202,11 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     case(forms.BROKER_NOT_THERE, lambda p: p.drains(9), cluster="demo", brokers="broker 9"),
     case(forms.NO_BROKER_LEFT, lambda p: p.drains(1, 2, 3, 4, 5, 6), cluster="demo"),
     case(forms.RACK_MISSING, Proposing.rackless, brokers="Broker 2 names"),
+    case(forms.RACKS_NOT_KNOWN, Proposing.repairs_without_a_rack, brokers="Broker 2 names"),
+    case(forms.PATTERN_TOO_LONG, lambda p: p.asks("leaders", pattern="x" * 501), length=501, most=500),
+    case(forms.PATTERN_TOO_SLOW, Proposing.asks_for_long_names, seconds=2),
+    case(forms.EVENNESS_UNREADABLE, lambda p: p.asks("balance", disks="on", eps="0.5")),
+    case(forms.TARGET_NOT_THERE, lambda p: p.targets(99)),
     case(
         forms.FILE_AND_TEXT,
         lambda p: p.brings(file=SimpleUploadedFile("plan.json", b"{}"), text='{"version":1}'),

@@ -10,8 +10,8 @@ CLUSTER_READ_ONLY = Entry(
     "{cluster} is read-only in kafkadash: nothing is proposed on it.",
     "Choose another one; an administrator can allow changes under Settings.",
 )
-MODE_UNKNOWN = Entry("mode-unknown", "", "Choose what to do: drain brokers, or an assignment.")
-MODE_MISSING = Entry("mode-missing", "", "Choose what to do: drain brokers, or give an assignment.")
+MODE_UNKNOWN = Entry("mode-unknown", "", "Choose one of the changes that are listed here.")
+MODE_MISSING = Entry("mode-missing", "", "Choose what to do: one of the changes that are listed here.")
 NO_BROKER_ID = Entry("no-broker-id", "", "“{typed}” is no broker id: ids are whole numbers from 0 on.")
 NO_BROKER_CHOSEN = Entry("no-broker-chosen", "", "Choose at least one broker to drain.")
 BROKER_NOT_THERE = Entry("broker-not-there", "{cluster} has no {brokers}. {has}", "Choose among those.")
@@ -24,6 +24,25 @@ RACK_MISSING = Entry(
     "rack-missing",
     "{brokers} no rack and the others do, so nobody can tell whether replicas are spread.",
     "Set broker.rack there, or plan without regard to racks.",
+)
+RACKS_NOT_KNOWN = Entry(
+    "racks-not-known",
+    "{brokers} no rack and the others do, so nobody can tell which partitions are spread wrongly.",
+    "Set broker.rack there first.",
+)
+PATTERN_TOO_LONG = Entry(
+    "pattern-too-long", "The regular expression has {length:,} characters; {most:,} fit.", "Shorten it, or name topics."
+)
+PATTERN_TOO_SLOW = Entry(
+    "pattern-too-slow",
+    "To match all names with this regular expression takes more than {seconds:g} s.",
+    "Use a simpler one: what repeats something that repeats is slow.",
+)
+TARGET_NOT_THERE = Entry(
+    "target-not-there", "A broker that was chosen is not in this cluster any more.", "Look at those listed, and choose."
+)
+EVENNESS_UNREADABLE = Entry(
+    "evenness-unreadable", "", "Give percent of the mean of the rack, from 1 to 100, for example 5."
 )
 FILE_AND_TEXT = Entry(
     "file-and-text",

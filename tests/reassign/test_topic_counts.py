@@ -1,0 +1,132 @@
+"""Topics by name and by regular expression: as many as the planner takes, and never for longer than allowed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.planner.request import BALANCE, PlanRequest
+from kafkadash.domain.planner.topic_choice import chosen
+from kafkadash.observe.models import TopicState
+from kafkadash.reassign.topic_counts import LONGEST_PATTERN, BadChoice, counted, names_in
+from kafkadash.topic_match import CPU_S
+from tests.factories import GB, ClusterFactory, TopicFactory
+from tests.pages.conftest import text_of
+from tests.reassign.stored import Wizard
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ("orders", "orders-dlq", "orders.audit", "clicks", "__consumer_offsets")
+LONG = "a" * 60
+
+
+@pytest.fixture
+def named(cluster: Cluster) -> Cluster:
+    for number, name in enumerate(NAMES, start=1):
+        TopicFactory.create(cluster=cluster, name=name, partition_count=10 * number, size_bytes=number * GB)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("topics", "pattern", "excluded"),
+    [
+        ((), "orders.*", ""),
+        ((), "orders.*", ".*-dlq"),
+        ((), "orders", ""),
+        ((), "rders", ".*"),
+        (("clicks",), "orders", ""),
+        (("clicks", "orders"), "", "cl.*"),
+        ((), "", "__.*"),
+        ((), r"orders\.audit|clicks", ""),
+        ((), "(?i)ORDERS", ""),
+    ],
+)
+def test_they_are_those_that_the_planner_takes(
+    named: Cluster, topics: tuple[str, ...], pattern: str, excluded: str
+) -> None:
+    asked = PlanRequest(BALANCE, topics=topics, pattern=pattern, excluded=excluded)
+    wanted = chosen(asked, NAMES)
+    if not wanted:
+        with pytest.raises(BadChoice):
+            counted(named, topics, pattern, excluded)
+        return
+    found = counted(named, topics, pattern, excluded)
+    partitions = sum(10 * (NAMES.index(name) + 1) for name in wanted)
+    assert (found.topics, found.total, found.partitions) == (len(wanted), len(NAMES), partitions)
+
+
+def test_it_is_told_with_partitions_and_size(named: Cluster) -> None:
+    assert counted(named, (), "orders.*", "").words == "3 of 5 topics, 60 partitions, about 6.0 GB with all replicas"
+    assert counted(named, (), "", "").words == "all 5 topics, 150 partitions, about 15.0 GB with all replicas"
+    TopicState.objects.filter(name="orders").update(size_bytes=None)
+    words = "3 of 5 topics, 60 partitions, about 5.0 GB with all replicas without 1 topic of unknown size"
+    assert counted(named, (), "orders.*", "").words == words
+    assert counted(named, ("orders",), "", "").words == "1 of 5 topics, 10 partitions, of unknown size"
+
+
+def test_a_cluster_that_was_never_read_has_none(cluster: Cluster) -> None:
+    assert counted(cluster, (), "", "").total == 0
+
+
+def test_topics_of_another_cluster_are_not_counted(named: Cluster) -> None:
+    TopicFactory.create(cluster=ClusterFactory.create(name="other"), name="orders-elsewhere")
+    assert counted(named, (), "orders.*", "").topics == 3
+
+
+@pytest.mark.parametrize(
+    ("topics", "pattern", "excluded", "field", "sentence"),
+    [
+        (("orderz",), "", "", "topics", "There is no topic orderz in this cluster."),
+        ((), "order[", "", "pattern", "“order[” is no regular expression: unterminated character set at character 6."),
+        ((), "orders", "(", "excluded", "“(” is no regular expression"),
+        ((), "rders", "", "pattern", "Of 5 topics not one is chosen: no name matches “rders”."),
+        ((), "orders", "o.*", "excluded", "Of 5 topics not one is chosen: “o.*” excludes them."),
+        ((), "x" * (LONGEST_PATTERN + 1), "", "pattern", "The regular expression has 501 characters; 500 fit."),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(
+    named: Cluster, topics: tuple[str, ...], pattern: str, excluded: str, field: str, sentence: str
+) -> None:
+    with pytest.raises(BadChoice) as bad:
+        counted(named, topics, pattern, excluded)
+    assert (bad.value.field, str(bad.value)[: len(sentence)]) == (field, sentence)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){30}b", "(a|aa)+$b"])
+def test_one_that_would_never_end_is_ended(named: Cluster, pattern: str) -> None:
+    TopicFactory.create(cluster=named, name=LONG)
+    before = time.process_time()
+    with pytest.raises(BadChoice, match=f"takes more than {CPU_S} s") as bad:
+        counted(named, (), pattern, "")
+    assert bad.value.field == "pattern"
+    assert time.process_time() - before < 1, "this process itself does not match"
+
+
+def test_one_that_would_take_all_memory_is_ended(named: Cluster) -> None:
+    with pytest.raises(BadChoice):
+        counted(named, (), "((((((a{0,999}){0,999}){0,999}){0,999}){0,999}){0,999})b", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("", ()),
+        ("orders", ("orders",)),
+        ("orders,clicks", ("clicks", "orders")),
+        (" orders\r\nclicks \n orders", ("clicks", "orders")),
+    ],
+)
+def test_names_are_read_one_a_line_or_with_commas(typed: str, names: tuple[str, ...]) -> None:
+    assert names_in(typed) == names
+
+
+def test_the_page_asks_for_the_count_and_changes_nothing(wizard: Wizard, demo: Cluster) -> None:
+    before = wizard.begins(demo, "balance").change.version
+    answer = wizard.sends("what/topics", {"pattern": "ord.*", "topics": "clicks", "excluded": ""})
+    assert "Chosen now: all 2 topics, 7 partitions" in text_of(answer.content.decode())
+    wrong = wizard.sends("what/topics", {"pattern": "<b>["})
+    assert "“&lt;b&gt;[” is no regular expression" in wrong.content.decode()
+    assert wizard.client.get(wizard.url("what/topics")).status_code == 405
+    assert wizard.change.version == before
