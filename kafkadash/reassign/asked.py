@@ -111,6 +111,11 @@ class Asked:
         return self.change_rf or self.mode in (SET_RF, FINISH)
 
     @property
+    def empties(self) -> bool:
+        """The brokers that are named lose what they hold."""
+        return self.mode in (DRAIN, REPLACE)
+
+    @property
     def copies(self) -> bool:
         """The planner chooses where new replicas go."""
         return self.mode in planner.PLANNED_MODES and self.mode != LEADERS

@@ -125,7 +125,8 @@ class LimitsForm(WizardForm):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.now, self.inbound, self.choices = now, inbound, choices
+        leaving = set(asked.brokers) if asked is not None and asked.empties else set()
+        self.now, self.inbound, self.choices = now, inbound, [one for one in choices if one.id not in leaving]
         if asked is None or not asked.copies:
             del self.fields["most_replicas"]
         if asked is None or not asked.may_choose_targets:

@@ -155,6 +155,7 @@ def test_only_some_brokers_may_be_given_replicas(wizard: Wizard, grown: Cluster)
     wizard.limits(targets=["6", "9"])
     assert wizard.change.input["targets"] == [6, 9]
     html = wizard.sees("limits")
+    assert 'id="target-3"' not in html, "it is drained"
     assert set(re.findall(r'name="targets"[^>]*value="(\d)" checked', html)) == {"6", "9"}
     assert "Limits 2 targets, 80 % disk" in text_of(wizard.sees("plan"))
     rows = plan_rows(str(wizard.plans().artifact_id))
