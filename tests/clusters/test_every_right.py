@@ -92,6 +92,7 @@ TABLE: Mapping[str, Row] = {
     "reassign:new": Row("any", "o", post=(200, 400, 302), other=200),
     # The request here is proposed already: its steps lead to the review page, or say that it is no draft.
     "reassign:what": form("o", 302, changes=True),
+    "reassign:topic_count": form("o", 302, changes=True),
     "reassign:limits": form("o", 302, changes=True),
     "reassign:plan": form("o", 302, changes=True),
     "reassign:stop": form("o", 302, changes=True),

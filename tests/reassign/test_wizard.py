@@ -14,7 +14,7 @@ from django.test import Client
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.observe.models import BrokerState
+from kafkadash.observe.models import BrokerState, TopicState
 from kafkadash.reassign import uploads
 from kafkadash.reassign.models import Upload
 from tests.pages.conftest import Page
@@ -299,7 +299,26 @@ def test_a_brokers_page_leads_here_for_those_who_may_propose_and_not_on_a_read_o
     assert link in wizard.client.get(where).content.decode()
     assert "Drain this broker" not in client_of(viewer).get(where).content.decode()
     BrokerState.objects.filter(broker_id=3).update(replicas=0)
-    assert "Drain this broker" not in wizard.client.get(where).content.decode()
+    empty = wizard.client.get(where).content.decode()
+    assert "Drain this broker" not in empty
+    assert "/changes/new/?cluster=demo&amp;mode=add&amp;brokers=3" in empty
+    BrokerState.objects.filter(broker_id=3).update(fenced=True)
+    assert "mode=add" not in wizard.client.get(where).content.decode()
     BrokerState.objects.filter(broker_id=3).update(replicas=5)
     Cluster.objects.update(read_only=True)
     assert "Drain this broker" not in wizard.client.get(where).content.decode()
+
+
+def test_the_page_of_the_racks_leads_here_where_something_is_to_be_repaired(
+    wizard: Wizard, viewer: User, client_of: Callable[[User], Client], demo: Cluster
+) -> None:
+    where, link = "/clusters/demo/racks/", "/changes/new/?cluster=demo&amp;mode=repair-racks"
+    assert link not in wizard.client.get(where).content.decode()
+    TopicState.objects.filter(cluster=demo, name="orders").update(rack_violations=2)
+    assert link in wizard.client.get(where).content.decode()
+    assert "mode=repair-racks" not in client_of(viewer).get(where).content.decode()
+    BrokerState.objects.filter(broker_id=3).update(rack=None)
+    assert "mode=repair-racks" not in wizard.client.get(where).content.decode(), "racks are not judged"
+    BrokerState.objects.filter(broker_id=3).update(rack="eu-1c")
+    Cluster.objects.update(read_only=True)
+    assert "mode=repair-racks" not in wizard.client.get(where).content.decode()

@@ -57,6 +57,6 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **one.broker_context(cluster, row, one.broker_listing(request.GET), runs, bar["now"]),
-        "may_drain": row.replicas > 0 and not cluster.read_only and allowed(request.user, PROPOSE, cluster),
+        "may_propose": not cluster.read_only and allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "observe/broker.html", context)

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.not_read import not_read
@@ -33,4 +33,6 @@ def racks(request: HttpRequest, slug: str) -> HttpResponse:
         "not_read": not_read(cluster, runs, _KINDS),
         **racks_context(cluster, rack_listing(request.GET), runs, bar["now"]),
     }
+    found = context["judge"].known and context["number"] and not cluster.read_only
+    context["may_repair"] = found and allowed(request.user, PROPOSE, cluster)
     return render(request, "observe/racks.html", context)
