@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from django.core.management.base import OutputWrapper
 
 from kafkadash.domain.kafka_json import Parsed, read_reassignment
 from kafkadash.domain.planner.disk_use import with_use_reckoned
-from kafkadash.domain.planner.request import MODES, PlanRequest
+from kafkadash.domain.planner.report_read import BadReport, proof_in, request_in
+from kafkadash.domain.planner.request import MODES, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import LARGEST_ID, BadTopology, read_topology
 from kafkadash.domain.refusals import commands as said
@@ -40,6 +42,15 @@ class NotPlanned(Exception):
         """The first ones, and how many more there are."""
         more = len(self.sentences) - MOST_SENTENCES
         return [*self.sentences[:MOST_SENTENCES], *([f"… and {count(more, 'more problem')}"] if more > 0 else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of a plan: what was asked for, the proof where there is one, and which plan it is."""
+
+    request: PlanRequest
+    proof: Proof | None
+    plan_sha256: str
 
 
 def add_request_options(parser: ArgumentParser, *, mode_needed: bool) -> None:
@@ -123,15 +134,13 @@ def rows_in(file: str, *, may_be_empty: bool = False) -> Parsed:
     return parsed
 
 
-def report_in(file: str) -> dict[str, Any]:
+def report_in(file: str) -> Report:
     """The report of a plan. Raises NotPlanned."""
     try:
         found = json.loads(content_of(file))
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != 1:
-        raise NotPlanned(said.NO_REPORT_OF_A_PLAN(file=file))
-    return found
+        return Report(request_in(found), proof_in(found), str(found.get("plan_sha256")))
+    except (ValueError, RecursionError, BadReport) as error:
+        raise NotPlanned(said.NO_REPORT_OF_A_PLAN(file=file)) from error
 
 
 def content_of(file: str) -> bytes:
@@ -201,10 +210,13 @@ def _whole(options: Mapping[str, Any], name: str, faults: list[str]) -> int | No
     if given is None:
         return None
     try:
-        return int(given)
+        number = int(given)
     except ValueError:
+        number = LARGEST_ID + 1
+    if number > LARGEST_ID:
         faults.append(said.OPTION_NO_WHOLE_NUMBER(option=f"--{name.replace('_', '-')}", given=given))
         return None
+    return number
 
 
 def _share(options: Mapping[str, Any], name: str, faults: list[str]) -> float | None:

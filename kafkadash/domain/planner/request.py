@@ -64,7 +64,7 @@ class Proof:
     ``widened``: broker → (least, most) replicas where the even counts cannot be had. ``disk_bound``: what balancing the
     disks takes at the least, where that was asked for. ``outside``: brokers that could not be brought within eps, and
     why (``disk_balance.Outside``). ``estimated``: partitions whose size is not known; they are
-    reckoned with the median of their topic. An empty partition is reckoned with 1 byte.
+    reckoned with the median of their topic.
     """
 
     moved: int

@@ -43,7 +43,9 @@ OPTION_NO_IDS = Entry(
     "option-no-ids", "{option} is “{given}”, which are no ids of brokers.", "Write whole numbers, such as 3,4."
 )
 OPTION_NO_WHOLE_NUMBER = Entry(
-    "option-no-whole-number", "{option} is “{given}”, which is no whole number.", "Write one, such as 3."
+    "option-no-whole-number",
+    "{option} is “{given}”, which is no whole number up to 2,147,483,647.",
+    "Write one, such as 3.",
 )
 OPTION_NO_SHARE = Entry(
     "option-no-share", "{option} is “{given}”, which is no number.", "Write a share from 0 to 1, such as 0.8."

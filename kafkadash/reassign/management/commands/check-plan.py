@@ -13,7 +13,7 @@ from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import Parsed
 from kafkadash.domain.plan import ANY_DIRECTORY, Row, canonical, sha256
-from kafkadash.domain.planner.request import EXPLICIT, PlanRequest, Proof
+from kafkadash.domain.planner.request import EXPLICIT
 from kafkadash.domain.planner.request_problems import problems_of
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.refusals import commands as said
@@ -68,7 +68,10 @@ class Command(BaseCommand):
 def _judged(options: dict[str, Any]) -> tuple[list[Rule], list[str]]:
     """The rules, and what is to be known besides. Raises NotPlanned."""
     report = None if options["report"] is None else report_in(options["report"])
-    request = _request(options, report)
+    if report is not None and options["mode"] is None:
+        request = report.request
+    else:
+        request = request_of(options, options["mode"] or EXPLICIT)
     topology, known = topology_in(options["topology"])
     problems = problems_of(request, topology)
     if problems:
@@ -78,33 +81,12 @@ def _judged(options: dict[str, Any]) -> tuple[list[Rule], list[str]]:
     notices = [*map(str, parsed.notices), *(known if request.disk_limit is not None else [])]
     if as_now:
         notices.append(said.ROWS_AS_NOW(partitions=count(as_now, "partition"), are="is" if as_now == 1 else "are"))
-    proof = _proof(options["report"], report)
     impact = impact_of(rows, topology, disk_limit=request.disk_limit)
-    rules = list(check(rows, topology, Asked.of_request(request), impact, proof))
+    rules = list(check(rows, topology, Asked.of_request(request), impact, report.proof if report else None))
     if report is not None:
-        same = report.get("plan_sha256") == sha256(canonical(rows))
+        same = report.plan_sha256 == sha256(canonical(rows))
         rules.append(Rule("plan of the report", same, "", () if same else (said.REPORT_OF_ANOTHER_PLAN(),)))
     return rules, notices
-
-
-def _request(options: dict[str, Any], report: dict[str, Any] | None) -> PlanRequest:
-    """Raises NotPlanned."""
-    if options["mode"] is not None or report is None:
-        return request_of(options, options["mode"] or EXPLICIT)
-    try:
-        return PlanRequest.from_json(report["request"])
-    except (KeyError, TypeError) as error:
-        raise NotPlanned(said.NO_REPORT_OF_A_PLAN(file=options["report"])) from error
-
-
-def _proof(file: str, report: dict[str, Any] | None) -> Proof | None:
-    """Raises NotPlanned."""
-    if report is None or report.get("certificate") is None:
-        return None
-    try:
-        return Proof.from_json(report["certificate"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise NotPlanned(said.NO_REPORT_OF_A_PLAN(file=file)) from error
 
 
 def _rows(parsed: Parsed, topology: Topology) -> tuple[list[Row], int]:
