@@ -61,7 +61,7 @@ def make_plan(request: Mapping[str, Any], files: Mapping[str, bytes], step: Step
         if code not in (0, 2) or not result_file.is_file():
             errors = (folder / "errors").read_text(encoding="utf-8", errors="replace")
             log.error("plan.child_failed", code=code, errors=errors[-4000:])
-            raise PlanFault(_how_it_ended(code))
+            raise PlanFault(_how_it_ended(code, errors, request.get("memory_bytes")))
         result = json.loads(result_file.read_bytes())
         return Outcome(result, plan_file.read_bytes() if code == 0 else None)
 
@@ -134,7 +134,10 @@ def _follow(child: subprocess.Popen[bytes], step: Step) -> None:
                 fraction, stage = said["fraction"], said["stage"]
 
 
-def _how_it_ended(code: int) -> str:
+def _how_it_ended(code: int, errors: str, memory_bytes: int | None) -> str:
+    if code == -signal.SIGABRT and "bad_alloc" in errors and memory_bytes:
+        # The solver is not Python: where it gets no memory it can do nothing but abort.
+        return planning.PLANNER_OUT_OF_MEMORY(most=memory_bytes / 1e9)
     if code < 0:
         return planning.PLANNER_KILLED(signal=signal.Signals(-code).name)
     return planning.PLANNER_FAILED(code=code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -102,3 +103,13 @@ def test_folders_that_a_killed_worker_left_behind_are_swept() -> None:
     assert not old.exists()
     assert young.exists()
     young.rmdir()
+
+
+def test_a_solver_that_gets_no_memory_aborts__and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not Python and raises nothing there; a child that ends as it does stands in for it."""
+    child = tmp_path / "child"
+    child.write_text('#!/bin/sh\necho "terminate called: what(): std::bad_alloc" >&2\nkill -ABRT $$\n')
+    child.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(child))
+    with pytest.raises(PlanFault, match="needs more than 2.0 GB of memory"):
+        make_plan({**REQUEST, "memory_bytes": 2_000_000_000}, FILES, lambda *_: None)
