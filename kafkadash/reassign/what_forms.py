@@ -43,7 +43,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     DRAIN: ("brokers", "rebalance", "ignore_racks", "accept_fewer_racks"),
     REPLACE: ("brokers", "replacements", "rebalance", "ignore_racks", "accept_fewer_racks"),
     REPAIR_RACKS: (),
-    SET_RF: ("factor", "ignore_racks"),
+    SET_RF: ("factor", "rebalance", "ignore_racks"),
     BALANCE: ("disks", "eps", "leaders", "ignore_racks"),
     LEADERS: (),
 }

@@ -106,6 +106,7 @@ def test_the_replication_factor_of_some_topics_is_changed_and_that_is_approved_w
     assert options.change_rf
     assert wizard.change.title == "Set replication factor 3 of topics like “cl.*”"
     assert "the replication factor may change" in text(wizard.sees("why"))
+    assert 'name="rebalance"' in wizard.sees("what")
     wizard.sends("why", {"title": "Three of each", "why": "Two are too few."})
     assert wizard.change.state == RequestState.PROPOSED
 
