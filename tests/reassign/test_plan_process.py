@@ -111,5 +111,5 @@ def test_a_solver_that_gets_no_memory_aborts__and_that_is_said(tmp_path: Path, m
     child.write_text('#!/bin/sh\necho "terminate called: what(): std::bad_alloc" >&2\nkill -ABRT $$\n')
     child.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(child))
-    with pytest.raises(PlanFault, match="needs more than 2.0 GB of memory"):
+    with pytest.raises(PlanFault, match=r"needs more than 2\.0 GB of memory"):
         make_plan({**REQUEST, "memory_bytes": 2_000_000_000}, FILES, lambda *_: None)
