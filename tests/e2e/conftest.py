@@ -6,7 +6,6 @@ loop belongs to this thread, and neither Django's database nor tests of coroutin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Playwright, expect, sync_playwright
 
-from kafkadash.embedded.process import ServerError
-from tests.e2e.product import Product
-from tests.embedded_plugin import RUN_FOLDER
+from tests.e2e.product import Product, run_folder
 from tests.live.chromium import FLAGS, chromium_path
 
 EXPECT_MS = 15_000
@@ -37,18 +34,8 @@ def product(
     kafka_runtime: None, browser_type_launch_args: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
     """The demo on four brokers in three racks, with sample data and no move; not started where there is no browser."""
-    folder = Path(os.environ[RUN_FOLDER]) / f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
-    folder.mkdir(mode=0o755)
-    product = Product(folder)
-    try:
-        try:
-            product.start()
-        except ServerError:
-            product.keep_logs(tmp_path_factory.mktemp("product"))
-            raise
+    with Product(run_folder("e2e")).running(tmp_path_factory.mktemp("product")) as product:
         yield product
-    finally:
-        product.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ Its Valkey is started here and not by the demo, so that a test can take it away 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import signal
@@ -16,24 +17,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from kafkadash.embedded.ports import free_port
-from kafkadash.embedded.process import Child, spawn
+from kafkadash.embedded.process import Child, ServerError, spawn
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from tests.agreement.tools import Tools
+from tests.embedded_plugin import RUN_FOLDER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RACKS = ("a", "b", "c", "c")
 DRAINED = 4  # its rack has another broker: what it holds can go there
-READY_S, STOP_S = 240.0, 60.0
+READY_S, STOP_S, COMMAND_S = 240.0, 60.0, 120.0
 READY_WORD = "Ready in"
 # What changes is noticed sooner than usual, so that tests wait less.
 PACE = {"INTERVAL_REASSIGNMENTS": "5", "INTERVAL_METADATA": "10"}
 UNTHROTTLED = 1_000_000_000  # bytes per second
 # What a test run sets for itself; the demo is to use nothing of it.
 OF_THE_TEST_RUN = ("DATABASE_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_VAR")
+
+
+def run_folder(name: str) -> Path:
+    """Of this run and worker alone; what a killed run leaves behind in it is ended by the next one."""
+    return Path(os.environ[RUN_FOLDER]) / f"{name}-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,10 @@ class Move:
 
 @dataclass
 class Product:
-    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves."""
+    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves. A broker for each rack."""
 
     folder: Path
+    racks: tuple[str, ...] = RACKS
     port: int = field(default_factory=free_port)
     _demo: Child | None = None
 
@@ -79,7 +88,7 @@ class Product:
     def start(self) -> None:
         """Returns when the pages show figures of real Kafka. Raises ServerError with the supervisor's last words."""
         self.valkey.start()
-        options = ("--folder", str(self.var), "--port", str(self.port), "--no-move", "--racks", ",".join(RACKS))
+        options = ("--folder", str(self.var), "--port", str(self.port), "--no-move", "--racks", ",".join(self.racks))
         command = self._command("demo", *options)
         self._demo = spawn(self.folder, "demo", command, log=self.log, cwd=CHECKOUT, stop_signal=signal.SIGINT)
         self._demo.wait_ready(lambda: READY_WORD in self.log.read_text(encoding="utf-8"), READY_S)
@@ -101,11 +110,25 @@ class Product:
             input=given,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=COMMAND_S,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    @contextmanager
+    def running(self, logs: Path) -> Iterator[Self]:
+        """From its start to its stop; ``logs`` is where they are kept when it does not start."""
+        self.folder.mkdir(mode=0o755)
+        try:
+            try:
+                self.start()
+            except ServerError:
+                self.keep_logs(logs)
+                raise
+            yield self
+        finally:
+            self.stop()
 
     @contextmanager
     def without_redis(self) -> Iterator[None]:
