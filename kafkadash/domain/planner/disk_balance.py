@@ -75,16 +75,19 @@ def balanced(
         np.full(demand.brokers, BEYOND) if bound is None else np.where(bound < 0, BEYOND, bound)
         for bound in (room, widest)
     ]
-    as_is = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=False), judged, eps)
-    if not any(as_is.outside()):
+
+    def laid_out(*, afresh: bool) -> _Balance:
+        return _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=afresh), judged, eps)
+
+    if not any(laid_out(afresh=False).outside()):
         return Balanced(answer, ())
-    best = _Balance(Layout(demand, answer, sizes, beside, *rooms, afresh=True), judged, eps)
-    best.settle()
-    best.even()
-    if not best.layout.met():
-        best = as_is
-        best.even_bytes()
-    return Balanced(best.layout.answer(), tuple(best.outside()))
+    done = laid_out(afresh=True)
+    done.settle()
+    done.even()
+    if not done.layout.met():  # replicas that clash may leave no place; what the answer has is one
+        done = laid_out(afresh=False)
+        done.even_bytes()
+    return Balanced(done.layout.answer(), tuple(done.outside()))
 
 
 class _Balance:
