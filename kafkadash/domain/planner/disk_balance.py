@@ -21,6 +21,7 @@ from kafkadash.domain.planner.disk_layout import BEYOND, Layout
 from kafkadash.domain.planner.disk_rack import Rack
 from kafkadash.domain.planner.disk_targets import Target, target_of
 
+ROUNDS = 8
 GOOD_ENOUGH = 1.01
 """Of what a rack has to move at the least: no other way is tried."""
 LARGE, REST, STUCK, LACKS = "large", "rest", "stuck", "lacks"
@@ -134,18 +135,31 @@ class _Balance:
         """Counts are evened out with the smallest replicas, which leaves bytes nearly as they are; where brokers that
         lack bytes have no count to spare afterwards, bytes have to come first. Each rack as it is better.
         """
-        log = self.layout.log
         for rack in range(len(self._racks)):
-            least, mark = self.layout.moved(rack) + self._rack(rack).need(), len(log)
-            self._even(rack, counts_first=True)
-            first = self._worth(rack)
-            if first <= (0, 0, GOOD_ENOUGH * least):
-                continue
-            self.layout.back_to(mark)
-            self._even(rack, counts_first=False)
-            if self._worth(rack) > first:
-                self.layout.back_to(mark)
-                self._even(rack, counts_first=True)
+            before = self._tried(rack)
+            for _ in range(ROUNDS):
+                missing = before[1]
+                if not missing:
+                    break
+                before = self._tried(rack)  # else planning the result again would find what this did not
+                if before[1] >= missing:
+                    break
+
+    def _tried(self, rack: int) -> tuple[int, int, int]:
+        layout = self.layout
+        least, mark = layout.moved(rack) + self._rack(rack).need(), len(layout.log)
+        self._even(rack, counts_first=True)
+        first = self._worth(rack)
+        if first <= (0, 0, GOOD_ENOUGH * least):
+            return first
+        layout.back_to(mark)
+        self._even(rack, counts_first=False)
+        second = self._worth(rack)
+        if second <= first:
+            return second
+        layout.back_to(mark)
+        self._even(rack, counts_first=True)
+        return first
 
     def _even(self, rack: int, *, counts_first: bool) -> None:
         if not counts_first:
