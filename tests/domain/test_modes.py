@@ -194,3 +194,23 @@ def test_leaders__take_no_replica_from_anybody_however_few_a_broker_may_have() -
     assert len(planned.rows) == 1
     rules = check(planned.rows, cluster, Asked.of_request(request), None, planned.proof)
     assert [rule.name for rule in rules if not rule.passed] == []
+
+
+def test_repair__keeps_the_maximum_of_replicas_on_a_broker() -> None:
+    own = [broker(1, "a"), broker(2, "a"), broker(3, "b"), broker(4, "b")]
+    cluster = topology({"t": [[1, 2]] * 4, "u": [[3]]}, own)
+    planned = exact(cluster, PlanRequest(REPAIR_RACKS, most_replicas=3))
+    assert planned.problems == ()
+    after = counts(cluster, planned.rows)
+    assert max(after.values()) <= 3
+    assert after[3] + after[4] == 5
+
+
+def test_what_cannot_be_even__is_left_as_it_is_where_that_is_no_worse() -> None:
+    own = [broker(n, rack) for n, rack in enumerate("cdabcd")]
+    placed = [[4, 1, 3, 2], [5, 2, 4, 3], [1, 0, 3], [2, 3, 0, 1]]
+    cluster = topology({"t": placed, "u": [[4], [3, 2, 5, 4], [5, 0, 3]]}, own)
+    request = PlanRequest(BALANCE)
+    planned = exact(cluster, request)
+    again = exact(moved(cluster, planned.rows), request)
+    assert [row for row in again.rows if row.adding] == []

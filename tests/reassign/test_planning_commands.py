@@ -17,9 +17,12 @@ import time_machine
 from django.core.management import call_command
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.plan import Row
+from kafkadash.domain.planner.planned import Planned
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import read_topology, write_topology
 from kafkadash.observe.models import CollectorRun
+from kafkadash.reassign.management.commands import plan as plan_command
 from tests.domain.topologies import broker, topology
 from tests.factories import NOW, ClusterFactory, TopicFactory, watched
 
@@ -286,6 +289,14 @@ def test_a_plan_and_its_report__keep_every_rule(desk: Desk) -> None:
         assert code == 0, (mode, shown)
         assert "broken" not in shown.replace("no rule of", "").replace(" broken\n", "\n")
         assert "plan of the report" in shown
+
+
+def test_a_plan_that_breaks_a_rule_of_the_checker__is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Planned((Row("t", "id-t", 0, (1, 2, 3), (1, 2, 2)),))
+    monkeypatch.setattr(plan_command, "plan", lambda *_: wrong)
+    code, shown, said = desk.plans("balance")
+    assert (code, shown, desk.files) == (2, "", {"topology.json"})
+    assert said.startswith("The plan does not keep the rule “")
 
 
 def test_another_plan_than_that_of_the_report__is_found(desk: Desk) -> None:

@@ -83,11 +83,17 @@ def solve(demand: Demand, explicit: Ints | None = None) -> Flow:
 
 
 def least_violation(demand: Demand, explicit: Ints | None = None) -> Demand:
-    """The same with bounds of brokers widened by as little as makes it possible. Raises NoFlow where others bind."""
-    network = _Network(demand, np.zeros_like(demand.bytes), explicit)
-    none = np.zeros_like(demand.least)
-    # Free up to the least, dear above the most: what is short costs 1 each, what is too much 2.
-    steps = ((demand.least, 0), (demand.most - demand.least, 1), (np.full_like(none, int(demand.factors.sum())), 3))
+    """The same with bounds of brokers widened by as little as makes it possible. Raises NoFlow where others bind.
+
+    Where that leaves a choice, it takes few bytes (to a thousand-millionth of all), so that what is as even as it can
+    be stays as it is.
+    """
+    costs = 1 + demand.bytes // max(1, int((demand.bytes * demand.factors).sum()) >> 30)
+    network = _Network(demand, costs, explicit)
+    none, one = np.zeros_like(demand.least), int((costs * demand.factors).sum()) + 1
+    # Free up to the least, dear above the most: what is short costs one each, what is too much two.
+    most = np.full_like(none, int(demand.factors.sum()))
+    steps = ((demand.least, 0), (demand.most - demand.least, one), (most, 3 * one))
     network.to_sink([(none, room, cost) for room, cost in steps])
     flow = network.solved()
     counts = np.bincount(demand.held[flow.stays], minlength=demand.brokers) + flow.given

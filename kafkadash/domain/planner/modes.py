@@ -129,20 +129,28 @@ def demand_of(columns: Columns, aim: Aim) -> Demand:
         rack_least,
         rack_most,
     )
-    return demand if aim.free else even(demand, aim)
+    if not aim.free:
+        return even(demand, aim)
+    return demand if aim.most_replicas is None else replace(demand, most=_ceilings(demand, aim)[1] - aim.beside)
 
 
 def even(demand: Demand, aim: Aim) -> Demand:
     """The same with as many replicas on each broker as on the others, as far as what must stay and has room allows."""
-    kept = np.bincount(demand.held[demand.must_stay], minlength=demand.brokers) + aim.beside
-    could = np.bincount(demand.held[demand.may_stay], minlength=demand.brokers) + aim.beside
+    kept, most = _ceilings(demand, aim)
     total = int(demand.factors.sum()) + int(aim.beside.sum())
-    ceiling = total if aim.most_replicas is None else aim.most_replicas
-    most = np.maximum(kept, np.where(demand.receives, ceiling, np.minimum(could, ceiling)))
     beside = np.bincount(demand.rack_of, weights=aim.beside, minlength=demand.racks).astype(np.int64)
     bounds = (demand.rack_least.sum(axis=0) + beside, demand.rack_most.sum(axis=0) + beside)
     low, high = broker_bounds(total, kept, most, demand.rack_of, *bounds)
     return replace(demand, least=low - aim.beside, most=high - aim.beside)
+
+
+def _ceilings(demand: Demand, aim: Aim) -> tuple[Ints, Ints]:
+    """B: how many replicas stay on each broker whatever happens, and how many it may have; also those not planned."""
+    kept = np.bincount(demand.held[demand.must_stay], minlength=demand.brokers) + aim.beside
+    could = np.bincount(demand.held[demand.may_stay], minlength=demand.brokers) + aim.beside
+    total = int(demand.factors.sum()) + int(aim.beside.sum())
+    ceiling = total if aim.most_replicas is None else aim.most_replicas
+    return kept, np.maximum(kept, np.where(demand.receives, ceiling, np.minimum(could, ceiling)))
 
 
 def fixed(demand: Demand, stays: Flags, aim: Aim) -> Demand:

@@ -119,7 +119,7 @@ def _placed(demand: Demand, aim: Aim, request: PlanRequest, beside: Ints) -> Sol
 def _in_two_steps(demand: Demand, aim: Aim) -> Solved:
     _, mended = answered(demand)
     _, even = answered(fixed(demand, mended.stays, aim))
-    return Solved(demand, demand, even)
+    return Solved(demand, replace(demand, most=np.maximum(demand.most, even.counts(demand))), even)
 
 
 def _within(topology: Topology, case: Case, solved: Solved, request: PlanRequest) -> tuple[Solved, Ints]:

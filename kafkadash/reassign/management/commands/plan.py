@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.planner.plan import plan
@@ -20,6 +21,7 @@ from kafkadash.domain.planner.request import EXPLICIT, FINISH
 from kafkadash.domain.planner.request_problems import limit_passed_today, problems_of
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import commands as said
+from kafkadash.domain.refusals import planning
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.reassign.planning_options import (
     BAD,
@@ -75,6 +77,9 @@ class Command(BaseCommand):
             raise NotPlanned(*map(str, planned.problems))
         planned = replace(planned, notices=(*planned.notices, *(Problem("disk use", one) for one in known)))
         impact = impact_of(planned.rows, topology, disk_limit=request.disk_limit)
+        for rule in check(planned.rows, topology, Asked.of_request(request), impact, planned.proof):
+            if rule.passed is False:
+                raise NotPlanned(planning.CHECKER_DISAGREES(rule=rule.name, problem=rule.problems[0]))
         report = report_of(topology, request, planned, impact)
         contents = {options["out"]: plan_json(planned.rows), options["report"]: _as_json(report)}
         write_all({file: content for file, content in contents.items() if file is not None})
