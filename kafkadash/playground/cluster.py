@@ -33,6 +33,7 @@ from kafkadash.embedded.process import (
     wait_all,
 )
 from kafkadash.playground.load import wait_for_brokers
+from kafkadash.playground.logs import rotated_size
 from kafkadash.playground.prepare import prepare_runtime, says_started
 from kafkadash.playground.properties import node_properties
 from kafkadash.playground.runtime import Runtime
@@ -57,7 +58,6 @@ READY_SECONDS = 90.0
 LATE_SECONDS = 45.0
 STOP_SECONDS = 20.0
 VOTER_STOP_SECONDS = 1.0
-LOG_BYTES_KEPT = 20_000_000
 # Brokers go before controllers: a broker that finds no controller takes 25 s to give up.
 BROKER_STAGE, COMBINED_STAGE, VOTER_STAGE = 0, 1, 2
 
@@ -311,7 +311,7 @@ class Playground:
     def _spawn(self, node: Node, runtime: Runtime) -> tuple[Child, Callable[[], bool]]:
         """The node's process, and what tells whether it serves."""
         log = self.layout.log(node.name)
-        offset = _rotated_size(log)
+        offset = rotated_size(log)
         child = spawn(
             self.folder,
             node.name,
@@ -394,15 +394,3 @@ def _stage(node: Node) -> int:
     if node.controller_port is None:
         return BROKER_STAGE
     return COMBINED_STAGE if node.broker_port is not None else VOTER_STAGE
-
-
-def _rotated_size(log: Path) -> int:
-    """Where this start's lines begin; a log that has grown large is put aside first, one generation is kept."""
-    try:
-        size = log.stat().st_size
-    except FileNotFoundError:
-        return 0
-    if size <= LOG_BYTES_KEPT:
-        return size
-    log.replace(log.with_suffix(".old.log"))
-    return 0

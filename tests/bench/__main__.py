@@ -19,7 +19,7 @@ GROUPS = {
     "changes": ["large_plan"],
     "collect": ["collect_size"],
     "execution": ["makespan", "time_left", "run_step"],
-    "planner": ["planner_kip36", "planner"],
+    "planner": ["planner_kip36", "planner", "planner_disks"],
     "pages": ["board", "drill_and_lag", "lists", "live_pixel"],
 }
 

@@ -28,7 +28,7 @@ def demand(columns: Columns, leaving: int = 0, *, strict: bool = False) -> Deman
     return demand_of(columns, Aim(gone, ~gone, np.zeros(brokers, np.int64), strict=strict))
 
 
-def bars() -> list[Bar]:
+def measure() -> list[Bar]:
     found = []
     for count in (10_000, 100_000):
         for name, columns, leaving in (
