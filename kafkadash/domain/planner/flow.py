@@ -101,6 +101,24 @@ def least_violation(demand: Demand, explicit: Ints | None = None) -> Demand:
     return replace(demand, least=np.minimum(demand.least, counts), most=np.maximum(demand.most, counts))
 
 
+def stays_evenly(demand: Demand) -> Flags:
+    """P×W: what stays where as few as possible are new, and as few as then can be had outside the bounds of brokers.
+
+    Raises NoFlow where others bind.
+    """
+    return _nearest(demand, 4 * int(demand.factors.sum()) + 1, None).stays
+
+
+def _nearest(demand: Demand, cost: int, explicit: Ints | None) -> Flow:
+    """As near to the bounds of brokers as can be; a new replica costs so much, what is outside them 1 to 3."""
+    network = _Network(demand, np.full_like(demand.bytes, cost), explicit)
+    none = np.zeros_like(demand.least)
+    # Free up to the least, dear above the most: what is short costs 1 each, what is too much 2.
+    steps = ((demand.least, 0), (demand.most - demand.least, 1), (np.full_like(none, int(demand.factors.sum())), 3))
+    network.to_sink([(none, room, price) for room, price in steps])
+    return network.solved()
+
+
 def rounded(demand: Demand) -> Ints:
     """The bytes of each partition in the unit of the demand."""
     costs: Ints = (demand.bytes + demand.unit // 2) // demand.unit

@@ -9,14 +9,14 @@ import numpy as np
 from kafkadash.domain.planner.by_size import by_size
 from kafkadash.domain.planner.columns import UNKNOWN, Columns
 from kafkadash.domain.planner.decode import NotPlaced, decoded
-from kafkadash.domain.planner.demand import Answer, Demand, Ints
+from kafkadash.domain.planner.demand import Answer, Demand, Flags, Ints
 from kafkadash.domain.planner.disk_balance import Outside, balanced
 from kafkadash.domain.planner.disk_placing import NOT_KNOWN
 from kafkadash.domain.planner.disk_room import within_room
 from kafkadash.domain.planner.dropping import dropped
-from kafkadash.domain.planner.flow import NoFlow, least_violation, solve
+from kafkadash.domain.planner.flow import NoFlow, least_violation, solve, stays_evenly
 from kafkadash.domain.planner.held_against import balances_disks, bytes_beside
-from kafkadash.domain.planner.modes import Aim, Case, TooFew, demand_of, fixed
+from kafkadash.domain.planner.modes import Aim, Case, TooFew, demand_of, even, fixed
 from kafkadash.domain.planner.request import REPAIR_RACKS, SET_RF, PlanRequest
 from kafkadash.domain.planner.sift import sifted
 from kafkadash.domain.planner.topology import Topology
@@ -117,9 +117,28 @@ def _placed(demand: Demand, aim: Aim, request: PlanRequest, beside: Ints) -> Sol
 
 
 def _in_two_steps(demand: Demand, aim: Aim) -> Solved:
-    _, mended = answered(demand)
-    _, even = answered(fixed(demand, mended.stays, aim))
-    return Solved(demand, replace(demand, most=np.maximum(demand.most, even.counts(demand))), even)
+    _, placed = answered(fixed(demand, _kept_evenly(demand, aim), aim))
+    return Solved(demand, replace(demand, most=np.maximum(demand.most, placed.counts(demand))), placed)
+
+
+def _kept_evenly(demand: Demand, aim: Aim) -> Flags:
+    """P×W: what stays where the least is moved and brokers do not matter; of several that could go, whose going helps.
+
+    Where each partition is placed for itself, the least bytes are the fewest new replicas. The others all stay.
+    """
+    settled = demand.settled
+    stays = demand.may_stay.copy()
+    aimed = even(replace(demand, must_stay=np.where(settled[:, None], demand.may_stay, demand.must_stay)), aim)
+    kept = np.bincount(demand.held[stays & settled[:, None]], minlength=demand.brokers)
+    part = aimed.only(~settled)
+    part = replace(
+        part,
+        must_stay=demand.must_stay[~settled],
+        least=np.maximum(0, aimed.least - kept),
+        most=np.maximum(0, aimed.most - kept),
+    )
+    stays[~settled] = stays_evenly(part)
+    return stays
 
 
 def _within(topology: Topology, case: Case, solved: Solved, request: PlanRequest) -> tuple[Solved, Ints]:
