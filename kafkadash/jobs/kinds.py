@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkadash.domain.refusals import jobs
+from kafkadash.domain.refusals.entry import Entry
 
 if TYPE_CHECKING:
     from kafkadash.jobs.run import Run
@@ -26,7 +27,8 @@ class Kind:
 
     ``deadline_s`` is for one attempt. After ``attempts`` workers that died on it the job fails; more than one only for
     handlers that may safely run twice. ``forget`` is called with the id of a job that ended without its handler, to
-    take out of its row what was meant for the handler alone.
+    take out of its row what was meant for the handler alone. ``too_long`` says that the deadline has passed, and what
+    to do then.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Kind:
     deadline_s: float
     attempts: int = 1
     forget: Callable[[UUID], None] | None = None
+    too_long: Entry = jobs.TOOK_TOO_LONG
 
 
 _kinds: dict[str, Kind] = {}

@@ -47,7 +47,9 @@ class Run:
         """Seconds until this attempt's deadline. Raises JobFailed when none are left."""
         left = self.ends_at - time.monotonic()
         if left <= 0:
-            raise JobFailed(jobs.TOOK_TOO_LONG(seconds=f"{kind_of(self.job.kind).deadline_s:g}"))
+            kind = kind_of(self.job.kind)
+            seconds = f"{kind.deadline_s:g}"
+            raise JobFailed(kind.too_long(seconds=seconds))
         return left
 
     def kafka_deadline(self) -> float:

@@ -44,7 +44,15 @@ MOST_LISTED = 1000
 
 
 def make_known() -> None:
-    register(Kind(PLAN_JOB, plan_change, deadline_s=settings.PLAN_DEADLINE, attempts=2))
+    register(
+        Kind(
+            PLAN_JOB,
+            plan_change,
+            deadline_s=settings.PLAN_DEADLINE,
+            attempts=2,
+            too_long=planning.PLANNER_OUT_OF_TIME,
+        )
+    )
 
 
 def plan_change(run: Run) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from kafkadash.changes import drafting
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import drafts
 from kafkadash.domain.refusals import planning as said
+from kafkadash.jobs import kinds
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.reassign import plan_process, plan_work
@@ -41,6 +43,19 @@ def test_a_plan_is_not_made_from_facts_that_are_old_or_were_never_read(
     job = wizard.plans().job
     assert job is not None
     assert "The topics and brokers of demo have not been read yet" in job.error
+
+
+def test_a_plan_that_takes_too_long_is_given_up_and_the_draft_stays(wizard: Wizard, demo: Cluster) -> None:
+    wizard.begins(demo, "drain").drains(3)
+    wizard.limits()
+    before = wizard.change.input, wizard.change.options
+    kind = kinds.kind_of("reassign.plan")
+    with mock.patch.dict(kinds._kinds, {kind.name: replace(kind, deadline_s=0.0)}):
+        wizard.plans()
+    page = text(wizard.sees("plan"))
+    assert "It could not be planned. Planning this takes longer than 0 s, the limit for one plan. Split it" in page
+    assert (wizard.change.input, wizard.change.options) == before
+    assert wizard.plans().artifact_id is not None
 
 
 def test_a_refresh_that_is_a_little_late_is_waited_for(wizard: Wizard, demo: Cluster) -> None:

@@ -161,6 +161,13 @@ class Proposing:
         with mock.patch.dict(kinds._kinds, {kind.name: replace(kind, deadline_s=0.0)}):
             return self.planned()
 
+    def test_too_slow(self) -> str:
+        job = Job.objects.create(kind=CONNECTION_TEST, cluster=self.cluster)
+        kind = kinds._kinds[CONNECTION_TEST]
+        with mock.patch.dict(kinds._kinds, {kind.name: replace(kind, deadline_s=0.0)}):
+            attempt(job.pk)
+        return Job.objects.get(pk=job.pk).error
+
     def test_without_cluster(self) -> str:
         job = Job.objects.create(kind=CONNECTION_TEST, cluster=self.cluster)
         Cluster.objects.update(removed_at=datetime.now(UTC))
@@ -236,7 +243,8 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     case(planning.PLANNER_KILLED, lambda p: p.child_ends(-9), signal="SIGKILL"),
     case(planning.PLANNER_FAILED, lambda p: p.child_ends(1), code=1),
     case(jobs.CRASHED, Proposing.crashes),
-    case(jobs.TOOK_TOO_LONG, Proposing.too_slow, seconds="0"),
+    case(planning.PLANNER_OUT_OF_TIME, Proposing.too_slow, seconds="0"),
+    case(jobs.TOOK_TOO_LONG, Proposing.test_too_slow, seconds="0"),
     case(jobs.WITHOUT_CLUSTER, Proposing.test_without_cluster),
     case(jobs.TEST_FOR_ADMINISTRATORS, lambda p: p.test_page(kept=True)),
     case(jobs.NO_SUCH_TEST, lambda p: p.test_page(kept=False)),

@@ -121,7 +121,7 @@ CLAIM = Proof(moved=20, bound=20, prices={}, widened={})
         checked.ROW_UNEVEN_IN_RACK,
         lambda: judged([row(RACKS, "t", 0, (1, 4, 2))], PlanRequest(BALANCE), RACKS),
         row="t-0",
-        held=2,
+        held="2 replicas",
         rack="a",
         wanted=1,
     ),

@@ -161,7 +161,7 @@ def _racks(case: Case, demand: Demand, made: _Made) -> Rule:
         rack = int(np.flatnonzero(bad[row])[0])
         low, high = int(demand.rack_least[row, rack]), int(demand.rack_most[row, rack])
         wanted = f"{low}" if low == high else f"{low} to {high}"
-        held = int(made.in_racks[row, rack])
+        held = count(int(made.in_racks[row, rack]), "replica")
         problems.append(
             said.ROW_UNEVEN_IN_RACK.cause(row=_name(case, row), held=held, rack=columns.racks[rack], wanted=wanted)
         )

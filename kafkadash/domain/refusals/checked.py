@@ -32,9 +32,7 @@ ROW_OUTSIDE = Entry("row-outside", "{row} is none of the partitions that were to
 ROW_TAKES_WHAT_STAYS = Entry("row-takes-what-stays", "{row} would leave broker {broker}, where it has to stay.", REPORT)
 ROW_KEEPS_WHAT_LEAVES = Entry("row-keeps-what-leaves", "{row} would stay on broker {broker}, which it leaves.", REPORT)
 ROW_WITH_WRONG_FACTOR = Entry("row-with-wrong-factor", "{row} would not have {factor} replicas.", REPORT)
-ROW_UNEVEN_IN_RACK = Entry(
-    "row-uneven-in-rack", "{row} would have {held} replicas in rack {rack} instead of {wanted}.", REPORT
-)
+ROW_UNEVEN_IN_RACK = Entry("row-uneven-in-rack", "{row} would have {held} in rack {rack} instead of {wanted}.", REPORT)
 BROKER_OUT_OF_BOUNDS = Entry(
     "broker-out-of-bounds", "Broker {broker} would hold {replicas}; even would be {low:,} to {high:,}.", REPORT
 )

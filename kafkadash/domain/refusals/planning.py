@@ -31,6 +31,11 @@ PLANNER_FAILED = Entry(
     "The planning process ended with a fault of its own (exit code {code}).",
     "The log of the worker has the details; report them.",
 )
+PLANNER_OUT_OF_TIME = Entry(
+    "planner-out-of-time",
+    "Planning this takes longer than {seconds} s, the limit for one plan.",
+    "Split it into smaller changes, or raise the limit.",
+)
 PLANNER_OUT_OF_MEMORY = Entry(
     "planner-out-of-memory",
     "Planning this needs more than {most:.1f} GB of memory, the limit for one plan.",
