@@ -110,7 +110,7 @@ def _placed(demand: Demand, aim: Aim, request: PlanRequest, beside: Ints) -> Sol
     if request.mode == REPAIR_RACKS and not request.rebalance:
         solved = _in_two_steps(demand, aim)
     elif request.mode == SET_RF and (fewer := dropped(demand)) is not None:
-        solved = Solved(demand, demand, fewer)
+        solved = Solved(demand, *fewer)
     else:
         solved = Solved(demand, *answered(demand))
     return replace(solved, answer=by_size(solved.met, solved.answer, beside))
