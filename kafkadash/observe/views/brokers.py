@@ -11,6 +11,7 @@ from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import BrokerState, Kind
 from kafkadash.observe.not_read import not_read
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries import broker as one
 from kafkadash.observe.queries.broker_list import broker_list_context, broker_listing
 from kafkadash.observe.read_hints import read_hint
@@ -22,6 +23,7 @@ _KINDS = (Kind.METADATA, Kind.LOG_DIRS, Kind.CONFIGS)
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def brokers(request: HttpRequest, slug: str) -> HttpResponse:
     """All brokers, also those that are gone; filtered, sorted and paged by the address."""
     cluster = cluster_for(request, slug, VIEW)
@@ -41,6 +43,7 @@ def brokers(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     """One broker. It keeps its page when it is gone."""
     cluster = cluster_for(request, slug, VIEW)

@@ -11,6 +11,7 @@ from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Mode
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.controllers import controllers_context, leaders_context, reigns_of
 from kafkadash.observe.queries.quorum_lag import lag_context, range_named
 from kafkadash.observe.revalidate import revalidated
@@ -19,6 +20,7 @@ from kafkadash.observe.revalidate import revalidated
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def quorum(request: HttpRequest, slug: str) -> HttpResponse:
     """``?range=15m``, ``1h``, ``6h`` or ``24h`` chooses how far back the lag goes."""
     cluster = cluster_for(request, slug, VIEW)

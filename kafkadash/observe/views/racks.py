@@ -10,6 +10,7 @@ from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.not_read import not_read
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.racks import rack_listing, racks_context
 from kafkadash.observe.read_hints import read_hint
 from kafkadash.observe.revalidate import revalidated
@@ -20,6 +21,7 @@ _KINDS = (Kind.METADATA, Kind.LOG_DIRS)
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def racks(request: HttpRequest, slug: str) -> HttpResponse:
     """The map of racks and brokers, and the partitions that are not spread as they could be."""
     cluster = cluster_for(request, slug, VIEW)

@@ -11,6 +11,7 @@ from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind, ReassignmentSnapshot
 from kafkadash.observe.not_read import not_read
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.reassignments import (
     ended_rows,
     page_of_snapshots,
@@ -27,6 +28,7 @@ from kafkadash.observe.revalidate import revalidated
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
     """What moves, and what ended just now; ``?running=all`` or ``?ended=all`` lists all of them, paged."""
     cluster = cluster_for(request, slug, VIEW)
@@ -57,6 +59,7 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpResponse:
     """One reassignment, running or over (KIP-240's describe). An id never shows the data of a later one."""
     cluster = cluster_for(request, slug, VIEW)

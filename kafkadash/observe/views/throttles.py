@@ -10,6 +10,7 @@ from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.not_read import not_read
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.throttles import throttle_list_context, throttle_listing, throttles_context
 from kafkadash.observe.read_hints import read_hint
 from kafkadash.observe.revalidate import revalidated
@@ -18,6 +19,7 @@ from kafkadash.observe.revalidate import revalidated
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def throttles(request: HttpRequest, slug: str) -> HttpResponse:
     """What is in force, and every throttle; the list is filtered, sorted and paged by the address."""
     cluster = cluster_for(request, slug, VIEW)

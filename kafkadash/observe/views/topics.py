@@ -11,6 +11,7 @@ from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind, TopicState
 from kafkadash.observe.not_read import not_read
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.topic import partition_listing, topic_context
 from kafkadash.observe.queries.topic_list import topic_list_context, topic_listing
 from kafkadash.observe.read_hints import read_hint
@@ -22,6 +23,7 @@ _KINDS = (Kind.METADATA, Kind.LOG_DIRS, Kind.CONFIGS)
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def topics(request: HttpRequest, slug: str) -> HttpResponse:
     """All topics; filtered, sorted and paged by the address."""
     cluster = cluster_for(request, slug, VIEW)
@@ -41,6 +43,7 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     """One topic by its name. One that was deleted has no page: another may have its name by now."""
     cluster = cluster_for(request, slug, VIEW)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.oncall.drills import drill_context
 
@@ -16,6 +17,7 @@ from kafkadash.oncall.drills import drill_context
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def drill(request: HttpRequest, slug: str) -> HttpResponse:
     """``?broker=3``, ``?brokers=1,2`` or ``?rack=b``: what dies. Nothing is asked of the cluster."""
     cluster = cluster_for(request, slug, VIEW)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
 from kafkadash.observe.queries.partitions import partitions_context
@@ -21,6 +22,7 @@ from kafkadash.oncall.standing import standing
 @require_safe
 @needs(VIEW)
 @revalidated
+@one_moment()
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(request, cluster, Kind.METADATA)

@@ -29,6 +29,7 @@ from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.cancelling import preview
@@ -71,6 +72,7 @@ def run_give_up(request: HttpRequest, number: int) -> HttpResponse:
 @require_safe
 @needs_on_change(VIEW)
 @revalidated
+@one_moment()
 def report(request: HttpRequest, number: int) -> HttpResponse:
     change = request_for(request, number)
     if change.state not in RAN:

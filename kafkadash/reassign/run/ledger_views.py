@@ -11,6 +11,7 @@ from kafkadash.changes.live import change_key
 from kafkadash.clusters.access import VIEW
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.ledger_page import ledger_context
@@ -19,6 +20,7 @@ from kafkadash.reassign.run.ledger_page import ledger_context
 @require_safe
 @needs_on_change(VIEW)
 @revalidated
+@one_moment()
 def run_ledger(request: HttpRequest, number: int) -> HttpResponse:
     """Every entry, filtered, sorted and paged by the address."""
     change = request_for(request, number)

@@ -30,6 +30,7 @@ from kafkadash.domain.refusals import runs
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.rates import both
@@ -58,6 +59,7 @@ _FIELDS = ("rate", "reason", "per_broker", "per_cluster", "entity", "deed")
 @require_safe
 @needs_on_change(VIEW)
 @revalidated
+@one_moment()
 def run(request: HttpRequest, number: int) -> HttpResponse:
     """How far it is. A request without a run has only its review."""
     return run_page(request, request_for(request, number))
@@ -66,6 +68,7 @@ def run(request: HttpRequest, number: int) -> HttpResponse:
 @require_safe
 @needs_on_change(VIEW)
 @revalidated
+@one_moment()
 def run_moves(request: HttpRequest, number: int) -> HttpResponse:
     """The panel of the rows alone, for a page that renews a filter of them."""
     execution = execution_of(number)
