@@ -155,6 +155,7 @@ FORMS = {
     ),
     *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
     *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),
+    f"{CHANGE}draft/what/topics/",
     f"{CHANGE}draft/plan/stop/",
     f"{CHANGE}draft/plan/throttle/",
     f"{FINDING}acknowledge/",
