@@ -94,7 +94,11 @@ def _moved(impact: Impact) -> str:
         known = f"at least {size_text(impact.known_bytes)}, {count(impact.unsized, 'partition')} of unknown size"
         return f"{count(impact.partitions_moved, 'move')}, {known}."
     if impact.copied_bytes == 0:
-        return f"{count(impact.partitions_moved, 'change')} of order only, no data moves."
+        changes = count(impact.partitions_moved, "change")
+        if impact.only_reordered == impact.partitions_moved:
+            return f"{changes} of order only, no data moves."
+        drop = "drops" if impact.rf_down == 1 else "drop"
+        return f"{changes}, of which {impact.rf_down:,} {drop} replicas; nothing is copied."
     return f"{count(impact.partitions_moved, 'move')}, {size_text(impact.copied_bytes)}."
 
 

@@ -111,6 +111,15 @@ def test_the_replication_factor_of_some_topics_is_changed_and_that_is_approved_w
     assert wizard.change.state == RequestState.PROPOSED
 
 
+def test_fewer_replicas_are_said_to_be_dropped_and_nothing_to_be_copied(wizard: Wizard) -> None:
+    cluster = stored(topics={"orders": [[1, 2, 3]] * 6})
+    rows = planned(wizard.begins(cluster, "set-rf"), {"factor": "2"})
+    assert {len(target) for target in rows.values()} == {2}
+    words = Page(wizard.sees("plan"))
+    assert "6 changes, of which 6 drop replicas; nothing is copied." in words.words("plan")
+    assert "Nothing is copied: replicas are dropped, or stand in another order" in words.words("duration")
+
+
 def test_replicas_are_balanced_and_what_is_chosen_is_kept(wizard: Wizard, grown: Cluster) -> None:
     wizard.begins(grown, "balance")
     rows = planned(wizard, {"disks": "on", "eps": "7.5", "excluded": "clicks"}, most_replicas="4")
