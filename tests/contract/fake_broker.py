@@ -186,7 +186,9 @@ class FakeKafka:
         self.model.set_port(broker.id, listener.sockets[0].getsockname()[1])
 
     async def _unlisten(self, broker: int) -> None:
-        server = self._servers.pop(broker)
+        server = self._servers.pop(broker, None)
+        if server is None:  # it died of a request in the meantime
+            return
         server.ended = True
         # asyncio loses a connection that it accepted just before its server is closed: first no more, then close.
         for listening in server.listener.sockets:

@@ -110,7 +110,7 @@ def test_it_finds_every_placement_that_fits_and_else_the_least_over() -> None:
         judged += 1
         fitting += not least
         repaired += not least and bool(((arriving(demand, answer) > room) & (room >= 0)).any())
-    assert (judged, fitting, repaired) == (227, 138, 49)
+    assert (judged, fitting, repaired) == (227, 138, 50)
 
 
 @pytest.mark.parametrize("seed", range(1, 60, 2))

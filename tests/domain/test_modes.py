@@ -59,7 +59,9 @@ def test_a_plan__is_what_was_asked_for_moves_the_least_and_is_at_rest_afterwards
     rules = check(planned.rows, cluster, Asked.of_request(request), None, planned.proof)
     assert [(rule.name, rule.problems) for rule in rules if rule.passed is False] == []
     if planned.proof is not None:
-        assert planned.proof.exact
+        # Each empty replica is taken for a byte while placing, so that it does not move for nothing.
+        empty = sum(len(p.replicas) for topic in cluster.topics.values() for p in topic.partitions if not p.size_bytes)
+        assert 0 <= planned.proof.moved - planned.proof.lowest <= empty
         assert [rule.figure for rule in rules if rule.name == "least movement"] != []
     if mode == SET_RF and rebalance:
         return  # a leader has to stay while replicas are dropped, and may move once they are
