@@ -35,7 +35,7 @@ def demand_rules(rows: Sequence[Row], topology: Topology, request: PlanRequest, 
     except TooFew as few:
         problem = said.NO_PLAN_MEETS_IT.cause(partitions=count(int(few.rows.sum()), "partition"))
         return [Rule("only what was asked", passed=False, figure="", problems=(problem,))]
-    made, strangers = _made(case, rows)
+    made, strangers = _made(case, demand, rows)
     only = [*strangers, *_disallowed(case, demand, made, request)]
     return [
         Rule("only what was asked", not only, f"{max(0, len(rows) - len(only)):,} of {len(rows):,}", _first(only)),
@@ -90,7 +90,7 @@ def as_proven(case: Case, demand: Demand, proof: Proof | None) -> Demand:
     return replace(demand, least=least, most=most)
 
 
-def _made(case: Case, rows: Sequence[Row]) -> tuple[_Made, list[str]]:
+def _made(case: Case, demand: Demand, rows: Sequence[Row]) -> tuple[_Made, list[str]]:
     """What the rows come to, and those that are of no partition that was to be planned."""
     columns = case.columns
     targets = {(row.topic, row.partition): row for row in rows}
@@ -113,22 +113,8 @@ def _made(case: Case, rows: Sequence[Row]) -> tuple[_Made, list[str]]:
         planned = {(topic.name, partition.partition) for topic, partition in columns.rows}
         strangers = [said.ROW_OUTSIDE.cause(row=row.name) for key, row in targets.items() if key not in planned]
     answer = Answer(stays, new)
-    in_racks = _in_racks(columns.rack_of, columns.held, answer, len(columns.racks))
-    return _Made(answer, in_racks, _held(case, answer)), strangers
-
-
-def _in_racks(rack_of: Ints, held: Ints, answer: Answer, racks: int) -> Ints:
-    counts = np.zeros((len(held), racks), np.int64)
-    for which, brokers in ((answer.stays, held), (answer.new >= 0, answer.new)):
-        rows, columns = np.nonzero(which)
-        np.add.at(counts, (rows, rack_of[brokers[rows, columns]]), 1)
-    return counts
-
-
-def _held(case: Case, answer: Answer) -> Ints:
-    brokers = len(case.columns.ids)
-    kept = np.bincount(case.columns.held[answer.stays], minlength=brokers)
-    return kept + np.bincount(answer.new[answer.new >= 0], minlength=brokers)
+    in_racks = demand.stayed_in_racks(stays) + demand.in_racks(new)
+    return _Made(answer, in_racks, answer.counts(demand)), strangers
 
 
 def _disallowed(case: Case, demand: Demand, made: _Made, request: PlanRequest) -> Iterator[str]:
