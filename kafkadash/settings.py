@@ -186,6 +186,9 @@ KAFKA_DEADLINE = env.float("KAFKA_DEADLINE", default=8)
 REFUSED_RETRY_MAX = env.float("REFUSED_RETRY_MAX", default=600)
 # After so many refusals in a row they are not tried any more until a person changes something.
 REFUSED_TRIES = env.int("REFUSED_TRIES", default=12)
+# Where collectors leave segments and the pipeline its lake, results and checkpoints, each in a folder of its own: a URI
+# that PyArrow and Spark both understand (file:, hdfs:, s3a:).
+PIPELINE_URI = env.str("PIPELINE_URI", default=(VAR_DIR / "pipeline").as_uri())
 # Seconds between two steps of a run while anything moves.
 EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
 # A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
