@@ -61,7 +61,12 @@ _BUCKET = (Column("cluster", Type.STRING), Column("grain", Type.STRING), Column(
 
 
 def _distribution(name: str) -> tuple[Column, ...]:
-    """Of all samples in the bucket; the sketch (KLL of longs, Apache DataSketches) merges into longer buckets."""
+    """Of all samples in the bucket. Percentiles are values that occurred (nearest rank).
+
+    ``_sketch`` merges into longer buckets: pairs of a value and how many samples it stands for, one after the other, by
+    value; empty where nothing was counted. The same samples give the same sketch in whatever order they come, which
+    KLL (it tosses coins) does not promise.
+    """
     return (
         Column(f"{name}_count", Type.LONG),
         _optional(f"{name}_max", Type.LONG),
@@ -69,7 +74,7 @@ def _distribution(name: str) -> tuple[Column, ...]:
         _optional(f"{name}_p50", Type.LONG),
         _optional(f"{name}_p95", Type.LONG),
         _optional(f"{name}_p99", Type.LONG),
-        _optional(f"{name}_sketch", Type.BINARY),
+        Column(f"{name}_sketch", Type.LONGS),
     )
 
 
@@ -130,7 +135,8 @@ RESULTS: Mapping[ResultKind, Result] = {
             Column("replica", Type.INT),
             *_distribution("lag_ms"),
             _optional("fetch_age_ms_max", Type.LONG),
-            Column("leader_changes", Type.LONG),
+            Column("leader_changes", Type.LONG),  # seen in the whole quorum, as the next; a leader may follow itself
+            Column("epoch_changes", Type.LONG),
         ),
     ),
     # Per partition; rates of bytes that its leader took in, by hour of the week (0 is Monday 00:00 UTC).

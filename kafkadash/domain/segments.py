@@ -30,6 +30,7 @@ class Type(StrEnum):
     TIME = "timestamp"
     BINARY = "binary"
     INTS = "list<int>"
+    LONGS = "list<long>"
 
 
 @dataclass(frozen=True, slots=True)
