@@ -166,7 +166,7 @@ def sort_offsets(
         elif answer.offset < 0:
             errors[query] = ItemError(said.NOT_KNOWN_THERE(subject=subject))
         else:
-            found[query] = port.ReplicaOffset(answer.offset, result.taken_at)
+            found[query] = port.ReplicaOffset(answer.offset, result.taken_at, result.took)
 
 
 def quorum_of(partition: QuorumPartition, taken_at: float) -> port.Quorum:

@@ -66,6 +66,11 @@ class Answer(Generic[R]):
         """When the broker looked, as near as can be told: it did so between the two, nobody knows at which moment."""
         return (self.sent_at + self.received_at) / 2
 
+    @property
+    def took(self) -> float:
+        """In seconds."""
+        return self.received_at - self.sent_at
+
 
 class Asker:
     """Asks over two managers of connections that share a loop. All methods run on the loop's thread."""

@@ -301,10 +301,14 @@ class OffsetQuery:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOffset:
-    """A replica's own log end (LATEST) or log start (EARLIEST) offset, as its broker answered."""
+    """A replica's own log end (LATEST) or log start (EARLIEST) offset, as its broker answered.
+
+    ``took``: seconds from the question to the answer; ``taken_at`` is off by half of it at most.
+    """
 
     offset: int
     taken_at: float
+    took: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

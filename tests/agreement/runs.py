@@ -175,6 +175,11 @@ class Requests:
         return services.submit(planned, self.alice, why="A test.", version=planned.version)
 
 
+def braked(tools: Tools, broker: int, name: str, rate: int) -> None:
+    """Waits until the broker itself says so: it may apply a moment later what the controllers took."""
+    wait_until(lambda: tools.throttles(broker).get((broker, name)) == str(rate), f"{name} of {broker} is {rate}", 10)
+
+
 def alter(playground: Playground, owner: str | int, **configs: str | None) -> None:
     """Sets configs of a topic or a broker, deletes those that are None; quicker than the tool.
 

@@ -15,7 +15,7 @@ from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from kafkadash.reassign.models import Outcome
 from tests.agreement.conftest import TopicMaker
-from tests.agreement.runs import SLOW, Requests, stopped
+from tests.agreement.runs import SLOW, Requests, braked, stopped
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
 
@@ -41,7 +41,7 @@ def test_a_run__steered_to_its_end__is_what_kafkas_tool_calls_completed_and_leav
     before = tools.throttles(topic, 1, 2, 3)
     run = requests.approved({(topic, 0): [1, 3], (topic, 1): [3, 2]}, elect=False).start()
     run.until_moving(topic)
-    assert tools.throttles(3)[3, "follower.replication.throttled.rate"] == str(SLOW)
+    braked(tools, 3, "follower.replication.throttled.rate", SLOW)
     run.raise_throttle("1000")
     run.until_it_is(RequestState.DONE)
     assert run.execution.outcome == Outcome.CLEAN

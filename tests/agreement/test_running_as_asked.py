@@ -18,7 +18,7 @@ from kafkadash.playground.load import steady
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.measure import inbound_of
 from tests.agreement.conftest import TopicMaker
-from tests.agreement.runs import SLOW, Requests
+from tests.agreement.runs import SLOW, Requests, braked
 from tests.agreement.tools import Tools
 from tests.pages.conftest import Page
 
@@ -64,6 +64,7 @@ def test_throttles_that_cannot_be_meant__get_a_sentence_and_change_nothing(
     topic = make_topic([[1]], mib=8)
     run = requests.approved({(topic, 0): [2]}).start()
     run.until_moving(topic)
+    braked(tools, 1, RATE, SLOW)
     for typed, said in NONSENSE.items():
         address = f"/changes/{run.change.pk}/run/throttle/"
         page = alices_client.post(address, {"rate": typed, "reason": "It is night."}, follow=True)
@@ -83,6 +84,7 @@ def test_a_throttle_below_what_producers_write__is_asked_about_and_not_set(
         pool.submit(steady, playground.bootstrap, [topic], 1.5 * MB, enough)
         try:
             run.until_moving(topic)
+            braked(tools, 1, RATE, 3 * MB)
             run.until(lambda: (inbound_of(run.execution)[0] or 0) > MB, "what producers write is known")
             address = f"/changes/{run.change.pk}/run/throttle/"
             page = alices_client.post(address, {"rate": "1", "reason": "Consumers complain."}, follow=True)

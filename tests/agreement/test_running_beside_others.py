@@ -13,7 +13,7 @@ from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.models import Deed, Outcome
 from kafkadash.reassign.run import orders
 from tests.agreement.conftest import Mover, TopicMaker
-from tests.agreement.runs import SLOW, Requests, alter
+from tests.agreement.runs import SLOW, Requests, alter, braked
 from tests.agreement.tools import Tools
 from tests.pages.conftest import Page
 from tests.waiting import wait_until
@@ -64,6 +64,7 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
         before = [tools.run("configs", "--describe", "--entity-type", kind) for kind in ("brokers", "topics")]
         run = requests.approved({(listed, 0): [2], (starred, 0): [2]}).start()
         run.until_moving(listed)
+        braked(tools, 1, f"{LEADER}.rate", SLOW)
         during = tools.throttles(listed, starred, 1, 3)
         assert during[1, f"{LEADER}.rate"] == str(SLOW)
         assert set(during[listed, f"{FOLLOWER}.replicas"].split(",")) == {"0:3", "0:2"}
@@ -120,6 +121,8 @@ def test_kafkas_own_tool__taking_our_throttles_away__is_reported_and_they_are_se
     try:
         run = requests.approved({(topic, 0): [2]}).start()
         run.until_moving(topic)
+        for broker in (1, 2):
+            braked(tools, broker, f"{FOLLOWER}.rate", SLOW)
         ours = tools.throttles(1, 2)
         assert ours == {(broker, f"{role}.rate"): str(SLOW) for broker in (1, 2) for role in (LEADER, FOLLOWER)}
         tools.run("reassign", "--reassignment-json-file", str(file), "--verify")

@@ -20,7 +20,7 @@ from kafkadash.kafka.wire_client import WireClient
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.models import Outcome
 from tests.agreement.conftest import Mover, TopicMaker
-from tests.agreement.runs import SLOW, Requests, stopped
+from tests.agreement.runs import SLOW, Requests, braked, stopped
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
 
@@ -115,7 +115,7 @@ def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
     topic = make_topic([[1, 2]], mib=8)
     run = requests.approved({(topic, 0): [1, 3]}).start()
     run.until_moving(topic)
-    assert tools.throttles(3)[3, FOLLOWER_RATE] == str(SLOW)
+    braked(tools, 3, FOLLOWER_RATE, SLOW)
 
     with stopped(playground, tools, 3):
         run.cancel("Its destination died.")

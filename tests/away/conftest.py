@@ -10,11 +10,13 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from django.db import connection
@@ -56,10 +58,18 @@ class Away:
             _pool().timeout = connection.settings_dict["OPTIONS"]["pool"]["timeout"]
 
     def kill(self) -> None:
-        """As a power cut of the server alone: the next start recovers from its log."""
+        """As a power cut of the server alone: the next start recovers from its log.
+
+        With the processes that it has for its connections: they outlive it for a moment, and would answer in it.
+        """
         child = find(self.postgres.state_dir, NAME)
         assert child is not None
+        processes = psutil.Process(child.pid).children(recursive=True)
         os.kill(child.pid, signal.SIGKILL)
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, timeout=30)
         self.postgres.stop()  # waits until it has ended
 
     def cut_all(self) -> int:
