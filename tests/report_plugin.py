@@ -18,6 +18,7 @@ TIERS = {
     "app": "Django on PostgreSQL and Valkey",
     "servers": "embedded servers, the playground, the demo that runs them",
     "contract": "the Kafka port on the fake broker and on real Kafka",
+    "pipeline": "Spark on this machine",
     "agreement": "what is shown equals what Kafka's own tools print",
     "e2e": "a browser against the running product and real Kafka",
 }
@@ -30,6 +31,7 @@ FOLDERS = {
     "chaos": "servers",
     "contract": "contract",
     "agreement": "agreement",
+    "pipeline": "pipeline",
     "e2e": "e2e",
 }
 OWN_TARGET = "smoke"  # `make smoke` runs these; `make test` does not

@@ -45,7 +45,9 @@ def suite(folder: Path, **tests: str) -> None:
         path.write_text(body)
 
 
-ALL_TIERS = dict.fromkeys(("domain", "pages", "playground", "contract", "agreement", "e2e"), "def test_a(): pass")
+ALL_TIERS = dict.fromkeys(
+    ("domain", "pages", "playground", "contract", "pipeline", "agreement", "e2e"), "def test_a(): pass"
+)
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -64,7 +66,7 @@ def test_the_last_line_counts(tmp_path: Path) -> None:
     suite(tmp_path, **{**ALL_TIERS, "domain": body})
     done = run(tmp_path)
     assert done.returncode == 1
-    assert last_line(done) == "6 passed, 2 failed, 1 skipped"
+    assert last_line(done) == "7 passed, 2 failed, 1 skipped"
     assert re.search(r"^domain +4 +2 +1 +\d+\.\d$", done.stdout, re.MULTILINE)
 
 
@@ -72,8 +74,8 @@ def test_every_tier_has_its_line(tmp_path: Path) -> None:
     suite(tmp_path, **ALL_TIERS)
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
-    assert last_line(done) == "6 passed, 0 failed, 0 skipped"
-    for tier in ("domain", "app", "servers", "contract", "agreement", "e2e"):
+    assert last_line(done) == "7 passed, 0 failed, 0 skipped"
+    for tier in ("domain", "app", "servers", "contract", "pipeline", "agreement", "e2e"):
         assert re.search(rf"^{tier} +1 +0 +0 +\d+\.\d$", done.stdout, re.MULTILINE)
 
 
@@ -82,7 +84,7 @@ def test_an_empty_tier_fails_a_run_of_everything(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 1
     assert "the tier contract" in done.stdout
-    assert last_line(done) == "5 passed, 1 failed, 0 skipped"
+    assert last_line(done) == "6 passed, 1 failed, 0 skipped"
     assert run(tmp_path, "tests/domain").returncode == 0
 
 
@@ -113,7 +115,7 @@ def test_workers_report_like_one_process(tmp_path: Path) -> None:
     suite(tmp_path, **ALL_TIERS)
     done = run(tmp_path, "-p", "xdist.plugin", "-n", "2", "--dist", "loadgroup")
     assert done.returncode == 0, done.stdout
-    assert last_line(done) == "6 passed, 0 failed, 0 skipped"
+    assert last_line(done) == "7 passed, 0 failed, 0 skipped"
 
 
 @pytest.fixture
