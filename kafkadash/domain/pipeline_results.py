@@ -63,9 +63,9 @@ _BUCKET = (Column("cluster", Type.STRING), Column("grain", Type.STRING), Column(
 def _distribution(name: str) -> tuple[Column, ...]:
     """Of all samples in the bucket. Percentiles are values that occurred (nearest rank).
 
-    ``_sketch`` merges into longer buckets: pairs of a value and how many samples it stands for, one after the other, by
-    value; empty where nothing was counted. The same samples give the same sketch in whatever order they come, which
-    KLL (it tosses coins) does not promise.
+    ``_sketch`` merges into longer buckets: at most 256 values in order, each standing for equally many of the samples;
+    empty where none was counted. The same samples give the same sketch in whatever order they come, which KLL (it
+    tosses coins) does not promise.
     """
     return (
         Column(f"{name}_count", Type.LONG),

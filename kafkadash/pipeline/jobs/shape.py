@@ -1,0 +1,48 @@
+"""Columns of facts and results as Spark has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sql
+
+from kafkadash.domain.pipeline_results import RESULTS, SECONDS, Grain, ResultKind
+from kafkadash.domain.segments import Column as Described
+from kafkadash.domain.segments import Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SPARK: Mapping[Type, str] = {
+    Type.STRING: "string",
+    Type.INT: "int",
+    Type.LONG: "bigint",
+    Type.DOUBLE: "double",
+    Type.BOOL: "boolean",
+    Type.TIME: "timestamp",
+    Type.BINARY: "binary",
+    Type.INTS: "array<int>",
+    Type.LONGS: "array<bigint>",
+}
+
+
+def ddl(columns: Sequence[Described]) -> str:
+    """The schema that reads or makes a frame of these columns; every column may be null for Spark."""
+    return ", ".join(f"`{column.name}` {SPARK[column.type]}" for column in columns)
+
+
+def result(frame: DataFrame, kind: ResultKind) -> DataFrame:
+    """Exactly the columns of ``kind``, in their order and types."""
+    return frame.select(*(sql.col(f"`{c.name}`").cast(SPARK[c.type]).alias(c.name) for c in RESULTS[kind].columns))
+
+
+def bucket(at: Column, grain: Grain) -> Column:
+    """Begin of the bucket that holds ``at``, in UTC whatever time zone the session shows times in."""
+    seconds = sql.unix_seconds(at)
+    return sql.timestamp_seconds(seconds - sql.pmod(seconds, sql.lit(SECONDS[grain])))
+
+
+def epoch(at: Column) -> Column:
+    """Seconds since 1970 as a double, to the microsecond."""
+    return sql.unix_micros(at) / sql.lit(1e6)
