@@ -22,11 +22,12 @@ def update_rows(model: type[models.Model], rows: Mapping[int, Mapping[str, Any]]
     columns = [_column(field, [values[field.name] for values in rows.values()]) for field in fields]
     own = ", ".join(f'"{field.column}" = v."{field.column}"{_cast(field)}' for field in fields)
     given = ", ".join(f'"{field.column}"' for field in fields)
+    key = model._meta.pk.column
     arrays = ", ".join(f"%s::{_array_type(field)}[]" for field in fields)
     with connection.cursor() as cursor:
         cursor.execute(
             f'UPDATE "{model._meta.db_table}" t SET {own}'
-            f" FROM unnest(%s::bigint[], {arrays}) AS v(id, {given}) WHERE t.id = v.id",
+            f" FROM unnest(%s::bigint[], {arrays}) AS v(pk_, {given}) WHERE t.{key} = v.pk_",
             [list(rows), *columns],
         )
         return int(cursor.rowcount)

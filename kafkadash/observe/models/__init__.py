@@ -5,6 +5,7 @@ Ages are always those of the data (``taken_at`` in an answer), not of the row.
 """
 
 from kafkadash.observe.models.collection import Collection, CollectorRun, Kind
+from kafkadash.observe.models.groups import GroupLagPoint, GroupState, GroupWindow
 from kafkadash.observe.models.quorum import QuorumReplicaState, QuorumSnapshot
 from kafkadash.observe.models.reassignment import Outcome, ReassignmentSnapshot, StartedFrom
 from kafkadash.observe.models.state import (
@@ -26,6 +27,9 @@ __all__ = [
     "Collection",
     "CollectorRun",
     "ConfigSource",
+    "GroupLagPoint",
+    "GroupState",
+    "GroupWindow",
     "Kind",
     "Outcome",
     "QuorumReplicaState",

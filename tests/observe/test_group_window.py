@@ -1,0 +1,97 @@
+"""The packed samples of a group: what goes in comes out, whatever is missing or however large."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from array import array
+
+import pytest
+
+from kafkadash.domain.lag import WINDOW
+from kafkadash.observe.group_names import key_of, key_of_slug, slug_of
+from kafkadash.observe.group_window import NOT_KNOWN, Look, Window, appended, look, pack, unpack
+
+GREATEST = 2**63 - 1
+
+
+def a_look(committed: dict[str, dict[int, int]], end: int = 1000, start: int = 5) -> Look:
+    spans = {topic: dict.fromkeys(partitions, (start, end, 0.0)) for topic, partitions in committed.items()}
+    return look(committed, {}, spans)
+
+
+def looked(*looks: Look) -> Window:
+    window = None
+    for one in looks:
+        window = appended(window, one)
+    assert window is not None
+    return window
+
+
+def test_what_is_packed__comes_out_again() -> None:
+    chance = random.Random(7)
+    window = looked(
+        *(
+            a_look({"a": {n: chance.randrange(10**12) for n in range(40)}, "ü b": {7: n}}, 10**12 + n)
+            for n in range(WINDOW)
+        )
+    )
+    assert unpack(pack(window)).same(window)
+
+
+@pytest.mark.parametrize("samples", [1, 3, WINDOW, WINDOW + 5])
+def test_a_window__holds_at_most_ten_samples_and_drops_the_oldest(samples: int) -> None:
+    window = looked(*(a_look({"a": {0: n}}) for n in range(samples)))
+    assert [column[0] for column in window.committed] == list(range(samples))[-WINDOW:]
+    assert unpack(pack(window)).same(window)
+
+
+def test_numbers_whose_differences_overflow__are_packed_as_they_are() -> None:
+    window = looked(a_look({"a": {0: GREATEST}}), look({}, {"a": [0]}, {}))
+    assert window.committed == (array("q", [GREATEST]), array("q", [NOT_KNOWN]))
+    assert unpack(pack(window)).same(window)
+
+
+def test_a_group_without_partitions__has_an_empty_window() -> None:
+    window = looked(look({}, {}, {}), look({}, {}, {}))
+    assert unpack(pack(window)).same(window)
+    assert list(window.by_partition()) == []
+
+
+def test_a_partition_that_joins__has_no_older_samples_and_one_that_leaves_is_dropped() -> None:
+    window = looked(a_look({"a": {0: 1, 1: 11}}), a_look({"a": {1: 12, 2: 22}}))
+    assert window.keys == (("a", 1), ("a", 2))
+    assert [list(column) for column in window.committed] == [[11, NOT_KNOWN], [12, 22]]
+
+
+def test_a_partition_that_is_assigned_and_not_committed__is_looked_at_as_well() -> None:
+    seen = look({"a": {0: 5}}, {"a": [0, 1], "b": [3]}, {"a": {0: (0, 9, 0.0), 1: (2, 8, 0.0)}})
+    assert seen.keys == (("a", 0), ("a", 1), ("b", 3))
+    assert list(seen.committed) == [5, NOT_KNOWN, NOT_KNOWN]
+    assert list(seen.ends) == [9, 8, NOT_KNOWN]
+    assert list(seen.starts) == [0, 2, NOT_KNOWN]
+
+
+def test_the_same_look_ten_times__is_the_same_window_from_then_on() -> None:
+    window = looked(*[a_look({"a": {0: 1}})] * WINDOW)
+    assert appended(window, a_look({"a": {0: 1}})).same(window)
+    assert not appended(window, a_look({"a": {0: 2}})).same(window)
+    assert not appended(window, a_look({"a": {0: 1}}, start=6)).same(window)
+
+
+def test_a_format_from_the_future__is_refused() -> None:
+    packed = zlib.compress(b'{"format":2,"samples":0,"topics":[]}\n')
+    with pytest.raises(ValueError, match="windows of format 2"):
+        unpack(packed)
+
+
+@pytest.mark.parametrize("name", ["invoice-writer", "a b", "grüße", "x.y", "Überweisung?#&%", "%2F"])
+def test_a_name_that_an_address_keeps__is_its_own_address(name: str) -> None:
+    assert slug_of(name) == name
+    assert key_of_slug(slug_of(name)) == key_of(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/", "~" + "0" * 32, "~x", "tab\there", " a", "n" * 600])
+def test_a_name_that_an_address_would_change__has_its_key_there(name: str) -> None:
+    assert slug_of(name) == f"~{key_of(name)}"
+    assert key_of_slug(slug_of(name)) == key_of(name)
