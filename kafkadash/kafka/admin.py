@@ -25,8 +25,11 @@ from kafkadash.kafka.answers import (
 )
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.codes import NOT_CONTROLLER, call_failure, item_error
+from kafkadash.kafka.committed_reads import CommittedReading
 from kafkadash.kafka.config_reads import ConfigReading
 from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.group_reads import GroupReading
+from kafkadash.kafka.groups import Committed, Groups, LogSpans
 from kafkadash.kafka.messages import (
     METADATA,
     QUORUM_TOPIC,
@@ -48,6 +51,8 @@ from kafkadash.kafka.messages import (
 )
 from kafkadash.kafka.permissions import cluster_permissions_request, operations, topic_permissions_request
 from kafkadash.kafka.port import AuthenticationFailed, ConfigResource, ItemError, KafkaFailure, OffsetKind, OffsetQuery
+from kafkadash.kafka.span_reads import SpanReading
+from kafkadash.kafka.talk import Talk
 from kafkadash.kafka.wire import Wire, WireClosed
 
 R = TypeVar("R")
@@ -193,6 +198,15 @@ class WireAdmin:
             min(cluster.taken_at, topics.taken_at),
         )
 
+    def groups(self, *, deadline: float) -> Groups:
+        return self._talk(lambda talk: GroupReading(talk).read(), deadline)
+
+    def committed(self, groups: Collection[str], *, deadline: float) -> Committed:
+        return self._talk(lambda talk: CommittedReading(talk).read(groups), deadline)
+
+    def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        return self._talk(lambda talk: SpanReading(talk).read(partitions), deadline)
+
     def close(self) -> None:
         """Ends the wire; a later call raises Unreachable."""
         with self._guard():
@@ -202,6 +216,13 @@ class WireAdmin:
             wire.close()
 
     # ---- the wire's life
+
+    def _talk(self, read: Callable[[Talk], R], deadline: float) -> R:
+        def question(wire: Wire) -> R:
+            with wire.conversation(deadline=deadline) as conversation:
+                return read(Talk(conversation))
+
+        return self._with_wire(question)
 
     def _with_wire(self, question: Callable[[Wire], R]) -> R:
         while True:

@@ -99,6 +99,10 @@ class Asker:
         stagger = (until - time.monotonic()) / 3
         return await self._first(candidates, ask, until, stagger)
 
+    async def one(self, broker: int, ask: Ask[R], until: float) -> Answer[R]:
+        await self._know_brokers(until)
+        return await self._ask_node(broker, ask, until)
+
     async def each(self, asks: Sequence[tuple[int, Ask[R]]], until: float) -> list[Answer[R] | KafkaFailure]:
         await self._know_brokers(until)
         promises = [self._loop.call_soon_with_future(self._ask_node, node, ask, until) for node, ask in asks]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
+from kafkadash.kafka.groups import KafkaGroups
 from kafkadash.kafka.port import ConfigResource, ItemError, KafkaAdmin, TopicPartition
 
 T = TypeVar("T")
@@ -99,3 +100,7 @@ class KafkaChanges(Protocol):
 
 class KafkaClient(KafkaAdmin, KafkaChanges, Protocol):
     """A client that reads and changes."""
+
+
+class WholeClient(KafkaClient, KafkaGroups, Protocol):
+    """A client for everything that is asked of a cluster and its consumer groups."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kafkadash.kafka.changing import KafkaClient
+from kafkadash.kafka.changing import WholeClient
 from kafkadash.kafka.connection import Connection
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class _Clients:
 _clients = [_Clients()]
 
 
-def admin_for(connection: Connection) -> KafkaClient:
+def admin_for(connection: Connection) -> WholeClient:
     """The client of ``connection.key``; a new one when ``connection.version`` is not that of the one in use.
 
     Cheap: nothing is connected before the first call. A replaced client is closed, and calls still under way on it
@@ -50,7 +50,7 @@ def admin_for(connection: Connection) -> KafkaClient:
 
 
 @contextmanager
-def own_admin(connection: Connection) -> Iterator[KafkaClient]:
+def own_admin(connection: Connection) -> Iterator[WholeClient]:
     """A client that nobody shares and that is closed at the end: what it meets is met now, nothing is remembered."""
     from kafkadash.kafka.wire_client import WireClient
 

@@ -71,5 +71,6 @@ def most_telling(failures: Sequence[KafkaFailure]) -> KafkaFailure:
     for kind in _MOST_TELLING:
         same = [failure for failure in failures if isinstance(failure, kind)]
         if same:
-            return kind(said.together(str(failure) for failure in same))
+            special = type(same[0]) if len({type(failure) for failure in same}) == 1 else kind
+            return special(said.together(str(failure) for failure in same))
     return failures[-1]

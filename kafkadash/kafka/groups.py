@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kafkadash.kafka.port import ItemError
+from kafkadash.kafka.port import ItemError, KafkaAdmin
 
 Offsets = Mapping[str, Mapping[int, int]]
 """topic → partition → offset."""
@@ -108,3 +108,7 @@ class KafkaGroups(Protocol):
         What is asked of ``committed`` before this can never lie behind it: lag is never negative by our doing.
         """
         ...
+
+
+class KafkaReads(KafkaAdmin, KafkaGroups, Protocol):
+    """All that can be read of a cluster and of its groups."""

@@ -23,33 +23,54 @@ with warnings.catch_warnings():
         AlterReplicaLogDirsRequest,
         DescribeClusterRequest,
         DescribeConfigsRequest,
+        DescribeGroupsRequest,
         DescribeLogDirsRequest,
         DescribeQuorumRequest,
         ElectLeadersRequest,
         IncrementalAlterConfigsRequest,
+        ListGroupsRequest,
         ListPartitionReassignmentsRequest,
     )
-    from kafka.protocol.consumer import ListOffsetsRequest
-    from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest, MetadataResponse
+    from kafka.protocol.api_message import ApiMessage
+    from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+    from kafka.protocol.metadata import (
+        ApiVersionsRequest,
+        FindCoordinatorRequest,
+        MetadataRequest,
+        MetadataResponse,
+    )
+
+    class ConsumerGroupDescribeRequest(ApiMessage, load_json="kafkadash.kafka.schemas"):  # type: ignore[call-arg, misc]
+        """KIP-848 (Kafka 3.7)."""
+
+    class ConsumerGroupDescribeResponse(ApiMessage, load_json="kafkadash.kafka.schemas"):  # type: ignore[call-arg, misc]
+        """Found by its request through the library's registry."""
+
 
 __all__ = [
     "AlterPartitionReassignmentsRequest",
     "AlterReplicaLogDirsRequest",
     "ApiVersionsRequest",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
     "DescribeClusterRequest",
     "DescribeConfigsRequest",
+    "DescribeGroupsRequest",
     "DescribeLogDirsRequest",
     "DescribeQuorumRequest",
     "ElectLeadersRequest",
+    "FindCoordinatorRequest",
     "Future",
     "IncrementalAlterConfigsRequest",
     "KafkaConnectionManager",
     "KafkaSSLTransport",
     "KafkaTCPTransport",
+    "ListGroupsRequest",
     "ListOffsetsRequest",
     "ListPartitionReassignmentsRequest",
     "MetadataRequest",
     "MetadataResponse",
     "NetworkSelector",
+    "OffsetFetchRequest",
     "errors",
 ]

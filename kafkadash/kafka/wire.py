@@ -10,7 +10,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from kafkadash.domain.refusals import kafka as said
@@ -46,7 +48,7 @@ class Wire:
         self._loop: Loop = new_loop(connection.client_id)
         self._asker = Asker(self._loop, options, connection.bootstrap_servers)
         self._lock = threading.Lock()
-        self._calls: set[_Call[Any]] = set()
+        self._calls: set[_Call[Any] | Conversation] = set()
         self._accepting = True
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._drive, name=f"kafka-wire-{connection.key}", daemon=True)
@@ -88,6 +90,19 @@ class Wire:
     def ask_bootstrap(self, node: NodeId, ask: Ask[R], *, deadline: float) -> Answer[R]:
         """The bootstrap server that answered ``ask_each_bootstrap`` in the same lane as this node."""
         return self._call(lambda until: self._asker.bootstrap_one(node, ask, until), deadline)
+
+    @contextmanager
+    def conversation(self, *, deadline: float) -> Iterator[Conversation]:
+        """One call whose later questions follow from earlier answers. All of it is over when the block ends."""
+        conversation = Conversation(self, time.monotonic() + deadline)
+        with self._lock:
+            if not self._accepting:
+                raise WireClosed
+            self._calls.add(conversation)
+        try:
+            yield conversation
+        finally:
+            self._leave(conversation)
 
     def retire(self) -> None:
         """No new calls; closes as soon as the calls under way are over, which their deadlines guarantee."""
@@ -135,7 +150,12 @@ class Wire:
             self._calls.add(call)
             self._loop.call_soon_threadsafe(task)
 
-    def _leave(self, call: _Call[Any]) -> None:
+    def _ask_on(self, conversation: Conversation, task: Callable[[], object]) -> None:
+        with self._lock:
+            if conversation.error is None:  # else the loop is closed, and the conversation says so
+                self._loop.call_soon_threadsafe(task)
+
+    def _leave(self, call: _Call[Any] | Conversation) -> None:
         with self._lock:
             self._calls.discard(call)
             last = not self._accepting and not self._calls
@@ -167,6 +187,56 @@ class Wire:
                 call.fail(Unreachable(said.CLOSED_WHILE_WAITING()))
 
 
+class Conversation:
+    """Questions of one caller, and their answers in the order in which they arrive. For one thread.
+
+    ``until`` is on the monotonic clock: every question ends by then.
+    """
+
+    def __init__(self, wire: Wire, until: float) -> None:
+        self.until = until
+        self.error: Exception | None = None
+        self._wire = wire
+        self._arrived: SimpleQueue[tuple[int, Answer[Any] | Exception]] = SimpleQueue()
+
+    def ask(self, number: int, broker: int | None, ask: Ask[R]) -> None:
+        """Of a broker, or of any (None); what comes of it arrives under this number."""
+
+        async def answer() -> None:
+            asker = self._wire._asker  # noqa: SLF001  (a part of the wire, on the loop's thread)
+            outcome: Answer[R] | Exception
+            try:
+                if broker is None:
+                    outcome = await asker.any(ask, self.until)
+                else:
+                    outcome = await asker.one(broker, ask, self.until)
+            except Exception as error:  # noqa: BLE001  (told or raised again in the caller's thread)
+                outcome = error
+            self._arrived.put((number, outcome))
+
+        self._wire._ask_on(self, answer)  # noqa: SLF001
+
+    def next(self, timeout: float) -> tuple[int, Answer[Any] | KafkaFailure] | None:
+        """What arrives next, or None. Raises Unreachable when the wire was closed."""
+        try:
+            number, outcome = self._arrived.get(timeout=max(0.0, timeout))
+        except Empty:
+            return None
+        if self.error is not None:
+            raise self.error
+        if isinstance(outcome, Answer | KafkaFailure):
+            return number, outcome
+        raise outcome
+
+    def give_up(self) -> None:
+        """The loop's thread does not come back: nobody else shall wait for it."""
+        self._wire.retire()
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self._arrived.put((-1, error))  # wakes who waits
+
+
 class _Call(Generic[T]):
     """One waiting caller."""
 
@@ -180,7 +250,7 @@ class _Call(Generic[T]):
             self._value.append(value)
             self.done.set()
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: Exception) -> None:
         if not self.done.is_set():
             self._error = error
             self.done.set()

@@ -16,6 +16,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_REASSIGNMENTS, CHANGES, ELECT_LEADERS
 from tests.contract.fake_configs import DEFAULT_SOURCE, LEGAL_NAME, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
 from tests.contract.fake_entities import Entities
+from tests.contract.fake_groups import GROUP_ANSWERS
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, FakeTopic, Mode, QuorumState
 from tests.contract.fake_offsets import list_offsets
 from tests.contract.fake_quorum import describe_quorum
@@ -46,7 +47,7 @@ def offered_versions(
     """Every version kio has, as ``{key: (lowest, highest)}``; an override of None takes a key away."""
     keys = [LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE]
     keys += [DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS, LIST_REASSIGNMENTS, DESCRIBE_CLUSTER]
-    keys += list(CHANGES)
+    keys += [*CHANGES, *GROUP_ANSWERS]
     if model.mode is Mode.KRAFT:
         keys.append(DESCRIBE_QUORUM)
     offered: dict[int, tuple[int, int]] = {}
@@ -338,4 +339,5 @@ _ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool],
     DESCRIBE_QUORUM: describe_quorum,
     DESCRIBE_CLUSTER: _describe_cluster,
     **CHANGES,
+    **GROUP_ANSWERS,
 }

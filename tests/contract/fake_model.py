@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from tests.contract.fake_configs import FakeConfigs
+from tests.contract.fake_groups import FakeGroup, FakeGroups
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -136,6 +137,7 @@ class ClusterModel:
         self.topics: dict[str, FakeTopic] = {}
         self.moving: dict[TopicPartition, FakePartition] = {}
         self.configs = FakeConfigs()
+        self.groups = FakeGroups()
         self.refusals: dict[str, tuple[ErrorCode, str | None]] = {}  # "topic-partition" → what 45 says of it
         # name → (lowest, highest level that brokers know, level in force or None)
         self.features: dict[str, tuple[int, int, int | None]] = {
@@ -274,6 +276,17 @@ class ClusterModel:
             self.brokers[broker].preferred[topic, index] = directory
         elif replica.directory != directory:
             replica.future_bytes = 0
+
+    # ---- groups
+
+    @_changes
+    def add_group(self, /, name: str, **values: Any) -> FakeGroup:
+        """``values`` of ``FakeGroup``; its coordinator follows from the name unless it is given."""
+        return self.groups.add(name, self.brokers, **values)
+
+    @_changes
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        self.groups.all[group].committed.setdefault(topic, {}).update(offsets)
 
     # ---- configs
 

@@ -41,6 +41,7 @@ from tests.contract.fake_answers import (
     METADATA,
 )
 from tests.contract.fake_broker import FakeKafka, Login
+from tests.contract.fake_groups import FakeMember
 from tests.contract.fake_model import Mode, QuorumState
 from tests.contract.sockets import answering_port, closed_port, silent_port
 from tests.refusals.driving import Case, case, each, refused
@@ -170,6 +171,14 @@ def sorted_out(*partitions: object) -> str:
     return wrong[query].message
 
 
+def odd_member(net: Net) -> str:
+    fake = net.kafka()
+    fake.model.add_group("odd", members=[FakeMember("m-1", "c", {}, raw=b"?")])
+    error = net.client(fake.bootstrap_servers).groups(deadline=DEADLINE).groups["odd"].error
+    assert error is not None
+    return error.message
+
+
 def leaderless(net: Net) -> str:
     """A controller between two leaders says so without an error."""
     fake = net.kafka()
@@ -290,6 +299,7 @@ def not_told() -> str:
     case(kafka.ITEM_REFUSED, lost_directory, code="KAFKA_STORAGE_ERROR"),
     case(kafka.NOT_IN_ANSWER, lambda _: sorted_out()),
     case(kafka.NOT_KNOWN_THERE, lambda _: sorted_out(SimpleNamespace(partition_index=0, error_code=0, offset=-1))),
+    case(kafka.ASSIGNMENT_UNREADABLE, odd_member, member="m-1", group="odd"),
     case(kafka.DIRECTORIES_HIDDEN, lambda n: directories(n, old=True), broker=1),
     case(kafka.TOPICS_HIDDEN, hidden, which="“t”"),
     case(

@@ -129,6 +129,11 @@ ITEM_FORBIDDEN = Entry("item-forbidden", "{subject}: the principal needs {permis
 ITEM_NOT_NOW = Entry("item-not-now", "{subject}: {detail} ({code}).", _LATER)
 ITEM_REFUSED = Entry("item-refused", "{subject}: {detail} ({code}).", "See the log of the broker for more.")
 NOT_IN_ANSWER = Entry("not-in-answer", "{subject}: Kafka's answer leaves it out.", _LATER)
+ASSIGNMENT_UNREADABLE = Entry(
+    "assignment-unreadable",
+    "What member {member} of group {group} is assigned cannot be read: it is not written in the consumer protocol.",
+    "See what client that is; its offsets are shown all the same.",
+)
 NOT_KNOWN_THERE = Entry("not-known-there", "{subject}: it is not known there.", _LATER)
 DIRECTORIES_HIDDEN = Entry(
     "directories-hidden",
