@@ -8,6 +8,14 @@ result may be taken in twice. Addresses below the results' folder: ``<kind>/<que
 
 The marker: {"format": 1, "query": …, "batch": …, "written_at": ISO, "kinds": {kind: {"rows": n}},
 "flushes": [[epoch, seq, committed_at ISO], …], "set_aside": [{"file": …, "why": sentence}]}.
+
+The heartbeat, ``heartbeat/<name>.json``, replaced whole about every ``interval_seconds``, also in the middle of a long
+batch: {"format": 1, "name": "segments", "query": id or '' before the first batch, "state": "starting" | "waiting" |
+"working" | "stopped" | "failed", "working_on": what in words or null, "fault": sentence or null, "pid", "host",
+"started_at": ISO, "beat_at": ISO, "interval_seconds", "last_batch": batch id, "last_batch_at": ISO,
+"last_batch_seconds", "newest_observed_at": ISO, event time of what the batch brought, "newest_committed_at": ISO, of
+its newest flush, "event_lag_seconds": last_batch_at − newest_observed_at}; what comes of a batch is null before the
+first one of this process. All times are by the clock of the pipeline's machine.
 """
 
 from __future__ import annotations
@@ -20,6 +28,8 @@ from kafkadash.domain.segments import Column, Type
 
 MARKERS = "markers"
 MARKER_FORMAT = 1
+HEARTBEATS = "heartbeat"
+HEARTBEAT_FORMAT = 1
 
 
 class ResultKind(StrEnum):

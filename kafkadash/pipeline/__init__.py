@@ -1,1 +1,4 @@
-"""The data pipeline: Spark jobs over segments. Imports the domain only; no page and no worker imports it."""
+"""The Spark application: segments in, lake and results out. ``python -m kafkadash.pipeline`` starts it.
+
+It knows the domain, files and the DataFrame API, and nothing of Django, of the database or of Kafka.
+"""

@@ -1,0 +1,133 @@
+"""The running pipeline: the query, its heartbeat, and its end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline import heartbeat, query
+from kafkadash.pipeline.batch import Batches, Done, Point
+from kafkadash.pipeline.faults import PipelineFault
+from kafkadash.pipeline.heartbeat import Heartbeat
+from kafkadash.pipeline.lake import Lake
+from kafkadash.pipeline.owner import owned
+from kafkadash.pipeline.session import first_line, open_session
+from kafkadash.pipeline.store import Store
+from kafkadash.pipeline.works import works
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+BEAT_SECONDS = 2
+ENDS_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """``every_seconds``: None takes what is there and ends."""
+
+    every_seconds: float | None
+    flushes_at_once: int
+    point: Point = lambda _: None
+
+
+class Stop:
+    """SIGTERM and SIGINT, heard between batches."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._arrived)
+
+    def _arrived(self, *_: Any) -> None:
+        self.asked.set()
+
+
+def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
+    """Until somebody asks to stop; with ``every_seconds`` None until nothing is left. Raises PipelineFault."""
+    stop = Stop()
+    beats = Heartbeat(store, way.every_seconds or BEAT_SECONDS)
+    with owned(store) as owner:
+        beats.beat("starting")
+        spark = open_session(environment)
+        if owner is not None:
+            owner.note_processes()
+        try:
+            _stream(spark, store, way, beats, stop)
+        except PipelineFault as fault:
+            beats.fault = str(fault)
+            beats.beat("failed")
+            raise
+        else:
+            beats.beat("stopped")
+        finally:
+            spark.stop()
+
+
+def _stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop: Stop) -> None:
+    jobs = works()
+    batches: dict[str, Batches] = {}
+
+    def take(query_id: str, batch: int, manifests: list[str]) -> None:
+        beats.query = query_id
+        beats.working_on = f"batch {batch}, {len(manifests)} flushes"
+        if query_id not in batches:
+            batches[query_id] = Batches(Lake(spark, store, query_id), jobs, way.point)
+        done = batches[query_id].do(batch, manifests)
+        beats.working_on = None
+        if done is not None:
+            beats.batch_done(done)
+            say(_told(done))
+
+    running = query.start(spark, store, take, every_seconds=way.every_seconds, flushes_at_once=way.flushes_at_once)
+    try:
+        while not stop.asked.is_set() and not _ended(running):
+            beats.beat("working" if beats.working_on else "waiting")
+    finally:
+        _end(running)
+
+
+def _ended(running: StreamingQuery) -> bool:
+    """Waits a little. Raises PipelineFault where the query ended of a fault."""
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        return bool(running.awaitTermination(BEAT_SECONDS))
+    except StreamingQueryException as error:
+        sys.stderr.write(f"{error}\n")
+        raise PipelineFault(said.BATCH_FAILED(fault=_cause(error))) from error
+
+
+def _end(running: StreamingQuery) -> None:
+    """Between two batches if the one under way ends soon; what is broken off is done again by the next start."""
+    waited = threading.Event()
+    for _ in range(int(ENDS_SECONDS / 0.1)):
+        if not running.isActive or not running.status["isTriggerActive"]:
+            break
+        waited.wait(0.1)
+    running.stop()
+
+
+def _cause(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (told[-1] if told else first_line(error)).rstrip(".")[:300]
+
+
+def say(line: str) -> None:
+    at: datetime = heartbeat.now()
+    sys.stdout.write(f"{at:%Y-%m-%d %H:%M:%S} {line}\n")
+    sys.stdout.flush()
+
+
+def _told(done: Done) -> str:
+    rows = ", ".join(f"{count} {kind}" for kind, count in done.rows.items()) or "no results"
+    aside = f"; set aside: {', '.join(each.file for each in done.set_aside)}" if done.set_aside else ""
+    return f"batch {done.name.batch}: {done.flushes} flushes in {done.seconds:.1f} s: {rows}{aside}"

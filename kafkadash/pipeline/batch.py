@@ -1,0 +1,112 @@
+"""One batch: files into the lake, results of what it touched, and the marker last.
+
+A batch is what some manifests name. Done again from its beginning it writes the same, because it reads the lake only up
+to itself; and once its marker is there it is not done again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from kafkadash.domain.pipeline_results import ResultKind
+from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline import results
+from kafkadash.pipeline.flushes import Intake, SetAside, take_in, unreadable, without
+from kafkadash.pipeline.lake import Lake, Span, stretches, within
+from kafkadash.pipeline.results import Name
+from kafkadash.pipeline.snapshots import Snapshots
+from kafkadash.pipeline.work import Frames, Scope, Work
+
+# Kinds of results are written side by side: each is too small to keep two cores busy.
+AT_ONCE = 3
+Point = Callable[[str], None]
+"""Told where a batch has come to; tests end the process there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a batch did; ``newest``: event time of what was observed last, ``committed_at`` of its newest flush."""
+
+    name: Name
+    flushes: int
+    rows: Mapping[str, int]
+    set_aside: Sequence[SetAside]
+    newest: datetime | None
+    committed_at: datetime | None
+    seconds: float
+
+
+@dataclass
+class Batches:
+    """Does the batches of one query."""
+
+    lake: Lake
+    works: Sequence[Work]
+    point: Point = field(default=lambda _: None)
+
+    def __post_init__(self) -> None:
+        self.snapshots = Snapshots(self.lake)
+
+    def do(self, batch: int, manifests: Iterable[str]) -> Done | None:
+        """None where it was done before. Raises what Spark and the store raise; nothing of it counts then."""
+        began = time.monotonic()
+        name = Name(self.lake.query, batch)
+        store = self.lake.store
+        if results.is_done(store, name):
+            return None
+        intake = self._into_lake(batch, take_in(store, manifests))
+        self.point("lake written")
+        made = self._results(name, intake)
+        self.point("results written")
+        rows = results.write_marker(store, name, made, intake.flushes, intake.set_aside)
+        self.point("marker written")
+        committed = max((flush.committed_at for flush in intake.flushes), default=None)
+        return Done(
+            name, len(intake.flushes), rows, intake.set_aside, intake.newest, committed, time.monotonic() - began
+        )
+
+    def _into_lake(self, batch: int, intake: Intake) -> Intake:
+        try:
+            self._write(batch, intake)
+        except Exception:
+            bad = unreadable(self.lake.store, intake)
+            if not bad:
+                raise
+            intake = without(intake, bad)
+            self._write(batch, intake)
+        return intake
+
+    def _write(self, batch: int, intake: Intake) -> None:
+        _side_by_side([partial(self.lake.write, batch, kind, files) for kind, files in intake.files.items()])
+
+    def _results(self, name: Name, intake: Intake) -> list[ResultKind]:
+        works = [work for work in self.works if not work.needs.isdisjoint(intake.files)]
+        touched = list(stretches(set().union(*intake.minutes.values())))
+        recent = self.snapshots.before(touched, name.batch)
+        frames = {
+            Scope.MINUTES: {kind: self.lake.rows(kind, touched, name.batch) for kind in SegmentKind},
+            Scope.RECENT: {kind: self.lake.rows(kind, recent[kind], name.batch) for kind in SegmentKind},
+        }
+        _side_by_side([partial(self._write_result, name, work, frames[work.scope], touched) for work in works])
+        return [work.kind for work in works]
+
+    def _write_result(self, name: Name, work: Work, frames: Frames, touched: Sequence[Span]) -> None:
+        rows = work.job(frames)
+        if work.scope is Scope.RECENT:
+            # Of what was seen last before that, only a part of its window may be here; it has its answer already.
+            rows = rows.where(within(touched))
+        results.write_rows(self.lake.store, name, work.kind, rows)
+        self.point(f"{work.kind} written")
+
+
+def _side_by_side(deeds: Sequence[Callable[[], None]]) -> None:
+    """Raises the first error, when all have ended."""
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        running = [pool.submit(deed) for deed in deeds]
+    for each in running:
+        each.result()

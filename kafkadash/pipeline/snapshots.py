@@ -1,0 +1,80 @@
+"""When each cluster was looked at, as the manifests in the lake say: how far back a window of samples reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
+
+from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline.lake import MINUTES_OF_HOUR, Lake, Span
+
+RECENT = 12
+"""Refreshes before the first minute touched: a window of ten samples, and some that a silent coordinator missed."""
+
+HOURS_BACK = 6
+"""A cluster that was looked at more seldom than that has no window."""
+
+_KEPT_LEAVES = 20_000
+
+Times = Mapping[tuple[str, SegmentKind], tuple[int, ...]]
+"""(cluster, kind) → minutes since the epoch."""
+
+
+class Snapshots:
+    """Remembers what it has read: folders of a batch never change once the batch is done."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._read: dict[str, Times] = {}
+
+    def before(self, touched: Sequence[Span], until: int) -> Mapping[SegmentKind, list[Span]]:
+        """Of each kind, spans that hold the touched ones and ``RECENT`` refreshes before each, cluster by cluster."""
+        found: dict[SegmentKind, list[Span]] = {kind: [] for kind in SegmentKind}
+        for span in touched:
+            for (cluster, kind), first in self._first_minutes(span, until).items():
+                found[kind].append(Span(first, span.last, cluster))
+        return found
+
+    def _first_minutes(self, span: Span, until: int) -> Mapping[tuple[str, SegmentKind], int]:
+        """Of every cluster and kind that was looked at in the span."""
+        inside = {key for times in self._times(span.hours(), until) for key, at in times.items() if _any_in(at, span)}
+        before: dict[tuple[str, SegmentKind], list[int]] = {key: [] for key in inside}
+        hour = span.first // MINUTES_OF_HOUR
+        for back in range(HOURS_BACK + 1):
+            if all(len(minutes) >= RECENT for minutes in before.values()):
+                break
+            for times in self._times(range(hour - back, hour - back + 1), until):
+                for key in inside & times.keys():
+                    before[key] += [minute for minute in times[key] if minute < span.first]
+        return {
+            key: sorted(minutes, reverse=True)[:RECENT][-1] if minutes else span.first
+            for key, minutes in before.items()
+        }
+
+    def _times(self, hours: range, until: int) -> Iterator[Times]:
+        for leaf in self._lake.leaves(SegmentKind.MANIFEST, hours, until):
+            batch = int(leaf.rpartition("batch=")[2])
+            if leaf not in self._read or batch == until:  # an attempt that was broken off may have left another
+                if len(self._read) >= _KEPT_LEAVES:
+                    self._read.clear()
+                self._read[leaf] = self._read_leaf(leaf)
+            yield self._read[leaf]
+
+    def _read_leaf(self, leaf: str) -> Times:
+        import pyarrow.parquet as pq
+
+        found: dict[tuple[str, SegmentKind], list[int]] = {}
+        kinds = {kind.value: kind for kind in SegmentKind}
+        for name in self._lake.store.sizes(leaf):
+            if not name.endswith(".parquet"):
+                continue
+            with self._lake.store.open(name) as opened:
+                for row in pq.ParquetFile(opened).read(["cluster", "kind", "observed_at"]).to_pylist():
+                    if row["kind"] in kinds:
+                        minute = int(row["observed_at"].astimezone(UTC).timestamp()) // 60
+                        found.setdefault((row["cluster"], kinds[row["kind"]]), []).append(minute)
+        return {key: tuple(minutes) for key, minutes in found.items()}
+
+
+def _any_in(minutes: Sequence[int], span: Span) -> bool:
+    return any(span.first <= minute <= span.last for minute in minutes)

@@ -1,0 +1,37 @@
+"""Which job makes which result, from which facts: one table for stream, backfill and tests.
+
+A job with the scope MINUTES gets every row of each minute that a batch touched, and answers for these minutes. One
+with the scope RECENT gets besides what the last refreshes before each of these minutes saw (``snapshots.RECENT`` of
+each kind and cluster); of its answers those count that are for a touched minute, by their column ``observed_at``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kafkadash.domain.pipeline_results import ResultKind
+from kafkadash.domain.segments import SegmentKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Frames = Mapping[SegmentKind, "DataFrame"]
+Job = Callable[[Frames], "DataFrame"]
+
+
+class Scope(StrEnum):
+    MINUTES = "minutes"
+    RECENT = "recent"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``needs``: without new facts of one of these, there is nothing to do."""
+
+    kind: ResultKind
+    needs: frozenset[SegmentKind]
+    scope: Scope
+    job: Job
