@@ -157,6 +157,7 @@ CELERY_TASK_ROUTES = {
     "collect": {"queue": "collect"},
     "run_job": {"queue": "jobs"},
     "execute": {"queue": "execute"},
+    "write_segments": {"queue": "collect"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -189,6 +190,12 @@ REFUSED_TRIES = env.int("REFUSED_TRIES", default=12)
 # Where collectors leave segments and the pipeline its lake, results and checkpoints, each in a folder of its own: a URI
 # that PyArrow and Spark both understand (file:, hdfs:, s3a:).
 PIPELINE_URI = env.str("PIPELINE_URI", default=(VAR_DIR / "pipeline").as_uri())
+# Seconds between two flushes of segments, 10 to 30: each is a file per kind.
+SEGMENT_FLUSH_SECONDS = env.float("SEGMENT_FLUSH_SECONDS", default=10)
+# Facts that wait because segments cannot be written: when they are more bytes than this, the oldest rows are dropped.
+SEGMENT_OUTBOX_BYTES = env.int("SEGMENT_OUTBOX_BYTES", default=500_000_000)
+# For tests only: as FAIL_POINTS, of the writer of segments (``observe.segments.fail_points``).
+SEGMENT_FAIL_POINTS = env.str("SEGMENT_FAIL_POINTS", default="")
 # Seconds between two steps of a run while anything moves.
 EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
 # A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
@@ -205,6 +212,8 @@ KEEP_ENDED_REASSIGNMENTS_HOURS = env.float("KEEP_ENDED_REASSIGNMENTS_HOURS", def
 KEEP_CLOSED_FINDINGS_HOURS = env.float("KEEP_CLOSED_FINDINGS_HOURS", default=24 * 90)
 # Rows of runs that ended; their reports stay with their requests.
 KEEP_MOVES_HOURS = env.float("KEEP_MOVES_HOURS", default=24 * 180)
+# Segments in their folder, whether a pipeline has read them or not.
+KEEP_SEGMENTS_HOURS = env.float("KEEP_SEGMENTS_HOURS", default=24 * 7)
 KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
 
 # One plan, which a process of its own makes: seconds it may take, bytes of memory (address space) it may use.

@@ -19,6 +19,7 @@ from kafkadash.observe import lease as leases
 from kafkadash.observe.collectors import configs, log_dirs, metadata, quorum, reassignments, versions
 from kafkadash.observe.collectors.reading import Asking, Reading
 from kafkadash.observe.models import Collection, CollectorRun, Kind, Outcome, ReassignmentSnapshot
+from kafkadash.observe.segments import outbox
 
 log = structlog.get_logger(__name__)
 
@@ -96,6 +97,7 @@ def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
     reading, failure = _ask(run, lease)
     error = str(failure) if failure else ""
     duration = round((lease.now() - lease.taken_at).total_seconds() * 1000)
+    packs = outbox.packed(reading.facts) if reading else outbox.nothing_of(kind)
     for portion in reading.portions if reading else ():
         with lease.write_portion():
             portion()
@@ -116,7 +118,15 @@ def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
             rows=reading.rows if reading else None,
         )
         _schedule_next(run, reading, failure, lease)
+        outbox.store(_told(run, reading, lease, duration, error), packs)
     return Refresh(run.cluster, kind, stamp.epoch, stamp.seq, error)
+
+
+def _told(run: CollectorRun, reading: Reading | None, lease: leases.Lease, duration_ms: int, error: str) -> outbox.Told:
+    if reading is None:
+        return outbox.Told(run.cluster.slug, lease.taken_at, duration_ms, errors=[error])
+    errors = reading.errors[:_MOST_ERRORS_KEPT]
+    return outbox.Told(run.cluster.slug, reading.taken_at, duration_ms, reading.not_answered, errors)
 
 
 def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Exception | None]:

@@ -1,4 +1,4 @@
-"""Celery's way in: one message, one refresh."""
+"""Celery's way in: one message, one refresh, or one flush of what refreshes left for the pipeline."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from kafkadash.observe.collection import refresh
+from kafkadash.observe.segments.flusher import flush
 
 
 @shared_task(name="collect")
@@ -13,5 +14,14 @@ def collect(run_id: int) -> None:
     """Refreshes one kind of one cluster. A message that comes twice, or late, finds the run taken or not due."""
     try:
         refresh(run_id)
+    finally:
+        close_old_connections()
+
+
+@shared_task(name="write_segments")
+def write_segments(writer_id: int) -> None:
+    """Writes what waits in the outbox into files. A message that comes twice finds it done, or under way."""
+    try:
+        flush(writer_id)
     finally:
         close_old_connections()

@@ -1,0 +1,1 @@
+"""The data pipeline, on real Spark, with real segments."""

@@ -115,7 +115,6 @@ TELLING = frozenset(
         "reassign/run/cancelling.py",
         "reassign/run/chart.py",
         "reassign/run/ending_views.py",
-        "reassign/run/fail_points.py",
         "reassign/run/ledger.py",
         "reassign/run/ledger_page.py",
         "reassign/run/measure.py",
@@ -160,6 +159,7 @@ WHOLE = (
 KNOWN_TO_PEOPLE = (
     "ZooKeeper",
     "PostgreSQL",
+    "PyArrow",
     "MiB",
     "FIELD_KEYS",
     "PySpark",

@@ -10,6 +10,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import kafka
 from kafkadash.kafka.port import ItemError, KafkaAdmin, NotAuthorized, Unreachable
 from kafkadash.observe.lease import Stamp
+from kafkadash.observe.segments.outbox import Facts
 
 AUTHORIZATION_FAILED = (29, 31)  # of a topic, of the cluster
 
@@ -32,6 +33,7 @@ class Reading:
 
     ``portions`` are written before it, each in a fenced transaction of its own: rows that are true by themselves, and
     too many for one short transaction (the first look at a large cluster, or a broker that hosts a bit of everything).
+    ``facts`` are for the pipeline (``observe.segments``): they are stored with the rest, for files.
     """
 
     taken_at: datetime
@@ -40,6 +42,7 @@ class Reading:
     not_answered: Sequence[int] = ()
     errors: Sequence[str] = ()
     portions: Sequence[Callable[[], None]] = ()
+    facts: Sequence[Facts] = ()
 
 
 def silent(errors: Mapping[int, ItemError]) -> set[int]:

@@ -8,6 +8,7 @@ from kafkadash.observe.models.collection import Collection, CollectorRun, Kind
 from kafkadash.observe.models.groups import GroupLagPoint, GroupState, GroupWindow
 from kafkadash.observe.models.quorum import QuorumReplicaState, QuorumSnapshot
 from kafkadash.observe.models.reassignment import Outcome, ReassignmentSnapshot, StartedFrom
+from kafkadash.observe.models.segments import SegmentCounter, SegmentOutbox, SegmentWriter
 from kafkadash.observe.models.state import (
     BrokerState,
     BrokerWeights,
@@ -35,6 +36,9 @@ __all__ = [
     "QuorumReplicaState",
     "QuorumSnapshot",
     "ReassignmentSnapshot",
+    "SegmentCounter",
+    "SegmentOutbox",
+    "SegmentWriter",
     "StartedFrom",
     "ThrottleState",
     "ThrottledResource",
