@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafkadash.domain.finding_kinds import Source
+from kafkadash.domain.lag import LagState
 from kafkadash.domain.status import NEVER, Refreshed
 
 QUORUM_FAILURES = 2
@@ -49,6 +50,68 @@ class BrokerFact:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupFact:
+    """A consumer group in which something is wrong, or whose data is old (``taken_at`` tells).
+
+    ``key`` is of bounded length and stands for ``name``, which Kafka lets be anything. ``worst`` is the state of the
+    worst partition, ``place`` (topic-partition) and ``place_lag``; ``lag`` that of all partitions whose lag is known;
+    ``failing`` partitions stall, stopped or were set back. ``lost``: records deleted before they were committed. Lags
+    in records.
+    """
+
+    key: str
+    name: str
+    worst: LagState
+    taken_at: datetime
+    place: str = ""
+    place_lag: int | None = None
+    lag: int | None = None
+    allowed: int = 0
+    partitions: int = 0
+    failing: int = 0
+    members: int | None = None
+    since: datetime | None = None
+    lost: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastFact:
+    """How a log directory fills up, as the pipeline's newest forecast (``made_at``) has it from data since ``from_at``.
+
+    ``grows_per_day`` in bytes; ``used_bytes`` of ``total_bytes`` at ``made_at``.
+    """
+
+    broker: int
+    path: str
+    used_bytes: int
+    total_bytes: int
+    grows_per_day: float
+    made_at: datetime
+    from_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFact:
+    """The pipeline as it was last looked at. ``batch_at``: when it finished a batch last, None if it never did.
+
+    ``interval_s`` between two batches. ``set_aside``: files with facts of this cluster that it could not read.
+    """
+
+    batch_at: datetime | None
+    interval_s: float
+    set_aside: tuple[SetAside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """``file`` below the segments' folder; ``why`` is a sentence."""
+
+    file: str
+    why: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Partitions:
     """Some partitions of one class: their number, and the first names; ``missing`` brokers only if all were looked at.
 
@@ -70,7 +133,10 @@ class Facts:
     ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
     min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
-    be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``.
+    be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``. ``groups`` and
+    ``pipeline`` are None where nobody collects groups and where no pipeline is set up; ``pipeline`` tells when it was
+    last looked at, ``pipeline_stands`` what was seen. ``groups_in_trouble`` are all that are, ``groups_named`` the keys
+    of those that have a finding of their own, open or about to.
     """
 
     enabled: bool = True
@@ -85,6 +151,8 @@ class Facts:
     log_dirs: Refreshed = NEVER
     configs: Refreshed = NEVER
     versions: Refreshed = NEVER
+    groups: Refreshed | None = None
+    pipeline: Refreshed | None = None
     partitions: int | None = None
     offline: Partitions = NOT_KNOWN
     under_min_isr: Partitions = NOT_KNOWN
@@ -103,6 +171,10 @@ class Facts:
     elections: int | None = None
     zombies: tuple[str, ...] = ()
     orphan_throttles: tuple[str, ...] = ()
+    groups_in_trouble: tuple[GroupFact, ...] = ()
+    groups_named: frozenset[str] = frozenset()
+    forecasts: tuple[ForecastFact, ...] = ()
+    pipeline_stands: PipelineFact | None = None
 
     @property
     def controllers_silent(self) -> bool:
@@ -119,4 +191,6 @@ class Facts:
             Source.LOG_DIRS: self.log_dirs,
             Source.CONFIGS: self.configs,
             Source.VERSIONS: self.versions,
+            Source.GROUPS: self.groups or NEVER,
+            Source.PIPELINE: self.pipeline or NEVER,
         }[source]

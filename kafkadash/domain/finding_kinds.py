@@ -20,14 +20,19 @@ class FindingKind(StrEnum):
     FAILED_DIRECTORY = "failed-log-directory"
     AT_MIN_ISR = "at-min-isr"
     UNDER_REPLICATED = "under-replicated"
+    DISK_SOON = "disk-full-soon"
     DISK_FULL = "disk-full"
     QUORUM_FLAPPING = "quorum-flapping"
+    CONSUMER_LAG = "consumer-lag"
+    CONSUMER_LOSS = "consumer-data-loss"
     ORPHAN_THROTTLE = "orphan-throttle"
     ZOMBIE_REASSIGNMENT = "zombie-reassignment"
     RACK_VIOLATION = "rack-violation"
     LEADER_SKEW = "leader-skew"
     MIXED_VERSIONS = "mixed-versions"
     BROKER_AWAY = "broker-away"
+    SEGMENT_SET_ASIDE = "segment-set-aside"
+    PIPELINE_STILL = "pipeline-stands-still"
     ANOTHER_CLUSTER = "another-cluster"
     UNREACHABLE = "unreachable"
     STALE = "stale-data"
@@ -56,6 +61,9 @@ class Source(StrEnum):
     LOG_DIRS = "log_dirs"
     CONFIGS = "configs"
     VERSIONS = "versions"
+    GROUPS = "groups"
+    PIPELINE = "pipeline"
+    """Not read from the cluster: what the pipeline says of itself and makes of what was read."""
     AGES = "ages"
     """Not read from the cluster: what kafkadash knows about its own reading. Judged whenever it is looked at."""
 
@@ -81,9 +89,10 @@ _CRITICAL, _WARNING, _UNKNOWN = State.CRITICAL, State.WARNING, State.UNKNOWN
 
 # Two looks where one reading may catch what passes by itself: a follower that fetched late falls out of the ISR for
 # seconds, a voter lags while it compacts, leaders and racks are uneven in the middle of a restart or a move, a
-# directory is cleaned at its limit. One look where the fact is certain: a missing leader, refused writes, a fenced
-# broker or a failed directory is what a broker or the controller says of itself, and whoever is on call should not wait
-# for a second reading. Lost quorum, flapping and orphan throttles have counted several readings already.
+# directory is cleaned at its limit, a group commits again after a rebalance. One look where the fact is certain: a
+# missing leader, refused writes, a fenced broker or a failed directory is what a broker or the controller says of
+# itself, and whoever is on call should not wait for a second reading. Lost quorum, flapping and orphan throttles have
+# counted several readings already; a forecast is made of days of them, and the next one is an hour away.
 ABOUT: Mapping[FindingKind, About] = {
     FindingKind.OFFLINE: About(_CRITICAL, "Critical", "Offline partitions", Source.METADATA),
     FindingKind.QUORUM_LOST: About(_CRITICAL, "Critical", "Controller quorum lost", Source.QUORUM),
@@ -97,10 +106,23 @@ ABOUT: Mapping[FindingKind, About] = {
     ),
     FindingKind.AT_MIN_ISR: About(_WARNING, "Warning", "Partitions at min-ISR", Source.METADATA, looks=2),
     FindingKind.UNDER_REPLICATED: About(_WARNING, "Warning", "Under-replicated partitions", Source.METADATA, looks=2),
+    FindingKind.DISK_SOON: About(
+        _WARNING,
+        "Disk",
+        "Log directory full within a day",
+        Source.PIPELINE,
+        many="has {n} log directories that are full within a day",
+    ),
     FindingKind.DISK_FULL: About(
         _WARNING, "Disk", "Log directory nearly full", Source.LOG_DIRS, 2, "has {n} log directories that fill up"
     ),
     FindingKind.QUORUM_FLAPPING: About(_WARNING, "Quorum", "Controllers keep electing", Source.QUORUM),
+    FindingKind.CONSUMER_LAG: About(
+        _WARNING, "Lag", "Consumer group does not read", Source.GROUPS, 2, "has several groups that do not read"
+    ),
+    FindingKind.CONSUMER_LOSS: About(
+        _WARNING, "Data loss", "Records deleted unread", Source.GROUPS, 2, "has several groups with records deleted"
+    ),
     FindingKind.ORPHAN_THROTTLE: About(_WARNING, "Throttle", "Orphan throttle", Source.CONFIGS),
     FindingKind.ZOMBIE_REASSIGNMENT: About(_WARNING, "Move", "Zombie reassignment", Source.REASSIGNMENTS),
     FindingKind.RACK_VIOLATION: About(_WARNING, "Racks", "Uneven spread over racks", Source.METADATA, looks=2),
@@ -109,6 +131,8 @@ ABOUT: Mapping[FindingKind, About] = {
     FindingKind.BROKER_AWAY: About(
         _WARNING, "Broker", "Broker away", Source.METADATA, looks=2, many="misses {n} brokers that host nothing"
     ),
+    FindingKind.SEGMENT_SET_ASIDE: About(_WARNING, "Pipeline", "Segments set aside", Source.PIPELINE),
+    FindingKind.PIPELINE_STILL: About(_WARNING, "Pipeline", "Pipeline stands still", Source.PIPELINE, looks=2),
     FindingKind.ANOTHER_CLUSTER: About(_UNKNOWN, "Cannot tell", "Another cluster answers", Source.AGES),
     FindingKind.UNREACHABLE: About(_UNKNOWN, "Cannot tell", "Unreachable", Source.AGES),
     FindingKind.STALE: About(_UNKNOWN, "Cannot tell", "Stale data", Source.AGES),

@@ -16,6 +16,8 @@ from kafkadash.domain.finding import Finding
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.judges import JUDGES
 from kafkadash.domain.judges.directories import unread
+from kafkadash.domain.judges.groups import unread_groups
+from kafkadash.domain.judges.pipeline import old_forecasts
 from kafkadash.domain.staleness import ages
 
 
@@ -55,7 +57,7 @@ def evaluate(facts: Facts, now: datetime) -> Evaluation:
             blind.add(kind)
         if reading and not _out_of_date(kind, facts, now):
             found += JUDGES[kind](facts, taken.get(kind, now), now)
-    scopes = frozenset(_blind_directories(facts, now))
+    scopes = frozenset((*_blind_directories(facts, now), *unread_groups(facts, now), *old_forecasts(facts, now)))
     found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural(f.scope)))
     return Evaluation(tuple(found), frozenset(blind), scopes, taken)
 
@@ -112,4 +114,4 @@ def _blind_directories(facts: Facts, now: datetime) -> Iterator[tuple[FindingKin
 def _natural(scope: str) -> tuple[int, str]:
     """Broker 9 before broker 10."""
     head, _, tail = scope.partition(":")
-    return (int(head), tail) if head.isdigit() else (-1, scope)
+    return (int(head), tail) if head.isascii() and head.isdigit() and len(head) < 11 else (-1, scope)

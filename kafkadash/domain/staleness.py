@@ -23,6 +23,8 @@ READ_FROM = {
     Source.LOG_DIRS: "log directories",
     Source.CONFIGS: "configs and throttles",
     Source.VERSIONS: "versions",
+    Source.GROUPS: "consumer groups",
+    Source.PIPELINE: "the pipeline",
 }
 
 
@@ -149,7 +151,14 @@ def _stale(facts: Facts, now: datetime) -> Iterator[AgeFinding]:
 
 
 def _asked(source: Source, facts: Facts) -> bool:
-    """Controllers form a quorum only in KRaft mode; what their silence keeps from us has a finding of its own."""
+    """Controllers form a quorum only in KRaft mode; what their silence keeps from us has a finding of its own.
+
+    Groups and the pipeline are asked where they are collected and set up.
+    """
+    if source is Source.GROUPS:
+        return facts.groups is not None
+    if source is Source.PIPELINE:
+        return facts.pipeline is not None
     if facts.controllers_silent and facts.refreshed(source).failure in NO_CONTROLLER_FAILURES:
         return False
     return source is not Source.QUORUM or facts.kraft

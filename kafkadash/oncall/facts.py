@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Min, Q, Sum
 from django.db.models.functions import Least
 
 from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
+from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, GroupFact, Partitions
+from kafkadash.domain.finding_kinds import FindingKind, Source
+from kafkadash.domain.judges.groups import MORE
+from kafkadash.domain.lag import LagState
 from kafkadash.domain.quorum_history import FLAPPING_WITHIN, Reign, changes, recent_changes
-from kafkadash.domain.status import NEVER, Refreshed
+from kafkadash.domain.status import NEVER, QUICKEST_JUDGED_S, Refreshed
 from kafkadash.domain.topology import PartitionShape
 from kafkadash.observe.models import (
     BrokerState,
     BrokerWeights,
     ClusterState,
     CollectorRun,
+    GroupState,
     Kind,
     Outcome,
     QuorumSnapshot,
@@ -28,6 +32,7 @@ from kafkadash.observe.models import (
     TopicState,
 )
 from kafkadash.observe.standing import newest_quorums
+from kafkadash.oncall.models import Finding
 
 _MOST_TOPICS = 50
 """Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
@@ -50,11 +55,12 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
         log_dirs=_refreshed(runs.get(Kind.LOG_DIRS)),
         configs=_refreshed(runs.get(Kind.CONFIGS)),
         versions=_refreshed(runs.get(Kind.VERSIONS)),
+        groups=_refreshed(runs[Source.GROUPS.value]) if Source.GROUPS.value in runs else None,
     )
 
 
 def facts_of(cluster: Cluster, now: datetime) -> Facts:
-    """Everything that is stored about one cluster, in at most eleven queries.
+    """Everything that is stored about one cluster, in at most thirteen queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -80,6 +86,7 @@ def facts_of(cluster: Cluster, now: datetime) -> Facts:
             str(t) for t in ThrottleState.objects.filter(cluster=cluster, orphan=True).order_by("resource", "name")
         ),
         **(_quorum(cluster, now) if facts.kraft else {}),
+        **(_groups(cluster, facts.groups, now) if facts.groups else {}),
     )
 
 
@@ -228,6 +235,39 @@ def _lately(cluster: Cluster, now: datetime) -> list[Reign]:
         known = before.get((leader, epoch))
         before[leader, epoch] = Reign(leader, epoch, known.first_seen if known else first, newest)
     return list(before.values())
+
+
+def _groups(cluster: Cluster, read: Refreshed, now: datetime) -> dict[str, Any]:
+    """Groups that do not read, of which records were lost, or whose data is old; and which of them have findings."""
+    failing = [state.value for state in LagState if state.failing]
+    old = now - timedelta(seconds=2 * max(read.interval_s, QUICKEST_JUDGED_S))
+    rows = GroupState.objects.filter(cluster=cluster, gone_at=None)
+    named = Finding.objects.filter(
+        cluster=cluster, closed_at=None, kind__in=[FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS]
+    )
+    return {
+        "groups_in_trouble": tuple(
+            GroupFact(
+                key=group.key,
+                name=group.name,
+                worst=LagState(group.worst) if group.worst else LagState.UNKNOWN,
+                taken_at=group.taken_at,
+                place=f"{group.worst_topic}-{group.worst_partition}",
+                place_lag=group.worst_lag,
+                lag=group.lag,
+                allowed=group.allowed_lag,
+                partitions=group.partitions,
+                failing=sum(group.counts.get(state, 0) for state in failing),
+                members=group.members,
+                since=group.verdict_since,
+                lost=group.lost,
+            )
+            for group in rows.filter(Q(worst__in=failing) | Q(lost__gt=0) | Q(taken_at__lt=old)).defer(
+                "topics", "times"
+            )
+        ),
+        "groups_named": frozenset(named.exclude(scope=MORE).values_list("scope", flat=True)),
+    }
 
 
 def _refreshed(run: CollectorRun | None) -> Refreshed:

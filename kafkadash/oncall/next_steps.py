@@ -10,6 +10,7 @@ from django.urls import NoReverseMatch, reverse
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.finding_kinds import FindingKind
+from kafkadash.domain.judges.groups import MORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +21,22 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """``scoped``: the page takes the broker of the scope as well. ``after``: query or fragment with ``{slug}``."""
+    """``scoped``: the page takes the broker of the scope as well, ``of_group``: the group that is its scope. ``after``:
+    query or fragment with ``{slug}``.
+    """
 
     label: str
     page: str
     after: str = ""
     scoped: bool = False
+    of_group: bool = False
 
 
 _QUORUM = _Way("See the quorum", "observe:quorum")
 _BROKER = _Way("Open broker {broker}", "observe:broker", scoped=True)
 _BROKERS = _Way("See the brokers", "observe:brokers")
+_GROUP = _Way("Open the group", "observe:group", of_group=True)
+_GROUPS = _Way("See the groups", "observe:groups")
 _COLLECTION = _Way("See the collection", "oncall:overview", "#collection-{slug}")
 
 
@@ -48,14 +54,19 @@ _WAYS: Mapping[FindingKind, tuple[_Way, ...]] = {
     FindingKind.FAILED_DIRECTORY: (_BROKER,),
     FindingKind.AT_MIN_ISR: (_topics("at-min-isr"),),
     FindingKind.UNDER_REPLICATED: (_topics("under-replicated"),),
+    FindingKind.DISK_SOON: (_BROKER,),
     FindingKind.DISK_FULL: (_BROKER,),
     FindingKind.QUORUM_FLAPPING: (_QUORUM,),
+    FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
+    FindingKind.CONSUMER_LOSS: (_GROUP, _GROUPS),
     FindingKind.ORPHAN_THROTTLE: (_Way("See the throttles", "observe:throttles"),),
     FindingKind.ZOMBIE_REASSIGNMENT: (_Way("See the reassignments", "observe:reassignments"),),
     FindingKind.RACK_VIOLATION: (_Way("See the racks", "observe:racks"), _topics("racks")),
     FindingKind.LEADER_SKEW: (_BROKERS,),
     FindingKind.MIXED_VERSIONS: (_BROKERS,),
     FindingKind.BROKER_AWAY: (_BROKER,),
+    FindingKind.SEGMENT_SET_ASIDE: (),
+    FindingKind.PIPELINE_STILL: (),
     FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
     FindingKind.UNREACHABLE: (_COLLECTION,),
     FindingKind.STALE: (_COLLECTION,),
@@ -68,16 +79,17 @@ def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | Non
     """None where there is no page for it."""
     broker = scope.partition(":")[0]
     for way in _WAYS[kind]:
-        if way.scoped and not broker.isdigit():
+        if (way.scoped and not broker.isdigit()) or (way.of_group and scope == MORE):
             continue
-        if url := _address(way.page, cluster.slug, broker if way.scoped else ""):
+        item = broker if way.scoped else f"~{scope}" if way.of_group else ""
+        if url := _address(way.page, cluster.slug, item):
             return NextStep(way.label.format(broker=broker), url + way.after.format(slug=cluster.slug))
     return None
 
 
 @cache
-def _address(page: str, slug: str, broker: str) -> str:
+def _address(page: str, slug: str, item: str) -> str:
     try:
-        return reverse(page, args=[slug, broker] if broker else [slug])
+        return reverse(page, args=[slug, item] if item else [slug])
     except NoReverseMatch:
         return ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
+from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions, PipelineFact
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.findings import evaluate
 from kafkadash.domain.headline import Point, headline, rolled_up
@@ -29,6 +29,9 @@ WELL = Facts(
     log_dirs=FRESH,
     configs=FRESH,
     versions=FRESH,
+    groups=FRESH,
+    pipeline=FRESH,
+    pipeline_stands=PipelineFact(ago(seconds=5), 10),
     partitions=1120,
     offline=NONE,
     under_min_isr=NONE,
