@@ -24,6 +24,7 @@ from kafkadash.ops.demo.people import PEOPLE
 from kafkadash.ops.demo.report import Report, memory_lines
 from kafkadash.ops.demo.stopping import Lane, StopRequests, wait_for
 from kafkadash.playground.cluster import Playground
+from kafkadash.playground.consumers import GROUPS, Consumers
 from kafkadash.playground.prepare import prepare_runtime
 
 DEFAULT_RACKS = ("a", "a", "b", "b", "c")
@@ -62,6 +63,7 @@ class Demo:
         self._kept: list[services.Kept] = []
         self._playground = Playground(folder.playground)
         self._traffic: sample.Traffic | None = None
+        self._consumers: Consumers | None = None
         self._drains = options.drain and len(options.racks) >= sample.BROKERS_NEEDED
         self._port = 0
         self._dead_since: dict[int, float] = {}
@@ -185,6 +187,12 @@ class Demo:
         with self._report.step("sample topics") as step:
             report = sample.fill(self._playground.bootstrap, len(self._options.racks), with_archive=self._drains)
             step.detail = f"{len(report.topics)} topics, {report.bytes / 1e6:.0f} MB produced"
+        with self._report.step("consumer groups") as step:
+            self._consumers = Consumers(
+                self._playground.bootstrap, rf=min(3, len(self._options.racks)), say=self._report.say
+            )
+            self._consumers.start()
+            step.detail = f"{len(GROUPS)} groups, some of which misbehave"
 
     def _start_product(self) -> None:
         self._start_database()
@@ -258,6 +266,8 @@ class Demo:
         return [*children(self._folder.path), *children(self._folder.playground)]
 
     def _stop_in_order(self) -> None:
+        if self._consumers is not None:
+            self._consumers.stop(THREAD_SECONDS)
         if self._traffic is not None:
             self._traffic.stop(THREAD_SECONDS)
         own = [child for child in children(self._folder.path) if child.entry.stage <= services.WORKER_STAGE]

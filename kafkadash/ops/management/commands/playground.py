@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from kafkadash.embedded.process import ServerError
 from kafkadash.playground.cluster import NodeStatus, Playground
+from kafkadash.playground.consumers import GROUPS, RATE, Consumers
 from kafkadash.playground.load import load, steady
 from kafkadash.playground.tool import TOOLS
 
@@ -61,6 +62,9 @@ class Command(BaseCommand):
         fill.add_argument("--rate", type=float, default=0, help="bytes/s to keep producing until Ctrl-C")
         fill.add_argument("--prefix", default="load", help="topics are named PREFIX-1, PREFIX-2 and so on")
 
+        consume = actions.add_parser("consume", help="run consumer groups that behave well and badly, until Ctrl-C")
+        consume.add_argument("--rate", type=float, default=RATE, help="records/s that they are fed with")
+
     def handle(self, *_: Any, **options: Any) -> None:
         folder = options["folder"] or Path(settings.VAR_DIR) / "playground"
         playground = Playground(folder, detached=True, say=self.stdout.write)
@@ -87,6 +91,8 @@ class Command(BaseCommand):
                 self._tool(playground, options["tool"], options["tool_args"])
             case "load":
                 self._load(playground, options)
+            case "consume":
+                self._consume(playground, options["rate"])
             case action:
                 getattr(playground, action.replace("-", "_"))(options["node"])
                 self._print_nodes(playground.status())
@@ -120,11 +126,25 @@ class Command(BaseCommand):
         rate = options["rate"]
         if rate <= 0:
             return
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
+        stop = _told_to_stop()
         self.stdout.write(f"Producing {rate:.0f} bytes/s until Ctrl-C")
         written = steady(playground.bootstrap, report.topics, rate, stop)
         self.stdout.write(
             f"Produced {written.delivered / 1e6:.1f} MB; {written.dropped / 1e6:.1f} MB were not accepted"
         )
+
+    def _consume(self, playground: Playground, rate: float) -> None:
+        stop = _told_to_stop()
+        rf = min(3, len(playground.cluster.brokers))
+        with Consumers(playground.bootstrap, rate=rate, rf=rf, say=self.stdout.write):
+            for each in GROUPS:
+                self.stdout.write(f"{each.group:<20} {each.behaviour:<10} reads {each.topic}")
+            self.stdout.write(f"Feeding {rate:g} records/s until Ctrl-C")
+            stop.wait()
+
+
+def _told_to_stop() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
