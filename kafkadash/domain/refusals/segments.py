@@ -5,7 +5,7 @@ from kafkadash.domain.refusals.entry import Entry
 _TRIED_AGAIN = "Nothing half is left; it is tried again every {seconds:g} s, and until then the facts wait."
 
 NO_PYARROW = Entry(
-    "no-pyarrow",
+    "segments-without-pyarrow",
     "PyArrow is not installed where the workers run, so no facts are kept for the pipeline.",
     "Install the extra “pipeline”; what was read until then is not in the history.",
 )
