@@ -1,6 +1,7 @@
-"""``python -m kafkadash.pipeline run | once --uri URI``: the pipeline as a process of its own.
+"""``python -m kafkadash.pipeline run | once | backfill | status --uri URI``: the pipeline as a process of its own.
 
-Exit codes: 0, 1 when it failed, 2 when something is missing or asked for wrongly. SIGTERM ends it in good order.
+Exit codes: 0; 1 when it failed, or when ``status`` has something to say; 2 when something is missing or was asked for
+wrongly. SIGTERM ends ``run`` in good order.
 """
 
 from __future__ import annotations
@@ -8,37 +9,73 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
+from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline import asked as read
 from kafkadash.pipeline import session
 from kafkadash.pipeline.faults import PipelineFault
-from kafkadash.pipeline.store import open_store
+from kafkadash.pipeline.store import Store, open_store
 
 FAILED, REFUSED = 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m kafkadash.pipeline")
-    parser.add_argument("action", choices=("run", "once"))
-    parser.add_argument("--uri", required=True)
-    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS")
-    parser.add_argument("--flushes", type=int, default=30, metavar="N")
-    asked = parser.parse_args(arguments)
+    asked = _parser().parse_args(arguments)
     try:
+        times = read.times(asked.begin, asked.end) if asked.action == "backfill" else None
         session.require()
         store = open_store(asked.uri)
+        if asked.action == "status":
+            return _status(store)
     except PipelineFault as fault:
         sys.stderr.write(f"{fault}\n")
         return REFUSED
     try:
-        from kafkadash.pipeline import application
-
-        every = asked.every if asked.action == "run" else None
-        application.run(store, os.environ, application.Way(every, asked.flushes))
+        _do(asked, store, times)
     except PipelineFault as fault:
         sys.stderr.write(f"{fault}\n")
         return FAILED
+    except Exception as error:  # noqa: BLE001  people get a sentence, below what only makers read
+        traceback.print_exc()
+        sys.stderr.write(said.BATCH_FAILED(fault=session.first_line(error)) + "\n")
+        return FAILED
     return 0
+
+
+def _do(asked: argparse.Namespace, store: Store, times: tuple[datetime, datetime] | None) -> None:
+    from kafkadash.pipeline import application, backfill
+
+    if times is not None:
+        backfill.backfill(store, os.environ, *times, application.say)
+        return
+    every = asked.every if asked.action == "run" else None
+    application.run(store, os.environ, application.Way(every, asked.flushes))
+
+
+def _status(store: Store) -> int:
+    from kafkadash.pipeline.standing import standing
+
+    found = standing(store, datetime.now(UTC))
+    for label, words in found.lines:
+        sys.stdout.write(f"{label:<12} {words}\n")
+    if found.wrong is not None:
+        sys.stdout.write(f"{found.wrong}\n")
+        return FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m kafkadash.pipeline")
+    parser.add_argument("action", choices=("run", "once", "backfill", "status"))
+    parser.add_argument("--uri", required=True, help="the folder of the pipeline: file:, hdfs: or s3a:")
+    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two batches of run")
+    parser.add_argument("--flushes", type=int, default=30, metavar="N", help="at most, in one batch")
+    parser.add_argument("--from", dest="begin", default="", help="of backfill, in UTC")
+    parser.add_argument("--to", dest="end", default="", help="of backfill, in UTC; not in it")
+    return parser
 
 
 if __name__ == "__main__":

@@ -43,11 +43,12 @@ class Done:
 
 @dataclass
 class Batches:
-    """Does the batches of one query."""
+    """Does the batches of one query. ``within``: answers are for these minutes only."""
 
     lake: Lake
     works: Sequence[Work]
     point: Point = field(default=lambda _: None)
+    within: Span | None = None
 
     def __post_init__(self) -> None:
         self.snapshots = Snapshots(self.lake)
@@ -86,7 +87,12 @@ class Batches:
 
     def _results(self, name: Name, intake: Intake) -> list[ResultKind]:
         works = [work for work in self.works if not work.needs.isdisjoint(intake.files)]
-        touched = list(stretches(set().union(*intake.minutes.values())))
+        minutes: set[int] = set().union(*intake.minutes.values())
+        if self.within is not None:
+            minutes &= set(range(self.within.first, self.within.last + 1))
+        touched = list(stretches(minutes))
+        if not touched:
+            return []
         recent = self.snapshots.before(touched, name.batch)
         frames = {
             Scope.MINUTES: {kind: self.lake.rows(kind, touched, name.batch) for kind in SegmentKind},

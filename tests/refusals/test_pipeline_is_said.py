@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
 
@@ -14,10 +18,12 @@ from pyspark.errors import StreamingQueryException
 from kafkadash.domain.refusals import pipeline
 from kafkadash.domain.segments import SCHEMA_VERSION, SegmentKind
 from kafkadash.pipeline import application, query, session
+from kafkadash.pipeline.backfill import chunks
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.flushes import take_in
 from kafkadash.pipeline.heartbeat import Heartbeat
 from kafkadash.pipeline.owner import owned
+from kafkadash.pipeline.standing import standing
 from kafkadash.pipeline.store import Store, open_store
 from tests.pipeline.making import Maker, write_file
 from tests.refusals.driving import Case, case, each, refused
@@ -86,6 +92,31 @@ class Desk:
             stop = mock.Mock(asked=threading.Event())
             return refused(PipelineFault, lambda: application._stream(mock.Mock(), self.store, way, beats, stop))
 
+    def commands(self, *words: str) -> str:
+        said = subprocess.run(
+            [sys.executable, "-m", "kafkadash.pipeline", *words, "--uri", self.folder.as_uri()],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert said.returncode in (1, 2)
+        assert "Traceback" not in said.stderr
+        return said.stdout + said.stderr
+
+    def backfills(self, day: str) -> str:
+        begin = datetime.fromisoformat(f"{day}T00:00:00+00:00")
+        return refused(PipelineFault, lambda: chunks(self.store, begin, begin + timedelta(days=1)))
+
+    def without_segments(self) -> str:
+        shutil.rmtree(self.folder / "segments")
+        return self.backfills("2026-03-02")
+
+    def long_silent(self) -> str:
+        began = datetime(2026, 3, 2, tzinfo=UTC)
+        Heartbeat(self.store, 5, lambda: began).beat("waiting")
+        assert standing(self.store, began + timedelta(seconds=20)).wrong is None
+        return standing(self.store, began + timedelta(hours=1)).wrong or ""
+
     def in_a_file(self) -> str:
         (self.folder / "occupied").write_text("")
         return self.opens((self.folder / "occupied").as_uri())
@@ -115,6 +146,17 @@ def _cut(file: Path) -> None:
     case(pipeline.ADDRESS_UNREACHABLE, Desk.in_a_file),
     case(pipeline.ANOTHER_PIPELINE, Desk.of_two, pid=os.getpid()),
     case(pipeline.BATCH_FAILED, Desk.fails, fault="OSError: No space left on device"),
+    case(pipeline.NO_TIME, lambda d: d.commands("backfill", "--from=soon", "--to=2026-01-01"), given="soon"),
+    case(pipeline.NO_TIME, lambda d: d.commands("backfill", "--from=2026-01-01", "--to=2026-13-01"), option="--to"),
+    case(
+        pipeline.FROM_AFTER_TO,
+        lambda d: d.commands("backfill", "--from=2026-01-02", "--to=2026-01-02T00:00"),
+        begin="2026-01-02",
+    ),
+    case(pipeline.NOTHING_RETAINED, lambda d: d.backfills("2020-01-01"), begin="2020-01-01 00:00"),
+    case(pipeline.NO_SEGMENTS, Desk.without_segments),
+    case(pipeline.NEVER_BEATEN, lambda d: d.commands("status")),
+    case(pipeline.PIPELINE_SILENT, Desk.long_silent, age="3600 s"),
     case(pipeline.FILE_GONE, lambda d: d.aside(Path.unlink)),
     case(pipeline.FILE_TRUNCATED, lambda d: d.aside(_cut)),
     case(pipeline.FILE_TRUNCATED, lambda d: d.aside(lambda file: file.write_bytes(b""))),

@@ -66,3 +66,31 @@ FILE_OF_OTHER_ROWS = Entry(
     "It has {found} rows, and the manifest says {expected}.",
     "It was set aside, the rest went on; see whether two collectors write under one epoch.",
 )
+NO_TIME = Entry(
+    "no-time",
+    "{option} is “{given}”, which is no date and no time.",
+    "Write one such as 2026-11-22 or 2026-11-22T14:00.",
+)
+FROM_AFTER_TO = Entry(
+    "from-after-to", "{begin} is not before {end}.", "Give --from the earlier of the two; times are in UTC."
+)
+NOTHING_RETAINED = Entry(
+    "nothing-retained",
+    "No segment is kept of the time from {begin} to {end}.",
+    "The oldest that is kept is of {oldest}; what is older cannot be reckoned again.",
+)
+NO_SEGMENTS = Entry(
+    "no-segments",
+    "There are no segments below {address}.",
+    "Collectors write them: see that beat and a worker for the queue collect run.",
+)
+NEVER_BEATEN = Entry(
+    "never-beaten",
+    "No pipeline has ever run on {address}.",
+    "Start one: manage.py pipeline run, or the service pipeline.",
+)
+PIPELINE_SILENT = Entry(
+    "pipeline-silent",
+    "The pipeline was last heard of {age} ago.",
+    "See whether it runs, and what its log says; nothing is lost meanwhile.",
+)

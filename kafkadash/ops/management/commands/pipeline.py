@@ -1,0 +1,49 @@
+"""`manage.py pipeline`: the Spark application as a process of its own, on the folder that the settings name.
+
+This process becomes that one; it never holds a Spark session, and that one never Django.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+ACTIONS = {
+    "run": "take in what collectors write, until it is stopped",
+    "once": "take in what is there, then end",
+    "backfill": "reckon the history of a time again, from the segments that are kept",
+    "status": "say how the pipeline stands; ends with 1 where it does not run, with 2 where something is missing",
+}
+
+
+class Command(BaseCommand):
+    help = "Runs the data pipeline, or says how it stands."
+    requires_system_checks = []
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--uri", default=None, help="folder of the pipeline; default: the setting PIPELINE_URI")
+        actions = parser.add_subparsers(dest="action", required=True)
+        for name, text in ACTIONS.items():
+            action = actions.add_parser(name, help=text, description=text)
+            if name == "run":
+                action.add_argument("--every", type=float, default=5.0, help="seconds between batches, default 5")
+            if name == "backfill":
+                action.add_argument("--from", dest="begin", required=True, help="date or time in UTC: 2026-11-22T14:00")
+                action.add_argument(
+                    "--to", dest="end", required=True, help="the same; what is at that time is not in it"
+                )
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        arguments = [options["action"], "--uri", options["uri"] or settings.PIPELINE_URI]
+        if options["action"] == "run":
+            arguments += ["--every", str(options["every"])]
+        if options["action"] == "backfill":
+            arguments += [f"--from={options['begin']}", f"--to={options['end']}"]
+        self.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", "kafkadash.pipeline", *arguments])  # noqa: S606  none is wanted
