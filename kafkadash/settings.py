@@ -175,6 +175,7 @@ COLLECT_INTERVALS: dict[str, float] = {
     "log_dirs": env.float("INTERVAL_LOG_DIRS", default=60),
     "configs": env.float("INTERVAL_CONFIGS", default=30),
     "versions": env.float("INTERVAL_VERSIONS", default=600),
+    "groups": env.float("INTERVAL_GROUPS", default=30),
 }
 # While anything moves, these kinds are read at this pace instead.
 COLLECT_INTERVALS_MOVING: dict[str, float] = {

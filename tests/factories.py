@@ -40,6 +40,7 @@ ROWS = {
     Kind.LOG_DIRS: 687,
     Kind.CONFIGS: 15,
     Kind.VERSIONS: 3,
+    Kind.GROUPS: 4,
 }
 """Rows of the newest refresh of a cluster from ``watched``."""
 
@@ -276,15 +277,7 @@ def watched(name: str, now: datetime = NOW, **figures: Any) -> Cluster:
     taken_at = now - timedelta(seconds=3)
     for kind in Kind:
         CollectorRunFactory.create(cluster=cluster, kind=kind, attempted_at=taken_at, succeeded_at=taken_at)
-        rows = {
-            Kind.METADATA: 1120,
-            Kind.REASSIGNMENTS: 0,
-            Kind.QUORUM: 6,
-            Kind.LOG_DIRS: 687,
-            Kind.CONFIGS: 15,
-            Kind.VERSIONS: 3,
-        }[kind]
-        CollectionFactory.create(cluster=cluster, kind=kind, started_at=taken_at, taken_at=taken_at, rows=rows)
+        CollectionFactory.create(cluster=cluster, kind=kind, started_at=taken_at, taken_at=taken_at, rows=ROWS[kind])
     for broker_id in (1, 2, 3):
         BrokerFactory.create(cluster=cluster, broker_id=broker_id)
         BrokerWeightsFactory.create(cluster=cluster, broker_id=broker_id, taken_at=taken_at)

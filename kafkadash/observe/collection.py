@@ -16,7 +16,7 @@ from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure
 from kafkadash.observe import lease as leases
-from kafkadash.observe.collectors import configs, log_dirs, metadata, quorum, reassignments, versions
+from kafkadash.observe.collectors import configs, groups, log_dirs, metadata, quorum, reassignments, versions
 from kafkadash.observe.collectors.reading import Asking, Reading
 from kafkadash.observe.models import Collection, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.segments import outbox
@@ -30,6 +30,7 @@ COLLECTORS: Mapping[Kind, Callable[[Asking], Reading]] = {
     Kind.LOG_DIRS: log_dirs.read,
     Kind.CONFIGS: configs.read,
     Kind.VERSIONS: versions.read,
+    Kind.GROUPS: groups.read,
 }
 _MOST_ERRORS_KEPT = 20
 NEVER_AGAIN_S = 10 * 365 * 86_400.0  # until somebody changes the connection, or switches collection off and on
@@ -135,9 +136,11 @@ def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Except
     if cluster.other_kafka_id and run.kind != Kind.METADATA:
         return None, metadata.AnotherCluster(metadata.other_cluster_sentence(cluster, cluster.other_kafka_id))
     try:
+        client = admin_for(cluster.connection())
         asking = Asking(
             cluster=cluster,
-            admin=admin_for(cluster.connection()),
+            admin=client,
+            groups=client,
             deadline=settings.KAFKA_DEADLINE,
             step=lease.renew,
             succeeded_at=run.succeeded_at,

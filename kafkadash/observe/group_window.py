@@ -13,7 +13,6 @@ import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 
 from kafkadash.domain.lag import WINDOW
@@ -21,6 +20,7 @@ from kafkadash.domain.lag import WINDOW
 NOT_KNOWN = -1
 """In the arrays: no commit, or an end or a start that nobody told."""
 
+_SINGLE = 3  # columns that a window has once
 Key = tuple[str, int]
 """Topic and partition."""
 
@@ -29,10 +29,15 @@ Key = tuple[str, int]
 class Window:
     """``committed`` and ``ends``: a sample each, oldest first, with a number for each of ``keys``; ``starts`` is the
     newest log start of each. All are offsets, or ``NOT_KNOWN``.
+
+    ``moved``: when the commit was last seen to move, or ``NOT_KNOWN``; ``since``: when the partition was first looked
+    at. Both in whole seconds since the epoch.
     """
 
     keys: tuple[Key, ...]
     starts: array[int]
+    moved: array[int]
+    since: array[int]
     committed: tuple[array[int], ...]
     ends: tuple[array[int], ...]
 
@@ -40,24 +45,23 @@ class Window:
     def samples(self) -> int:
         return len(self.committed)
 
-    @cached_property
-    def full(self) -> bool:
-        return self.samples >= WINDOW
-
-    def by_partition(self) -> Iterable[tuple[Key, int, Sequence[int], Sequence[int]]]:
-        """Key, log start, commits and ends (both oldest first) of each."""
-        return zip(self.keys, self.starts, zip(*self.committed, strict=True), zip(*self.ends, strict=True), strict=True)
+    def by_partition(self) -> Iterable[tuple[Key, int, int, int, Sequence[int], Sequence[int]]]:
+        """Key, log start, when it moved, since when it is known, commits and ends (both oldest first) of each."""
+        return zip(
+            self.keys,
+            self.starts,
+            self.moved,
+            self.since,
+            zip(*self.committed, strict=True),
+            zip(*self.ends, strict=True),
+            strict=True,
+        )
 
     def same(self, other: Window) -> bool:
         """Whether both hold the same numbers, and so whether there is nothing new to store."""
         if not self.keys and not other.keys:
             return True
-        return (self.keys, self.starts, self.committed, self.ends) == (
-            other.keys,
-            other.starts,
-            other.committed,
-            other.ends,
-        )
+        return self.keys == other.keys and _columns(self) == _columns(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +74,32 @@ class Look:
     ends: array[int]
 
 
-def appended(window: Window | None, look: Look) -> Window:
-    """With the look as its newest sample; of partitions that are new, the older samples are not known."""
+def appended(window: Window | None, look: Look, at: float) -> Window:
+    """With the look of this time as its newest sample; of partitions that are new, older samples are not known."""
+    now = int(at)
     if window is None or not window.samples:
-        return Window(look.keys, look.starts, (look.committed,), (look.ends,))
-    committed, ends = window.committed[1 - WINDOW :], window.ends[1 - WINDOW :]
+        fresh = array("q", [now]) * len(look.keys)
+        never = array("q", [NOT_KNOWN]) * len(look.keys)
+        return Window(look.keys, look.starts, never, fresh, (look.committed,), (look.ends,))
+    committed, ends, moved, since = window.committed, window.ends, window.moved, window.since
     if look.keys != window.keys:
         place = {key: index for index, key in enumerate(window.keys)}
         order = [place.get(key, NOT_KNOWN) for key in look.keys]
         committed, ends = (tuple(_arranged(column, order) for column in columns) for columns in (committed, ends))
-    return Window(look.keys, look.starts, (*committed, look.committed), (*ends, look.ends))
+        moved = _arranged(moved, order)
+        since = array("q", [now if index < 0 else window.since[index] for index in order])
+    if look.committed != committed[-1]:
+        pairs = zip(committed[-1], look.committed, moved, strict=True)
+        moved = array("q", [then if before == after else now for before, after, then in pairs])
+        if look.keys != window.keys:  # that a new partition has a commit is no movement that anybody saw
+            moved = array("q", [when if began < now else NOT_KNOWN for when, began in zip(moved, since, strict=True)])
+    committed, ends = committed[1 - WINDOW :], ends[1 - WINDOW :]
+    return Window(look.keys, look.starts, moved, since, (*committed, look.committed), (*ends, look.ends))
 
 
 def pack(window: Window) -> bytes:
     """zlib of a line of JSON, {"format": 1, "samples": n, "differences": bool, "topics": [[topic, [partitions]]]}, and
-    of the columns as little-endian 64-bit integers: starts, then commits, then ends, each newest first.
+    of the columns as little-endian 64-bit integers: starts, moved, since, then commits, then ends, each newest first.
 
     With differences, a column after the first of its kind holds what the newer one is ahead of it: small numbers, which
     take a third of the room.
@@ -108,16 +123,17 @@ def unpack(data: bytes) -> Window:
     keys = tuple((topic, number) for topic, numbers in head["topics"] for number in numbers)
     size, samples = 8 * len(keys), head["samples"]
     columns = []
-    for begin in range(line + 1, line + 1 + size * (1 + 2 * samples), size or 1):
+    for begin in range(line + 1, line + 1 + size * (_SINGLE + 2 * samples), size or 1):
         column = array("q")
         column.frombytes(raw[begin : begin + size])
         columns.append(column if sys.byteorder == "little" else _swapped(column))
     if not keys:
-        columns = [array("q") for _ in range(1 + 2 * samples)]
-    committed, ends = columns[1 : 1 + samples], columns[1 + samples :]
+        columns = [array("q") for _ in range(_SINGLE + 2 * samples)]
+    committed, ends = columns[_SINGLE : _SINGLE + samples], columns[_SINGLE + samples :]
     if head["differences"]:
         committed, ends = _summed(committed), _summed(ends)
-    return Window(keys, columns[0], tuple(reversed(committed)), tuple(reversed(ends)))
+    starts, moved, since = columns[:_SINGLE]
+    return Window(keys, starts, moved, since, tuple(reversed(committed)), tuple(reversed(ends)))
 
 
 def look(
@@ -141,15 +157,20 @@ def look(
     return Look(tuple(keys), starts, commits, ends)
 
 
+def _columns(window: Window) -> list[array[int]]:
+    return [window.starts, window.moved, window.since, *window.committed, *window.ends]
+
+
 def _arranged(column: array[int], order: Sequence[int]) -> array[int]:
     return array("q", [NOT_KNOWN if index < 0 else column[index] for index in order])
 
 
 def _differences(window: Window) -> tuple[list[array[int]], bool]:
+    single = (window.starts, window.moved, window.since)
     try:
-        return [window.starts, *_each_to_newer(window.committed), *_each_to_newer(window.ends)], True
+        return [*single, *_each_to_newer(window.committed), *_each_to_newer(window.ends)], True
     except OverflowError:  # somebody committed the greatest number there is
-        return [window.starts, *reversed(window.committed), *reversed(window.ends)], False
+        return [*single, *reversed(window.committed), *reversed(window.ends)], False
 
 
 def _each_to_newer(columns: Sequence[array[int]]) -> list[array[int]]:

@@ -22,8 +22,8 @@ def a_look(committed: dict[str, dict[int, int]], end: int = 1000, start: int = 5
 
 def looked(*looks: Look) -> Window:
     window = None
-    for one in looks:
-        window = appended(window, one)
+    for number, one in enumerate(looks):
+        window = appended(window, one, 1000.9 + 30 * number)
     assert window is not None
     return window
 
@@ -64,6 +64,13 @@ def test_a_partition_that_joins__has_no_older_samples_and_one_that_leaves_is_dro
     assert [list(column) for column in window.committed] == [[11, NOT_KNOWN], [12, 22]]
 
 
+def test_a_window__knows_when_each_commit_moved_and_since_when_it_looks() -> None:
+    at = [a_look({"a": {0: 5}}), a_look({"a": {0: 6}}), a_look({"a": {0: 6, 1: 3}}), a_look({"a": {0: 6, 1: 3}})]
+    window = looked(*at)
+    assert list(window.moved) == [1030, NOT_KNOWN]
+    assert list(window.since) == [1000, 1060]
+
+
 def test_a_partition_that_is_assigned_and_not_committed__is_looked_at_as_well() -> None:
     seen = look({"a": {0: 5}}, {"a": [0, 1], "b": [3]}, {"a": {0: (0, 9, 0.0), 1: (2, 8, 0.0)}})
     assert seen.keys == (("a", 0), ("a", 1), ("b", 3))
@@ -74,9 +81,9 @@ def test_a_partition_that_is_assigned_and_not_committed__is_looked_at_as_well() 
 
 def test_the_same_look_ten_times__is_the_same_window_from_then_on() -> None:
     window = looked(*[a_look({"a": {0: 1}})] * WINDOW)
-    assert appended(window, a_look({"a": {0: 1}})).same(window)
-    assert not appended(window, a_look({"a": {0: 2}})).same(window)
-    assert not appended(window, a_look({"a": {0: 1}}, start=6)).same(window)
+    assert appended(window, a_look({"a": {0: 1}}), 9000).same(window)
+    assert not appended(window, a_look({"a": {0: 2}}), 9000).same(window)
+    assert not appended(window, a_look({"a": {0: 1}}, start=6), 9000).same(window)
 
 
 def test_a_format_from_the_future__is_refused() -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import kafka
+from kafkadash.kafka.groups import KafkaGroups
 from kafkadash.kafka.port import ItemError, KafkaAdmin, NotAuthorized, Unreachable
 from kafkadash.observe.lease import Stamp
 from kafkadash.observe.segments.outbox import Facts
@@ -21,6 +22,7 @@ class Asking:
 
     cluster: Cluster
     admin: KafkaAdmin
+    groups: KafkaGroups
     deadline: float
     step: Callable[[], None]
     succeeded_at: datetime | None

@@ -53,7 +53,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "lag_unknown",
-                    models.PositiveIntegerField(default=0, help_text="partitions with a commit whose lag is not known"),
+                    models.PositiveIntegerField(
+                        default=0, help_text="partitions whose lag is not known, those without a commit included"
+                    ),
                 ),
                 ("worst_topic", models.TextField(blank=True)),
                 ("worst_partition", models.IntegerField(null=True)),
@@ -69,7 +71,9 @@ class Migration(migrations.Migration):
                 ("never_drains", models.BooleanField(default=False)),
                 (
                     "lost",
-                    models.BigIntegerField(help_text="records that were deleted before they were read", null=True),
+                    models.BigIntegerField(
+                        help_text="records that were deleted before they were committed, at most", null=True
+                    ),
                 ),
                 ("times", models.JSONField(default=list)),
                 ("taken_at", models.DateTimeField()),

@@ -17,6 +17,7 @@ class Kind(models.TextChoices):
     LOG_DIRS = "log_dirs", "log directories"
     CONFIGS = "configs", "configs and throttles"
     VERSIONS = "versions", "API versions and features"
+    GROUPS = "groups", "consumer groups"
 
 
 class CollectorRun(models.Model):

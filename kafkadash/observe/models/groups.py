@@ -34,7 +34,9 @@ class GroupState(models.Model):
     counts = models.JSONField(default=dict)
     topics = models.JSONField(default=dict)
     lag = models.BigIntegerField(null=True, help_text="of all partitions whose lag is known; empty where it is of none")
-    lag_unknown = models.PositiveIntegerField(default=0, help_text="partitions with a commit whose lag is not known")
+    lag_unknown = models.PositiveIntegerField(
+        default=0, help_text="partitions whose lag is not known, those without a commit included"
+    )
     worst_topic = models.TextField(blank=True)
     worst_partition = models.IntegerField(null=True)
     worst_lag = models.BigIntegerField(null=True)
@@ -44,7 +46,7 @@ class GroupState(models.Model):
     written_rate = models.FloatField(null=True)
     drain_s = models.FloatField(null=True, help_text="of the partition that takes longest")
     never_drains = models.BooleanField(default=False)
-    lost = models.BigIntegerField(null=True, help_text="records that were deleted before they were read")
+    lost = models.BigIntegerField(null=True, help_text="records that were deleted before they were committed, at most")
     times = models.JSONField(default=list)
     taken_at = models.DateTimeField()
     point_at = models.DateTimeField(null=True, help_text="since when the figures are those of its newest GroupLagPoint")

@@ -20,6 +20,7 @@ _GRAINS = {
     Kind.LOG_DIRS: "replicas",
     Kind.CONFIGS: "topics and brokers",
     Kind.VERSIONS: "brokers",
+    Kind.GROUPS: "groups",
 }
 
 

@@ -1,0 +1,295 @@
+"""Consumer groups as the collector stores and judges them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+
+import pytest
+from pytest_django import Settings
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe import collection
+from kafkadash.observe.collection import Refresh
+from kafkadash.observe.group_window import NOT_KNOWN, unpack
+from kafkadash.observe.models import Collection, CollectorRun, GroupLagPoint, GroupState
+from tests.observe.conftest import Clock
+from tests.observe.memory_cluster import MemoryCluster
+from tests.observe.memory_groups import MemoryGroups
+from tests.observe.written_rows import written_rows
+
+pytestmark = pytest.mark.django_db
+
+Refresher = Callable[[str], Refresh]
+INTERVAL = 30
+
+
+class _Both(MemoryCluster):
+    """A cluster that has groups as well."""
+
+    def __init__(self, clock: Clock, groups: MemoryGroups) -> None:
+        super().__init__(clock)
+        self.groups, self.committed, self.log_spans = groups.groups, groups.committed, groups.log_spans
+
+
+@pytest.fixture
+def groups(clock: Clock, kafka: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> MemoryGroups:
+    memory = MemoryGroups(clock)
+    both = _Both(clock, memory)
+    monkeypatch.setattr(collection, "admin_for", lambda _: both)
+    return memory
+
+
+@pytest.fixture
+def look(refresh: Refresher, clock: Clock, groups: MemoryGroups) -> Callable[..., GroupState]:
+    """Refreshes so many times, an interval apart, and returns the group ``g``."""
+
+    def look(times: int = 1, name: str = "g") -> GroupState:
+        for _ in range(times):
+            clock.pass_by(INTERVAL)
+            assert not refresh("groups").error
+        return GroupState.objects.get(name=name)
+
+    return look
+
+
+Look = Callable[..., GroupState]
+
+
+def test_commits__are_read_before_the_ends_of_the_logs(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 90}})
+
+    def written_and_read(call: str) -> None:
+        """Between the two questions somebody writes 50 and the group reads all of them."""
+        if call == "log_spans":
+            groups.logs["t"][0][1] = 150
+            groups.all["g"].committed["t"][0] = 150
+
+    groups.before_answer = written_and_read
+    assert look().lag == 60
+    assert groups.calls == ["groups", "committed", "log_spans"]
+
+
+def test_a_new_group__is_collecting_until_there_are_ten_samples(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 100}}, members={"c": {"t": [0]}})
+    assert look(9).verdict == "unknown"
+    row = look()
+    assert (row.verdict, row.lag, row.counts) == ("ok", 0, {"ok": 1})
+
+
+@pytest.mark.parametrize(("members", "state"), [({"c": {"t": [0]}}, "stall"), ({}, "stop"), (None, "err")])
+def test_offsets_that_stand_still__stall_with_members_and_stop_without(
+    members: dict[str, dict[str, list[int]]] | None, state: str, groups: MemoryGroups, look: Look
+) -> None:
+    groups.log("t", [100, 7])
+    groups.add("g", {"t": {0: 40, 1: 7}}, members=members)
+    row = look(10)
+    assert (row.verdict, row.worst, row.worst_topic, row.worst_partition, row.worst_lag) == ("err", state, "t", 0, 60)
+    assert row.counts == {state: 1, "ok": 1}
+    assert row.topics == {"t": [2, 60, state]}
+
+
+def test_a_commit_beyond_the_end__leaves_the_lag_unknown_and_never_below_zero(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100, 100])
+    groups.add("g", {"t": {0: 2**63 - 1, 1: 90}})
+    row = look(10)
+    assert (row.lag, row.lag_unknown, row.lost, row.counts) == (10, 1, 0, {"unknown": 1, "stop": 1})
+
+
+def test_a_log_that_starts_past_the_commit__counts_what_was_lost(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [500], start=300)
+    groups.add("g", {"t": {0: 120}})
+    row = look()
+    assert (row.lost, row.lag) == (180, 380)
+
+
+def test_an_assigned_partition_without_a_commit__has_no_lag(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100, 100])
+    groups.add("g", {"t": {0: 90}}, members={"c": {"t": [0, 1]}})
+    row = look()
+    assert (row.partitions, row.lag, row.lag_unknown) == (2, 10, 1)
+
+
+def test_a_log_end_that_nobody_told__leaves_the_lag_unknown(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 90}, "deleted": {0: 5}})
+    row = look()
+    assert (row.lag, row.lag_unknown, row.counts) == (10, 1, {"unknown": 2})
+    assert "the log ends of 1 partition could not be read: does not exist" in Collection.objects.latest("pk").errors
+
+
+def test_nine_thousand_empty_groups__are_written_once_and_then_only_age(
+    groups: MemoryGroups, refresh: Refresher, clock: Clock
+) -> None:
+    for number in range(9000):
+        groups.add(f"empty-{number}")
+    refresh("groups")
+    assert GroupState.objects.filter(verdict="", lag=None, partitions=0, members=0).count() == 9000
+    assert not GroupLagPoint.objects.exists()
+    clock.pass_by(INTERVAL)
+    with written_rows() as rows:
+        refresh("groups")
+    assert rows["observe_groupstate"] == 9000
+    assert rows["observe_groupwindow"] == rows["observe_grouplagpoint"] == 0
+
+
+def test_an_idle_group__has_its_window_written_ten_times_and_one_point(
+    groups: MemoryGroups, look: Look, refresh: Refresher, clock: Clock
+) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 100}})
+    look(11)
+    clock.pass_by(INTERVAL)
+    with written_rows() as rows:
+        refresh("groups")
+    assert rows["observe_groupwindow"] == 0
+    assert rows["observe_groupstate"] == 1
+    # Collecting, with a time lag from the second sample on; how long that held; OK.
+    assert [(p.worst, (p.at - p.since).total_seconds()) for p in GroupLagPoint.objects.order_by("at", "since")] == [
+        ("unknown", 0),
+        ("unknown", 0),
+        ("unknown", 7 * INTERVAL),
+        ("ok", 0),
+    ]
+
+
+def test_a_group_deleted_between_two_calls__has_no_partitions_and_is_gone_with_the_next_list(
+    groups: MemoryGroups, look: Look
+) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 90}})
+    look()
+
+    def deleted(call: str) -> None:
+        if call == "committed":
+            groups.all.pop("g", None)
+
+    groups.before_answer = deleted
+    row = look()
+    assert (row.partitions, row.verdict, row.gone_at) == (0, "", None)
+    row = look()
+    assert row.gone_at is not None
+
+
+def test_a_group_that_comes_back__begins_anew(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    group = groups.add("g", {"t": {0: 100}})
+    look(10)
+    del groups.all["g"]
+    assert look().gone_at is not None
+    groups.all["g"] = group
+    row = look()
+    assert (row.gone_at, row.verdict, len(row.times)) == (None, "unknown", 1)
+
+
+def test_a_broker_that_lists_nothing__leaves_its_groups_with_their_age(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 90}}, coordinator=2)
+    groups.add("other", {"t": {0: 100}}, coordinator=1)
+    before = look()
+    groups.silent = {2}
+    after = look()
+    assert (after.gone_at, after.taken_at, after.lag) == (None, before.taken_at, 10)
+    last = Collection.objects.latest("pk")
+    assert (last.ok, last.not_answered, last.errors) == (True, [2], ["broker 2: did not answer within 8 s"])
+
+
+def test_commits_that_may_not_be_read__leave_the_row_with_its_age(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 90}})
+    before = look()
+    groups.unread = {"g"}
+    after = look()
+    assert (after.taken_at, after.gone_at) == (before.taken_at, None)
+    assert Collection.objects.latest("pk").errors[0].startswith("the commits of 1 group could not be read: The princ")
+
+
+def test_a_group_that_may_not_be_described__has_unknown_members(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 90}}, members={"c": {"t": [0]}})
+    seen = look()
+    groups.all["g"].members = None
+    row = look()
+    assert (row.members, row.members_since, row.lag) == (None, seen.members_since, 10)
+    assert "1 group could not be described" in Collection.objects.latest("pk").errors[0]
+
+
+def test_every_broker_silent__is_a_failed_refresh(groups: MemoryGroups, refresh: Refresher) -> None:
+    groups.silent = {1, 2}
+    assert "did not answer within 8 s" in refresh("groups").error
+
+
+def test_a_restart__goes_on_with_the_stored_samples(groups: MemoryGroups, look: Look, cluster: Cluster) -> None:
+    """Nothing is kept but rows, so every refresh here is one; another worker takes over in between."""
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 0}}, members={"c": {}})
+    for committed in range(1, 6):
+        groups.all["g"].committed["t"][0] = committed
+        look()
+    CollectorRun.objects.filter(cluster=cluster, kind="groups").update(epoch=900)
+    for committed in range(6, 11):
+        groups.all["g"].committed["t"][0] = committed
+        look()
+    row = GroupState.objects.get()
+    assert [column[0] for column in unpack(bytes(row.window.data)).committed] == list(range(1, 11))
+    assert (row.verdict, len(row.times)) == ("ok", 10)
+
+
+def test_nobody_looked_for_long__begins_a_new_window(groups: MemoryGroups, look: Look, clock: Clock) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 100}})
+    look(10)
+    clock.pass_by(INTERVAL)
+    assert look().verdict == "ok"  # one missed refresh is no gap
+    clock.pass_by(2 * INTERVAL)
+    row = look()
+    assert (row.verdict, len(row.times)) == ("unknown", 1)
+    assert unpack(bytes(row.window.data)).samples == 1
+
+
+def test_members__are_stored_in_an_order_of_their_own_with_since_when(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100, 100])
+    group = groups.add("g", {"t": {0: 90}}, members={"b": {"t": [1]}, "a": {"t": [0]}})
+    first = look()
+    rows = json.loads(zlib.decompress(bytes(first.window.members)))
+    assert [(row[1], row[4]) for row in rows] == [("a", {"t": [0]}), ("b", {"t": [1]})]
+    group.members = {"a": {"t": [0]}, "b": {"t": [1]}}
+    assert look().members_since == first.members_since
+    group.members = {"a": {"t": [0, 1]}}
+    row = look()
+    assert (row.members, row.members_since) == (1, row.taken_at)
+
+
+def test_the_verdict__says_since_when_it_is(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 100}}, members={"c": {}})
+    began = look(10)
+    assert began.verdict_since == began.taken_at
+    assert look(3).verdict_since == began.taken_at
+
+
+def test_any_name__is_stored(groups: MemoryGroups, look: Look) -> None:
+    names = ["", "a/b", "..", "ü" * 300, "n" * 30_000, "quote'\"", "emoji 🦉"]
+    for name in names:
+        groups.add(name)
+    groups.add("with \x00")
+    look(name="")
+    assert set(GroupState.objects.values_list("name", flat=True)) == set(names)
+    assert "1 group with a NUL character in its name cannot be stored" in Collection.objects.latest("pk").errors
+
+
+def test_a_partition_that_was_not_seen_before__is_unknown_in_older_samples(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100, 50])
+    group = groups.add("g", {"t": {0: 100}})
+    look(2)
+    group.committed["t"][1] = 50
+    row = look()
+    window = unpack(bytes(row.window.data))
+    assert [list(column) for column in window.committed] == [[100, NOT_KNOWN], [100, NOT_KNOWN], [100, 50]]
+
+
+def test_the_interval__is_a_setting(settings: Settings) -> None:
+    assert settings.COLLECT_INTERVALS["groups"] == INTERVAL
