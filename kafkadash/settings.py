@@ -158,6 +158,7 @@ CELERY_TASK_ROUTES = {
     "run_job": {"queue": "jobs"},
     "execute": {"queue": "execute"},
     "write_segments": {"queue": "collect"},
+    "ingest": {"queue": "collect"},
 }
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -197,6 +198,10 @@ SEGMENT_FLUSH_SECONDS = env.float("SEGMENT_FLUSH_SECONDS", default=10)
 SEGMENT_OUTBOX_BYTES = env.int("SEGMENT_OUTBOX_BYTES", default=500_000_000)
 # For tests only: as FAIL_POINTS, of the writer of segments (``observe.segments.fail_points``).
 SEGMENT_FAIL_POINTS = env.str("SEGMENT_FAIL_POINTS", default="")
+# Seconds between two looks at what the pipeline has handed back.
+INGEST_INTERVAL = env.float("INGEST_INTERVAL", default=3)
+# For tests only: the point at which the ingest kills its process (``observe.history.fail_point``).
+INGEST_FAIL_POINT = env.str("INGEST_FAIL_POINT", default="")
 # Seconds between two steps of a run while anything moves.
 EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
 # A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
@@ -216,6 +221,14 @@ KEEP_MOVES_HOURS = env.float("KEEP_MOVES_HOURS", default=24 * 180)
 # Segments in their folder, whether a pipeline has read them or not.
 KEEP_SEGMENTS_HOURS = env.float("KEEP_SEGMENTS_HOURS", default=24 * 7)
 KEEP_JOBS_HOURS = env.float("KEEP_JOBS_HOURS", default=24 * 7)
+# Files of results, counted from when they were taken in; what was set aside stays longer, to be looked at.
+KEEP_RESULTS_HOURS = env.float("KEEP_RESULTS_HOURS", default=1)
+KEEP_SET_ASIDE_HOURS = env.float("KEEP_SET_ASIDE_HOURS", default=24 * 7)
+# What the pipeline made of all samples.
+KEEP_MINUTE_ROLLUPS_DAYS = env.float("KEEP_MINUTE_ROLLUPS_DAYS", default=90)
+KEEP_HOUR_ROLLUPS_DAYS = env.float("KEEP_HOUR_ROLLUPS_DAYS", default=2 * 365)
+KEEP_DAY_ROLLUPS_DAYS = env.float("KEEP_DAY_ROLLUPS_DAYS", default=10 * 365)
+KEEP_LEDGER_DAYS = env.float("KEEP_LEDGER_DAYS", default=30)
 
 # One plan, which a process of its own makes: seconds it may take, bytes of memory (address space) it may use.
 PLAN_DEADLINE = env.float("PLAN_DEADLINE", default=300)

@@ -39,6 +39,12 @@ _WORDS = {
     "observe.BrokerState": ("broker", "brokers"),
     "observe.BrokerWeights": ("broker's sizes", "brokers' sizes"),
     "observe.ReassignmentSnapshot": ("reassignment as it was seen", "reassignments as they were seen"),
+    "observe.Series": ("line of history", "lines of history"),
+    "observe.CatchUp": ("speed of a replica as it was measured", "speeds of replicas as they were measured"),
+    "observe.Workload": ("topic's workload", "topics' workloads"),
+    "observe.DiskForecast": ("forecast of a log directory", "forecasts of log directories"),
+    "observe.VerdictCount": ("count of compared verdicts", "counts of compared verdicts"),
+    "observe.VerdictDifference": ("verdict that differed", "verdicts that differed"),
     "observe.QuorumSnapshot": ("answer of the controller quorum", "answers of the controller quorum"),
 }
 

@@ -6,6 +6,7 @@ from celery import shared_task
 from django.db import close_old_connections
 
 from kafkadash.observe.collection import refresh
+from kafkadash.observe.history.ingest import take_turn
 from kafkadash.observe.segments.flusher import flush
 
 
@@ -23,5 +24,14 @@ def write_segments(writer_id: int) -> None:
     """Writes what waits in the outbox into files. A message that comes twice finds it done, or under way."""
     try:
         flush(writer_id)
+    finally:
+        close_old_connections()
+
+
+@shared_task(name="ingest")
+def ingest(state_id: int) -> None:
+    """Takes in what the pipeline has handed back since. A message that comes twice, or late, finds the turn taken."""
+    try:
+        take_turn(state_id)
     finally:
         close_old_connections()

@@ -18,8 +18,9 @@ from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
 from kafkadash.live.publisher import publish_keys
 from kafkadash.observe import lease, retention
 from kafkadash.observe.collection import ensure_runs
+from kafkadash.observe.history import turns as ingests
 from kafkadash.observe.segments import flusher
-from kafkadash.observe.tasks import collect, write_segments
+from kafkadash.observe.tasks import collect, ingest, write_segments
 from kafkadash.oncall.services import judge_ages
 from kafkadash.oncall.services import prune as prune_findings
 from kafkadash.ops.health import beat, read_clock
@@ -42,6 +43,7 @@ def tick() -> None:
     _dispatch_runs()
     _dispatch_collectors()
     _send(write_segments, flusher.claim_due(), flusher.hand_back)
+    _send(ingest, ingests.claim_due(), ingests.hand_back)
     dispatch_due_jobs()
     _judge_ages(now)  # before what only tidies up: nothing that fails there may keep a silent cluster green
     _let_time_pass()

@@ -1,0 +1,30 @@
+"""When the ingest is due, and who is at it: one row, leased as collectors are."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+from kafkadash.observe import lease
+from kafkadash.observe.models import PipelineState
+
+INGEST = lease.Leased(PipelineState._meta.db_table, "seq")
+STATE_ID = 1
+
+
+def ensure_state() -> None:
+    """There is exactly one row, from the first tick on."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {INGEST.table} (id) VALUES (%s) ON CONFLICT DO NOTHING",  # noqa: S608  the model's table
+            [STATE_ID],
+        )
+
+
+def claim_due() -> list[int]:
+    """The row's id if it is due and nobody is at it, marked as ``lease.claim`` does."""
+    ensure_state()
+    return lease.claim(INGEST, "WHERE true", 1, 10, most_s=60)
+
+
+def hand_back(ids: list[int]) -> None:
+    lease.unclaim(INGEST, ids)

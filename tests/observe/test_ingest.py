@@ -1,0 +1,434 @@
+"""What the pipeline hands back comes into the database once, whole, and never in the place of something newer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.pipeline_results import ResultKind
+from kafkadash.observe.history import ingest, partitions, rows_of, turns
+from kafkadash.observe.models import (
+    DiskForecast,
+    PipelineLedger,
+    PipelineState,
+    Rollup,
+    Series,
+    VerdictCount,
+    VerdictDifference,
+    Workload,
+)
+from tests.observe.handed_back import Folder, lag_rollup, verdict
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=5)
+LAG = ResultKind.LAG_ROLLUP
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: Any) -> Folder:
+    made = Folder(tmp_path / "pipe line")
+    settings.PIPELINE_URI = made.uri
+    return made
+
+
+@pytest.fixture
+def turn(folder: Folder, cluster: Cluster) -> Callable[[], int | None]:
+    turns.ensure_state()
+    return lambda: ingest.take_turn(turns.STATE_ID, only_if_due=False)
+
+
+Turn = Callable[[], int | None]
+
+
+def rollup(at: datetime = NOW) -> Rollup:
+    return Rollup.objects.get(bucket=at)
+
+
+def stored() -> list[tuple[Any, ...]]:
+    names = ("series__group", "series__topic", "grain", "bucket", "samples", "most", "p50", "p95", "p99", "mean")
+    return list(Rollup.objects.order_by(*names).values_list(*names))
+
+
+def test_ingest__a_result__its_rows_are_there_and_the_ledger_names_it(folder: Folder, turn: Turn) -> None:
+    flushed = NOW + timedelta(seconds=7)
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 1, 2, 30)]}, flushes=[(5, 9, flushed)])
+    assert turn() == 1
+    row = rollup()
+    assert (row.samples, row.most, row.p50, row.p95, row.p99, row.mean) == (3, 30, 2, 30, 30, 11)
+    assert (row.grain, row.series.group, row.series.topic, row.series.kind) == (60, "g", "t", "lag_rollup")
+    entry = PipelineLedger.objects.get()
+    assert (entry.query, entry.batch, entry.rows, entry.flushes) == ("q1", 3, {"lag_rollup": 1}, [[5, 9]])
+    assert (entry.newest_at, entry.set_aside, entry.skipped) == (flushed, [], 0)
+
+
+def test_ingest__a_second_turn__takes_nothing_in_again(folder: Folder, turn: Turn) -> None:
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    turn()
+    Rollup.objects.update(most=77)
+    assert turn() == 0
+    assert rollup().most == 77
+
+
+def test_ingest__a_batch_that_was_written_again__changes_nothing(folder: Folder, turn: Turn) -> None:
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    turn()
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 5, 6)]})
+    assert turn() == 0
+    assert rollup().samples == 1
+
+
+def test_ingest__a_later_batch_with_more_samples_of_the_minute__takes_its_place(folder: Folder, turn: Turn) -> None:
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    turn()
+    folder.result(4, {LAG: [lag_rollup("memory", "g", "t", NOW, 1, 9)]})
+    turn()
+    assert (rollup().samples, rollup().most, Series.objects.count()) == (2, 9, 1)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_ingest__fewer_samples_come_late__the_fuller_bucket_stays(folder: Folder, turn: Turn, together: bool) -> None:
+    folder.result(4, {LAG: [lag_rollup("memory", "g", "t", NOW, 1, 9)]})
+    if not together:
+        turn()
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]}, query="q2")
+    turn()
+    assert (rollup().samples, rollup().most) == (2, 9)
+
+
+def test_ingest__as_many_samples__the_answer_that_was_written_later_stays(folder: Folder, turn: Turn) -> None:
+    later = datetime.now(UTC)
+    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 8)]}, written_at=later)
+    turn()
+    earlier = later - timedelta(seconds=9)
+    folder.result(2, {LAG: [lag_rollup("memory", "g", "t", NOW, 7)]}, query="old", written_at=earlier)
+    turn()
+    assert rollup().most == 8
+    after = later + timedelta(seconds=9)
+    folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 6)]}, query="new", written_at=after)
+    turn()
+    assert rollup().most == 6
+
+
+def test_ingest__every_kind_of_rollup__lands_in_its_series(folder: Folder, turn: Turn) -> None:
+    bucket = {"cluster": "memory", "grain": "hour", "bucket": NOW.replace(minute=0)}
+    lag = {"lag_count": 2, "lag_max": 4}
+    folder.result(
+        1,
+        {
+            ResultKind.TOPIC_ROLLUP: [{**bucket, "topic": "t", **lag, "bytes_on_disk": 99}],
+            ResultKind.BROKER_ROLLUP: [{**bucket, "broker": 2, "replica_bytes_count": 5, "replicas": 5}],
+            ResultKind.CLUSTER_ROLLUP: [{**bucket, **lag}],
+            ResultKind.QUORUM_ROLLUP: [
+                {**bucket, "replica": 7, "lag_ms_count": 6, "lag_ms_p95": 12, "fetch_age_ms_max": 31}
+                | {"leader_changes": 2}
+            ],
+        },
+    )
+    turn()
+    found = {
+        (r.series.kind, r.series.topic, r.series.node): (r.grain, r.samples, r.most, r.p95, r.other, r.changes)
+        for r in Rollup.objects.select_related("series")
+    }
+    assert found == {
+        ("topic_rollup", "t", -1): (3600, 2, 4, None, 99, None),
+        ("broker_rollup", "", 2): (3600, 5, None, None, 5, None),
+        ("cluster_rollup", "", -1): (3600, 2, 4, None, None, None),
+        ("quorum_rollup", "", 7): (3600, 6, None, 12, 31, 2),
+    }
+
+
+def test_ingest__rows_of_clusters_that_are_not_registered_and_of_other_times__are_counted_and_left(
+    folder: Folder, turn: Turn
+) -> None:
+    rows = [
+        lag_rollup("elsewhere", "g", "t", NOW, 1),
+        lag_rollup("memory", "g", "t", NOW - timedelta(days=91), 1),
+        lag_rollup("memory", "g", "t", NOW + timedelta(days=2), 1),
+        lag_rollup("memory", "g", "t", NOW - timedelta(days=91), 1, grain="hour"),
+        lag_rollup("memory", "g", "t", NOW, 1),
+    ]
+    folder.result(1, {LAG: rows})
+    turn()
+    entry = PipelineLedger.objects.get()
+    assert (entry.skipped, entry.rows) == (3, {"lag_rollup": 2})
+    assert [(row[2], row[3]) for row in stored()] == [(60, NOW), (3600, NOW - timedelta(days=91))]
+
+
+def test_ingest__more_rows_than_a_short_transaction_holds__all_are_there_and_the_ledger_comes_last(
+    folder: Folder, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_of, "AT_ONCE", 10)
+    monkeypatch.setattr(ingest, "AT_ONCE", 10)
+    seen: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        ingest, "reached", lambda _point: seen.append((Rollup.objects.count(), PipelineLedger.objects.count()))
+    )
+    folder.result(1, {LAG: [lag_rollup("memory", f"g{n}", "t", NOW, n) for n in range(35)]})
+    turn()
+    assert (35, 1) in seen
+    assert (30, 0) in seen
+    assert all(ledger == 0 for rollups, ledger in seen if rollups < 35)
+
+
+def test_ingest__the_lease_is_lost_between_two_portions__no_ledger_row_and_the_next_turn_ends_it(
+    folder: Folder, turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_of, "AT_ONCE", 10)
+    monkeypatch.setattr(ingest, "AT_ONCE", 10)
+
+    def taken_over(point: str) -> None:
+        if point == "portion-stored":
+            PipelineState.objects.update(epoch=F("epoch") + 1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ingest, "reached", taken_over)
+        folder.result(1, {LAG: [lag_rollup("memory", f"g{n}", "t", NOW, n) for n in range(35)]})
+        assert turn() is None
+    assert (Rollup.objects.count(), PipelineLedger.objects.count()) == (10, 0)
+    PipelineState.objects.update(lease_until=None)
+    assert turn() == 1
+    assert (Rollup.objects.count(), PipelineLedger.objects.count()) == (35, 1)
+
+
+def test_ingest__while_somebody_else_is_at_it__does_nothing(folder: Folder, turn: Turn) -> None:
+    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    PipelineState.objects.update(lease_until=datetime.now(UTC) + timedelta(seconds=60))
+    assert turn() is None
+    assert not PipelineLedger.objects.exists()
+
+
+def spoil(file: Path, size: int) -> None:
+    file.write_bytes(file.read_bytes()[:size])
+
+
+def _cut(folder: Folder) -> None:
+    spoil(folder.root / "results/lag_rollup/q1-1/part-0.parquet", 200)
+
+
+def _cut_inside(folder: Folder) -> None:
+    file = folder.root / "results/lag_rollup/q1-1/part-0.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4] + bytes(100) + whole[104:])
+
+
+def _gone(folder: Folder) -> None:
+    (folder.root / "results/lag_rollup/q1-1/part-0.parquet").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (_cut, "is no whole Parquet file"),
+        (_cut_inside, "is no whole Parquet file"),
+        (_gone, "has 0 rows where its marker says 1: files of it are missing"),
+    ],
+)
+def test_ingest__a_file_of_a_result_is_harmed__it_is_set_aside_with_a_sentence_and_the_rest_goes_on(
+    folder: Folder, turn: Turn, harm: Callable[[Folder], None], why: str
+) -> None:
+    other = {"cluster": "memory", "grain": "minute", "bucket": NOW, "lag_count": 1, "lag_max": 3}
+    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)], ResultKind.CLUSTER_ROLLUP: [other]})
+    folder.result(2, {LAG: [lag_rollup("memory", "next", "t", NOW, 1)]})
+    harm(folder)
+    assert turn() == 2
+    first, second = PipelineLedger.objects.order_by("batch")
+    assert why in first.set_aside[0]["why"]
+    assert "lag_rollup/q1-1" in first.set_aside[0]["file"]
+    assert (first.rows, second.rows, second.set_aside) == ({"cluster_rollup": 1}, {"lag_rollup": 1}, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"format": 2}, "has format 2; this version of kafkadash reads up to 1"),
+        ({"kinds": {"moon_phase": {"rows": 3}}}, "a kind called 'moon_phase'"),
+        ({"batch": 9}, "is no marker of a result: it is of q1 9"),
+        ({"written_at": "yesterday"}, "is no marker of a result"),
+        ({"kinds": []}, "is no marker of a result"),
+    ],
+)
+def test_ingest__a_marker_that_cannot_be_used__is_set_aside_and_never_tried_again(
+    folder: Folder, turn: Turn, change: dict[str, Any], why: str
+) -> None:
+    folder.result(1, {}, instead=change)
+    assert turn() == 1
+    entry = PipelineLedger.objects.get()
+    assert why in entry.set_aside[0]["why"]
+    assert turn() == 0
+
+
+def test_ingest__a_marker_that_is_not_even_text__is_set_aside(folder: Folder, turn: Turn) -> None:
+    folder.result(1, {}).write_bytes(b"\xff\xfe{")
+    odd = folder.root / "results/markers/what is this.json"
+    odd.write_text("[]")
+    assert turn() == 2
+    assert set(PipelineLedger.objects.values_list("query", "batch")) == {("q1", 1), ("what is this", -1)}
+
+
+def test_ingest__a_column_is_missing_or_of_another_type__says_which(folder: Folder, turn: Turn) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    file = folder.root / "results/lag_rollup/q1-1/part-0.parquet"
+    parquet.write_table(parquet.read_table(file).drop_columns(["lag_p99"]), file)
+    folder.result(2, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    file = folder.root / "results/lag_rollup/q1-2/part-0.parquet"
+    table = parquet.read_table(file)
+    parquet.write_table(table.set_column(table.column_names.index("lag_max"), "lag_max", pa.array(["much"])), file)
+    turn()
+    first, second = PipelineLedger.objects.order_by("batch")
+    assert "no lag_p99" in first.set_aside[0]["why"]
+    assert "lag_max" in second.set_aside[0]["why"]
+    assert not Rollup.objects.exists()
+
+
+def test_ingest__what_the_pipeline_itself_set_aside__is_in_the_ledger(folder: Folder, turn: Turn) -> None:
+    aside = {"file": "group_offset/x.parquet", "why": "It is cut off."}
+    folder.result(1, {}, instead={"set_aside": [aside]})
+    turn()
+    assert PipelineLedger.objects.get().set_aside == [aside]
+
+
+def test_ingest__half_written_files__are_not_looked_at(folder: Folder, turn: Turn) -> None:
+    marker = folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    marker.rename(marker.with_name("_q1-1.json"))
+    assert turn() == 0
+
+
+def test_ingest__taken_in_long_enough_ago__its_files_go_and_it_stays_known(
+    folder: Folder, turn: Turn, settings: Any
+) -> None:
+    marker = folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    aside = folder.result(2, {}, instead={"format": 7})
+    turn()
+    assert marker.exists()
+    settings.KEEP_RESULTS_HOURS = -0.01
+    turn()
+    assert not marker.exists()
+    assert not (folder.root / "results/lag_rollup/q1-1").exists()
+    assert aside.exists()
+    settings.KEEP_SET_ASIDE_HOURS = -0.01
+    turn()
+    assert not aside.exists()
+    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 5)]})
+    assert turn() == 0
+    assert not marker.exists()
+    assert rollup().most == 1
+
+
+def test_ingest__verdicts__are_compared_and_only_differences_are_kept(folder: Folder, turn: Turn) -> None:
+    at = NOW.replace(minute=10) - timedelta(hours=1)
+    rows = [
+        verdict("memory", 0, at, "ok", "ok"),
+        verdict("memory", 1, at, "stall", "ok"),
+        verdict("memory", 2, at + timedelta(hours=1), "ok", "ok"),
+        verdict("memory", 3, at, "stall", "unknown"),
+        verdict("elsewhere", 4, at, "stall", "ok"),
+    ]
+    folder.result(1, {ResultKind.LAG_VERDICT: rows})
+    turn()
+    counts = list(VerdictCount.objects.order_by("hour").values_list("judged", "differed"))
+    assert counts == [(2, 1), (1, 0)]
+    one = VerdictDifference.objects.get()
+    assert (one.partition, one.verdict, one.worker_verdict, one.observed_at) == (1, "stall", "ok", at)
+    folder.result(1, {ResultKind.LAG_VERDICT: rows})
+    turn()
+    assert list(VerdictCount.objects.order_by("hour").values_list("judged", "differed")) == counts
+
+
+def test_ingest__workload_by_hour_of_the_week__is_packed_by_topic(folder: Folder, turn: Turn) -> None:
+    def row(partition: int, hour: int, p50: float | None, p95: float | None) -> dict[str, Any]:
+        return {
+            "cluster": "memory",
+            "topic": "t",
+            "partition": partition,
+            "hour_of_week": hour,
+            "size_bytes": 1000,
+            "growth_per_day": 5.0,
+            "in_p50": p50,
+            "in_p95": p95,
+            "samples": 10,
+            "from_at": NOW - timedelta(days=7),
+            "to_at": NOW,
+        }
+
+    folder.result(1, {ResultKind.WORKLOAD: [row(1, 0, 10, 50), row(1, 1, 30, 40), row(0, 0, None, None)]})
+    turn()
+    found = Workload.objects.get()
+    assert found.partitions == [
+        {"partition": 0, "in": None, "peak": None, "grows": 5.0, "size": 1000, "samples": 10},
+        {"partition": 1, "in": 20.0, "peak": 50.0, "grows": 5.0, "size": 1000, "samples": 20},
+    ]
+    assert (found.from_at, found.to_at) == (NOW - timedelta(days=7), NOW)
+
+
+def forecast(at: datetime, used: int) -> dict[str, Any]:
+    return {
+        "cluster": "memory",
+        "broker": 1,
+        "directory": "/data",
+        "observed_at": at,
+        "used_bytes": used,
+        "total_bytes": 100,
+        "grows_per_day": 4.5,
+        "days_to_80": 2.0,
+        "samples": 12,
+        "from_at": NOW - timedelta(days=1),
+    }
+
+
+def test_ingest__an_older_forecast_comes_late__the_newer_one_stays(folder: Folder, turn: Turn) -> None:
+    folder.result(1, {ResultKind.DISK_FORECAST: [forecast(NOW, 70)]}, query="hourly")
+    turn()
+    folder.result(2, {ResultKind.DISK_FORECAST: [forecast(NOW - timedelta(hours=1), 60)]}, query="backfill-1")
+    turn()
+    found = DiskForecast.objects.get()
+    assert (found.used_bytes, found.days_to_80, found.days_to_90) == (70, 2.0, None)
+
+
+def test_ingest__what_waits_and_what_beats__is_noted(folder: Folder, turn: Turn) -> None:
+    folder.manifest(NOW, 5, 1)
+    folder.manifest(NOW, 5, 2)
+    folder.heartbeat("stream", {"query": "q1", "batch": 4})
+    folder.heartbeat("broken", {}).write_text("{")
+    folder.result(1, {}, flushes=[(5, 1, NOW)])
+    turn()
+    state = PipelineState.objects.get()
+    assert (state.segments_waiting, state.results_waiting, state.last_error) == (1, 0, "")
+    assert [(beat["file"], beat["query"], beat["batch"]) for beat in state.heartbeats] == [("stream.json", "q1", 4)]
+    assert state.looked_at == state.attempted_at
+    assert state.oldest_waiting_at is not None
+
+
+def test_ingest__without_pyarrow__says_so_and_nothing_else_happens(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    assert turn() == 0
+    state = PipelineState.objects.get()
+    assert state.last_error.startswith("PyArrow is not installed on the worker")
+    assert (state.looked_at, state.segments_waiting) == (None, None)
+
+
+def test_ingest__a_store_that_does_not_answer__is_said_and_tried_again(turn: Turn, settings: Any) -> None:
+    settings.PIPELINE_URI = "nowhere://at/all"
+    assert turn() == 0
+    state = PipelineState.objects.get()
+    assert "The pipeline's folder cannot be read: nowhere://at/all" in state.last_error
+    assert state.lease_until is None
+
+
+def test_partitions__past_their_keep__are_dropped_as_a_whole(folder: Folder, turn: Turn) -> None:
+    old = NOW - timedelta(days=89)
+    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", at, 1) for at in (old, NOW)]})
+    turn()
+    assert Rollup.objects.count() == 2
+    assert partitions.drop_old(NOW) == 0
+    assert partitions.drop_old(NOW + timedelta(days=3)) == 1
+    assert [row.bucket for row in Rollup.objects.all()] == [NOW]
