@@ -14,7 +14,7 @@ MARKER_FROM_FUTURE = Entry(
     "{file} has format {format}; this version of kafkadash reads up to {known}.",
     "Bring the workers to the pipeline's version, then run the backfill for its time.",
 )
-KIND_UNKNOWN = Entry(
+RESULT_KIND_UNKNOWN = Entry(
     "result-kind-unknown",
     "{file} holds results of a kind called {kind!r}, which this version of kafkadash does not know.",
     "Bring the workers to the pipeline's version, then run the backfill for its time.",
@@ -22,13 +22,13 @@ KIND_UNKNOWN = Entry(
 FILES_MISSING = Entry(
     "result-files-missing", "{file} has {found} rows where its marker says {told}: files of it are missing.", _LOOK
 )
-DAMAGED = Entry("result-damaged", "{file} is no whole Parquet file: {why}.", _LOOK)
+RESULT_DAMAGED = Entry("result-damaged", "{file} is no whole Parquet file: {why}.", _LOOK)
 COLUMNS_WRONG = Entry(
     "result-columns-wrong",
     "{file} has not the columns of {kind} that this version of kafkadash knows: {why}.",
     "Bring workers and pipeline to the same version, then run the backfill for that time.",
 )
-NO_PYARROW = Entry(
+RESULTS_NEED_PYARROW = Entry(
     "no-pyarrow-for-results",
     "PyArrow is not installed on the worker, so no result of the pipeline can be read.",
     "Install kafkadash with the extra 'pipeline' there; everything else works without it.",

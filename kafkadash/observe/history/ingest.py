@@ -50,7 +50,7 @@ def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
             _delete_old(store, lease)
             seen = watching.look(store, lease.now(), waiting)
         except NoPyArrow:
-            error = said.NO_PYARROW()
+            error = said.RESULTS_NEED_PYARROW()
         except StoreFailed as failure:
             error = said.STORE_SILENT(why=str(failure).rstrip("."))
         reached("before-state")

@@ -87,7 +87,7 @@ def known_kind(found: Marker, name: str) -> ResultKind:
     try:
         return ResultKind(name)
     except ValueError:
-        raise SetAside(found.folder(name), said.KIND_UNKNOWN(file=found.folder(name), kind=name)) from None
+        raise SetAside(found.folder(name), said.RESULT_KIND_UNKNOWN(file=found.folder(name), kind=name)) from None
 
 
 def read(store: Store, found: Marker, kind: ResultKind, columns: Sequence[str], below: str) -> Iterator[Any]:
@@ -110,7 +110,7 @@ def _table(content: bytes | None, path: str, kind: ResultKind, columns: Sequence
     from pyarrow import parquet
 
     if content is None:
-        raise SetAside(path, said.DAMAGED(file=path, why="it is gone"))
+        raise SetAside(path, said.RESULT_DAMAGED(file=path, why="it is gone"))
     try:
         file = parquet.ParquetFile(pa.BufferReader(content))
         missing = [column for column in columns if column not in file.schema_arrow.names]
@@ -118,7 +118,7 @@ def _table(content: bytes | None, path: str, kind: ResultKind, columns: Sequence
             raise SetAside(path, said.COLUMNS_WRONG(file=path, kind=kind, why=f"no {', '.join(missing)}"))
         table = file.read(columns=list(columns))
     except (OSError, ValueError) as error:
-        raise SetAside(path, said.DAMAGED(file=path, why=_first_line(error))) from error
+        raise SetAside(path, said.RESULT_DAMAGED(file=path, why=_first_line(error))) from error
     return _typed(table, path, kind)
 
 
