@@ -40,10 +40,7 @@ def tick() -> None:
     now = read_clock()
     ensure_runs()
     flusher.ensure_writer()
-    _dispatch_runs()
-    _dispatch_collectors()
-    _send(write_segments, flusher.claim_due(), flusher.hand_back)
-    _send(ingest, ingests.claim_due(), ingests.hand_back)
+    _dispatch()
     dispatch_due_jobs()
     _judge_ages(now)  # before what only tidies up: nothing that fails there may keep a silent cluster green
     _let_time_pass()
@@ -51,22 +48,29 @@ def tick() -> None:
     _prune_now_and_then(now)
 
 
-def _dispatch_runs() -> None:
-    _send(execute, runs.claim_due(), runs.hand_back)
+def _dispatch() -> None:
+    """Runs of changes first. When the queue is away the others are not tried: each try takes seconds to fail."""
+    dues = (
+        (execute, runs.claim_due, runs.hand_back),
+        (collect, lease.claim_due, lease.hand_back),
+        (write_segments, flusher.claim_due, flusher.hand_back),
+        (ingest, ingests.claim_due, ingests.hand_back),
+    )
+    for task, claim_due, hand_back in dues:
+        if not _send(task, claim_due(), hand_back):
+            return
 
 
-def _dispatch_collectors() -> None:
-    _send(collect, lease.claim_due(), lease.hand_back)
-
-
-def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None]) -> None:
+def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None]) -> bool:
+    """False when the queue cannot be reached."""
     for sent, row_id in enumerate(due):
         try:
             task.apply_async((row_id,), retry=False)
         except OperationalError as error:
             hand_back(due[sent:])
             log.warning("tick.queue_unreachable", task=task.name, waiting=len(due) - sent, error=str(error))
-            return
+            return False
+    return True
 
 
 def _judge_ages(now: datetime) -> None:

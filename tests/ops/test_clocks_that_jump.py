@@ -19,7 +19,7 @@ from kafkadash.kafka import clock
 from kafkadash.observe import lease
 from kafkadash.observe.collection import ensure_runs
 from kafkadash.observe.models import CollectorRun, Kind
-from kafkadash.observe.tasks import collect
+from kafkadash.observe.tasks import collect, ingest, write_segments
 from kafkadash.ops import tasks
 from kafkadash.ops import tick as ticking
 from kafkadash.reassign.tasks import execute
@@ -71,7 +71,7 @@ def test_its_schedule_is_the_tick_alone() -> None:
 def test_no_message_expires(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker whose clock is ahead takes it, as it takes any other."""
     options: list[dict[str, object]] = []
-    for task in (collect, execute, run_job):
+    for task in (collect, execute, run_job, write_segments, ingest):
         monkeypatch.setattr(task, "apply_async", lambda *_, **given: options.append(given))
     jobs.enqueue(CONNECTION_TEST, cluster=cluster)
     ticking.tick()
@@ -82,7 +82,8 @@ def test_no_message_expires(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.django_db
 def test_what_nobody_takes_is_sent_more_and_more_seldom(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or messages would pile up for a worker that is away."""
-    monkeypatch.setattr(collect, "apply_async", lambda *_, **__: None)
+    for task in (collect, write_segments, ingest):
+        monkeypatch.setattr(task, "apply_async", lambda *_, **__: None)
     ticking.tick()
     holds = []
     for overdue_s in (0, 30, 3600):

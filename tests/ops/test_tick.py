@@ -11,7 +11,7 @@ from kombu.exceptions import OperationalError
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Collection, CollectorRun, Kind
-from kafkadash.observe.tasks import collect
+from kafkadash.observe.tasks import collect, ingest, write_segments
 from kafkadash.ops import tick as ticking
 
 pytestmark = pytest.mark.django_db
@@ -24,6 +24,8 @@ class Queue:
         self.sent: list[int] = []
         self.away = False
         monkeypatch.setattr(collect, "apply_async", self._send)
+        for task in (write_segments, ingest):
+            monkeypatch.setattr(task, "apply_async", lambda *_, **__: None)
 
     def _send(self, args: tuple[int], **_: object) -> None:
         if self.away:

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.tasks import collect
+from kafkadash.observe.tasks import collect, ingest, write_segments
 from kafkadash.ops import tick
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import lease, moves
@@ -37,7 +37,8 @@ class Queue:
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     queue = Queue()
     monkeypatch.setattr(execute, "apply_async", queue.apply_async)
-    monkeypatch.setattr(collect, "apply_async", lambda *_, **__: None)
+    for task in (collect, write_segments, ingest):
+        monkeypatch.setattr(task, "apply_async", lambda *_, **__: None)
     return queue
 
 
