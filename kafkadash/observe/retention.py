@@ -11,6 +11,8 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from kafkadash.observe.collectors.quorum import GONE
+from kafkadash.observe.history import partitions
+from kafkadash.observe.history.forgetting import old_rows
 from kafkadash.observe.models import (
     BrokerState,
     BrokerWeights,
@@ -29,6 +31,8 @@ def prune(now: datetime) -> Mapping[str, int]:
     """Deletes what is past its keep and returns how many rows of each model went."""
     forgotten = _before(now, settings.KEEP_GONE_HOURS)
     return {
+        "rollup_tables": partitions.drop_old(now),
+        **{name: _delete(rows) for name, rows in old_rows(now).items()},
         "collections": _delete(Collection.objects.filter(started_at__lt=_before(now, settings.KEEP_COLLECTIONS_HOURS))),
         "quorum_snapshots": _delete(_old_quorum_snapshots(now)),
         "quorum_replicas": _delete(QuorumReplicaState.objects.filter(status=GONE, changed_at__lt=forgotten)),

@@ -12,6 +12,7 @@ from django.db.models import F
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import ResultKind
+from kafkadash.observe import retention
 from kafkadash.observe.history import ingest, partitions, rows_of, turns
 from kafkadash.observe.models import (
     DiskForecast,
@@ -430,5 +431,16 @@ def test_partitions__past_their_keep__are_dropped_as_a_whole(folder: Folder, tur
     turn()
     assert Rollup.objects.count() == 2
     assert partitions.drop_old(NOW) == 0
-    assert partitions.drop_old(NOW + timedelta(days=3)) == 1
+    assert retention.prune(NOW + timedelta(days=3))["rollup_tables"] == 1
     assert [row.bucket for row in Rollup.objects.all()] == [NOW]
+
+
+def test_retention__the_ledger__is_kept_as_long_as_the_files(folder: Folder, turn: Turn, settings: Any) -> None:
+    folder.result(1, {ResultKind.DISK_FORECAST: [forecast(NOW, 70)]})
+    turn()
+    later = NOW + timedelta(days=31)
+    assert retention.prune(later)["ledger"] == 0
+    settings.KEEP_RESULTS_HOURS = -1
+    turn()
+    pruned = retention.prune(later)
+    assert (pruned["ledger"], pruned["forecasts"]) == (1, 1)
