@@ -96,6 +96,7 @@ def test_what_nobody_takes_is_sent_more_and_more_seldom(cluster: Cluster, monkey
     assert all(a < b for a, b in itertools.pairwise(holds))
 
 
+@pytest.mark.django_db
 def test_ticks_that_waited_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[float] = []
     monkeypatch.setattr(tasks, "_began", float("-inf"))
