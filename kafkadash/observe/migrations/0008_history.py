@@ -30,7 +30,7 @@ CREATE TABLE observe_rollup_86400 PARTITION OF observe_rollup FOR VALUES IN (864
 class Migration(migrations.Migration):
     dependencies = [
         ("clusters", "0002_cluster_removed_at"),
-        ("observe", "0006_segments"),
+        ("observe", "0007_kind_of_groups"),
     ]
 
     operations = [
