@@ -13,6 +13,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.port import KafkaFailure, LogDir, LogDirs
+from kafkadash.observe.collectors.disk_facts import disk_facts
 from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing, silent
 from kafkadash.observe.collectors.writing import portioned, update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
@@ -61,6 +62,7 @@ def read(asking: Asking) -> Reading:
         write=write,
         not_answered=sorted(silent(answer.errors) | fenced),
         errors=[*_errors(answer, fenced), *([hidden_sentence(hidden)] if hidden else [])],
+        facts=disk_facts(asking.cluster, answer.brokers, taken_at),
     )
 
 

@@ -10,11 +10,14 @@ from django.db.models import Min
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.quorum import NodeStanding, QuorumNode
 from kafkadash.domain.quorum import quorum as judge
+from kafkadash.domain.segments import SegmentKind
 from kafkadash.kafka.port import Quorum, QuorumReplica
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp
 from kafkadash.observe.models import QuorumReplicaState, QuorumSnapshot
+from kafkadash.observe.segments.encoding import Columns
+from kafkadash.observe.segments.outbox import Facts
 
 GONE = "Gone"
 """Status of a node that the answer no longer lists: the leader forgets observers that stay away for five minutes."""
@@ -45,7 +48,7 @@ def read(asking: Asking) -> Reading:
             {row.pk: {name: getattr(row, name) for name in _CHANGING} for row in changed},
         )
 
-    return Reading(taken_at=snapshot.taken_at, rows=len(replicas), write=write)
+    return Reading(taken_at=snapshot.taken_at, rows=len(replicas), write=write, facts=[_facts(quorum)])
 
 
 def _standings(cluster: Cluster, quorum: Quorum, snapshot: QuorumSnapshot) -> Iterable[NodeStanding]:
@@ -103,6 +106,28 @@ def _told_otherwise(
         if key[0] == node.id and key not in listed and not (key[1] and node.directory_id):
             return known.pop(key)
     return None
+
+
+def _facts(quorum: Quorum) -> Facts:
+    """For the pipeline; times stay those of the leader's clock."""
+    voters = [("leader" if each.id == quorum.leader_id else "follower", each) for each in quorum.voters]
+    rows = [*voters, *(("observer", each) for each in quorum.observers)]
+    columns: Columns = {
+        "replica": [each.id for _, each in rows],
+        "directory_id": [each.directory_id for _, each in rows],
+        "leader": quorum.leader_id,
+        "leader_epoch": quorum.leader_epoch,
+        "high_watermark": quorum.high_watermark,
+        "log_end": [each.log_end_offset for _, each in rows],
+        "last_fetch_ts": [_microseconds(each.last_fetch_ms) for _, each in rows],
+        "last_caught_up_ts": [_microseconds(each.last_caught_up_ms) for _, each in rows],
+        "role": [role for role, _ in rows],
+    }
+    return Facts(SegmentKind.QUORUM, [columns])
+
+
+def _microseconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else milliseconds * 1000
 
 
 def _pack(replicas: Sequence[QuorumReplica], *, voter: bool) -> list[dict[str, object]]:

@@ -20,6 +20,7 @@ from kafkadash.kafka.port import (
     ReplicaOffsets,
     Topic,
 )
+from kafkadash.observe.collectors.move_facts import move_facts
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
 from kafkadash.observe.lease import Stamp
 from kafkadash.observe.models import BrokerWeights, Outcome, ReassignmentSnapshot, StartedFrom, TopicState
@@ -108,7 +109,7 @@ def read(asking: Asking) -> Reading:
     }
     names = {row.topic for row in listing.rows} | {topic for topic, _ in known}
     if not names:
-        return Reading(taken_at=moment(listing.taken_at), rows=0, write=lambda _: None)
+        return Reading(taken_at=moment(listing.taken_at), rows=0, write=lambda _: None, facts=move_facts([]))
     asking.step()
     metadata = asking.admin.metadata(deadline=asking.deadline, topics=sorted(names))
     view = _View.of(metadata.topics)
@@ -133,6 +134,7 @@ def read(asking: Asking) -> Reading:
         write=write,
         not_answered=silent,
         errors=sorted({f"broker {q.broker}: {error.message}" for q, error in offsets.errors.items()}),
+        facts=move_facts([*changes.kept, *changes.new]),
     )
 
 

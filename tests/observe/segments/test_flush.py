@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,24 +10,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from django.db import transaction
-from pytest_django import Settings
 
 from kafkadash.domain.segments import COLUMNS, IDENTITY, SCHEMA_KEY, SegmentKind
 from kafkadash.observe.models import SegmentOutbox, SegmentWriter
 from kafkadash.observe.segments import flusher
 from kafkadash.observe.segments.encoding import BadFacts, Packed, pack
 from kafkadash.observe.segments.outbox import Told, store
+from tests.observe.segments.conftest import Rows
 from tests.pipeline.made_segments import Shape, group_offsets
 
 pytestmark = pytest.mark.django_db
 
+Flusher = Callable[[], flusher.Flushed]
 AT = datetime(2026, 11, 21, 2, 3, 4, 567_891, tzinfo=UTC)
-
-
-@pytest.fixture
-def folder(settings: Settings, tmp_path: Path) -> Path:
-    settings.PIPELINE_URI = (tmp_path / "all of it").as_uri()
-    return tmp_path / "all of it" / "segments"
 
 
 def queue(*packs: Packed, cluster: str = "a", at: datetime = AT, **told: Any) -> None:
@@ -35,25 +30,15 @@ def queue(*packs: Packed, cluster: str = "a", at: datetime = AT, **told: Any) ->
         store(Told(cluster, at, 42, **told), packs)
 
 
-def flush() -> flusher.Flushed:
-    done = flusher.flush(flusher.ensure_writer(), only_if_due=False)
-    assert done is not None
-    return done
-
-
 def files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
-def rows_of(folder: Path, kind: str) -> list[dict[str, Any]]:
-    return [row for path in sorted((folder / kind).rglob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 def offsets(groups: int = 2, step: int = 1) -> Packed:
     return pack(SegmentKind.GROUP_OFFSET, [group_offsets(Shape(groups=groups), step)])
 
 
-def test_a_hundred_thousand_rows__come_back_as_they_were(folder: Path) -> None:
+def test_a_hundred_thousand_rows__come_back_as_they_were(folder: Path, flush: Flusher, rows_of: Rows) -> None:
     columns = group_offsets(Shape(groups=5000), 3)
     queue(pack(SegmentKind.GROUP_OFFSET, [columns]))
     assert flush() == flusher.Flushed(1, 1)
@@ -66,17 +51,17 @@ def test_a_hundred_thousand_rows__come_back_as_they_were(folder: Path) -> None:
     assert set(table["observed_at"].to_pylist()) == {AT}
     assert set(table["schema"].to_pylist()) == {1}
     assert pq.read_metadata(path).metadata[SCHEMA_KEY.encode()] == b"1"
-    (told,) = rows_of(folder, "manifest")
+    (told,) = rows_of("manifest")
     assert (told["rows"], told["file"]) == (100_000, path.relative_to(folder).as_posix())
     assert not SegmentOutbox.objects.exists()
 
 
-def test_the_manifest__tells_missing_from_nothing_and_is_the_last(folder: Path) -> None:
+def test_the_manifest__tells_missing_from_nothing_and_is_the_last(folder: Path, flush: Flusher, rows_of: Rows) -> None:
     queue(offsets(), cluster="a", not_answered=[3], errors=["broker 3: no answer"])
     queue(Packed(SegmentKind.GROUP_OFFSET, 0, b""), cluster="b")
     queue(Packed(SegmentKind.QUORUM, 0, b""), cluster="b", errors=["It is down.", "It stays so."])
     flush()
-    told = {(row["cluster"], row["kind"]): row for row in rows_of(folder, "manifest")}
+    told = {(row["cluster"], row["kind"]): row for row in rows_of("manifest")}
     read = {key: (row["rows"], row["not_answered"], row["errors"]) for key, row in told.items()}
     assert read == {
         ("a", "group_offset"): (40, [3], "broker 3: no answer"),
@@ -89,43 +74,49 @@ def test_the_manifest__tells_missing_from_nothing_and_is_the_last(folder: Path) 
     assert kinds["manifest"] > kinds["group_offset"]
 
 
-def test_numbers__are_consecutive_per_cluster_and_kind_and_per_flush(folder: Path) -> None:
+def test_numbers__are_consecutive_per_cluster_and_kind_and_per_flush(
+    folder: Path, flush: Flusher, rows_of: Rows
+) -> None:
     for _ in range(3):
         queue(offsets(), cluster="a")
         queue(offsets(), cluster="b")
         flush()
-    told = rows_of(folder, "manifest")
+    told = rows_of("manifest")
     assert [(row["cluster"], row["seq"], row["flush_seq"]) for row in told] == [
         (cluster, number, number) for number in (1, 2, 3) for cluster in "ab"
     ]
-    rows = rows_of(folder, "group_offset")
+    rows = rows_of("group_offset")
     assert len({(row["cluster"], row["epoch"], row["seq"], row["group"], row["partition"]) for row in rows}) == 240
     writer = SegmentWriter.objects.get()
     assert writer.flushed_at is not None
     assert (writer.seq, writer.flush_epoch, writer.flush_rows) == (3, None, [])
 
 
-def test_nothing_waits__nothing_is_written(folder: Path) -> None:
+def test_nothing_waits__nothing_is_written(folder: Path, flush: Flusher, rows_of: Rows) -> None:
     assert flush() == flusher.Flushed(0, 0)
     assert not folder.exists()
 
 
-def test_a_transaction_that_is_taken_back__leaves_no_facts_and_no_gap(folder: Path) -> None:
+def test_a_transaction_that_is_taken_back__leaves_no_facts_and_no_gap(
+    folder: Path, flush: Flusher, rows_of: Rows
+) -> None:
     with transaction.atomic():
         store(Told("a", AT, 1), [offsets()])
         transaction.set_rollback(True)
     queue(offsets())
     flush()
-    assert [row["seq"] for row in rows_of(folder, "manifest")] == [1]
+    assert [row["seq"] for row in rows_of("manifest")] == [1]
 
 
-def test_more_than_one_flush_may_hold__is_written_in_several(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_one_flush_may_hold__is_written_in_several(
+    flush: Flusher, rows_of: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = offsets()
     monkeypatch.setattr(flusher, "MOST_BYTES", 2 * len(one.data))
     for number in range(5):
         queue(one, at=AT + timedelta(seconds=number))
     assert flush() == flusher.Flushed(3, 5)
-    assert [(row["flush_seq"], row["seq"]) for row in rows_of(folder, "manifest")] == [
+    assert [(row["flush_seq"], row["seq"]) for row in rows_of("manifest")] == [
         (1, 1), (1, 2), (2, 3), (2, 4), (3, 5),
     ]  # fmt: skip
 
