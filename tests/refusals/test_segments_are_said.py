@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
@@ -12,6 +14,7 @@ from unittest import mock
 import pyarrow.parquet as pq
 import pytest
 from django.conf import settings as configured
+from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
 
@@ -23,7 +26,9 @@ from kafkadash.observe.segments.encoding import pack
 from kafkadash.observe.segments.outbox import Told, store
 from kafkadash.observe.segments.places import PlaceUnknown, place
 from kafkadash.observe.segments.writing import Flush
-from tests.pipeline.made_segments import Shape, group_offsets
+from tests.observe.segments import test_check
+from tests.observe.segments.test_check import file, rewritten
+from tests.pipeline.made_segments import EPOCH, Shape, group_offsets, make
 from tests.refusals.driving import Case, case, each, refused
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +98,51 @@ class Desk:
             return encoding.missing()
 
 
+def checked(change: Callable[[Path], object]) -> Callable[[Desk], str]:
+    """What is said of three flushes of segments that somebody changed."""
+
+    def told(desk: Desk) -> str:
+        folder = desk.folder / "made"
+        make(folder, Shape(snapshots=3))
+        change(folder)
+        return test_check.checked(folder.as_uri())[2]
+
+    return told
+
+
+def cut(folder: Path) -> None:
+    path = file(folder, "group_offset", 1)
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def copied(folder: Path) -> None:
+    last = file(folder, "manifest", 2)
+    shutil.copy(last, last.with_name(last.name.replace("3.parquet", "4.parquet")))
+
+
+def unnamed(folder: Path) -> None:
+    file(folder, "manifest", 2).unlink()
+    os.utime(file(folder, "group_offset", 2), (0, 0))
+
+
+def metadata(**texts: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = file(folder, "group_offset", 0)
+        pq.write_table(pq.read_table(path).replace_schema_metadata(texts), path)
+
+    return change
+
+
+def another_writes(_: Desk) -> str:
+    err = io.StringIO()
+    with mock.patch.object(flusher, "flush", return_value=None), pytest.raises(SystemExit):
+        call_command("segments", "flush", stderr=err)
+    return err.getvalue()
+
+
+FIRST, SECOND, THIRD = (f"2026-11-21/02/{EPOCH:012d}-{n:012d}.parquet" for n in (1, 2, 3))
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     folder = tmp_path / "pipeline"
@@ -102,7 +152,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @each(
-    case(segments.NO_PYARROW, lambda d: d.without_pyarrow()),
+    case(segments.FACTS_NOT_KEPT, lambda d: d.without_pyarrow()),
     case(segments.DISK_FULL, lambda d: d.disk_full().replace(d.uri, "there"), place="there"),
     case(
         segments.SEGMENTS_NOT_WRITTEN,
@@ -123,6 +173,44 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         lambda _: refused(PlaceUnknown, lambda: place("file://other-host/y")),
         fault="file: is this machine, not other-host",
     ),
+    case(segments.SEGMENT_NOT_WHOLE, checked(cut), file=f"group_offset/{SECOND}"),
+    case(
+        segments.SEGMENT_FROM_THE_FUTURE,
+        checked(metadata(**{"kafkadash.schema": "2"})),
+        version=2,
+        known=1,
+        file=f"group_offset/{FIRST}",
+    ),
+    case(segments.SEGMENT_WITHOUT_SCHEMA, checked(metadata(other="1")), file=f"group_offset/{FIRST}"),
+    case(
+        segments.SEGMENT_COLUMNS_DIFFER,
+        checked(lambda f: rewritten(file(f, "group_offset", 0), lambda table: table.drop_columns(["lag"]))),
+        columns="lag",
+    ),
+    case(
+        segments.SEGMENT_NOT_THERE,
+        checked(lambda f: file(f, "group_offset", 2).unlink()),
+        manifest=f"manifest/{THIRD}",
+        file=f"group_offset/{THIRD}",
+    ),
+    case(
+        segments.SEGMENT_ROWS_DIFFER,
+        checked(lambda f: rewritten(file(f, "group_offset", 0), lambda table: table.slice(2))),
+        found="118 rows",
+        told="120 rows",
+    ),
+    case(segments.SEGMENT_ORPHAN, checked(unnamed), file=f"group_offset/{THIRD}"),
+    case(segments.SNAPSHOT_TWICE, checked(copied)),
+    case(segments.FLUSH_MISNAMED, checked(copied), flush=f"{EPOCH}.3"),
+    case(
+        segments.SNAPSHOTS_MISSING,
+        checked(lambda f: file(f, "manifest", 1).unlink()),
+        missing="1 refresh",
+        manifest=f"manifest/{THIRD}",
+    ),
+    case(segments.FLUSHES_MISSING, checked(lambda f: file(f, "manifest", 1).unlink()), missing="1 flush is missing"),
+    case(segments.NO_SEGMENTS, lambda d: test_check.checked(d.folder.as_uri())[2]),
+    case(segments.ANOTHER_WRITES_NOW, another_writes),
 )
 def test_of_segments(one: Case, desk: Desk) -> None:
     one.check(desk)

@@ -43,7 +43,7 @@ class Packed:
 
 def missing() -> str:
     """Why no segments are written here, as a sentence; '' where they are. Loads nothing."""
-    return "" if find_spec("pyarrow") else said.NO_PYARROW()
+    return "" if find_spec("pyarrow") else said.FACTS_NOT_KEPT()
 
 
 def pack(kind: SegmentKind, parts: Iterable[Columns]) -> Packed:
@@ -121,12 +121,18 @@ def footer(source: Any) -> Footer:
     except (pa.ArrowException, OSError) as error:
         raise Unreadable(str(error).splitlines()[0]) from error
     texts = {key.decode(): value.decode() for key, value in raw.items() if key.startswith(b"kafkadash.")}
-    return Footer(rows, texts, {field.name: str(field.type) for field in schema})
+    return Footer(rows, texts, {field.name: _named(field.type) for field in schema})
 
 
 def types_of(columns: Sequence[Column]) -> dict[str, str]:
     """Column → its type as ``footer`` names it."""
-    return {field.name: str(field.type) for field in _schema(tuple(columns))}
+    return {field.name: _named(field.type) for field in _schema(tuple(columns))}
+
+
+def _named(type_: Any) -> str:
+    """What lists call their elements differs, and says nothing."""
+    pa, _ = _arrow()
+    return f"list<{type_.value_type}>" if pa.types.is_list(type_) else str(type_)
 
 
 @cache

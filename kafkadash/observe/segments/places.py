@@ -90,6 +90,8 @@ def place(uri: str) -> Place:
     except (ArrowException, OSError, ValueError) as error:
         fault = str(error).splitlines()[0].rstrip(".")
         raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault=fault)) from error
+    if not path.strip("/"):
+        raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault="it names no bucket and no folder"))
     return Remote(uri, files, path, renames=urlsplit(arrows).scheme not in _PUT)
 
 
