@@ -10,7 +10,7 @@ from kafkadash.pipeline.work import Scope, Work
 
 
 def works() -> Sequence[Work]:
-    from kafkadash.pipeline.jobs import rollup
+    from kafkadash.pipeline.jobs import rollup, verdict
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
     return (
@@ -36,5 +36,11 @@ def works() -> Sequence[Work]:
             replicas,
             Scope.MINUTES,
             lambda frames: rollup.broker_rollup(frames[Facts.REPLICA]),
+        ),
+        Work(
+            ResultKind.LAG_VERDICT,
+            offsets,
+            Scope.RECENT,
+            lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET]),
         ),
     )
