@@ -132,3 +132,20 @@ class ClusterRole(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.role} on {self.cluster_id or 'all clusters'}"
+
+
+class AllowedLag(models.Model):
+    """How many records may wait in each partition of some groups; ``domain.allowed_lag`` says which rule decides."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="allowed_lags")
+    pattern = models.CharField(max_length=255, help_text="name of a group; * stands for any characters, ? for one")
+    records = models.BigIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["cluster", "pattern"], name="one_allowed_lag_per_pattern"),
+            models.CheckConstraint(condition=Q(records__gte=0), name="allowed_lag_not_negative"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.pattern}: {self.records}"

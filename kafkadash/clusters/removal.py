@@ -22,6 +22,7 @@ BATCH = 1000
 # What the rows are to people; a kind of row that is not here is called as its model is.
 _WORDS = {
     "clusters.ClusterRole": ("role on this cluster alone", "roles on this cluster alone"),
+    "clusters.AllowedLag": ("rule about allowed lag", "rules about allowed lag"),
     "observe.QuorumReplicaState": ("state of a controller or observer", "states of controllers and observers"),
     "observe.ThrottleState": ("throttle as it was seen", "throttles as they were seen"),
     "observe.Capabilities": ("record of what it can do", "records of what it can do"),

@@ -1,5 +1,6 @@
 from django.urls import path
 
+from kafkadash.observe.views.allowed_lag import allowed_lag
 from kafkadash.observe.views.brokers import broker, brokers
 from kafkadash.observe.views.quorum import quorum, quorum_lag
 from kafkadash.observe.views.racks import racks
@@ -18,6 +19,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
     path("clusters/<slug:slug>/throttles/", throttles, name="throttles"),
+    path("settings/clusters/<slug:slug>/lag/", allowed_lag, name="allowed_lag"),
     path("clusters/<slug:slug>/reassignments/", reassignments, name="reassignments"),
     path("clusters/<slug:slug>/reassignments/<slug:public_id>/", reassignment, name="reassignment"),
 ]

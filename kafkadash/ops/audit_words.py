@@ -64,6 +64,8 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "cluster.enabled": "switched a cluster on",
         "cluster.disabled": "switched a cluster off",
         "cluster.removed": "removed a cluster",
+        "allowed_lag.set": "allowed groups a lag",
+        "allowed_lag.removed": "took an allowed lag away",
     },
     "Findings": {"finding.acknowledged": "took a finding", "finding.released": "gave a finding back"},
     "People": {

@@ -131,6 +131,7 @@ TABLE: Mapping[str, Row] = {
     "clusters:enabled": form("a", 302),
     "clusters:roles": page("a", post=200),
     "clusters:remove": page("a", post=200),
+    "observe:allowed_lag": page("a", post=200),
     "jobs:test_unsaved": Row("all", "a", WRONG_VERB, 200),
     "jobs:test": form("a", 200),
     "jobs:result": Row("any", "a", other=403),

@@ -100,6 +100,7 @@ SETTINGS = {
     "settings/roles/": ["/settings/roles/"],
     "settings/clusters/<slug:slug>/": ["/settings/clusters/demo/", "/settings/clusters/never/"],
     "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
+    "settings/clusters/<slug:slug>/lag/": ["/settings/clusters/demo/lag/"],
     "settings/clusters/<slug:slug>/policy/": ["/settings/clusters/demo/policy/"],
     "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
     "settings/tests/<uuid:job_id>/": ["{test}"],

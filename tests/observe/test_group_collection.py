@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
+from kafkadash.clusters.allowed_lag import allow_lag
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe import collection
 from kafkadash.observe.collection import Refresh
@@ -90,6 +91,19 @@ def test_offsets_that_stand_still__stall_with_members_and_stop_without(
     assert (row.verdict, row.worst, row.worst_topic, row.worst_partition, row.worst_lag) == ("err", state, "t", 0, 60)
     assert row.counts == {state: 1, "ok": 1}
     assert row.topics == {"t": [2, 60, state]}
+
+
+def test_what_is_allowed__holds_from_the_next_look_on(groups: MemoryGroups, look: Look, cluster: Cluster) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 40}})
+    groups.add("other", {"t": {0: 40}})
+    assert look(10).verdict == "err"
+    allow_lag("somebody", cluster, "g*", "60")
+    row = look()
+    assert (row.verdict, row.worst, row.allowed_lag) == ("ok", "ok", 60)
+    assert (look(name="other").verdict, look(name="other").allowed_lag) == ("err", 0)
+    allow_lag("somebody", cluster, "g", "59")
+    assert look().verdict == "err"
 
 
 def test_a_commit_beyond_the_end__leaves_the_lag_unknown_and_never_below_zero(groups: MemoryGroups, look: Look) -> None:

@@ -72,6 +72,7 @@ SETTINGS = {
     "settings_roles": "/settings/clusters/demo/roles/",
     "settings_roles_everywhere": "/settings/roles/",
     "settings_policy": "/settings/clusters/demo/policy/",
+    "settings_lag": "/settings/clusters/demo/lag/",
 }
 
 

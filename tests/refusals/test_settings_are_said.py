@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
+from kafkadash.clusters.allowed_lag import MOST_RULES, allow_lag
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import IdentityChanged, Refused, check_identity, register_cluster
@@ -96,6 +97,36 @@ def takes(desk: Desk, **typed: str) -> str:
     case(settings.ROLE_TAKEN_MEANWHILE, lambda d: takes(d, role="operator"), name="vera", role="operator"),
 )
 def test_by_the_forms_of_the_settings(one: Case, desk: Desk) -> None:
+    one.check(desk)
+
+
+def allows(desk: Desk, **typed: str) -> str:
+    return desk.sent("adam", "/settings/clusters/demo/lag/", {"pattern": "nightly-*", "records": "10,000", **typed})
+
+
+def allows_one_too_many(desk: Desk) -> str:
+    for n in range(MOST_RULES):
+        allow_lag("somebody", desk.cluster, f"nightly-{n}", "5")
+    return allows(desk)
+
+
+@each(
+    case(settings.LAG_PATTERN_EMPTY, lambda d: allows(d, pattern="  ")),
+    case(settings.LAG_PATTERN_TOO_LONG, lambda d: allows(d, pattern="x" * 1256), length=1256, most=255),
+    case(settings.LAG_PATTERN_NOT_PRINTABLE, lambda d: allows(d, pattern="night\x00ly"), place=6),
+    case(settings.LAG_PATTERN_NOT_PRINTABLE, lambda d: allows(d, pattern="a\u202eb"), place=2),
+    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="")),
+    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="10.5")),
+    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="1,00")),
+    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="²")),
+    case(settings.LAG_NEGATIVE, lambda d: allows(d, records="-1")),
+    case(settings.LAG_TOO_LARGE, lambda d: allows(d, records="1" + "0" * 12 + "1"), most=10**12),
+    case(settings.LAG_TOO_LARGE, lambda d: allows(d, records="9" * 6000), most=10**12),
+    case(settings.LAG_TOO_MANY_RULES, allows_one_too_many, cluster="demo", most=MOST_RULES),
+    case(settings.LAG_RULE_GONE, lambda d: allows(d, do="take", pattern="weekly-*")),
+    case(settings.LAG_RULE_GONE, lambda d: allows(d, do="take", pattern="\x00")),
+)
+def test_by_the_form_of_allowed_lag(one: Case, desk: Desk) -> None:
     one.check(desk)
 
 

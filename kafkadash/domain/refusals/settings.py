@@ -59,3 +59,27 @@ ROLE_TAKEN_MEANWHILE = Entry(
     "{name} is not {role} here any more: somebody took that role away meanwhile.",
     "Nothing is left to do.",
 )
+LAG_PATTERN_EMPTY = Entry(
+    "lag-pattern-empty", "", "Name a group, or a pattern of names: * stands for any characters, ? for one."
+)
+LAG_PATTERN_TOO_LONG = Entry(
+    "lag-pattern-too-long", "This has {length:,} characters; {most:,} fit.", "Shorten it: * stands for any characters."
+)
+LAG_PATTERN_NOT_PRINTABLE = Entry(
+    "lag-pattern-not-printable",
+    "Character {place} of this cannot be seen, so nobody could tell what is allowed.",
+    "Type ? in its place.",
+)
+LAG_UNREADABLE = Entry("lag-unreadable", "", "Give a whole number of records, for example 10,000.")
+LAG_NEGATIVE = Entry("lag-negative", "A lag is never negative.", "Give 0 or more records.")
+LAG_TOO_LARGE = Entry("lag-too-large", "More than {most:,} records cannot be allowed.", "Give fewer.")
+LAG_TOO_MANY_RULES = Entry(
+    "lag-too-many-rules",
+    "{cluster} has {most} rules already, and no more fit.",
+    "Take one away, or use a pattern for several groups.",
+)
+LAG_RULE_GONE = Entry(
+    "lag-rule-gone",
+    "That rule is not there: it was taken away meanwhile, or the page is old.",
+    "The list shows those that hold now.",
+)

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import connection
 
+from kafkadash.clusters.allowed_lag import allowed_for
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.lag import WINDOW, LagState
 from kafkadash.domain.lag_group import GroupLag, PartitionLag, group_lag
@@ -144,6 +145,7 @@ def _portions(
 ) -> Iterator[_Portion]:
     """Groups whose commits could not be read are left as they are: their rows say how old they are."""
     names = sorted(name for name in committed.offsets if name in listed.groups and "\x00" not in name)
+    allowed = allowed_for(asking.cluster.pk, names)
     for first in range(0, len(names), AT_ONCE):
         asking.step()
         by_key = {key_of(name): name for name in names[first : first + AT_ONCE]}
@@ -151,7 +153,7 @@ def _portions(
         portion = _Portion()
         for key, name in by_key.items():
             seen = look(committed.offsets[name], assigned[name], spans.spans)
-            _judge(portion, asking, listed.groups[name], key, rows.get(key), seen, committed.taken_at)
+            _judge(portion, asking, listed.groups[name], key, rows.get(key), seen, committed.taken_at, allowed[name])
         yield portion
 
 
@@ -160,7 +162,14 @@ def _rows(cluster: Cluster, keys: Collection[str]) -> Iterator[GroupState]:
 
 
 def _judge(
-    portion: _Portion, asking: Asking, group: Group, key: str, row: GroupState | None, seen: Look, taken_s: float
+    portion: _Portion,
+    asking: Asking,
+    group: Group,
+    key: str,
+    row: GroupState | None,
+    seen: Look,
+    taken_s: float,
+    allowed: int,
 ) -> None:
     taken_at = moment(taken_s)
     before, times = _continued(row, asking.interval_s, taken_at)
@@ -168,7 +177,6 @@ def _judge(
     times = [*times[1 - WINDOW :], round(taken_s, 3)]
     members = _packed(group.members)
     has_members = None if group.members is None else bool(group.members)
-    allowed = 0
     judged = list(partition_lags(window, times, has_members=has_members, allowed=allowed))
     found = group_lag(judged, members=None if group.members is None else len(group.members), allowed=allowed)
     values = _values(group, found, judged)
