@@ -211,14 +211,16 @@ def _failed(lease: leases.Lease, done: Flushed, uri: str, error: Exception) -> F
     sentence = str(error)
     if isinstance(error, OSError):
         sentence = _os_sentence(error, uri)
-    log.warning("segments.not_written", error=sentence)
     with transaction.atomic():
         row = SegmentWriter.objects.select_for_update().get(pk=lease.run_id)
-        if row.epoch == lease.epoch:
-            if isinstance(error, AnotherWrites):
-                _begin_anew(row)
-            row.last_error, row.failures = sentence, row.failures + 1
-            row.save()
+        if row.epoch != lease.epoch:  # whoever took over took away what this one was about to rename
+            log.warning("segments.lease_lost", epoch=lease.epoch)
+            return done
+        if isinstance(error, AnotherWrites):
+            _begin_anew(row)
+        row.last_error, row.failures = sentence, row.failures + 1
+        row.save()
+    log.warning("segments.not_written", error=sentence)
     return Flushed(done.flushes, done.snapshots, sentence)
 
 

@@ -17,8 +17,8 @@ Rows = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture
 def folder(settings: Settings, tmp_path: Path) -> Path:
-    settings.PIPELINE_URI = (tmp_path / "all of it").as_uri()
-    return tmp_path / "all of it" / "segments"
+    settings.PIPELINE_URI = (tmp_path / "the pipeline").as_uri()
+    return tmp_path / "the pipeline" / "segments"
 
 
 @pytest.fixture
