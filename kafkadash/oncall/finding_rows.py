@@ -175,7 +175,9 @@ def _old(row: Finding, kind: FindingKind, facts: Facts, now: datetime) -> bool:
     return is_stale(row.seen_at, facts.refreshed(kind.about.source).interval_s, now)
 
 
-def _urgency(row: FindingRow) -> tuple[int, bool, int, int, datetime, str]:
+def _urgency(row: FindingRow) -> tuple[int, bool, int, int, datetime, float, str]:
+    """Of those of one kind that opened together, the one with the largest number first."""
     opened = row.row.first_seen_at if row.row else row.now
     scope = row.row.scope if row.row else ""
-    return row.state.severity, row.old, row.own_state.severity, row.kind.rank, opened, scope
+    number = -(row.row.value or 0.0) if row.row else 0.0
+    return row.state.severity, row.old, row.own_state.severity, row.kind.rank, opened, number, scope

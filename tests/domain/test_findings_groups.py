@@ -138,6 +138,17 @@ def test_thousands_are_few_findings_with_a_sum() -> None:
     assert rest.detail.startswith("m-9, m-8, m-7 and 8,997 more · ")
 
 
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        (many(12, LagState.STOP, "s"), "2 more consumer groups do not read: they have no members."),
+        (many(21, LagState.STALL, "m"), "1 more consumer group does not read: it stalls."),
+    ],
+)
+def test_a_sum_of_one_sort_says_it_once(groups: list[GroupFact], sentence: str) -> None:
+    assert [f.sentence for f in found(*groups) if f.scope == MORE] == [sentence]
+
+
 def test_who_has_a_finding_keeps_it_while_others_get_worse() -> None:
     """Otherwise a finding would close although nothing is over."""
     groups = many(60, LagState.STALL, "m")

@@ -52,6 +52,8 @@ def consumer_lag(facts: Facts, at: datetime, now: datetime) -> Iterator[Finding]
     if others:
         states = Counter(group.worst for group in others)
         what = [f"{states[s]:,} {words}" for s, words in _IN_SUMS.items() if states[s]]
+        if len(what) == 1:
+            what = [f"they {_IN_SUMS[others[0].worst]}" if len(others) > 1 else _DOES[others[0].worst]]
         yield _sum_of(
             FindingKind.CONSUMER_LAG,
             f"{count(len(others), 'more consumer group does not read', 'more consumer groups do not read')}: "
@@ -117,6 +119,14 @@ _IN_SUMS = {
     LagState.ERR: "stand still",
     LagState.REWIND: "were set back",
     LagState.STOP: "have no members",
+}
+
+
+_DOES = {
+    LagState.STALL: "it stalls",
+    LagState.ERR: "it stands still",
+    LagState.REWIND: "it was set back",
+    LagState.STOP: "it has no members",
 }
 
 
