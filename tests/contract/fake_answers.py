@@ -152,11 +152,12 @@ def _metadata_topic(model: ClusterModel, entities: Entities, name: str, topic: F
 
 
 def _metadata_partition(model: ClusterModel, entities: Entities, partition: FakePartition) -> Any:
+    rumours = model.rumours.get((partition.topic, partition.index))
     return entities.new(
         "MetadataResponsePartition",
         error_code=ErrorCode.none if partition.leader >= 0 else ErrorCode.leader_not_available,
         partition_index=partition.index,
-        leader_id=partition.leader,
+        leader_id=rumours.pop(0) if rumours else partition.leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=tuple(partition.order),
         isr_nodes=tuple(partition.isr),

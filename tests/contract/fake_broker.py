@@ -92,6 +92,9 @@ class FakeKafka:
         self.login = login
         self._tls = tls
         self._servers: dict[int, _Server] = {}
+        self.cached: set[int] = set(
+            _CACHED
+        )  # API keys of answers that are encoded once, and follow from the model alone
         self._answers: dict[tuple[object, ...], bytes] = {}
         self._answers_of = -1
         self._loop = asyncio.new_event_loop()
@@ -239,6 +242,9 @@ class FakeKafka:
             raise Drop
         if not session.done and api_key not in _BEFORE_SIGN_IN:
             raise Drop
+        if api_key in self.cached:
+            with self.model.lock:
+                return struct.pack(">i", correlation_id) + self._encoded_once(broker, api_key, version, frame)
         request = _decoded(api_key, version, frame)
         if api_key == API_VERSIONS:
             return _with_header(correlation_id, api_versions_answer(self.model, version, offered))
@@ -247,15 +253,13 @@ class FakeKafka:
         if api_key in FORWARDED:
             await self._quorum_answers.wait()
         with self.model.lock:
-            if api_key in _CACHED:
-                return struct.pack(">i", correlation_id) + self._encoded_once(broker, api_key, version, request)
             entity = answer(self.model, broker, api_key, version, request, frozenset(self.denied))
         if self.loses_reply.get(api_key, 0) > 0:
             self.loses_reply[api_key] -= 1
             raise Drop
         return _with_header(correlation_id, entity)
 
-    def _encoded_once(self, broker: FakeBroker, api_key: int, version: int, request: Any) -> bytes:
+    def _encoded_once(self, broker: FakeBroker, api_key: int, version: int, frame: bytes) -> bytes:
         """Everything after the correlation id; encoded once for each state of the model.
 
         The codec takes seconds for large answers. Metadata is the same from every broker.
@@ -264,9 +268,9 @@ class FakeKafka:
             self._answers.clear()
             self._answers_of = self.model.revision
         denied = frozenset(self.denied)
-        key = (0 if api_key == METADATA else broker.id, api_key, version, request, denied)
+        key = (0 if api_key == METADATA else broker.id, frame[:4], frame[8:], denied)  # without the correlation id
         if key not in self._answers:
-            entity = answer(self.model, broker, api_key, version, request, denied)
+            entity = answer(self.model, broker, api_key, version, _decoded(api_key, version, frame), denied)
             self._answers[key] = _with_header(0, entity)[4:]
         return self._answers[key]
 

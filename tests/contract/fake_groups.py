@@ -47,18 +47,23 @@ class FakeGroup:
 
 
 class FakeGroups:
-    """All groups of a cluster. ``loading``: brokers that still read what they have to know as coordinators.
+    """All groups of a cluster.
 
-    ``homeless``: groups whose offsets partition has no leader. ``hidden``: groups without permission. ``deleted_on``:
-    API key → group that is deleted just before a request with that key is answered.
+    ``loading``: brokers that still read what they have to know as coordinators, for so many requests. ``rumours``:
+    group → brokers that are named as its coordinator, one after the other, before the true one. ``homeless``: groups
+    whose offsets partition has no leader. ``hidden``: groups without permission. ``deleted_on`` and
+    ``converted_on``: API key → group that is deleted, or made one of the other type, just before a request with that
+    key is answered.
     """
 
     def __init__(self) -> None:
         self.all: dict[str, FakeGroup] = {}
-        self.loading: set[int] = set()
+        self.loading: dict[int, int] = {}
+        self.rumours: dict[str, list[int]] = {}
         self.homeless: set[str] = set()
         self.hidden: set[str] = set()
         self.deleted_on: dict[int, str] = {}
+        self.converted_on: dict[int, str] = {}
 
     def add(self, name: str, brokers: Iterable[int], **values: Any) -> FakeGroup:
         ids = sorted(brokers)
@@ -73,7 +78,7 @@ class FakeGroups:
         group = self.all.get(name)
         if name in self.hidden:
             return ErrorCode.group_authorization_failed
-        if broker in self.loading:
+        if self.loading.get(broker):
             return ErrorCode.coordinator_load_in_progress
         if group is not None and group.coordinator != broker:
             return ErrorCode.not_coordinator
@@ -83,8 +88,7 @@ class FakeGroups:
 def list_groups(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
     del request
     groups = model.groups
-    loading = broker.id in groups.loading
-    code = ErrorCode.coordinator_load_in_progress if loading else ErrorCode.none
+    code = ErrorCode.coordinator_load_in_progress if groups.loading.get(broker.id) else ErrorCode.none
     if denied:
         code = ErrorCode.cluster_authorization_failed
     return entities.new(
@@ -253,6 +257,8 @@ def _coordinator(model: ClusterModel, name: str, denied: bool) -> tuple[ErrorCod
         return ErrorCode.group_authorization_failed, None
     if name in model.groups.homeless:
         return ErrorCode.coordinator_not_available, None
+    if rumours := model.groups.rumours.get(name):
+        return ErrorCode.none, model.brokers[rumours.pop(0)]
     group = model.groups.all.get(name)
     ids = sorted(model.brokers)
     return ErrorCode.none, model.brokers[group.coordinator if group else ids[zlib.crc32(name.encode()) % len(ids)]]
@@ -300,21 +306,27 @@ def offset_fetch(model: ClusterModel, broker: FakeBroker, entities: Entities, re
     )
 
 
-def after_a_deletion(
+def as_groups_change(
     api_key: int, answer: Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]
 ) -> Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]:
-    """What ``FakeGroups.deleted_on`` says."""
+    """What ``FakeGroups`` has ``loading``, ``deleted_on`` and ``converted_on``."""
 
     def answered(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
         if api_key in model.groups.deleted_on:
             model.groups.all.pop(model.groups.deleted_on.pop(api_key))
-        return answer(model, broker, entities, request, denied)
+        if api_key in model.groups.converted_on:
+            group = model.groups.all[model.groups.converted_on.pop(api_key)]
+            group.type = "classic" if group.type == "consumer" else "consumer"
+        entity = answer(model, broker, entities, request, denied)
+        if api_key != FIND_COORDINATOR and model.groups.loading.get(broker.id):
+            model.groups.loading[broker.id] -= 1
+        return entity
 
     return answered
 
 
 GROUP_ANSWERS: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
-    key: after_a_deletion(key, answer)
+    key: as_groups_change(key, answer)
     for key, answer in {
         OFFSET_FETCH: offset_fetch,
         FIND_COORDINATOR: find_coordinator,

@@ -138,6 +138,8 @@ class ClusterModel:
         self.moving: dict[TopicPartition, FakePartition] = {}
         self.configs = FakeConfigs()
         self.groups = FakeGroups()
+        # leaders that Metadata names, one after the other, before the true one (brokers hear of a change in turn)
+        self.rumours: dict[TopicPartition, list[int]] = {}
         self.refusals: dict[str, tuple[ErrorCode, str | None]] = {}  # "topic-partition" → what 45 says of it
         # name → (lowest, highest level that brokers know, level in force or None)
         self.features: dict[str, tuple[int, int, int | None]] = {
