@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-planner clean
+.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-planner bench-pipeline clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ proof: $(STAMP) ## compare plans with another solver, kill writers of segments a
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-bench: bench-collect bench-pages bench-changes bench-execution bench-planner ## every bench, one after the other; leave the machine alone meanwhile
+bench: bench-collect bench-pages bench-changes bench-execution bench-planner bench-pipeline ## every bench, one after the other; leave the machine alone meanwhile
 
 bench-collect: $(STAMP) ## how long a refresh of 200,000 partitions takes, what it writes, how much memory it needs
 	@$(BIN)/python -m tests.bench collect $(ARGS)
@@ -70,6 +70,9 @@ bench-execution: $(STAMP) ## how long a run takes against its bound, how true it
 
 bench-planner: $(STAMP) ## bytes of plans against the proven least, their time and memory, at 10k, 100k and 1M partitions
 	@$(BIN)/python -m tests.bench planner $(ARGS)
+
+bench-pipeline: $(STAMP) ## how long a collection of 5,000 groups takes, and what the pipeline makes of it (ARGS="pipeline.collection")
+	@$(BIN)/python -m tests.bench pipeline $(ARGS)
 
 clean: ## remove .venv and caches; var (data, keys, passwords) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

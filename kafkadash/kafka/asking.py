@@ -283,6 +283,7 @@ class Asker:
             stamps: list[float] = []
             sent_at = clock.seconds()
             promise = conn.send_request(request, request_timeout_ms=(until - time.monotonic()) * 1000)
+            del request  # encoded by now: one about thousands of partitions is not kept until its answer comes
             promise.add_callback(partial(_stamp, stamps, conn))
             try:
                 response: R = await manager.within(promise, until - time.monotonic() + SLACK)

@@ -24,7 +24,9 @@ from kafkadash.kafka.wire import GRACE, Conversation
 R = TypeVar("R", bound=Response)
 Then = Callable[[Answer[R] | KafkaFailure], None]
 
-WINDOW = 32  # questions to one broker at a time: beyond 1,000 on a connection kafka-python takes no more
+# Questions to one broker at a time: it answers them in order anyway, what they hold stays small, and beyond 1,000 on a
+# connection kafka-python takes no more.
+WINDOW = 8
 PAUSE = 0.2  # seconds until what has moved is looked for again
 # Coordinators and leaders move within seconds, or not before a dead broker's session ends: whoever waits longer
 # makes what the others answered old.
