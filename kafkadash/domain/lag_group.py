@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kafkadash.domain.lag import WINDOW, LagState, judge, known_commits
+from kafkadash.domain.lag import WINDOW, LagState, clear, judge
 from kafkadash.domain.lag_look import Look, beyond, ends_of, lag_of, lost, samples_of
 from kafkadash.domain.lag_time import EndPoint, TimeLag, time_lag
 from kafkadash.domain.lag_trend import Trend, trend
@@ -89,7 +89,7 @@ class PartitionLag:
     @property
     def known(self) -> int:
         """Samples of the window that count: "collecting 4/10"."""
-        return known_commits(samples_of(self.looks))
+        return _known(self.looks)
 
     @property
     def unjudged(self) -> Unjudged:
@@ -105,8 +105,9 @@ class PartitionLag:
 
     @property
     def time_lag(self) -> TimeLag | None:
-        points = [EndPoint(look.at, look.end) for look in self.looks if look.end is not None]
-        return time_lag(self.committed, points) if self.end is not None else None
+        if self.lag is None:
+            return None
+        return time_lag(self.committed, [EndPoint(look.at, look.end) for look in self.looks if look.end is not None])
 
     @property
     def trend(self) -> Trend:
@@ -161,13 +162,9 @@ def partition_lag(
     """Judges the newest ``WINDOW`` of ``looks``, oldest first. A look that brought no lag judges nothing."""
     window = looks[-WINDOW:]
     newest = window[-1] if window else Look(0.0, None, None)
-    state = judge(
-        samples_of(window),
-        lag=lag_of(newest.committed, newest.end),
-        ends=ends_of(window),
-        now=newest.at,
-        has_members=has_members,
-        allowed=allowed,
+    lag = lag_of(newest.committed, newest.end)
+    state = clear(_known(window), lag, allowed) or judge(
+        samples_of(window), lag=lag, ends=ends_of(window), now=newest.at, has_members=has_members, allowed=allowed
     )
     return PartitionLag(topic, partition, state, window, start, allowed, moved_at, seen_since, member)
 
@@ -215,6 +212,11 @@ STATES: Mapping[LagState, State] = {
     LagState.UNKNOWN: State.UNKNOWN,
 }
 """Colour and shape of a pill. Critical is kept for clusters that fail: a group that does not read is its owner's."""
+
+
+def _known(looks: Sequence[Look]) -> int:
+    return sum(look.committed is not None for look in looks)
+
 
 # A partition that cannot be judged goes behind the healthy ones as long as there are any: the group is then what those
 # tell, and how many are not known is said beside it.

@@ -39,8 +39,12 @@ def time_lag(committed: int | None, points: Sequence[EndPoint]) -> TimeLag | Non
 
     None where it is not known: no commit, a commit beyond the log end, or fewer than two points.
     """
+    if committed is None or len(points) < 2:
+        return None
+    if committed == points[-1].end >= points[-2].end and points[-1].at > points[-2].at:
+        return TimeLag(0.0)  # as below, and true of most
     line = compressed(points)
-    if committed is None or len(line) < 2 or committed > line[-1].end:
+    if len(line) < 2 or committed > line[-1].end:
         return None
     first, last = line[0], line[-1]
     if committed == last.end:

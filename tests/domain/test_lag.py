@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkadash.domain.lag import WINDOW, LagState, Sample, judge, known_commits
+from kafkadash.domain.lag import WINDOW, LagState, Sample, clear, judge
 from tests.domain.lag_cases import CASES, Case, Window
 from tests.domain.lag_windows import random_windows
 
@@ -70,11 +70,13 @@ WINDOWS = st.builds(
 
 @given(WINDOWS)
 def test_too_few_commits_or_no_lag_judge_nothing(window: Window) -> None:
-    known = known_commits(window.samples)
+    known = sum(sample.committed is not None for sample in window.samples)
     if window.lag is None or known < window.minimum:
         assert state_of(window) is LagState.UNKNOWN
     elif window.lag <= window.allowed:
         assert state_of(window) is LagState.OK
+    early = clear(known, window.lag, window.allowed, window.minimum)
+    assert early in (None, state_of(window))
 
 
 @given(WINDOWS)
