@@ -21,13 +21,14 @@ _ROLE_ORDER = ("admin", "operator", "approver", "auditor", "viewer")
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """``role_text``, ``manages`` and ``audits`` are asked for only when a page shows them, and then with one query."""
+    """All about roles is asked for only when a page shows it, and then with one query."""
     roles: Any = SimpleLazyObject(lambda: _roles(request))
     return {
         "server_time": timezone.now(),
         "role_text": SimpleLazyObject(lambda: role_text(request, roles)),
         "manages": SimpleLazyObject(lambda: manages(request, roles)),
         "audits": SimpleLazyObject(lambda: audits(request, roles)),
+        "views": SimpleLazyObject(lambda: views(request, roles)),
     }
 
 
@@ -54,6 +55,12 @@ def audits(request: HttpRequest, roles: Iterable[Held]) -> bool:
     """Whether this person may read the audit of some cluster."""
     user = request.user
     return isinstance(user, User) and (user.is_superuser or any(role in ("admin", "auditor") for role, _ in roles))
+
+
+def views(request: HttpRequest, roles: Iterable[Held]) -> bool:
+    """Whether this person may view some cluster: every role may."""
+    user = request.user
+    return isinstance(user, User) and (user.is_superuser or any(True for _ in roles))
 
 
 def _roles(request: HttpRequest) -> list[Held]:

@@ -2,9 +2,9 @@
 
 A key names one of them: ``reassignments:demo`` is the panel ``reassignments`` of the cluster with the slug ``demo``,
 ``run:42`` and ``moves:42`` are parts of the page of the run of change request #42, ``metadata-read:demo`` is the hint
-that its metadata was read again, ``change:42`` the hint that something about #42 is new; ``board`` and ``changes`` are
-hints without a cluster. Pages list their keys in the address of their socket; ``watched`` says what they mean, and
-``live.rights`` asks ``clusters.access.allowed`` whether this person may see it.
+that its metadata was read again, ``change:42`` the hint that something about #42 is new; ``board``, ``changes`` and
+``pipeline`` are hints without a cluster. Pages list their keys in the address of their socket; ``watched`` says what
+they mean, and ``live.rights`` asks ``clusters.access.allowed`` whether this person may see it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from kafkadash.changes.live import CHANGE, CHANGES
 from kafkadash.clusters.access import VIEW
 from kafkadash.clusters.models import Cluster
+from kafkadash.observe.history.turns import PIPELINE
 from kafkadash.observe.models import Kind
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
@@ -130,7 +131,7 @@ RUN_PANELS: Mapping[str, RunPanel] = {
     )
 }
 # These hints concern no single cluster: everybody who is signed in may have them, they carry no data.
-HINTS = frozenset({BOARD, CHANGES})
+HINTS = frozenset({BOARD, CHANGES, PIPELINE})
 
 
 @dataclass(frozen=True, slots=True)

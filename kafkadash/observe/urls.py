@@ -2,6 +2,7 @@ from django.urls import path
 
 from kafkadash.observe.views.allowed_lag import allowed_lag
 from kafkadash.observe.views.brokers import broker, brokers
+from kafkadash.observe.views.pipeline import pipeline
 from kafkadash.observe.views.quorum import quorum, quorum_lag
 from kafkadash.observe.views.racks import racks
 from kafkadash.observe.views.reassignments import reassignment, reassignments
@@ -11,6 +12,7 @@ from kafkadash.observe.views.topics import topic, topics
 app_name = "observe"
 
 urlpatterns = [
+    path("pipeline/", pipeline, name="pipeline"),
     path("clusters/<slug:slug>/quorum/", quorum, name="quorum"),
     path("clusters/<slug:slug>/quorum/lag/", quorum_lag, name="quorum_lag"),
     path("clusters/<slug:slug>/brokers/", brokers, name="brokers"),

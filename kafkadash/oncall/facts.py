@@ -11,21 +11,33 @@ from django.db.models import F, Max, Min, Q, Sum
 from django.db.models.functions import Least
 
 from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, GroupFact, Partitions
+from kafkadash.domain.facts import (
+    BrokerFact,
+    DirectoryFact,
+    Facts,
+    ForecastFact,
+    GroupFact,
+    Partitions,
+    PipelineFact,
+    SetAside,
+)
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.judges.groups import MORE
 from kafkadash.domain.lag import LagState
 from kafkadash.domain.quorum_history import FLAPPING_WITHIN, Reign, changes, recent_changes
 from kafkadash.domain.status import NEVER, QUICKEST_JUDGED_S, Refreshed
 from kafkadash.domain.topology import PartitionShape
+from kafkadash.observe.history.standing import pipeline_standing
 from kafkadash.observe.models import (
     BrokerState,
     BrokerWeights,
     ClusterState,
     CollectorRun,
+    DiskForecast,
     GroupState,
     Kind,
     Outcome,
+    PipelineLedger,
     QuorumSnapshot,
     ReassignmentSnapshot,
     ThrottleState,
@@ -36,6 +48,10 @@ from kafkadash.oncall.models import Finding
 
 _MOST_TOPICS = 50
 """Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
+
+_SET_ASIDE_FOR = timedelta(hours=24)
+_MOST_SET_ASIDE = 20
+"""A finding about files that could not be read stays for a day after the last of them."""
 
 _Moves = Mapping[tuple[str, int], frozenset[int]]
 
@@ -60,7 +76,7 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
 
 
 def facts_of(cluster: Cluster, now: datetime) -> Facts:
-    """Everything that is stored about one cluster, in at most thirteen queries.
+    """Everything that is stored about one cluster, in at most seventeen queries.
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
@@ -87,7 +103,41 @@ def facts_of(cluster: Cluster, now: datetime) -> Facts:
         ),
         **(_quorum(cluster, now) if facts.kraft else {}),
         **(_groups(cluster, facts.groups, now) if facts.groups else {}),
+        **_pipeline(cluster, now),
     )
+
+
+def _pipeline(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    """Nothing where no pipeline ever reported. A file that could not be read may have had facts of every cluster."""
+    standing = pipeline_standing(now)
+    if not standing.set_up:
+        return {}
+    aside = PipelineLedger.objects.filter(ingested_at__gte=now - _SET_ASIDE_FOR).exclude(set_aside=[])
+    looked = standing.looked
+    return {
+        "pipeline": Refreshed(looked.taken_at, looked.interval_s),
+        "pipeline_stands": PipelineFact(
+            standing.well_at,
+            standing.interval_s,
+            tuple(
+                SetAside(str(each.get("file", "")), str(each.get("why", "")), entry.ingested_at)
+                for entry in aside.order_by("-ingested_at")[:_MOST_SET_ASIDE]
+                for each in entry.set_aside
+            ),
+        ),
+        "forecasts": tuple(
+            ForecastFact(
+                broker=row.broker,
+                path=row.directory,
+                used_bytes=row.used_bytes,
+                total_bytes=row.total_bytes,
+                grows_per_day=row.grows_per_day,
+                made_at=row.observed_at,
+                from_at=row.from_at,
+            )
+            for row in DiskForecast.objects.filter(cluster=cluster).order_by("broker", "directory")
+        ),
+    }
 
 
 @dataclass(slots=True)

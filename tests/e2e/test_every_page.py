@@ -104,6 +104,7 @@ SETTINGS = {
     "settings/clusters/<slug:slug>/policy/": ["/settings/clusters/demo/policy/"],
     "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
     "settings/tests/<uuid:job_id>/": ["{test}"],
+    "pipeline/": ["/pipeline/"],
     "audit/": ["/audit/", "/audit/?actor=nobody", "/audit/?period=all&what=role.given"],
     "audit/<int:event_id>/": ["/audit/1/"],
 }

@@ -35,6 +35,7 @@ from tests.factories import (
     silent,
     watched,
 )
+from tests.history import handed_back
 from tests.kept_rows import kept
 from tests.pages.conftest import Page, text_of
 from tests.pages.test_query_counts import PAGES, SETTINGS
@@ -105,6 +106,7 @@ def _demo(condition: str) -> Cluster:
         cluster=demo, resource="topic", name="t", key="leader.replication.throttled.replicas", value=""
     )
     _moves(demo)
+    handed_back(demo, 1, NOW)
     if condition == "unknown":
         _forget(demo)
     if condition == "silent":

@@ -30,6 +30,7 @@ from tests.factories import (
     silent,
     watched,
 )
+from tests.history import handed_back
 from tests.quorums import answers, status_kept
 from tests.reassign.runs import figures, moves, progressed, requested, row_now, running
 
@@ -53,6 +54,7 @@ PAGES = {
     "throttles": "/clusters/demo/throttles/",
     "reassignments_filtered": "/clusters/demo/reassignments/?running=all&q=cart&broker=6",
     "switcher": "/clusters/?current=demo",
+    "pipeline": "/pipeline/",
     "changes": "/changes/?show=all",
     "changes_waiting": "/changes/",
     "changes_filtered": "/changes/?show=all&q=parcels&cluster=demo&state=proposed&author=olga",
@@ -121,6 +123,7 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
             approved(change, make_user(f"ann{round_}-{n}", Role.APPROVER))
             record(operator, "change.edited", change)
+            handed_back(demo, 10 * round_ + n, NOW)
             ThrottleEntry.objects.create(execution=run, resource="broker", name=str(10 * round_ + n), key=listed)
         seen = moves(run, {State.MOVING: 10, State.PENDING: 10, State.DONE: 10})
         progressed(run, figures([row_now(move) for move in seen]))

@@ -19,13 +19,14 @@ from django.db import connection
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import MARKERS
 from kafkadash.domain.refusals import history as said
+from kafkadash.events import changed
 from kafkadash.observe import lease as leases
 from kafkadash.observe.history import partitions, watching
 from kafkadash.observe.history.fail_point import reached
 from kafkadash.observe.history.results import Marker, SetAside, known_kind, marker, named
 from kafkadash.observe.history.rows_of import AT_ONCE, Reading, Taken, take
 from kafkadash.observe.history.store import Entry, NoPyArrow, Store, StoreFailed
-from kafkadash.observe.history.turns import INGEST
+from kafkadash.observe.history.turns import INGEST, PIPELINE
 from kafkadash.observe.lease import Lease, LeaseLost
 from kafkadash.observe.models import PipelineLedger, PipelineState
 
@@ -35,6 +36,8 @@ RESULTS = "results"
 _MOST_RESULTS = 50
 """Results of one turn; what is left waits for the next."""
 _MOST_DELETED = 200
+_SHOWN = ("last_error", "heartbeats", "results_waiting", "segments_waiting")
+"""What the page of the pipeline says; it is told to look again when one of them is new."""
 
 
 def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
@@ -54,7 +57,7 @@ def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
         except StoreFailed as failure:
             error = said.STORE_SILENT(why=str(failure).rstrip("."))
         reached("before-state")
-        _note(lease, state_id, error, seen)
+        _note(lease, state_id, taken, error, seen)
     except LeaseLost:
         log.warning("ingest.lease_lost", epoch=lease.epoch)
         return None
@@ -66,7 +69,7 @@ def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
     return taken
 
 
-def _note(lease: Lease, state_id: int, error: str, seen: watching.Seen | None) -> None:
+def _note(lease: Lease, state_id: int, taken: int, error: str, seen: watching.Seen | None) -> None:
     """The next turn is counted from the beginning of this one."""
     rest = max(0.0, settings.INGEST_INTERVAL - (lease.now() - lease.taken_at).total_seconds())
     told: dict[str, Any] = {
@@ -83,7 +86,11 @@ def _note(lease: Lease, state_id: int, error: str, seen: watching.Seen | None) -
             "oldest_waiting_at": seen.oldest_at,
         }
     with lease.write():
-        PipelineState.objects.filter(pk=state_id).update(**told)
+        rows = PipelineState.objects.filter(pk=state_id)
+        before = rows.values(*_SHOWN).get()
+        rows.update(**told)
+    if taken or any(before[name] != told.get(name, before[name]) for name in _SHOWN):
+        changed.send(sender=PipelineState, keys=frozenset({PIPELINE}))
 
 
 def _take_all(store: Store, lease: Lease) -> tuple[int, str, int]:

@@ -9,6 +9,8 @@ from kafkadash.observe.models import PipelineState
 
 INGEST = lease.Leased(PipelineState._meta.db_table, "seq")
 STATE_ID = 1
+PIPELINE = "pipeline"
+"""The hint that something about the pipeline is new."""
 
 
 def ensure_state() -> None:

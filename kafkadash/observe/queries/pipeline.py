@@ -1,0 +1,101 @@
+"""The page of the pipeline: how it stands, what it handed back, what was set aside, and where verdicts differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Max, Sum
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.domain.wording import count
+from kafkadash.observe.history.standing import pipeline_standing
+from kafkadash.observe.models import DiskForecast, PipelineLedger, VerdictCount, VerdictDifference, Workload
+
+_BATCHES, _SET_ASIDE, _DIFFERENCES = 12, 20, 10
+_COMPARED = timedelta(hours=24)
+_LOOKED_THROUGH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    entry: PipelineLedger
+
+    @property
+    def rows(self) -> int:
+        return sum(self.entry.rows.values())
+
+    @property
+    def kinds(self) -> str:
+        return ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in sorted(self.entry.rows.items()))
+
+    @property
+    def waited_s(self) -> float | None:
+        """From the segment's commit to the row's, the whole way."""
+        entry = self.entry
+        return None if entry.newest_at is None else (entry.ingested_at - entry.newest_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class AsideRow:
+    file: str
+    why: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """Of one cluster, in the last 24 hours."""
+
+    cluster: Cluster
+    judged: int
+    differed: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.differed / self.judged if self.judged else 0.0
+
+
+def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> dict[str, Any]:
+    """Of the installation; what belongs to a cluster only for these. Seven queries."""
+    known = {cluster.pk: cluster for cluster in clusters}
+    standing = pipeline_standing(now)
+    counts = (
+        VerdictCount.objects.filter(cluster__in=known, hour__gte=now - _COMPARED)
+        .values("cluster")
+        .annotate(judged_sum=Sum("judged"), differed_sum=Sum("differed"))
+    )
+    compared = [ComparedRow(known[row["cluster"]], row["judged_sum"], row["differed_sum"]) for row in counts]
+    compared.sort(key=lambda row: (-row.differed, row.cluster.name))
+    newest_first = PipelineLedger.objects.order_by("-ingested_at")
+    aside = [
+        AsideRow(str(each.get("file", "")), str(each.get("why", "")), entry.ingested_at)
+        for entry in newest_first.exclude(set_aside=[])[:_LOOKED_THROUGH]
+        for each in entry.set_aside
+    ]
+    models = Workload.objects.filter(cluster__in=known).aggregate(topics=Count("pk"), newest=Max("to_at"))
+    forecasts = DiskForecast.objects.filter(cluster__in=known).aggregate(
+        directories=Count("pk"), newest=Max("observed_at")
+    )
+    judged, differed = sum(row.judged for row in compared), sum(row.differed for row in compared)
+    return {
+        "now": now,
+        "standing": standing,
+        "batches": [BatchRow(entry) for entry in newest_first[:_BATCHES]],
+        "aside": aside[:_SET_ASIDE],
+        "aside_more": max(0, len(aside) - _SET_ASIDE),
+        "compared": compared,
+        "judged": judged,
+        "differed": differed,
+        "differed_words": count(differed, "judgement"),
+        "differed_percent": 100 * differed / judged if judged else None,
+        "differences": list(
+            VerdictDifference.objects.filter(cluster__in=known, observed_at__gte=now - _COMPARED)
+            .select_related("cluster")
+            .order_by("-observed_at", "group", "topic", "partition")[:_DIFFERENCES]
+        ),
+        "workload": models,
+        "forecasts": forecasts,
+    }

@@ -1,0 +1,109 @@
+"""Rows of history as the ingest leaves them, for tests that do not need files."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.history import partitions
+from kafkadash.observe.history.turns import STATE_ID, ensure_state
+from kafkadash.observe.models import (
+    DiskForecast,
+    PipelineLedger,
+    PipelineState,
+    Rollup,
+    Series,
+    SeriesKind,
+    VerdictCount,
+    VerdictDifference,
+    Workload,
+)
+
+
+def beats(now: datetime, **said: Any) -> dict[str, Any]:
+    """A heartbeat as the pipeline writes it, of one that does well."""
+    told = {
+        "format": 1,
+        "name": "segments",
+        "query": "q1",
+        "state": "waiting",
+        "working_on": None,
+        "fault": None,
+        "host": "spark-1",
+        "beat_at": (now - timedelta(seconds=2)).isoformat(),
+        "interval_seconds": 5,
+        "last_batch": 41,
+        "last_batch_at": (now - timedelta(seconds=9)).isoformat(),
+        "last_batch_seconds": 1.25,
+        "newest_observed_at": (now - timedelta(seconds=14)).isoformat(),
+        "event_lag_seconds": 5.5,
+    }
+    return {**told, **said}
+
+
+def looked(now: datetime, *heartbeats: dict[str, Any], **fields: Any) -> PipelineState:
+    """What the ingest noted of its last look, a second ago."""
+    ensure_state()
+    at = now - timedelta(seconds=1)
+    known = {"looked_at": at, "attempted_at": at, "segments_waiting": 0, "results_waiting": 0}
+    PipelineState.objects.filter(pk=STATE_ID).update(heartbeats=list(heartbeats), **{**known, **fields})
+    return PipelineState.objects.get(pk=STATE_ID)
+
+
+def taken_in(now: datetime, batch: int = 41, **fields: Any) -> PipelineLedger:
+    known: dict[str, Any] = {
+        "written_at": now - timedelta(seconds=9),
+        "ingested_at": now - timedelta(seconds=8),
+        "newest_at": now - timedelta(seconds=12),
+        "rows": {"lag_rollup": 12},
+        "took_ms": 40,
+    }
+    return PipelineLedger.objects.create(query="q1", batch=batch, **{**known, **fields})
+
+
+def rolled_up(
+    cluster: Cluster, bucket: datetime, *, grain: int = 60, group: str = "g", topic: str = "t", **figures: Any
+) -> Rollup:
+    partitions.ensure([(grain, bucket)])
+    series, _ = Series.objects.get_or_create(
+        cluster=cluster, kind=SeriesKind.GROUP, group=group, topic=topic, defaults={"seen_on": bucket.date()}
+    )
+    known = {"version": 1, "samples": 6, "most": 90, "p50": 10, "p95": 80, "p99": 90, "mean": 21.5}
+    return Rollup.objects.create(series=series, grain=grain, bucket=bucket, **{**known, **figures})
+
+
+def handed_back(cluster: Cluster, number: int, now: datetime) -> None:
+    """One of everything, each ``number`` another."""
+    at = now - timedelta(seconds=20)
+    looked(now, beats(now))
+    taken_in(now, number, set_aside=[{"file": f"lag_rollup/q1-{number}", "why": "It is cut off."}])
+    VerdictCount.objects.create(
+        cluster=cluster, hour=at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=number), judged=9
+    )
+    VerdictDifference.objects.create(
+        cluster=cluster,
+        group="g",
+        topic="t",
+        partition=number,
+        observed_at=at,
+        verdict="stall",
+        worker_verdict="ok",
+        version=1,
+    )
+    Workload.objects.create(
+        cluster=cluster, topic=f"t{number}", partitions=[], from_at=at - timedelta(days=7), to_at=at, version=1
+    )
+    DiskForecast.objects.create(
+        cluster=cluster,
+        broker=number,
+        directory="/data",
+        observed_at=at,
+        version=1,
+        used_bytes=10,
+        total_bytes=100,
+        grows_per_day=1.5,
+        samples=40,
+        from_at=at - timedelta(days=1),
+    )
+    rolled_up(cluster, at.replace(second=0, microsecond=0) - timedelta(minutes=number))
