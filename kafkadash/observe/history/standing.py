@@ -80,7 +80,7 @@ class Standing:
     @property
     def interval_s(self) -> float:
         """Between two batches: no segment comes more often than collectors write them."""
-        return max(self.beat.interval_s if self.beat else 0.0, settings.SEGMENT_FLUSH_SECONDS)
+        return max(self.beat.interval_s if self.beat else 0.0, float(settings.SEGMENT_FLUSH_SECONDS))
 
 
 def pipeline_standing(now: datetime) -> Standing:
