@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from celery import shared_task
 from django.db import close_old_connections
 
 from kafkadash.observe.collection import refresh
 from kafkadash.observe.history.ingest import take_turn
 from kafkadash.observe.segments.flusher import flush
+from kafkadash.observe.segments.forgetting import forget_now_and_then
 
 
 @shared_task(name="collect")
@@ -24,6 +27,7 @@ def write_segments(writer_id: int) -> None:
     """Writes what waits in the outbox into files. A message that comes twice finds it done, or under way."""
     try:
         flush(writer_id)
+        forget_now_and_then(datetime.now(UTC))
     finally:
         close_old_connections()
 

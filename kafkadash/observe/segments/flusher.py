@@ -237,5 +237,6 @@ def _begin_anew(row: SegmentWriter) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT greatest(%s, extract(epoch FROM clock_timestamp())::bigint)", [row.epoch])
         row.epoch = cursor.fetchone()[0]
+    row.lease_until = row.dispatched_until = None  # of the epoch that is over: its holder cannot give it back
     for name, value in _NO_FLUSH.items():
         setattr(row, name, value)
