@@ -210,6 +210,9 @@ LEASE_TTL = env.float("LEASE_TTL", default=30)
 FAIL_POINTS = env.str("FAIL_POINTS", default="")
 # How long what was observed is kept, in hours.
 KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)
+# Lag of groups for charts: each sample for so long, then the worst of each five minutes.
+KEEP_LAG_WHOLE_HOURS = env.float("KEEP_LAG_WHOLE_HOURS", default=1)
+KEEP_LAG_HOURS = env.float("KEEP_LAG_HOURS", default=24)
 KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
 # Leader changes of the quorum, and what left the cluster: brokers, nodes of the quorum, throttles of both.
 KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)

@@ -31,6 +31,7 @@ TABS = (
     Tab("reassignments", "Reassignments", "observe:reassignments"),
     Tab("throttles", "Throttles", "observe:throttles"),
     Tab("quorum", "Quorum", "observe:quorum"),
+    Tab("groups", "Groups", "observe:groups"),
     Tab("drill", "Drill", "oncall:drill"),
 )
 

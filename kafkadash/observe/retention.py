@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db import connection, models
+from django.db.models import Exists, F, Min, OuterRef, Q
 
 from kafkadash.observe.collectors.quorum import GONE
 from kafkadash.observe.history import partitions
@@ -17,6 +17,8 @@ from kafkadash.observe.models import (
     BrokerState,
     BrokerWeights,
     Collection,
+    GroupLagPoint,
+    GroupState,
     Outcome,
     QuorumReplicaState,
     QuorumSnapshot,
@@ -25,6 +27,19 @@ from kafkadash.observe.models import (
 )
 
 _BATCH = 2000
+_THIN_S, _SLICE_S = 300, 900
+# The newest point of a group says what holds until now, however old it is.
+_THIN = """
+    DELETE FROM observe_grouplagpoint p USING (
+        SELECT o.id, row_number() OVER (
+            PARTITION BY o.group_id, floor(extract(epoch FROM o.at) / %(step)s)
+            ORDER BY o.lag DESC NULLS LAST, o.at DESC
+        ) AS place
+        FROM observe_grouplagpoint o JOIN observe_groupstate g ON g.id = o.group_id
+        WHERE o.at >= %(begin)s AND o.at < %(end)s AND o.at - o.since < interval '5 minutes'
+          AND g.point_at IS DISTINCT FROM o.at
+    ) q WHERE p.id = q.id AND q.place > 1
+"""
 
 
 def prune(now: datetime) -> Mapping[str, int]:
@@ -38,6 +53,9 @@ def prune(now: datetime) -> Mapping[str, int]:
         "quorum_replicas": _delete(QuorumReplicaState.objects.filter(status=GONE, changed_at__lt=forgotten)),
         "brokers": _delete(BrokerState.objects.filter(gone_at__lt=forgotten, replicas=0)),
         "broker_weights": _delete(BrokerWeights.objects.filter(taken_at__lt=forgotten)),
+        "groups": _delete(GroupState.objects.filter(gone_at__lt=forgotten)),
+        "group_points": _delete(_old_lag(now)),
+        "group_points_thinned": _thin_lag(now),
         "throttles": _delete(ThrottleState.objects.filter(read_at__lt=forgotten)),
         "reassignments": _delete(
             ReassignmentSnapshot.objects.exclude(outcome=Outcome.RUNNING).filter(
@@ -56,6 +74,30 @@ def _old_quorum_snapshots(now: datetime) -> models.QuerySet[QuorumSnapshot]:
     later_leader = QuorumSnapshot.objects.filter(cluster=OuterRef("cluster"), leader_epoch__gt=OuterRef("leader_epoch"))
     long_over = Q(taken_at__lt=_before(now, settings.KEEP_LEADERS_HOURS)) & Exists(later_leader)
     return old.filter(Exists(earlier) | long_over)
+
+
+def _old_lag(now: datetime) -> models.QuerySet[GroupLagPoint]:
+    old = GroupLagPoint.objects.filter(at__lt=_before(now, settings.KEEP_LAG_HOURS))
+    return old.exclude(group__point_at=F("at"))
+
+
+def _thin_lag(now: datetime) -> int:
+    """Of points that are older than an hour, the worst of each five minutes stays.
+
+    A slice of time after the other, each a short statement; what was thinned before has nothing left to lose.
+    """
+    end = datetime.fromtimestamp(_before(now, settings.KEEP_LAG_WHOLE_HOURS).timestamp() // _SLICE_S * _SLICE_S, UTC)
+    oldest = GroupLagPoint.objects.filter(at__lt=end).aggregate(oldest=Min("at"))["oldest"]
+    if oldest is None:
+        return 0
+    begin = datetime.fromtimestamp(oldest.timestamp() // _SLICE_S * _SLICE_S, UTC)
+    thinned = 0
+    with connection.cursor() as cursor:
+        while begin < end:
+            cursor.execute(_THIN, {"begin": begin, "end": begin + timedelta(seconds=_SLICE_S), "step": _THIN_S})
+            thinned += cursor.rowcount
+            begin += timedelta(seconds=_SLICE_S)
+    return thinned
 
 
 def _before(now: datetime, hours: float) -> datetime:

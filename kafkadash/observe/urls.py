@@ -2,6 +2,7 @@ from django.urls import path
 
 from kafkadash.observe.views.allowed_lag import allowed_lag
 from kafkadash.observe.views.brokers import broker, brokers
+from kafkadash.observe.views.groups import group, groups
 from kafkadash.observe.views.pipeline import pipeline
 from kafkadash.observe.views.quorum import quorum, quorum_lag
 from kafkadash.observe.views.racks import racks
@@ -19,6 +20,8 @@ urlpatterns = [
     path("clusters/<slug:slug>/brokers/<int:broker_id>/", broker, name="broker"),
     path("clusters/<slug:slug>/topics/", topics, name="topics"),
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
+    path("clusters/<slug:slug>/groups/", groups, name="groups"),
+    path("clusters/<slug:slug>/groups/<str:group>/", group, name="group"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
     path("clusters/<slug:slug>/throttles/", throttles, name="throttles"),
     path("settings/clusters/<slug:slug>/lag/", allowed_lag, name="allowed_lag"),

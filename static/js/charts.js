@@ -2,10 +2,11 @@
 //
 // The data is an attribute, so a morph that changes it redraws the chart and keeps everything else:
 // {x: [epoch s], range: [from, to], unit, min, max, series: [{label, ink, width, stepped, dashed, y: [number|null]}],
-//  limits: [{y, label}], marks: [{x, label}]}
+//  limits: [{y, label}], marks: [{x, label}], bands: [{from, to, state, label}]}
 // null is a gap. Colours are the page's own, read again when the theme changes.
 (() => {
   const INKS = { 1: "ink-1", 2: "ink-2", 3: "ink-3", limit: "text", critical: "critical-text", warning: "warning-mark" };
+  const BANDS = ["critical", "warning", "unknown"];
   const FETCH_DEADLINE = 10_000;
   const drawn = new WeakMap();
   // Ticks less than a minute apart have their seconds, or several would read the same.
@@ -15,13 +16,31 @@
   function colours(element) {
     const probe = document.createElement("span");
     element.append(probe);
-    const names = [...Object.values(INKS), "ink-grid", "text-2", "text-3", "line-control"];
+    const names = [...Object.values(INKS), ...BANDS.map((state) => `${state}-fill`), "ink-grid", "text-2", "text-3", "line-control"];
     const found = Object.fromEntries(names.map((name) => {
       probe.style.color = `var(--${name})`;
       return [name, getComputedStyle(probe).color];
     }));
     probe.remove();
     return found;
+  }
+
+  // Stretches of time in which something was not well, under grid and lines. One that is too narrow for its word has none.
+  function bands(u, spec, colour, family) {
+    const { ctx, bbox, scales } = u, ratio = devicePixelRatio;
+    ctx.save();
+    ctx.font = `600 ${11 * ratio}px ${family}`;
+    Object.assign(ctx, { textAlign: "left", textBaseline: "top" });
+    for (const band of spec.bands ?? []) {
+      const left = u.valToPos(Math.max(band.from, scales.x.min), "x", true);
+      const right = u.valToPos(Math.min(band.to, scales.x.max), "x", true);
+      ctx.fillStyle = colour[`${band.state}-fill`] ?? colour["unknown-fill"];
+      ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      if (ctx.measureText(band.label).width + 8 * ratio > right - left) continue;
+      ctx.fillStyle = colour["text-2"];
+      ctx.fillText(band.label, left + 6 * ratio, bbox.top + 5 * ratio);
+    }
+    ctx.restore();
   }
 
   // Limits and marks, over the lines. Everything on the canvas is in device pixels.
@@ -91,7 +110,7 @@
         { ...axis, size: 62, gap: 6, space: 34, values: (u, ticks) => ticks.map((v) => number(v) + (v === ticks.at(-1) ? ` ${spec.unit}` : "")) },
       ],
       series: [{}, ...series],
-      hooks: { draw: [(u) => overlay(u, spec, colour, family)] },
+      hooks: { drawClear: [(u) => bands(u, spec, colour, family)], draw: [(u) => overlay(u, spec, colour, family)] },
     }, [spec.x, ...spec.series.map((line) => line.y)], element);
     drawn.set(element, plot);
     resized.observe(element);

@@ -68,6 +68,8 @@ TABLE: Mapping[str, Row] = {
     "observe:broker": page(),
     "observe:topics": page(),
     "observe:topic": page(),
+    "observe:groups": page(),
+    "observe:group": page(),
     "observe:racks": page(),
     "observe:throttles": page(),
     "observe:reassignments": page(),

@@ -26,10 +26,12 @@ from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.services import enqueue
 from kafkadash.live.panels import PANELS
 from kafkadash.live.rights import NOT_ALLOWED, NOT_SIGNED_IN, judge
-from kafkadash.observe.models import BrokerState, ReassignmentSnapshot, TopicState
+from kafkadash.observe.group_names import slug_of
+from kafkadash.observe.models import BrokerState, GroupState, ReassignmentSnapshot, TopicState
 from kafkadash.oncall.models import Finding
 from kafkadash.reassign.models import Execution, Verification
 from kafkadash.reassign.verify_job import KIND as VERIFY
+from tests.groups import group_seen
 from tests.reassign.plans import drained, planned, world
 from tests.reassign.runs import requested, running
 
@@ -127,6 +129,11 @@ def _broker(cluster: Cluster) -> str:
     return str(row.broker_id)
 
 
+def _group(cluster: Cluster) -> str:
+    row = GroupState.objects.filter(cluster=cluster).first() or group_seen(cluster, "orders/reader")
+    return slug_of(row.name)
+
+
 def _topic(cluster: Cluster) -> str:
     row, _ = TopicState.objects.get_or_create(
         cluster=cluster,
@@ -185,6 +192,7 @@ ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
     "public_id": _reassignment,
     "broker_id": _broker,
     "topic": _topic,
+    "group": _group,
     "job_id": lambda cluster: str(enqueue(CONNECTION_TEST, cluster=cluster).pk),
     "finding_id": _finding,
     "number": _change,

@@ -69,6 +69,11 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         lambda told: [told.topics[_looked_at(told)[1]].topic_id],
         of_seen=True,
     ),
+    f"{CLUSTER}groups/": Visited((f"{C}groups/", f"{C}groups/?verdict=stall", f"{C}groups/?q=nowhere&sort=-lag")),
+    f"{CLUSTER}groups/<str:group>/": Visited(
+        (f"{C}groups/{{group}}/", f"{C}groups/{{group}}/?range=day&show=all", f"{C}groups/{{group}}/?verdict=rewind"),
+        of_seen=True,
+    ),
     f"{CLUSTER}racks/": Visited(
         (f"{C}racks/", f"{C}racks/?q=nowhere"), lambda told: [rack for _, _, rack, _ in told.brokers.values()]
     ),
@@ -178,7 +183,7 @@ def worlds(product: Product) -> Iterator[Mapping[str, World]]:
     with product.moving(mib=32, throttle=DEMO_THROTTLE), limping(product, product.folder / "limping") as second:
         third = never_reached(product)
         yield {
-            "demo": World("demo", "orders", 1, told_by(Tools(product.playground), DEMO_THROTTLE)),
+            "demo": World("demo", "orders", 1, "invoice-writer", told_by(Tools(product.playground), DEMO_THROTTLE)),
             "limping": second,
             "never": third,
         }
@@ -248,8 +253,12 @@ def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_sa
     for route, visited in OF_A_CLUSTER.items():
         if visited.of_seen and told is None:
             continue
+        if "{group}" in visited.addresses[0] and not world.group:
+            continue
         for number, address in enumerate(visited.addresses):
-            at = address.format(slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker)
+            at = address.format(
+                slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker, group=world.group
+            )
             says = visited.says(told) if told and not number else ()
             looks = TWO_LOOKS if number else EVERY_LOOK
             visitor.visit(at, f"{_name(route)}{number or ''}", shows=says, looks=looks)

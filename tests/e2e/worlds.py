@@ -36,11 +36,14 @@ MOVING = "orders.one-rack"
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A registered cluster, a topic and a broker of it to look at; ``told`` is None where nobody can be asked."""
+    """A registered cluster; a topic, a broker and a group of it to look at, '' where there is none. ``told`` is None
+    where nobody can be asked.
+    """
 
     slug: str
     topic: str = ""
     broker: int = 0
+    group: str = ""
     told: Told | None = None
 
 
@@ -96,7 +99,7 @@ def limping(product: Product, folder: Path) -> Iterator[World]:
         Tools(playground).run("reassign", *options)
         playground.stop_broker(STOPPED)
         product.manage("cluster", "register", "Limping", "--bootstrap", playground.bootstrap)
-        yield World("limping", MOVING, STOPPED, told_by(Tools(playground), THROTTLE))
+        yield World("limping", MOVING, STOPPED, told=told_by(Tools(playground), THROTTLE))
     finally:
         playground.down()
 

@@ -35,6 +35,7 @@ from tests.factories import (
     silent,
     watched,
 )
+from tests.groups import NEW, NONE, STALLED, WELL, group_seen, point
 from tests.history import handed_back
 from tests.kept_rows import kept
 from tests.pages.conftest import Page, text_of
@@ -79,6 +80,16 @@ def _moves(demo: Cluster) -> None:
             ended(demo, outcome, NOW - timedelta(minutes=2))
 
 
+def _groups(demo: Cluster) -> None:
+    """One with partitions in every state, of which some are not known; others that have nothing."""
+    partitions = {("t", 0): STALLED, ("t", 1): NONE, ("t", 2): NEW, ("u", 0): WELL, ("u", 1): [(5, None)] * 10}
+    row = group_seen(demo, "reader", partitions, members={"c": {"t": [0]}}, point_at=NOW - timedelta(minutes=4))
+    point(row, 30, 100, state="stall")
+    point(row, 4, None, state="unknown")
+    group_seen(demo, "", {}, described=False, coordinator=None)
+    group_seen(demo, "alone", {("t", 1): NONE}, described=False)
+
+
 @pytest.fixture(scope="module", params=["known", "unknown", "silent", "never", "zookeeper"])
 def demo(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
@@ -94,6 +105,7 @@ def _demo(condition: str) -> Cluster:
         TopicFactory.create(cluster=never)
         BrokerFactory.create(cluster=never, broker_id=1)
         ReassignmentFactory.create(cluster=never, public_id="r-demo")
+        _groups(never)
         return never
     demo = watched("demo", offline_partitions=1, under_replicated=1, rack_violations=1)
     TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]], rack_violations=1)
@@ -107,6 +119,7 @@ def _demo(condition: str) -> Cluster:
     )
     _moves(demo)
     handed_back(demo, 1, NOW)
+    _groups(demo)
     if condition == "unknown":
         _forget(demo)
     if condition == "silent":

@@ -30,6 +30,7 @@ from tests.factories import (
     silent,
     watched,
 )
+from tests.groups import STALLED, group_seen, point
 from tests.history import handed_back
 from tests.quorums import answers, status_kept
 from tests.reassign.runs import figures, moves, progressed, requested, row_now, running
@@ -50,6 +51,10 @@ PAGES = {
     "topics": "/clusters/demo/topics/",
     "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
     "topic": "/clusters/demo/topics/payments.ledger/",
+    "groups": "/clusters/demo/groups/",
+    "groups_filtered": "/clusters/demo/groups/?q=reader&verdict=stop&topic=payments.ledger&sort=-lag",
+    "group": "/clusters/demo/groups/reader/",
+    "group_day": "/clusters/demo/groups/reader/?range=day&show=all&verdict=stop&sort=-time",
     "racks": "/clusters/demo/racks/",
     "throttles": "/clusters/demo/throttles/",
     "reassignments_filtered": "/clusters/demo/reassignments/?running=all&q=cart&broker=6",
@@ -100,6 +105,7 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
 ) -> None:
     demo = watched("demo", under_replicated=1)
     ReassignmentFactory.create(cluster=demo, public_id="r-demo")
+    reader = group_seen(demo, "reader", {("payments.ledger", n): STALLED for n in range(30)}, point_at=NOW)
     listed = "follower.replication.throttled.replicas"
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     change = propose(demo, operator, approvals_needed=30)
@@ -113,12 +119,14 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
         add_rows(f"round{round_}")
         answers(demo, NOW - timedelta(seconds=3), timedelta(minutes=10 * (round_ + 1)))
         for n in range(10):
+            point(reader, 10 * round_ + n, 100)
             status_kept(demo, 1000 + 10 * round_ + n, "Gone", NOW - timedelta(hours=1))
             TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1, 2], [1], [2]]])
             BrokerFactory.create(cluster=demo, broker_id=100 + 10 * round_ + n)
             ReassignmentFactory.create(cluster=demo, partition=100_000 + 10 * round_ + n)
             ThrottleFactory.create(cluster=demo, name=str(100 + 10 * round_ + n))
             ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
+            point(group_seen(demo, f"reader-{round_}-{n}", {("payments.ledger", n): STALLED}), 20 + n, 100)
             propose(demo, operator)
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
             approved(change, make_user(f"ann{round_}-{n}", Role.APPROVER))

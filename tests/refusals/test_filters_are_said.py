@@ -52,6 +52,7 @@ def closed(desk: Desk) -> str:
     case(filters.REASSIGNMENTS_NO_BROKER, among_all, typed="six"),
     case(filters.BROKER_NOT_SEEN, lambda d: d.get("vera", f"{BROKERS}77/"), broker=77, cluster="demo"),
     case(filters.TOPIC_NOT_SEEN, lambda d: d.get("vera", f"{TOPICS}nothing/"), topic="nothing", cluster="demo"),
+    case(filters.GROUP_NOT_SEEN, lambda d: d.get("vera", "/clusters/demo/groups/no/"), group="no", cluster="demo"),
     case(lookups.NO_SUCH_REASSIGNMENT, lambda d: d.get("vera", f"{MOVES}r-cafe/"), asked="r-cafe", cluster="demo"),
     case(filters.FINDING_FORGOTTEN, lambda d: d.get("vera", "/clusters/demo/findings/f-cafe/"), number="f-cafe"),
     case(filters.FINDING_CLOSED, closed),

@@ -28,6 +28,11 @@ TOPIC_NOT_SEEN = Entry(
     "{cluster} has no topic {topic!r}, as far as was seen.",
     "Choose one from the list of its topics; a new one is there after the next refresh.",
 )
+GROUP_NOT_SEEN = Entry(
+    "group-not-seen",
+    "{cluster} has no consumer group {group!r}, as far as was seen.",
+    "Choose one from the list of its groups; a new one is there after the next refresh.",
+)
 FINDING_FORGOTTEN = Entry(
     "finding-forgotten",
     "There is no finding {number}, or it closed so long ago that it is forgotten.",

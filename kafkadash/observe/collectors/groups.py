@@ -175,11 +175,11 @@ def _judge(
     before, times = _continued(row, asking.interval_s, taken_at)
     window = appended(before, seen, taken_s)
     times = [*times[1 - WINDOW :], round(taken_s, 3)]
-    members = _packed(group.members)
+    members = packed_members(group.members)
     has_members = None if group.members is None else bool(group.members)
     judged = list(partition_lags(window, times, has_members=has_members, allowed=allowed))
     found = group_lag(judged, members=None if group.members is None else len(group.members), allowed=allowed)
-    values = _values(group, found, judged)
+    values = values_of(group, found, judged)
     if row is None:
         state = GroupState(cluster=asking.cluster, key=key, name=group.name, first_seen_at=taken_at, **values)
         state.verdict_since = state.taken_at = taken_at
@@ -233,7 +233,8 @@ def _points(
     return taken_at
 
 
-def _values(group: Group, found: GroupLag, judged: Sequence[PartitionLag]) -> dict[str, Any]:
+def values_of(group: Group, found: GroupLag, judged: Sequence[PartitionLag]) -> dict[str, Any]:
+    """The columns of ``GroupState`` that follow from one look."""
     worst, flow = found.worst, flow_of(judged)
     return {
         "state": group.state[:32],
@@ -268,7 +269,7 @@ def _stored(number: int | None) -> int | None:
     return None if number is None else min(number, 2**63 - 1)
 
 
-def _packed(members: Sequence[GroupMember] | None) -> bytes:
+def packed_members(members: Sequence[GroupMember] | None) -> bytes:
     """In an order of their own: Kafka lists them in any."""
     if not members:
         return _NO_MEMBERS

@@ -28,6 +28,7 @@ from kafkadash.observe.models import (
     TopicState,
 )
 from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rack_labels, running_moves
+from kafkadash.observe.queries.group_list import readers_of
 from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words
 from kafkadash.observe.reassignment_rows import ReassignmentRow
@@ -36,6 +37,7 @@ from kafkadash.observe.throttle_rows import list_words
 
 MIN_ISR = "min.insync.replicas"
 MOST_MOVES = 25
+MOST_GROUPS = 25
 STATES = Choice(
     "state",
     "state",
@@ -102,6 +104,7 @@ def topic_context(
     configs = runs.get(Kind.CONFIGS)
     lists = ThrottleState.objects.filter(cluster=cluster, resource=ThrottledResource.TOPIC, name=topic.name)
     config = topic.config or {}
+    readers = readers_of(cluster, topic.name, runs.get(Kind.GROUPS), now, MOST_GROUPS + 1)
     return {
         "topic": topic,
         "listing": listing,
@@ -122,6 +125,9 @@ def topic_context(
         "moves": [ReassignmentRow(row, now) for _, row in sorted(moves.items())[:MOST_MOVES]],
         "moves_more": len(moves) > MOST_MOVES,
         "throttle_lists": [ListRow(row, list_words(row.value)) for row in lists.filter(key__in=LISTS).order_by("key")],
+        "groups": readers[:MOST_GROUPS],
+        "groups_more": len(readers) > MOST_GROUPS,
+        "group_freshness": freshness_of(runs.get(Kind.GROUPS), now),
         "throttles_known": bool(configs and configs.succeeded_at),
     }
 

@@ -54,7 +54,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         raise Http404(said.TOPIC_NOT_SEEN(cluster=cluster.name, topic=topic))
     bar = cluster_bar(request, cluster, Kind.METADATA)
     runs = bar["standing"].runs
-    kinds = (*_KINDS, Kind.REASSIGNMENTS)
+    kinds = (*_KINDS, Kind.REASSIGNMENTS, Kind.GROUPS)
     context = {
         **bar,
         "tab": "topics",
