@@ -32,8 +32,8 @@ class Group:
     """One consumer group. ``state`` and ``type`` are Kafka's own words (org.apache.kafka.common.GroupState, GroupType):
     Stable, Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Dead, Unknown; Classic, Consumer.
 
-    ``assignor`` is '' while there is none. ``members`` is None where the group could not be described: not the same as
-    no members. ``coordinator`` is a broker's id, None where nobody said.
+    ``assignor`` is '' while there is none, and of an empty group. ``members`` is None where the group could not be
+    described: not the same as no members. ``coordinator`` is a broker's id, None where nobody said.
     """
 
     name: str
@@ -60,7 +60,11 @@ class Committed:
     """``offsets``: group → what it has committed; a partition without a commit is absent, never 0 and never −1.
 
     Each asked group is in ``offsets`` or in ``errors``, never in neither; one that was deleted meanwhile has an empty
-    entry. ``taken_at``: when the first of them was read; all were read before ``finished_at``.
+    entry. ``taken_at``: when the first of them was read; all were read before ``finished_at``. A broker that is silent
+    moves ``finished_at`` to the deadline: log ends that are read after that are by as much newer than the others'
+    commits. Topics that the principal may not describe are left out by Kafka, without an error.
+
+    A commit may lie beyond the log's end (a topic made anew, an unclean election) or before its start.
     """
 
     offsets: Mapping[str, Offsets]
