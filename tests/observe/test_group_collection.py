@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zlib
 from collections.abc import Callable
 
+import pyarrow.parquet as pq
 import pytest
 from pytest_django import Settings
 
 from kafkadash.clusters.allowed_lag import allow_lag
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.segments import SegmentKind
 from kafkadash.observe import collection
 from kafkadash.observe.collection import Refresh
 from kafkadash.observe.group_window import NOT_KNOWN, unpack
-from kafkadash.observe.models import Collection, CollectorRun, GroupLagPoint, GroupState
+from kafkadash.observe.models import Collection, CollectorRun, GroupLagPoint, GroupState, SegmentOutbox
 from tests.observe.conftest import Clock
 from tests.observe.memory_cluster import MemoryCluster
 from tests.observe.memory_groups import MemoryGroups
@@ -303,6 +306,28 @@ def test_a_partition_that_was_not_seen_before__is_unknown_in_older_samples(group
     row = look()
     window = unpack(bytes(row.window.data))
     assert [list(column) for column in window.committed] == [[100, NOT_KNOWN], [100, NOT_KNOWN], [100, 50]]
+
+
+def test_each_pair__is_a_fact_for_the_pipeline_with_the_look_before(
+    groups: MemoryGroups, look: Look, clock: Clock
+) -> None:
+    groups.log("t", [100, 7], start=2)
+    group = groups.add("g", {"t": {0: 40}}, members={"c": {"t": [0, 1]}})
+    look()
+    before = clock.now
+    group.committed["t"][0] = 60
+    look()
+    packed = SegmentOutbox.objects.filter(kind=SegmentKind.GROUP_OFFSET).latest("pk")
+    rows = pq.read_table(io.BytesIO(bytes(packed.data))).to_pylist()
+    assert [(r["partition"], r["committed"], r["log_start"], r["log_end"], r["lag"]) for r in rows] == [
+        (0, 60, 2, 100, 40),
+        (1, None, 2, 7, None),
+    ]
+    assert [(r["previous_committed"], r["previous_lag"]) for r in rows] == [(40, 60), (None, None)]
+    assert {(r["group"], r["topic"], r["group_state"], r["members"], r["allowed_lag"], r["verdict"]) for r in rows} == {
+        ("g", "t", "Stable", 1, 0, "unknown")
+    }
+    assert rows[0]["previous_at"].timestamp() == pytest.approx(before, abs=0.001)
 
 
 def test_the_interval__is_a_setting(settings: Settings) -> None:

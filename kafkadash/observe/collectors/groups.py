@@ -16,9 +16,11 @@ from kafkadash.clusters.allowed_lag import allowed_for
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.lag import WINDOW, LagState
 from kafkadash.domain.lag_group import GroupLag, PartitionLag, group_lag
+from kafkadash.domain.segments import SegmentKind
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import count
 from kafkadash.kafka.groups import Committed, Group, GroupMember, Groups, LogSpans
+from kafkadash.observe.collectors.group_facts import GroupFacts
 from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing, silent
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.cycles import without_search_for_cycles
@@ -27,6 +29,7 @@ from kafkadash.observe.group_names import key_of
 from kafkadash.observe.group_window import Look, Window, appended, look, pack, unpack
 from kafkadash.observe.lease import Stamp
 from kafkadash.observe.models import GroupLagPoint, GroupState, GroupWindow
+from kafkadash.observe.segments.outbox import Facts
 
 AT_ONCE = 500
 """Groups that are judged, and written in one transaction, together."""
@@ -71,6 +74,7 @@ def read(asking: Asking) -> Reading:
         write=write,
         not_answered=sorted(silent(listed.errors)),
         errors=list(_errors(listed, committed, spans)),
+        facts=[Facts(SegmentKind.GROUP_OFFSET, [portion.facts.columns for portion in portions])],
     )
 
 
@@ -108,6 +112,7 @@ class _Portion:
     windows: dict[int, dict[str, Any]] = field(default_factory=dict)
     members: dict[int, dict[str, Any]] = field(default_factory=dict)
     points: list[tuple[Any, ...]] = field(default_factory=list)
+    facts: GroupFacts = field(default_factory=GroupFacts)
 
     def write(self) -> None:
         update_rows(GroupState, self.changed)
@@ -179,6 +184,7 @@ def _judge(
     has_members = None if group.members is None else bool(group.members)
     judged = list(partition_lags(window, times, has_members=has_members, allowed=allowed))
     found = group_lag(judged, members=None if group.members is None else len(group.members), allowed=allowed)
+    portion.facts.add(group, judged)
     values = values_of(group, found, judged)
     if row is None:
         state = GroupState(cluster=asking.cluster, key=key, name=group.name, first_seen_at=taken_at, **values)

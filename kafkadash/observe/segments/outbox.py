@@ -19,6 +19,7 @@ KINDS: Mapping[Kind, tuple[SegmentKind, ...]] = {
     Kind.REASSIGNMENTS: (SegmentKind.REASSIGNMENT,),
     Kind.QUORUM: (SegmentKind.QUORUM,),
     Kind.LOG_DIRS: (SegmentKind.BROKER, SegmentKind.REPLICA),
+    Kind.GROUPS: (SegmentKind.GROUP_OFFSET,),
 }
 """What each refresh of a collector gives, and what is missing when one fails."""
 
