@@ -22,7 +22,7 @@ from kafkadash.playground.cluster import Playground
 
 LOCK_NAME = "demo.lock"
 # Everything else that a demo puts into its folder, apart from what `Postgres` and `Playground` remove themselves.
-OWN_FOLDERS = ("logs", "valkey", "postgres", "static")
+OWN_FOLDERS = ("logs", "valkey", "postgres", "static", "pipeline")
 OWN_FILES = ("environment", "sign-ins.json", "valkey.json", LEDGER_NAME, LEDGER_LOCK_NAME)
 OWN_PATTERNS = ("celerybeat-schedule*",)
 

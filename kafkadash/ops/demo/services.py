@@ -1,8 +1,9 @@
-"""The product's own processes: web, three workers, beat. One that ends is started again, each time a little later."""
+"""The product's own processes: web, workers, beat, the pipeline. One that ends is started again, each time later."""
 
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +54,15 @@ def workers_and_beat() -> list[Service]:
         Service("worker-execute", (*_CELERY, *_WORKER, "-c", "2", "-Q", "execute", "-n", "execute@%h"), WORKER_STAGE),
         Service("beat", (*_CELERY, "beat", "--pidfile="), BEAT_STAGE),
     ]
+
+
+def pipeline(uri: str) -> Service:
+    """Of Spark, after everybody else in the queue for the processor: history is never more urgent than what is now."""
+    return Service("pipeline", ("-m", "kafkadash.pipeline", "run", "--uri", uri, "--nice", "10"), WORKER_STAGE)
+
+
+def has_spark() -> bool:
+    return all(importlib.util.find_spec(package) is not None for package in ("pyspark", "pyarrow"))
 
 
 class Kept:

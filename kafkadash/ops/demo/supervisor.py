@@ -36,6 +36,8 @@ PROVISION_SECONDS = 180.0
 STOP_SECONDS = 22.0  # a worker of runs ends its step within 20
 THREAD_SECONDS = 8.0
 BROKER_TO_STOP = 3
+# With what the JVM needs besides, below 1 GB.
+PIPELINE_HEAP = "448m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Demo:
         self._run_together(("jars", self._fetch_jars))
         self._run_together(("kafka", self._start_kafka), ("product", self._start_product))
         self._run_together(("provision", self._provision))
+        self._start_pipeline()
 
     def watch(self) -> None:
         """Return when somebody asked to stop. Raises ServerError when the database or Kafka ended by itself."""
@@ -239,6 +242,15 @@ class Demo:
             drain = ("--drain",) if self._drains else ()
             arguments = ("manage.py", "provision_demo", playground.bootstrap, playground.cluster_id, *drain)
             step.detail = self._child("provision", arguments, PROVISION_SECONDS)
+
+    def _start_pipeline(self) -> None:
+        """Last, and nobody waits for it: Spark takes its time to start, and no page needs it."""
+        if not services.has_spark():
+            self._report.say("  No pipeline: PySpark is not installed, so there is no history and no forecast.")
+            return
+        uri = self._options.given.get("PIPELINE_URI") or (self._folder.path / "pipeline").as_uri()
+        self._environment["PIPELINE_DRIVER_MEMORY"] = self._options.given.get("PIPELINE_DRIVER_MEMORY") or PIPELINE_HEAP
+        self._keep(services.pipeline(uri))
 
     def _keep(self, service: services.Service) -> Child:
         kept = services.Kept(service, self._folder, self._environment, self._report.say)
