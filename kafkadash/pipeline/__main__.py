@@ -24,6 +24,7 @@ FAILED, REFUSED = 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     asked = _parser().parse_args(arguments)
+    os.nice(asked.nice)
     try:
         times = read.times(asked.begin, asked.end) if asked.action == "backfill" else None
         session.require()
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--uri", required=True, help="the folder of the pipeline: file:, hdfs: or s3a:")
     parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two batches of run")
     parser.add_argument("--flushes", type=int, default=30, metavar="N", help="at most, in one batch")
+    parser.add_argument("--nice", type=int, default=0, help="how far behind others on this machine, as of nice(1)")
     parser.add_argument("--from", dest="begin", default="", help="of backfill, in UTC")
     parser.add_argument("--to", dest="end", default="", help="of backfill, in UTC; not in it")
     return parser

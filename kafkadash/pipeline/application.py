@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kafkadash.domain.refusals import pipeline as said
 from kafkadash.pipeline import heartbeat, query
 from kafkadash.pipeline.batch import Batches, Done, Point
+from kafkadash.pipeline.clockwork import Clockwork
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.heartbeat import Heartbeat
 from kafkadash.pipeline.lake import Lake
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 BEAT_SECONDS = 2
-ENDS_SECONDS = 20.0
+CLOCK_SECONDS = 60.0
+ENDS_SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +42,18 @@ class Way:
 
 
 class Stop:
-    """SIGTERM and SIGINT, heard between batches."""
+    """SIGTERM and SIGINT: heard between batches, and at once while Spark is starting."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
+        self.at_once = True
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._arrived)
 
     def _arrived(self, *_: Any) -> None:
         self.asked.set()
+        if self.at_once:
+            raise SystemExit(0)
 
 
 def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
@@ -55,18 +61,21 @@ def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
     stop = Stop()
     beats = Heartbeat(store, way.every_seconds or BEAT_SECONDS)
     with owned(store) as owner:
-        beats.beat("starting")
+        beats.start()
         spark = open_session(environment)
         if owner is not None:
             owner.note_processes()
+        stop.at_once = False
         try:
             _stream(spark, store, way, beats, stop)
         except PipelineFault as fault:
-            beats.fault = str(fault)
-            beats.beat("failed")
+            beats.end("failed", str(fault))
+            raise
+        except Exception as error:
+            beats.end("failed", said.BATCH_FAILED(fault=first_line(error)))
             raise
         else:
-            beats.beat("stopped")
+            beats.end("stopped")
         finally:
             spark.stop()
 
@@ -82,16 +91,39 @@ def _stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop:
             batches[query_id] = Batches(Lake(spark, store, query_id), jobs, way.point)
         done = batches[query_id].do(batch, manifests)
         beats.working_on = None
+        beats.caught_up = len(manifests) < way.flushes_at_once
         if done is not None:
             beats.batch_done(done)
             say(_told(done))
 
+    clock = _Clock(beats, stop, lambda query_id: batches[query_id].lake)
     running = query.start(spark, store, take, every_seconds=way.every_seconds, flushes_at_once=way.flushes_at_once)
     try:
         while not stop.asked.is_set() and not _ended(running):
-            beats.beat("working" if beats.working_on else "waiting")
+            beats.state = "waiting"
+            clock.turn()
+        if not stop.asked.is_set():
+            clock.turn()
     finally:
         _end(running)
+
+
+class _Clock:
+    """Has done what is due by the clock, once a minute, while no batch is under way and none waits."""
+
+    def __init__(self, beats: Heartbeat, stop: Stop, lake: Callable[[str], Lake]) -> None:
+        self._beats, self._stop, self._lake = beats, stop, lake
+        self._next = 0.0
+        self._works: dict[str, Clockwork] = {}
+
+    def turn(self) -> None:
+        beats = self._beats
+        if beats.working_on is not None or not beats.caught_up or time.monotonic() < self._next:
+            return
+        if beats.query not in self._works:
+            self._works = {beats.query: Clockwork(self._lake(beats.query), say, self._stop.asked.is_set)}
+        self._works[beats.query].turn(heartbeat.now())
+        self._next = time.monotonic() + CLOCK_SECONDS
 
 
 def _ended(running: StreamingQuery) -> bool:

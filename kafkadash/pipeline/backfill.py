@@ -19,7 +19,7 @@ from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.lake import Lake, Span
 from kafkadash.pipeline.session import open_session
 from kafkadash.pipeline.store import Store
-from kafkadash.pipeline.work import Scope
+from kafkadash.pipeline.work import Scope, Work
 from kafkadash.pipeline.works import works
 
 # A flush holds what was observed before it: seconds before as a rule, longer where the store did not take it.
@@ -61,17 +61,13 @@ def backfill(
     spark = open_session(environment, "kafkadash backfill")
     lake = Lake(spark, store, query)
     try:
-        return _do(
-            Batches(lake, [each for each in works() if each.scope is Scope.MINUTES], within=_span(begin, end)),
-            work,
-            say,
-        )
+        return do_chunks(Batches(lake, of_history(), within=whole_minutes(begin, end)), work, say)
     finally:
         store.remove(lake.folder)
         spark.stop()
 
 
-def _do(batches: Batches, work: Sequence[Chunk], say: Callable[[str], None]) -> int:
+def do_chunks(batches: Batches, work: Sequence[Chunk], say: Callable[[str], None]) -> int:
     rows = 0
     for number, chunk in enumerate(work, 1):
         at = datetime.strptime(chunk.hour, "%Y-%m-%d %H").replace(tzinfo=UTC)
@@ -84,13 +80,17 @@ def _do(batches: Batches, work: Sequence[Chunk], say: Callable[[str], None]) -> 
     return rows
 
 
+def of_history() -> Sequence[Work]:
+    return [work for work in works() if work.scope is Scope.MINUTES]
+
+
 def flushed_in(manifest: str) -> str:
     """Its hour, of its address ``manifest/<date>/<hour>/<name>``."""
     _, date, hour, _ = manifest.split("/")
     return f"{date} {hour}"
 
 
-def _span(begin: datetime, end: datetime) -> Span:
+def whole_minutes(begin: datetime, end: datetime) -> Span:
     """Whole minutes only."""
     first, last = begin.timestamp(), end.timestamp()
     return Span(int(-(-first // 60)), int(last // 60) - 1)

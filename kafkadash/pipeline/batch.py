@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.domain.segments import SegmentKind
@@ -21,6 +22,9 @@ from kafkadash.pipeline.lake import Lake, Span, stretches, within
 from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.snapshots import Snapshots
 from kafkadash.pipeline.work import Frames, Scope, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Kinds of results are written side by side: each is too small to keep two cores busy.
 AT_ONCE = 3
@@ -60,9 +64,15 @@ class Batches:
         store = self.lake.store
         if results.is_done(store, name):
             return None
-        intake = self._into_lake(batch, take_in(store, manifests))
-        self.point("lake written")
-        made = self._results(name, intake)
+        intake = take_in(store, manifests)
+        try:
+            made = self._results(name, intake)
+        except Exception:
+            bad = unreadable(store, intake)
+            if not bad:
+                raise
+            intake = without(intake, bad)
+            made = self._results(name, intake)
         self.point("results written")
         rows = results.write_marker(store, name, made, intake.flushes, intake.set_aside)
         self.point("marker written")
@@ -71,35 +81,26 @@ class Batches:
             name, len(intake.flushes), rows, intake.set_aside, intake.newest, committed, time.monotonic() - began
         )
 
-    def _into_lake(self, batch: int, intake: Intake) -> Intake:
-        try:
-            self._write(batch, intake)
-        except Exception:
-            bad = unreadable(self.lake.store, intake)
-            if not bad:
-                raise
-            intake = without(intake, bad)
-            self._write(batch, intake)
-        return intake
-
-    def _write(self, batch: int, intake: Intake) -> None:
-        _side_by_side([partial(self.lake.write, batch, kind, files) for kind, files in intake.files.items()])
-
     def _results(self, name: Name, intake: Intake) -> list[ResultKind]:
-        works = [work for work in self.works if not work.needs.isdisjoint(intake.files)]
-        minutes: set[int] = set().union(*intake.minutes.values())
+        self.lake.write(name.batch, intake)
+        self.point("lake written")
+        minutes = intake.minutes
         if self.within is not None:
             minutes &= set(range(self.within.first, self.within.last + 1))
         touched = list(stretches(minutes))
-        if not touched:
-            return []
-        recent = self.snapshots.before(touched, name.batch)
-        frames = {
-            Scope.MINUTES: {kind: self.lake.rows(kind, touched, name.batch) for kind in SegmentKind},
-            Scope.RECENT: {kind: self.lake.rows(kind, recent[kind], name.batch) for kind in SegmentKind},
-        }
+        works = [work for work in self.works if touched and not work.needs.isdisjoint(intake.files)]
+        reach: dict[Scope, Mapping[SegmentKind, list[Span]]] = {Scope.MINUTES: dict.fromkeys(SegmentKind, touched)}
+        if any(work.scope is Scope.RECENT for work in works):
+            reach[Scope.RECENT] = self.snapshots.before(touched, name.batch)
+        frames = {scope: self._frames(spans, name.batch, scope, works) for scope, spans in reach.items()}
         _side_by_side([partial(self._write_result, name, work, frames[work.scope], touched) for work in works])
         return [work.kind for work in works]
+
+    def _frames(
+        self, spans: Mapping[SegmentKind, list[Span]], until: int, scope: Scope, works: Sequence[Work]
+    ) -> Mapping[SegmentKind, DataFrame]:
+        read = {kind for work in works if work.scope is scope for kind in work.reads}
+        return {kind: self.lake.rows(kind, spans[kind], until) for kind in read}
 
     def _write_result(self, name: Name, work: Work, frames: Frames, touched: Sequence[Span]) -> None:
         rows = work.job(frames)

@@ -59,16 +59,18 @@ class Flush:
 
 @dataclass(slots=True)
 class Intake:
-    """What of some flushes may be read. ``minutes``: of the times in the files, in minutes since the epoch."""
+    """What of some flushes may be read. ``files``: kind → file → minutes (since the epoch) of the times in it."""
 
     flushes: list[Flush] = field(default_factory=list)
-    files: dict[SegmentKind, list[str]] = field(default_factory=dict)
-    minutes: dict[SegmentKind, set[int]] = field(default_factory=dict)
+    files: dict[SegmentKind, dict[str, set[int]]] = field(default_factory=dict)
     set_aside: list[SetAside] = field(default_factory=list)
 
-    def add(self, kind: SegmentKind, file: str, minutes: Iterable[int]) -> None:
-        self.files.setdefault(kind, []).append(file)
-        self.minutes.setdefault(kind, set()).update(minutes)
+    def add(self, kind: SegmentKind, file: str, minutes: set[int]) -> None:
+        self.files.setdefault(kind, {})[file] = minutes
+
+    @property
+    def minutes(self) -> set[int]:
+        return set().union(*(minutes for files in self.files.values() for minutes in files.values()))
 
     @property
     def newest(self) -> datetime | None:
@@ -81,12 +83,12 @@ def take_in(store: Store, manifests: Iterable[str]) -> Intake:
     store does not answer."""
     intake = Intake()
     for manifest in sorted(manifests):
-        flush = _read_manifest(store, manifest)
+        flush = read_manifest(store, manifest)
         if isinstance(flush, SetAside):
             intake.set_aside.append(flush)
             continue
         intake.flushes.append(flush)
-        intake.add(SegmentKind.MANIFEST, manifest, {_minute(each.observed_at) for each in flush.refreshes})
+        intake.add(SegmentKind.MANIFEST, manifest, {minute_of(each.observed_at) for each in flush.refreshes})
         for (kind, file), rows in flush.files().items():
             _take_file(store, intake, kind, file, rows)
     return intake
@@ -119,13 +121,10 @@ def unreadable(store: Store, intake: Intake) -> list[SetAside]:
 
 def without(intake: Intake, bad: Sequence[SetAside]) -> Intake:
     names = {each.file for each in bad}
-    files = {kind: [file for file in files if file not in names] for kind, files in intake.files.items()}
-    return Intake(
-        intake.flushes,
-        {kind: files for kind, files in files.items() if files},
-        intake.minutes,
-        [*intake.set_aside, *bad],
-    )
+    files = {
+        kind: {name: at for name, at in files.items() if name not in names} for kind, files in intake.files.items()
+    }
+    return Intake(intake.flushes, {kind: files for kind, files in files.items() if files}, [*intake.set_aside, *bad])
 
 
 def _take_file(store: Store, intake: Intake, kind: SegmentKind, file: str, rows: int) -> None:
@@ -168,7 +167,7 @@ def _minutes(times: Any) -> Iterator[int]:
     return (us // MINUTE_US for us in pc.unique(times).cast(pa.int64()).to_pylist())
 
 
-def _minute(at: datetime) -> int:
+def minute_of(at: datetime) -> int:
     return int(at.timestamp()) // 60
 
 
@@ -182,7 +181,7 @@ def _refused(kind: SegmentKind, file: str, parquet: Any) -> SetAside | None:
     return SetAside(file, said.FILE_UNLIKE(column=column)) if column else None
 
 
-def _read_manifest(store: Store, manifest: str) -> Flush | SetAside:
+def read_manifest(store: Store, manifest: str) -> Flush | SetAside:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +16,7 @@ from kafkadash.pipeline.batch import Done
 from kafkadash.pipeline.store import Store
 
 NAME = "segments"
+BEAT_SECONDS = 2.0
 
 
 def now() -> datetime:
@@ -22,7 +25,7 @@ def now() -> datetime:
 
 @dataclass
 class Heartbeat:
-    """Of one process; ``beat`` is called by one thread, the rest by any."""
+    """Of one process. A thread of its own writes it, so that a long batch does not look like death."""
 
     store: Store
     interval_seconds: float
@@ -30,23 +33,45 @@ class Heartbeat:
     query: str = ""
     fault: str | None = None
     working_on: str | None = None
+    state: str = "starting"
+    caught_up: bool = False
     _done: Done | None = field(default=None, init=False)
     _done_at: datetime | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._started = self.clock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Raises OSError where the store does not take it; later ones are tried again."""
+        self.beat()
+        self._thread.start()
+
+    def end(self, state: str, fault: str | None = None) -> None:
+        self._over.set()
+        self._thread.join()
+        self.state, self.fault = state, fault
+        self.beat()
+
+    def _go_on(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            try:
+                self.beat()
+            except OSError as error:
+                sys.stderr.write(f"heartbeat: {error}\n")
 
     def batch_done(self, done: Done) -> None:
         self._done, self._done_at = done, self.clock()
 
-    def beat(self, state: str) -> None:
+    def beat(self) -> None:
         """Raises OSError where the store does not take it."""
         done = self._done
         said = {
             "format": HEARTBEAT_FORMAT,
             "name": NAME,
             "query": self.query,
-            "state": state,
+            "state": "working" if self.working_on and self.state == "waiting" else self.state,
             "working_on": self.working_on,
             "fault": self.fault,
             "pid": os.getpid(),

@@ -1,20 +1,23 @@
-"""The lake: what was observed, by kind, date, hour and batch, as one query has taken it in.
+"""The lake: which files hold what was observed in an hour, as one query has taken them in.
 
-``lake/<query id>/<kind>/date=…/hour=…/batch=…/``: a batch that is done again writes the same folders anew. Rows of an
-hour are read from the folders that this names itself, so that Spark lists nothing it does not need.
+Segments are immutable Parquet by kind and hour already, so that rows are not copied: copying cost more than all that is
+reckoned from them (ADR 12). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of
+event time, of each kind with the minutes that they span; a batch that is done again writes the same. Rows are read from
+the files that are named, so that Spark lists nothing, and only from those whose minutes are wanted.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
 from kafkadash.domain.segments import COLUMNS, SegmentKind
-from kafkadash.pipeline.flushes import FOLDER
+from kafkadash.pipeline.flushes import FOLDER, Intake
 from kafkadash.pipeline.schemas import schema_of
 from kafkadash.pipeline.store import Store
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 LAKE = "lake"
 MINUTES_OF_HOUR = 60
+_HOURS_KEPT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,16 @@ class Span:
         return range(self.first // MINUTES_OF_HOUR, self.last // MINUTES_OF_HOUR + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file below the segments' folder, with the minutes that it spans."""
+
+    kind: SegmentKind
+    file: str
+    first: int
+    last: int
+
+
 def stretches(minutes: Collection[int]) -> Iterator[Span]:
     """Consecutive ones together."""
     begun: list[int] = []
@@ -49,60 +63,69 @@ def stretches(minutes: Collection[int]) -> Iterator[Span]:
         yield Span(begun[0], begun[-1])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lake:
     spark: SparkSession
     store: Store
     query: str
+    _read: dict[str, tuple[Part, ...]] = field(default_factory=dict, init=False)
 
     @property
     def folder(self) -> str:
         return f"{LAKE}/{self.query}"
 
-    def write(self, batch: int, kind: SegmentKind, files: Sequence[str]) -> None:
-        """Rows of these segments (addresses below the segments' folder)."""
-        rows = read_segments(self.spark, self.store, kind, files)
-        (
-            rows.withColumn("date", f.date_format("observed_at", "yyyy-MM-dd"))
-            .withColumn("hour", f.date_format("observed_at", "HH"))
-            .withColumn("batch", f.lit(f"{batch:012d}"))
-            .write.mode("overwrite")
-            .option("partitionOverwriteMode", "dynamic")
-            .partitionBy("date", "hour", "batch")
-            .parquet(self.store.address(f"{self.folder}/{kind}"))
-        )
+    def write(self, batch: int, intake: Intake) -> None:
+        """Raises OSError."""
+        hours: dict[int, list[Part]] = {}
+        for kind, files in intake.files.items():
+            for file, minutes in files.items():
+                part = Part(kind, file, min(minutes), max(minutes))
+                for hour in {minute // MINUTES_OF_HOUR for minute in minutes}:
+                    hours.setdefault(hour, []).append(part)
+        for hour, parts in hours.items():
+            name = f"{self.folder}/{hour_folder(hour)}/{batch:012d}.json"
+            self._read.pop(name, None)
+            said = [[part.kind, part.file, part.first, part.last] for part in parts]
+            self.store.write(name, json.dumps(said, indent=0).encode())
 
     def rows(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
         """What was observed in these spans, as batches up to ``until`` brought it."""
-        hours = sorted({hour for span in spans for hour in span.hours()})
-        found = read_files(self.spark, kind, [self.store.address(leaf) for leaf in self.leaves(kind, hours, until)])
-        return found.where(within(spans))
+        files = {
+            part.file
+            for part in self.parts({hour for span in spans for hour in span.hours()}, until)
+            if part.kind is kind and any(part.first <= span.last and span.first <= part.last for span in spans)
+        }
+        return read_segments(self.spark, self.store, kind, sorted(files)).where(within(spans))
 
-    def leaves(self, kind: SegmentKind, hours: Iterable[int], until: int) -> Iterator[str]:
-        """Folders of batches, of hours since the epoch."""
-        for hour in hours:
-            folder = f"{self.folder}/{kind}/{hour_folder(hour)}"
+    def parts(self, hours: Iterable[int], until: int) -> Iterator[Part]:
+        """Of hours since the epoch; a file that reaches over an hour's end comes for each. Raises OSError."""
+        for hour in sorted(set(hours)):
+            folder = f"{self.folder}/{hour_folder(hour)}"
             for name in self.store.names(folder):
-                if name.startswith("batch=") and int(name.removeprefix("batch=")) <= until:
-                    yield f"{folder}/{name}"
+                if not name.startswith("_") and int(name.removesuffix(".json")) <= until:
+                    yield from self._parts(f"{folder}/{name}")
+
+    def _parts(self, name: str) -> tuple[Part, ...]:
+        if name not in self._read:
+            if len(self._read) > _HOURS_KEPT * 400:
+                self._read.clear()
+            said = json.loads(self.store.read(name) or b"[]")
+            self._read[name] = tuple(Part(SegmentKind(kind), file, first, last) for kind, file, first, last in said)
+        return self._read[name]
 
 
 def hour_folder(hour: int) -> str:
     """Of an hour since the epoch."""
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
-    return f"date={at:%Y-%m-%d}/hour={at:%H}"
+    return f"{at:%Y-%m-%d}/{at:%H}"
 
 
 def read_segments(spark: SparkSession, store: Store, kind: SegmentKind, files: Sequence[str]) -> DataFrame:
-    return read_files(spark, kind, [store.address(f"{FOLDER}/{file}") for file in files])
-
-
-def read_files(spark: SparkSession, kind: SegmentKind, addresses: Sequence[str]) -> DataFrame:
     """No rows where there are no files."""
     schema = schema_of(COLUMNS[kind])
-    if not addresses:
+    if not files:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*addresses)
+    return spark.read.schema(schema).parquet(*(store.address(f"{FOLDER}/{file}") for file in files))
 
 
 def within(spans: Collection[Span]) -> Column:

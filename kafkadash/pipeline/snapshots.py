@@ -1,11 +1,11 @@
-"""When each cluster was looked at, as the manifests in the lake say: how far back a window of samples reaches."""
+"""When each cluster was looked at, as the manifests say: how far back a window of samples reaches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC
 
 from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline.flushes import Flush, minute_of, read_manifest
 from kafkadash.pipeline.lake import MINUTES_OF_HOUR, Lake, Span
 
 RECENT = 12
@@ -14,14 +14,14 @@ RECENT = 12
 HOURS_BACK = 6
 """A cluster that was looked at more seldom than that has no window."""
 
-_KEPT_LEAVES = 20_000
+_KEPT_MANIFESTS = 20_000
 
 Times = Mapping[tuple[str, SegmentKind], tuple[int, ...]]
 """(cluster, kind) → minutes since the epoch."""
 
 
 class Snapshots:
-    """Remembers what it has read: folders of a batch never change once the batch is done."""
+    """Remembers what it has read: a manifest never changes."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -52,27 +52,18 @@ class Snapshots:
         }
 
     def _times(self, hours: range, until: int) -> Iterator[Times]:
-        for leaf in self._lake.leaves(SegmentKind.MANIFEST, hours, until):
-            batch = int(leaf.rpartition("batch=")[2])
-            if leaf not in self._read or batch == until:  # an attempt that was broken off may have left another
-                if len(self._read) >= _KEPT_LEAVES:
+        for file in {part.file for part in self._lake.parts(hours, until) if part.kind is SegmentKind.MANIFEST}:
+            if file not in self._read:
+                if len(self._read) >= _KEPT_MANIFESTS:
                     self._read.clear()
-                self._read[leaf] = self._read_leaf(leaf)
-            yield self._read[leaf]
+                self._read[file] = self._read_manifest(file)
+            yield self._read[file]
 
-    def _read_leaf(self, leaf: str) -> Times:
-        import pyarrow.parquet as pq
-
+    def _read_manifest(self, file: str) -> Times:
+        flush = read_manifest(self._lake.store, file)
         found: dict[tuple[str, SegmentKind], list[int]] = {}
-        kinds = {kind.value: kind for kind in SegmentKind}
-        for name in self._lake.store.sizes(leaf):
-            if not name.endswith(".parquet"):
-                continue
-            with self._lake.store.open(name) as opened:
-                for row in pq.ParquetFile(opened).read(["cluster", "kind", "observed_at"]).to_pylist():
-                    if row["kind"] in kinds:
-                        minute = int(row["observed_at"].astimezone(UTC).timestamp()) // 60
-                        found.setdefault((row["cluster"], kinds[row["kind"]]), []).append(minute)
+        for each in flush.refreshes if isinstance(flush, Flush) else ():
+            found.setdefault((each.cluster, each.kind), []).append(minute_of(each.observed_at))
         return {key: tuple(minutes) for key, minutes in found.items()}
 
 

@@ -29,9 +29,14 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``needs``: without new facts of one of these, there is nothing to do."""
+    """``needs``: without new facts of one of these there is nothing to do. ``beside``: what is read besides them."""
 
     kind: ResultKind
     needs: frozenset[SegmentKind]
     scope: Scope
     job: Job
+    beside: frozenset[SegmentKind] = frozenset()
+
+    @property
+    def reads(self) -> frozenset[SegmentKind]:
+        return self.needs | self.beside

@@ -24,6 +24,7 @@ def works() -> Sequence[Work]:
             lambda frames: rollup.topic_rollup(
                 frames[Facts.GROUP_OFFSET], frames[Facts.REPLICA], frames[Facts.MANIFEST]
             ),
+            frozenset({Facts.MANIFEST}),
         ),
         Work(
             ResultKind.CLUSTER_ROLLUP,

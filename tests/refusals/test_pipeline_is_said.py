@@ -113,7 +113,7 @@ class Desk:
 
     def long_silent(self) -> str:
         began = datetime(2026, 3, 2, tzinfo=UTC)
-        Heartbeat(self.store, 5, lambda: began).beat("waiting")
+        Heartbeat(self.store, 5, lambda: began, state="waiting").beat()
         assert standing(self.store, began + timedelta(seconds=20)).wrong is None
         return standing(self.store, began + timedelta(hours=1)).wrong or ""
 

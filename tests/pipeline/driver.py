@@ -1,0 +1,35 @@
+"""``python -m tests.pipeline.driver URI FLUSHES [POINT NTH]``: the pipeline once, killing itself where it is told to.
+
+The signal is SIGKILL: nothing is cleaned up, and the JVM notices by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from kafkadash.pipeline import application, session
+from kafkadash.pipeline.store import open_store
+
+POINTS = ("lake written", "lag_rollup written", "topic_rollup written", "results written", "marker written")
+
+
+def main(arguments: Sequence[str]) -> None:
+    uri, at_once = arguments[0], int(arguments[1])
+    where, left = (arguments[2], int(arguments[3])) if len(arguments) > 2 else ("", 0)
+
+    def point(name: str) -> None:
+        nonlocal left
+        if name == where:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    session.require()
+    application.run(open_store(uri), os.environ, application.Way(None, at_once, point))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

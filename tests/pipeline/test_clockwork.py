@@ -1,0 +1,74 @@
+"""Hours and days that are over: rolled up once, and again when something of them comes late."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkadash.domain.pipeline_results import ResultKind
+from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline.batch import Batches
+from kafkadash.pipeline.clockwork import Clockwork
+from kafkadash.pipeline.flushes import manifests
+from kafkadash.pipeline.lake import LAKE, Lake
+from kafkadash.pipeline.store import open_store
+from tests.pipeline.making import EPOCH, Maker
+from tests.pipeline.tables import markers, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+DAY = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "segments", groups=2, partitions=2)
+    maker.flushes(10)  # six of them before ten o'clock
+    store = open_store(tmp_path.as_uri())
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    batches = Batches(lake, ())
+    batches.do(0, manifests(store))
+    said: list[str] = []
+    clockwork = Clockwork(lake, said.append)
+
+    def clusters() -> dict[tuple[str, datetime], int]:
+        found = tables(tmp_path, lambda q: q != lake.query)[ResultKind.CLUSTER_ROLLUP].values()
+        return {(f"{row['cluster']} {row['grain']}", row["bucket"]): row["lag_count"] for row in found}
+
+    clockwork.turn(DAY.replace(hour=10, minute=4))
+    assert said == [], "it has not settled"
+    clockwork.turn(DAY.replace(hour=10, minute=6))
+    nine, ten = DAY.replace(hour=9), DAY.replace(hour=10)
+    before = clusters()
+    assert set(before) == {("east hour", nine), ("west hour", nine)}
+    clockwork.turn(DAY.replace(hour=10, minute=7))
+    Clockwork(lake, said.append).turn(DAY.replace(hour=10, minute=8))
+    assert len(said) == 1, "done once, also for one who was started since"
+
+    row = dict.fromkeys(("committed", "log_start", "log_end", "lag"), 5)
+    late = {
+        "schema": 1, "cluster": "east", "epoch": EPOCH, "seq": maker.seq + 1,
+        "observed_at": nine + timedelta(minutes=59),
+        "group": "late", "topic": "topic-0", "partition": 0, "group_state": "Empty", "members": 0, "allowed_lag": 0,
+        "previous_committed": None, "previous_lag": None, "previous_at": None, "verdict": "ok", **row,
+    }  # fmt: skip
+    maker.seq += 1
+    written = maker.write({SegmentKind.GROUP_OFFSET: [late]})
+    batches.do(1, [written.relative_to(tmp_path / "segments").as_posix()])
+    clockwork.turn(DAY.replace(hour=11, minute=6))
+    assert clusters()["east hour", nine] == before["east hour", nine] + 1
+    names = [(marker["query"], marker["batch"]) for marker in markers(tmp_path)]
+    assert len(set(names)) == len(names) == 2 + 3, "what is done anew has another name"
+
+    clockwork.turn(DAY + timedelta(days=1, minutes=6))
+    hours = clusters()
+    assert hours["east day", DAY] == hours["east hour", nine] + hours["east hour", ten]
+    assert hours["west day", DAY] == hours["west hour", nine] + hours["west hour", ten]
+    (tmp_path / LAKE / "another" / "2026-03-02").mkdir(parents=True)
+    clockwork.turn(DAY + timedelta(days=30))
+    assert {path.name for path in (tmp_path / LAKE).iterdir()} == {"done.json", "hours", lake.query}
+    assert not list((tmp_path / LAKE / lake.query).iterdir()), "what it names is gone by then"

@@ -1,0 +1,162 @@
+"""What comes of segments is the same however they come: in batches, at once, broken off, from the start again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkadash.domain.pipeline_results import ResultKind
+from kafkadash.domain.segments import SCHEMA_VERSION, SegmentKind
+from kafkadash.pipeline import query
+from kafkadash.pipeline.backfill import chunks, do_chunks, of_history, whole_minutes
+from kafkadash.pipeline.batch import Batches
+from kafkadash.pipeline.flushes import manifests
+from kafkadash.pipeline.lake import Lake
+from kafkadash.pipeline.store import Store, open_store
+from kafkadash.pipeline.work import Work
+from kafkadash.pipeline.works import works
+from tests.pipeline.counting import COUNTING
+from tests.pipeline.making import BEGAN, Maker, write_file
+from tests.pipeline.tables import markers, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+POINTS = ("lake written", "cluster_rollup written", "results written", "marker written")
+
+
+class BrokenOff(Exception):
+    """Stands for the end of the driver."""
+
+
+class Pipeline:
+    """A folder of the pipeline, and what is done with it."""
+
+    def __init__(self, spark: SparkSession, folder: Path, works: Sequence[Work] = COUNTING) -> None:
+        self.spark, self.folder, self.works = spark, folder, works
+        self.maker = Maker(folder / "segments", groups=2, partitions=2)
+        self.store: Store = open_store(folder.as_uri())
+
+    def stream(self, at_once: int = 30, point: Callable[[str], None] = lambda _: None) -> str:
+        """Take in what is there; the query's id. Raises what Spark makes of BrokenOff."""
+
+        def take(query_id: str, batch: int, names: list[str]) -> None:
+            self.batches(query_id, point).do(batch, names)
+
+        running = query.start(self.spark, self.store, take, every_seconds=None, flushes_at_once=at_once)
+        try:
+            running.awaitTermination()
+        finally:
+            running.stop()
+        return query.query_id(self.store)
+
+    def batches(self, query_id: str, point: Callable[[str], None] = lambda _: None) -> Batches:
+        return Batches(Lake(self.spark, self.store, query_id), self.works, point)
+
+    def at_once(self) -> None:
+        self.batches("batch").do(0, manifests(self.store))
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
+    return Pipeline(spark, tmp_path)
+
+
+def test_stream_and_backfill_and_one_batch_say_the_same_of_all_that_is_reckoned(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = Pipeline(spark, tmp_path, works())
+    made.maker.flushes(13)  # minutes end in the middle of batches, and an hour does
+    streamed = made.stream(at_once=5)
+    made.at_once()
+    stream, batch = tables(tmp_path, lambda q: q == streamed), tables(tmp_path, lambda q: q == "batch")
+    assert set(stream) == {work.kind for work in made.works}
+    assert all(stream.values())
+    assert stream == batch
+
+    begin, end = BEGAN.replace(minute=58, second=0), BEGAN.replace(hour=10, minute=1, second=0)
+    again = Batches(Lake(spark, made.store, "backfill"), of_history(), within=whole_minutes(begin, end))
+    do_chunks(again, chunks(made.store, begin, end), lambda _: None)
+    told = tables(tmp_path, lambda q: q == "backfill")
+    assert set(told) == {work.kind for work in of_history()}, "judgements are of now"
+    for kind, rows in told.items():
+        within = {key: row for key, row in batch[kind].items() if begin <= row["bucket"] < end}
+        assert rows == within, kind
+    assert len(told[ResultKind.CLUSTER_ROLLUP]) == 6, "two clusters, three whole minutes"
+
+
+@pytest.mark.parametrize("where", POINTS)
+def test_what_was_broken_off_is_done_again(pipeline: Pipeline, where: str) -> None:
+    pipeline.maker.flushes(7)
+    seen = []
+
+    def break_off(point: str) -> None:
+        seen.append(point)
+        if point == where and seen.count(where) == 2:
+            raise BrokenOff(where)
+
+    with pytest.raises(Exception, match="BrokenOff"):
+        pipeline.stream(3, break_off)
+    begun = query.query_id(pipeline.store)
+    assert pipeline.stream(3) == begun
+    pipeline.at_once()
+    assert [marker["batch"] for marker in markers(pipeline.folder, lambda q: q == begun)] == [0, 1, 2]
+    assert tables(pipeline.folder, lambda q: q == begun) == tables(pipeline.folder, lambda q: q == "batch")
+
+
+def test_a_lost_checkpoint_gives_the_same_tables_again(pipeline: Pipeline) -> None:
+    pipeline.maker.flushes(4)
+    first = pipeline.stream(3)
+    shutil.rmtree(pipeline.folder / query.CHECKPOINT)
+    pipeline.maker.flushes(3)
+    second = pipeline.stream(2)
+    assert second != first
+    pipeline.at_once()
+    whole = tables(pipeline.folder, lambda q: q == "batch")
+    assert tables(pipeline.folder, lambda q: q == second) == whole
+    assert tables(pipeline.folder, lambda q: q != "batch") == whole, "one after the other is no other"
+
+
+def test_a_batch_that_has_its_marker_is_not_written_again(pipeline: Pipeline) -> None:
+    pipeline.maker.flushes(1)
+    pipeline.at_once()
+    before = {path: path.stat().st_mtime_ns for path in (pipeline.folder / "results").rglob("*")}
+    assert pipeline.batches("batch").do(0, manifests(pipeline.store)) is None
+    assert {path: path.stat().st_mtime_ns for path in (pipeline.folder / "results").rglob("*")} == before
+
+
+def test_files_that_cannot_be_read_are_set_aside_and_the_rest_goes_on(pipeline: Pipeline) -> None:
+    segments = pipeline.folder / "segments"
+    made = pipeline.maker.flushes(6)
+    files = sorted((segments / SegmentKind.GROUP_OFFSET).rglob("*.parquet"))
+    files[0].write_bytes(files[0].read_bytes()[:300])
+    body = bytearray(files[1].read_bytes())
+    body[200:1200] = bytes(1000)  # with a footer that says nothing of it
+    files[1].write_bytes(body)
+    write_file(files[2], SegmentKind.GROUP_OFFSET, [], SCHEMA_VERSION + 1)
+    files[3].unlink()
+    made[4].write_bytes(made[4].read_bytes()[:100])
+    pipeline.stream()
+    (marker,) = markers(pipeline.folder)
+    aside = {each["file"]: each["why"] for each in marker["set_aside"]}
+    assert set(aside) == {path.relative_to(segments).as_posix() for path in (*files[:4], made[4])}
+    assert "2" in aside[files[2].relative_to(segments).as_posix()]
+    assert len(marker["flushes"]) == 5
+    counted = sum(row["lag_count"] for row in tables(pipeline.folder)[ResultKind.CLUSTER_ROLLUP].values())
+    assert counted == 8, "of one flush all rows, of the others none"
+
+
+def test_a_file_that_is_being_written_is_not_there_yet(pipeline: Pipeline) -> None:
+    manifest = pipeline.maker.flush()
+    hidden = manifest.with_name(f"_{manifest.name}")
+    manifest.rename(hidden)
+    pipeline.stream()
+    assert markers(pipeline.folder) == []
+    hidden.rename(manifest)
+    pipeline.stream()
+    assert len(markers(pipeline.folder)) == 1
