@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.observe.group_names import key_of
 from kafkadash.observe.history import partitions
 from kafkadash.observe.history.turns import STATE_ID, ensure_state
 from kafkadash.observe.models import (
     DiskForecast,
+    GroupState,
     PipelineLedger,
     PipelineState,
     Rollup,
@@ -71,6 +73,15 @@ def rolled_up(
     )
     known = {"version": 1, "samples": 6, "most": 90, "p50": 10, "p95": 80, "p99": 90, "mean": 21.5}
     return Rollup.objects.create(series=series, grain=grain, bucket=bucket, **{**known, **figures})
+
+
+def group_row(cluster: Cluster, name: str, now: datetime) -> GroupState:
+    """A group that was seen; its lag is not known."""
+    known = {"state": "Stable", "rank": 0, "verdict_since": now, "partitions": 1, "taken_at": now}
+    row, _ = GroupState.objects.get_or_create(
+        cluster=cluster, key=key_of(name), defaults={**known, "name": name, "first_seen_at": now}
+    )
+    return row
 
 
 def handed_back(cluster: Cluster, number: int, now: datetime) -> None:

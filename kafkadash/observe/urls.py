@@ -2,6 +2,7 @@ from django.urls import path
 
 from kafkadash.observe.views.allowed_lag import allowed_lag
 from kafkadash.observe.views.brokers import broker, brokers
+from kafkadash.observe.views.group_history import group_history
 from kafkadash.observe.views.groups import group, groups
 from kafkadash.observe.views.pipeline import pipeline
 from kafkadash.observe.views.quorum import quorum, quorum_lag
@@ -22,6 +23,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
     path("clusters/<slug:slug>/groups/", groups, name="groups"),
     path("clusters/<slug:slug>/groups/<str:group>/", group, name="group"),
+    path("clusters/<slug:slug>/groups/<str:group>/history/", group_history, name="group_history"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
     path("clusters/<slug:slug>/throttles/", throttles, name="throttles"),
     path("settings/clusters/<slug:slug>/lag/", allowed_lag, name="allowed_lag"),

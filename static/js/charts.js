@@ -9,8 +9,12 @@
   const BANDS = ["critical", "warning", "unknown"];
   const FETCH_DEADLINE = 10_000;
   const drawn = new WeakMap();
-  // Ticks less than a minute apart have their seconds, or several would read the same.
-  const clocks = (ticks) => ticks.map((seconds) => new Date(seconds * 1000).toISOString().slice(11, ticks[1] - ticks[0] < 60 ? 19 : 16));
+  // Ticks less than a minute apart have their seconds, those half a day apart their date, or several would read the same.
+  const clocks = (ticks) => ticks.map((seconds) => {
+    const at = new Date(seconds * 1000), apart = ticks[1] - ticks[0];
+    if (apart >= 43200) return at.toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
+    return at.toISOString().slice(11, apart < 60 ? 19 : 16);
+  });
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
 
   function colours(element) {

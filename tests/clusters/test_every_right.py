@@ -140,6 +140,7 @@ TABLE: Mapping[str, Row] = {
     "jobs:cancel": Row("any", "a", WRONG_VERB, 302, other=403),
     "ops:livez": Row("public"),
     "ops:readyz": Row("public", get=(200, 503)),
+    "observe:group_history": page(),
     "observe:pipeline": Row("any", "vopua", other=200),
     "ops:audit": Row("any", "ua", other=200),
     "ops:audit_export": Row("any", "ua", WRONG_VERB, 400, other=400),

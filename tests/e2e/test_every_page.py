@@ -74,6 +74,9 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         (f"{C}groups/{{group}}/", f"{C}groups/{{group}}/?range=day&show=all", f"{C}groups/{{group}}/?verdict=rewind"),
         of_seen=True,
     ),
+    f"{CLUSTER}groups/<str:group>/history/": Visited(
+        (f"{C}groups/{{group}}/history/", f"{C}groups/{{group}}/history/?range=year"), of_seen=True
+    ),
     f"{CLUSTER}racks/": Visited(
         (f"{C}racks/", f"{C}racks/?q=nowhere"), lambda told: [rack for _, _, rack, _ in told.brokers.values()]
     ),

@@ -14,6 +14,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.observe import retention
 from kafkadash.observe.history import ingest, partitions, rows_of, turns
+from kafkadash.observe.history.names import stored_name
 from kafkadash.observe.models import (
     DiskForecast,
     PipelineLedger,
@@ -115,6 +116,15 @@ def test_ingest__as_many_samples__the_answer_that_was_written_later_stays(folder
     folder.result(3, {LAG: [lag_rollup("memory", "g", "t", NOW, 6)]}, query="new", written_at=after)
     turn()
     assert rollup().most == 6
+
+
+@pytest.mark.parametrize("group", ["g" * 300, "ü" * 255, " a "])
+def test_ingest__whatever_a_group_is_called__its_row_is_there(folder: Folder, turn: Turn, group: str) -> None:
+    rows = {LAG: [lag_rollup("memory", group, "t", NOW, 1)]}
+    folder.result(3, {**rows, ResultKind.LAG_VERDICT: [verdict("memory", 0, NOW, "ok", "stall", group)]})
+    turn()
+    assert rollup().series.group == stored_name(group)
+    assert VerdictDifference.objects.get().group == stored_name(group)
 
 
 def test_ingest__every_kind_of_rollup__lands_in_its_series(folder: Folder, turn: Turn) -> None:

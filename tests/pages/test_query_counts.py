@@ -31,7 +31,7 @@ from tests.factories import (
     watched,
 )
 from tests.groups import STALLED, group_seen, point
-from tests.history import handed_back
+from tests.history import handed_back, rolled_up
 from tests.quorums import answers, status_kept
 from tests.reassign.runs import figures, moves, progressed, requested, row_now, running
 
@@ -52,6 +52,7 @@ PAGES = {
     "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
     "topic": "/clusters/demo/topics/payments.ledger/",
     "groups": "/clusters/demo/groups/",
+    "group_history": "/clusters/demo/groups/reader/history/",
     "groups_filtered": "/clusters/demo/groups/?q=reader&verdict=stop&topic=payments.ledger&sort=-lag",
     "group": "/clusters/demo/groups/reader/",
     "group_day": "/clusters/demo/groups/reader/?range=day&show=all&verdict=stop&sort=-time",
@@ -132,6 +133,7 @@ def test_it_is_as_pinned_and_does_not_grow_with_rows(
             approved(change, make_user(f"ann{round_}-{n}", Role.APPROVER))
             record(operator, "change.edited", change)
             handed_back(demo, 10 * round_ + n, NOW)
+            rolled_up(demo, NOW.replace(second=0, microsecond=0), group="reader", topic=f"t{round_}-{n}")
             ThrottleEntry.objects.create(execution=run, resource="broker", name=str(10 * round_ + n), key=listed)
         seen = moves(run, {State.MOVING: 10, State.PENDING: 10, State.DONE: 10})
         progressed(run, figures([row_now(move) for move in seen]))

@@ -8,13 +8,16 @@ from kafkadash.domain.refusals import filters, lookups
 from kafkadash.observe.models import BrokerState
 from kafkadash.oncall.models import Finding
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
+from tests.history import group_row
 from tests.pages.conftest import text_of
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each
 
 pytestmark = pytest.mark.django_db
 MANY = ",".join(map(str, range(1200)))
-BROKERS, TOPICS, MOVES = (f"/clusters/demo/{page}/" for page in ("brokers", "topics", "reassignments"))
+BROKERS, TOPICS, MOVES, GROUPS = (
+    f"/clusters/demo/{page}/" for page in ("brokers", "topics", "reassignments", "groups")
+)
 
 
 def audit(desk: Desk, **query: str) -> str:
@@ -37,6 +40,11 @@ def among_all(desk: Desk) -> str:
     return desk.get("vera", f"{MOVES}?running=all&broker=six")
 
 
+def other_topic(desk: Desk) -> str:
+    group_row(desk.cluster, "reader", NOW)
+    return desk.get("vera", f"{GROUPS}reader/history/?topic=nothing")
+
+
 def closed(desk: Desk) -> str:
     judged(watched("other", offline_partitions=2))
     finding = Finding.objects.get()
@@ -53,6 +61,8 @@ def closed(desk: Desk) -> str:
     case(filters.BROKER_NOT_SEEN, lambda d: d.get("vera", f"{BROKERS}77/"), broker=77, cluster="demo"),
     case(filters.TOPIC_NOT_SEEN, lambda d: d.get("vera", f"{TOPICS}nothing/"), topic="nothing", cluster="demo"),
     case(filters.GROUP_NOT_SEEN, lambda d: d.get("vera", "/clusters/demo/groups/no/"), group="no", cluster="demo"),
+    case(filters.GROUP_NOT_SEEN, lambda d: d.get("vera", f"{GROUPS}no/history/"), group="no", cluster="demo"),
+    case(lookups.NO_HISTORY_OF_TOPIC, other_topic, topic="nothing"),
     case(lookups.NO_SUCH_REASSIGNMENT, lambda d: d.get("vera", f"{MOVES}r-cafe/"), asked="r-cafe", cluster="demo"),
     case(filters.FINDING_FORGOTTEN, lambda d: d.get("vera", "/clusters/demo/findings/f-cafe/"), number="f-cafe"),
     case(filters.FINDING_CLOSED, closed),

@@ -43,3 +43,9 @@ PLAN_OF_ANOTHER_FORMAT = Entry(
 )
 PLAN_NOT_READABLE = Entry("plan-not-readable", "The stored plan cannot be read: {error}.", "Make the plan again.")
 PLANNING_STOPPED = Entry("planning-stopped", "It was stopped.", "Ask for the plan again.")
+
+NO_HISTORY_OF_TOPIC = Entry(
+    "no-history-of-topic",
+    "There is no history of this group in a topic called “{topic}”.",
+    "Choose one of the topics below; the one with the largest lag is shown.",
+)

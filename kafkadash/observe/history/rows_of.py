@@ -13,6 +13,7 @@ from typing import Any
 from kafkadash.domain.pipeline_results import SECONDS, Grain, ResultKind
 from kafkadash.domain.refusals import history as said
 from kafkadash.observe.history import partitions, upserts
+from kafkadash.observe.history.names import stored_name
 from kafkadash.observe.history.results import Marker, SetAside, read, rows
 from kafkadash.observe.history.store import Store
 from kafkadash.observe.history.upserts import Row, Target
@@ -167,7 +168,11 @@ def _rollups(reading: Reading, kind: ResultKind, taken: Taken) -> None:
                 continue
             named = dict(zip([*names, *extras], [*rest[: len(names)], *rest[len(names) + 6 :]], strict=True))
             samples, *figured = rest[len(names) : len(names) + 6]
-            own = (named.get(about.group, ""), named.get(about.topic, ""), named.get(about.node, Series.NO_NODE))
+            own = (
+                stored_name(named.get(about.group, "")),
+                named.get(about.topic, ""),
+                named.get(about.node, Series.NO_NODE),
+            )
             other = (named.get(about.other), named.get(about.changes))
             found.append((cluster, *own, bucket, reading.marker.version, samples, grain, *figured, *other))
             places.add((grain, bucket.replace(hour=0, minute=0)))
@@ -272,7 +277,7 @@ def _verdicts(reading: Reading, taken: Taken) -> None:
             counts[1] += different
         for slug, *rest in rows(both.filter(differs)):
             if (cluster := reading.clusters.get(slug)) is not None:
-                differences.append((cluster, reading.marker.version, *rest))
+                differences.append((cluster, reading.marker.version, stored_name(rest[0]), *rest[1:]))
     differences.sort(key=lambda row: row[5], reverse=True)
     if differences:
         some = differences[:_MOST_DIFFERENCES]
