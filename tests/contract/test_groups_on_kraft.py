@@ -1,0 +1,58 @@
+"""Coordinators and leaders of real Kafka stop, hang and come back while groups are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.wire_client import WireClient
+from tests.contract.kraft_backend import KraftBackend
+from tests.contract.timing import in_time
+
+pytestmark = [pytest.mark.contract, pytest.mark.kafka, pytest.mark.xdist_group("kraft")]
+
+DEADLINE = 20.0
+SHORT = 3.0
+
+
+def commit(kraft: KraftBackend, group: str, topic: str, offset: int) -> None:
+    """As a consumer does that chose its partitions itself: there are offsets, and no members."""
+    servers = ",".join(kraft.connection.bootstrap_servers)
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, index, offset) for index in range(3)], asynchronous=False)
+    consumer.close()
+
+
+def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
+    kraft: KraftBackend, connect: Callable[[Connection], WireClient], topic_name: str
+) -> None:
+    kraft.create_topic(topic_name, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], records=4)
+    names = [f"{topic_name}-{number}" for number in range(12)]  # spread over all brokers as coordinators
+    for name in names:
+        commit(kraft, name, topic_name, 2)
+    admin = connect(kraft.connection)
+    expected = {name: {topic_name: dict.fromkeys(range(3), 2)} for name in names}
+    ours = {name: group.coordinator for name, group in admin.groups(deadline=DEADLINE).groups.items() if name in names}
+    assert ours.keys() == set(names)
+    assert set(ours.values()) == {1, 2, 3}
+    assert admin.committed(names, deadline=DEADLINE).offsets == expected
+
+    with kraft.stopped(2):
+        moved = admin.committed(names, deadline=DEADLINE)
+        listed = admin.groups(deadline=DEADLINE).groups
+        spans = admin.log_spans({topic_name: range(3)}, deadline=DEADLINE)
+        assert (moved.offsets, moved.errors) == (expected, {})
+        assert {listed[name].coordinator for name in names} == {1, 3}
+        assert {index: span[:2] for index, span in spans.spans[topic_name].items()} == dict.fromkeys(range(3), (0, 4))
+
+    hanging = [name for name, group in admin.groups(deadline=DEADLINE).groups.items() if group.coordinator == 3]
+    admin.committed(names, deadline=DEADLINE)
+    with kraft.frozen(3), in_time(SHORT):
+        part = admin.committed(names, deadline=SHORT)
+    assert {name: part.offsets[name] for name in names if name not in hanging} == {
+        name: offsets for name, offsets in expected.items() if name not in hanging
+    }
+    assert part.errors.keys() == set(names) & set(hanging)
