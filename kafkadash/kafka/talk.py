@@ -39,7 +39,8 @@ class Talk:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         began = time.monotonic()
-        self._patience_until = began + min(PATIENCE, (conversation.until - began) / 2)
+        self._deadline = conversation.until - began
+        self._patience_until = began + min(PATIENCE, self._deadline / 2)
         self._numbers = itertools.count()
         self._waiting: dict[int | None, deque[tuple[Ask[Any], Then[Any]]]] = defaultdict(deque)
         self._asked: dict[int, tuple[int | None, Then[Any]]] = {}
@@ -102,7 +103,7 @@ class Talk:
             self._conversation.give_up()
             asked, self._asked = self._asked, {}
             for _, then in asked.values():
-                self._tell(then, DeadlineExceeded(said.TURN_TOO_LATE()))
+                self._tell(then, DeadlineExceeded(said.CONNECTION_HUNG(seconds=round(self._deadline, 1))))
 
     def _tell(self, then: Then[Any], outcome: Answer[Any] | KafkaFailure) -> None:
         if isinstance(outcome, KafkaFailure):

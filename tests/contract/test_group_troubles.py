@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.port import DeadlineExceeded, Unreachable
 from kafkadash.kafka.wire_client import WireClient
 from tests.contract.fake_answers import LIST_OFFSETS, METADATA
 from tests.contract.fake_broker import FakeKafka
@@ -19,6 +21,7 @@ from tests.contract.fake_groups import (
     FakeMember,
 )
 from tests.contract.timing import in_time
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.contract
 
@@ -244,3 +247,32 @@ def test_old_coordinators_are_asked_for_many_groups_one_by_one(fake: FakeKafka, 
     assert not committed.errors
     assert committed.offsets == {name: {"t": {0: 1}} for name in names}
     assert fake.requests[OFFSET_FETCH] == 1_500
+
+
+def test_a_connection_that_is_renewed_ends_the_call_that_waits(fake: FakeKafka, admin: WireClient) -> None:
+    fake.model.add_group("g", coordinator=2)
+    admin.committed(["g"], deadline=DEADLINE)
+    asked = fake.requests[FIND_COORDINATOR]
+    fake.freeze(2)
+    with ThreadPoolExecutor(1) as pool, in_time(DEADLINE):
+        waiting = pool.submit(admin.committed, ["g"], deadline=60.0)
+        wait_until(lambda: fake.requests[FIND_COORDINATOR] > asked, "it asks")
+        admin.close()
+        with pytest.raises(Unreachable):
+            waiting.result()
+    fake.thaw(2)
+
+
+def test_a_connection_that_hangs_is_given_up_in_time_and_the_next_call_has_a_new_one(
+    fake: FakeKafka, admin: WireClient
+) -> None:
+    fake.model.add_group("g", coordinator=2, committed={"t": {0: 7}})
+    admin.committed(["g"], deadline=DEADLINE)
+    free = threading.Event()
+    admin._current_wire()._loop.call_soon_threadsafe(lambda: free.wait(60))
+    try:
+        with in_time(SHORT), pytest.raises(DeadlineExceeded, match="hung"):
+            admin.committed(["g"], deadline=SHORT)
+        assert admin.committed(["g"], deadline=DEADLINE).offsets == {"g": {"t": {0: 7}}}
+    finally:
+        free.set()
