@@ -21,8 +21,8 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """``scoped``: the page takes the broker of the scope as well, ``of_group``: the group that is its scope. ``after``:
-    query or fragment with ``{slug}``.
+    """``scoped``: the page takes the broker of the scope as well, ``of_group``: the group that is its scope,
+    ``of_all``: the page is of no cluster. ``after``: query or fragment with ``{slug}``.
     """
 
     label: str
@@ -30,6 +30,7 @@ class _Way:
     after: str = ""
     scoped: bool = False
     of_group: bool = False
+    of_all: bool = False
 
 
 _QUORUM = _Way("See the quorum", "observe:quorum")
@@ -37,6 +38,7 @@ _BROKER = _Way("Open broker {broker}", "observe:broker", scoped=True)
 _BROKERS = _Way("See the brokers", "observe:brokers")
 _GROUP = _Way("Open the group", "observe:group", of_group=True)
 _GROUPS = _Way("See the groups", "observe:groups")
+_PIPELINE = _Way("See the pipeline", "observe:pipeline", of_all=True)
 _COLLECTION = _Way("See the collection", "oncall:overview", "#collection-{slug}")
 
 
@@ -65,8 +67,8 @@ _WAYS: Mapping[FindingKind, tuple[_Way, ...]] = {
     FindingKind.LEADER_SKEW: (_BROKERS,),
     FindingKind.MIXED_VERSIONS: (_BROKERS,),
     FindingKind.BROKER_AWAY: (_BROKER,),
-    FindingKind.SEGMENT_SET_ASIDE: (),
-    FindingKind.PIPELINE_STILL: (),
+    FindingKind.SEGMENT_SET_ASIDE: (_PIPELINE,),
+    FindingKind.PIPELINE_STILL: (_PIPELINE,),
     FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
     FindingKind.UNREACHABLE: (_COLLECTION,),
     FindingKind.STALE: (_COLLECTION,),
@@ -82,7 +84,7 @@ def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | Non
         if (way.scoped and not broker.isdigit()) or (way.of_group and scope == MORE):
             continue
         item = broker if way.scoped else f"~{scope}" if way.of_group else ""
-        if url := _address(way.page, cluster.slug, item):
+        if url := _address(way.page, "" if way.of_all else cluster.slug, item):
             return NextStep(way.label.format(broker=broker), url + way.after.format(slug=cluster.slug))
     return None
 
@@ -90,6 +92,6 @@ def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | Non
 @cache
 def _address(page: str, slug: str, item: str) -> str:
     try:
-        return reverse(page, args=[slug, item] if item else [slug])
+        return reverse(page, args=[part for part in (slug, item) if part])
     except NoReverseMatch:
         return ""

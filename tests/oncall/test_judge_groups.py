@@ -140,6 +140,9 @@ def test_from_there_one_goes_to_the_group(demo: Cluster) -> None:
     step = next_step(demo, FindingKind(finding.kind), finding.scope)
     assert step is not None
     assert step.url == f"/clusters/demo/groups/~{key_of('a/b')}/"
+    still = next_step(demo, FindingKind.PIPELINE_STILL, "")
+    assert still is not None
+    assert still.url == "/pipeline/"
     the_sum = next_step(demo, FindingKind.CONSUMER_LAG, MORE)
     assert the_sum is not None
     assert the_sum.url == "/clusters/demo/groups/"
