@@ -21,6 +21,7 @@ from kafkadash.observe.models import (
     Collection,
     CollectorRun,
     ConfigSource,
+    GroupState,
     Kind,
     Outcome,
     QuorumSnapshot,
@@ -292,6 +293,7 @@ def judged(cluster: Cluster, now: datetime = NOW, readings: int = 2) -> None:
         later = timedelta(milliseconds=1)
         cluster.collector_runs.filter(succeeded_at__isnull=False).update(succeeded_at=F("succeeded_at") + later)
         BrokerWeights.objects.filter(cluster=cluster).update(taken_at=F("taken_at") + later)
+        GroupState.objects.filter(cluster=cluster, gone_at=None).update(taken_at=F("taken_at") + later)
         judge(cluster.pk, now)
 
 

@@ -33,7 +33,7 @@ DRAINED = 4  # its rack has another broker: what it holds can go there
 READY_S, STOP_S, COMMAND_S = 240.0, 60.0, 120.0
 READY_WORD = "Ready in"
 # What changes is noticed sooner than usual, so that tests wait less.
-PACE = {"INTERVAL_REASSIGNMENTS": "5", "INTERVAL_METADATA": "10"}
+PACE = {"INTERVAL_REASSIGNMENTS": "5", "INTERVAL_METADATA": "10", "INTERVAL_GROUPS": "2"}
 UNTHROTTLED = 1_000_000_000  # bytes per second
 # What a test run sets for itself; the demo is to use nothing of it.
 OF_THE_TEST_RUN = ("DATABASE_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_VAR")

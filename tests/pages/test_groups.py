@@ -18,7 +18,8 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.group_names import slug_of
 from kafkadash.observe.models import Collection, CollectorRun, GroupState, Kind
-from tests.factories import NOW, ClusterFactory, TopicFactory, silent, watched
+from kafkadash.oncall.models import Finding
+from tests.factories import NOW, ClusterFactory, TopicFactory, judged, silent, watched
 from tests.groups import NEW, NONE, STALLED, STILL, WELL, group_seen, point, samples
 from tests.pages.conftest import Page
 
@@ -244,6 +245,21 @@ def test_one_that_was_never_seen(demo: Cluster, viewer: User, client_of: Callabl
     answer = client_of(viewer).get(f"{URL}nothing/")
     assert answer.status_code == 404
     assert "has no consumer group" in answer.content.decode()
+
+
+def test_its_finding_is_a_click_away_and_says_who_has_it(get_page: GetPage, demo: Cluster, operator: User) -> None:
+    row = group_seen(demo, "g", {(PAID, 0): STALLED}, members={"c": {PAID: [0]}})
+    assert "Finding" not in get_page(f"{URL}g/").text
+    judged(demo)
+    finding = Finding.objects.get(scope=row.key)
+    page = get_page(f"{URL}g/")
+    assert f'href="/clusters/demo/findings/{finding.public_id}/"' in page.part("verdict-demo")
+    assert 'href="/runbooks/consumer-lag/"' in page.html
+    Finding.objects.update(acknowledged_by=operator, acknowledged_at=NOW)
+    assert f"acknowledged by {operator.get_username()} , 02:03" in get_page(f"{URL}g/").words("verdict-demo")
+    other = get_page(f"/clusters/demo/findings/{finding.public_id}/")
+    assert f"/clusters/demo/groups/~{row.key}/" in other.html
+    assert get_page(f"{URL}~{row.key}/").title == "Group g"
 
 
 def test_the_charts_say_when_it_was_not_well(get_page: GetPage, demo: Cluster) -> None:
