@@ -20,5 +20,5 @@ def _time(option: str, given: str) -> datetime:
     try:
         at = datetime.fromisoformat(given)
     except ValueError:
-        raise PipelineFault(said.NO_TIME(option=option, given=given)) from None
+        raise PipelineFault(said.OPTION_NO_TIME(option=option, given=given)) from None
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

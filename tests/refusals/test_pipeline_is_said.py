@@ -146,8 +146,10 @@ def _cut(file: Path) -> None:
     case(pipeline.ADDRESS_UNREACHABLE, Desk.in_a_file),
     case(pipeline.ANOTHER_PIPELINE, Desk.of_two, pid=os.getpid()),
     case(pipeline.BATCH_FAILED, Desk.fails, fault="OSError: No space left on device"),
-    case(pipeline.NO_TIME, lambda d: d.commands("backfill", "--from=soon", "--to=2026-01-01"), given="soon"),
-    case(pipeline.NO_TIME, lambda d: d.commands("backfill", "--from=2026-01-01", "--to=2026-13-01"), option="--to"),
+    case(pipeline.OPTION_NO_TIME, lambda d: d.commands("backfill", "--from=soon", "--to=2026-01-01"), given="soon"),
+    case(
+        pipeline.OPTION_NO_TIME, lambda d: d.commands("backfill", "--from=2026-01-01", "--to=2026-13-01"), option="--to"
+    ),
     case(
         pipeline.FROM_AFTER_TO,
         lambda d: d.commands("backfill", "--from=2026-01-02", "--to=2026-01-02T00:00"),

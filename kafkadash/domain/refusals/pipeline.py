@@ -66,8 +66,8 @@ FILE_OF_OTHER_ROWS = Entry(
     "It has {found} rows, and the manifest says {expected}.",
     "It was set aside, the rest went on; see whether two collectors write under one epoch.",
 )
-NO_TIME = Entry(
-    "no-time",
+OPTION_NO_TIME = Entry(
+    "option-no-time",
     "{option} is “{given}”, which is no date and no time.",
     "Write one such as 2026-11-22 or 2026-11-22T14:00.",
 )
