@@ -40,7 +40,7 @@ def chunks(store: Store, begin: datetime, end: datetime) -> list[Chunk]:
     """
     kept = flushes.manifests(store)
     if not kept:
-        raise PipelineFault(said.NO_SEGMENTS(address=store.uri))
+        raise PipelineFault(said.NOTHING_TO_BACKFILL(address=store.uri))
     first, last = _hour(begin - _EDGE), _hour(end + LATE)
     chosen = [manifest for manifest in kept if first <= flushed_in(manifest) <= last]
     if not chosen:

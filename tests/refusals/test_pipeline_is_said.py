@@ -156,7 +156,7 @@ def _cut(file: Path) -> None:
         begin="2026-01-02",
     ),
     case(pipeline.NOTHING_RETAINED, lambda d: d.backfills("2020-01-01"), begin="2020-01-01 00:00"),
-    case(pipeline.NO_SEGMENTS, Desk.without_segments),
+    case(pipeline.NOTHING_TO_BACKFILL, Desk.without_segments),
     case(pipeline.NEVER_BEATEN, lambda d: d.commands("status")),
     case(pipeline.PIPELINE_SILENT, Desk.long_silent, age="3600 s"),
     case(pipeline.FILE_GONE, lambda d: d.aside(Path.unlink)),

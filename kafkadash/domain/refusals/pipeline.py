@@ -79,8 +79,8 @@ NOTHING_RETAINED = Entry(
     "No segment is kept of the time from {begin} to {end}.",
     "The oldest that is kept is of {oldest}; what is older cannot be reckoned again.",
 )
-NO_SEGMENTS = Entry(
-    "no-segments",
+NOTHING_TO_BACKFILL = Entry(
+    "nothing-to-backfill",
     "There are no segments below {address}.",
     "Collectors write them: see that beat and a worker for the queue collect run.",
 )
