@@ -83,7 +83,8 @@ def test_one_that_slept_before_its_file_shows__shows_nothing(
 ) -> None:
     """Its lease is over: it finds that out, and what the other one wrote stays as it is."""
     flushing.queue()
-    reached, slept = fail_points.at_point, []
+    reached = fail_points.at_point
+    slept: list[object] = []
 
     def sleeps(point: str) -> None:
         if point == f"{kind}.written" and not slept:
@@ -102,7 +103,8 @@ def test_one_that_slept_between_its_last_look_and_the_rename__finds_nothing_to_r
     flushing: Flushing, flush: Flush, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushing.queue()
-    still_ours, slept = flusher._Leased.still_ours, []
+    still_ours = flusher._Leased.still_ours
+    slept: list[str] = []
 
     def then_sleeps(steps: Any) -> None:
         still_ours(steps)

@@ -6,8 +6,9 @@ import io
 import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -49,9 +50,9 @@ def made(where: Place) -> Place:
     if isinstance(where, Remote) and not where._renames:
         put = where._put
 
-        def makes_folders(name: str, buffer: io.BytesIO) -> None:
-            where._files.create_dir(where._path(name.rsplit("/", 1)[0]))
-            put(name, buffer)
+        def makes_folders(address: str, buffer: io.BytesIO) -> None:
+            where._files.create_dir(where._path(address.rsplit("/", 1)[0]))
+            put(address, buffer)
 
         where._put = makes_folders  # type: ignore[method-assign]
     return where
@@ -127,7 +128,8 @@ def test_past_their_keep__files_and_folders_go_and_nothing_else(
     made: Place, tmp_path: Path, settings: Settings
 ) -> None:
     settings.KEEP_SEGMENTS_HOURS = 48
-    kept, over = [], []
+    kept: list[str] = []
+    over: list[str] = []
     for hours in (0, 1, 24, 47, 48, 49, 50, 72, 200):
         for kind in (SegmentKind.REPLICA, SegmentKind.MANIFEST):
             name = address(kind, NOW - timedelta(hours=hours), 7, 1000 - hours)
@@ -155,9 +157,13 @@ def test_the_cost_of_a_round__does_not_grow_with_what_is_kept(tmp_path: Path, mo
     for hours in range(4, 160):
         where.write(address(SegmentKind.REPLICA, NOW - timedelta(hours=hours), 7, hours), 1, text, nothing)
     listed: list[str] = []
+
+    def counted(ask: Callable[[str], object], folder: str) -> object:
+        listed.append(folder)
+        return ask(folder)
+
     for name in ("folders", "files"):
-        ask = getattr(where, name)
-        monkeypatch.setattr(where, name, lambda folder, ask=ask: listed.append(folder) or ask(folder))
+        monkeypatch.setattr(where, name, partial(counted, getattr(where, name)))
     forget(where, NOW)
     assert len(listed) <= 40
 
