@@ -88,6 +88,7 @@ TELLING = frozenset(
         "changes/transitions.py",
         "changes/verbs.py",
         "changes/views.py",
+        "domain/group_history.py",
         "domain/headline.py",
         "domain/impact_watch.py",
         "domain/judges/brokers.py",
