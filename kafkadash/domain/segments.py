@@ -90,8 +90,8 @@ COLUMNS: Mapping[SegmentKind, tuple[Column, ...]] = {
         Column("group_state", Type.STRING),
         _optional("members", Type.INT),
         Column("allowed_lag", Type.LONG),
-        # Of the sample before in the worker's window; without a time, its window begins with this one (new, gone in
-        # between, or nobody looked for longer than two intervals), and that of the pipeline as well.
+        # Of the sample before in the worker's window; null where there was none (new, gone in between, nobody looked
+        # for longer than two intervals) or not known. Without a commit before, no window of the pipeline reaches back.
         _optional("previous_committed", Type.LONG),
         _optional("previous_lag", Type.LONG),
         _optional("previous_at", Type.TIME),

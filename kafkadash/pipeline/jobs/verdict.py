@@ -13,25 +13,42 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kafkadash.domain.lag import WINDOW, LagState
-from kafkadash.domain.pipeline_results import RESULTS, ResultKind
+from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.pipeline.jobs.shape import result
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_NAMES = ("cluster", "group", "topic")
+_HASHES = _FIRST, _SECOND = ("_first", "_second")
+
 
 def lag_verdicts(group_offset: DataFrame) -> DataFrame:
     """The newest verdict of each partition that a group reads, from its last ``WINDOW`` rows in ``group_offset``.
 
-    Rows before those are not looked at; with fewer, or fewer known commits, the verdict is "unknown".
+    Rows before those are not looked at, nor are those before one without ``previous_committed``: there the worker's
+    window began, or the partition was not in it, and less than a whole window is "unknown" to both.
     """
-    keys = RESULTS[ResultKind.LAG_VERDICT].key
-    newest_first = [sql.desc("observed_at"), sql.desc("epoch"), sql.desc("seq")]
-    kept = ["observed_at", "verdict", "members", "allowed_lag"]
-    facts = windows(group_offset, keys, newest_first, newest=kept)
-    judged = facts.withColumns(
+    # Ten rows of a partition repeat its names ten times. 128 bits of hash go through shuffle and sort in their place,
+    # and the names come back at the end; the worker's word goes as a number, for text cannot be aggregated by hash.
+    words = sql.array(*(sql.lit(str(state)) for state in LagState))
+    hashed = group_offset.withColumns({_FIRST: sql.xxhash64(*_NAMES), _SECOND: sql.xxhash64(sql.lit(1), *_NAMES)})
+    samples = hashed.select(
+        *_HASHES,
+        *("partition", "observed_at", "epoch", "seq", "committed", "lag", "log_end", "members", "allowed_lag"),
+        sql.col("previous_committed").isNull().alias("_begins"),
+        sql.array_position(words, sql.col("verdict")).cast("int").alias("_said"),
+    )
+    facts = windows(
+        samples,
+        [*_HASHES, "partition"],
+        [sql.desc("observed_at"), sql.desc("epoch"), sql.desc("seq")],
+        newest=["observed_at", "_said", "members", "allowed_lag"],
+        begins=sql.col("_begins"),
+    )
+    judged = facts.join(hashed.select(*_HASHES, *_NAMES).distinct(), list(_HASHES)).withColumns(
         {
-            "worker_verdict": sql.col("verdict"),
+            "worker_verdict": sql.coalesce(sql.get(words, sql.col("_said") - 1), sql.lit("")),
             "verdict": state(has_members=sql.col("members") > 0, allowed=sql.col("allowed_lag")),
         }
     )
@@ -44,23 +61,28 @@ def windows(
     newest_first: Sequence[Column],
     *,
     newest: Sequence[str] = (),
+    begins: Column | None = None,
     timed: bool = False,
     size: int = WINDOW,
 ) -> DataFrame:
     """What ``state`` asks of the last ``size`` samples, one row per ``keys``, with columns ``newest`` of the last.
 
+    No window reaches back beyond a sample of which ``begins`` is true.
     ``samples`` have ``committed``, ``lag``, ``log_end`` and, if ``timed``, ``commit_at`` (seconds, null where unknown).
     """
     # A hash leads the sort: its eight bytes settle most comparisons, which names that begin alike do not.
     grouped = ["_hash", *keys]
     order = Window.partitionBy(*grouped).orderBy(*newest_first)
     # Compared is with the newer sample, of which every one in the window is in it.
-    newer = sql.last("lag", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1))
-    numbered = samples.withColumn("_hash", sql.xxhash64(*keys)).withColumns(
-        {"_n": sql.row_number().over(order), "_newer": newer}
-    )
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    figured = {"_n": sql.row_number().over(order), "_newer": sql.last("lag", ignorenulls=True).over(before)}
+    if begins is not None:
+        figured["_begun"] = sql.count(sql.when(begins, 1)).over(before)
+    numbered = samples.withColumn("_hash", sql.xxhash64(*keys)).withColumns(figured)
     # Not a filter: that would be planned as a limit per key ahead of the shuffle, which sorts everything twice.
     inside = sql.col("_n") <= size
+    if begins is not None:
+        inside = inside & (sql.col("_begun") == 0)
     lag = sql.when(inside, sql.col("lag"))
     committed = sql.when(inside, sql.col("committed"))
     known = inside & sql.col("committed").isNotNull()

@@ -80,7 +80,8 @@ def test_ten_thousand_random_windows(spark: SparkSession) -> None:
 
 def _row(at: int, committed: int | None, end: int | None, **besides: Any) -> dict[str, Any]:
     lag = None if committed is None or end is None else max(0, end - committed)
-    return {"at": at, "committed": committed, "log_end": end, "lag": lag, **besides}
+    previous = 1 if at else None  # which one it was is nobody's business
+    return {"at": at, "committed": committed, "log_end": end, "lag": lag, "previous_committed": previous, **besides}
 
 
 def _verdicts(spark: SparkSession, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -96,6 +97,7 @@ def test_the_last_ten_samples_are_judged_and_the_workers_word_stands_beside(spar
     rows[-1]["verdict"] = "stall"
     assert _verdicts(spark, rows) == [("orders", 0, "stall", "stall")]
     assert _verdicts(spark, rows[3:]) == [("orders", 0, "unknown", "stall")]
+    assert _verdicts(spark, [*rows[:-1], rows[-1] | {"verdict": "of a later release"}]) == [("orders", 0, "stall", "")]
 
 
 def test_the_newest_row_says_who_is_there_and_how_much_is_allowed(spark: SparkSession) -> None:
@@ -121,6 +123,13 @@ def test_a_lag_that_is_not_known_is_no_lag_of_zero(spark: SparkSession) -> None:
     assert _verdicts(spark, unknown_last)[0][2] == "unknown"
     no_commit = [row | {"lag": None, "committed": None} if row["at"] == 4 else row for row in rows]
     assert _verdicts(spark, no_commit)[0][2] == "unknown"
+
+
+def test_no_window_reaches_beyond_where_the_workers_begins(spark: SparkSession) -> None:
+    rows = [_row(n, 5, 100 + n) for n in range(2 * WINDOW)]
+    for beginning, expected in ((WINDOW, "stall"), (WINDOW + 1, "unknown"), (2 * WINDOW - 1, "unknown")):
+        broken = [row | {"previous_committed": None} if row["at"] == beginning else row for row in rows]
+        assert _verdicts(spark, broken) == [("orders", 0, expected, "unknown")]
 
 
 def test_what_the_order_and_the_files_of_rows_are_makes_no_difference(spark: SparkSession) -> None:
