@@ -12,7 +12,7 @@
   // Ticks less than a minute apart have their seconds, those half a day apart their date, or several would read the same.
   const clocks = (ticks) => ticks.map((seconds) => {
     const at = new Date(seconds * 1000), apart = ticks[1] - ticks[0];
-    if (apart >= 43200) return at.toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
+    if (apart >= 43200) return at.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
     return at.toISOString().slice(11, apart < 60 ? 19 : 16);
   });
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });

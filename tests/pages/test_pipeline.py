@@ -125,7 +125,9 @@ def test_verdicts_differ__in_numbers_and_the_newest_of_them(get: Get, demo: Clus
     page = get()
     assert "They differ in 1 judgement of 400, 0.25 %." in page.text
     assert "g t-1 demo stall ok" in page.text
-    VerdictCount.objects.update(differed=0)
+    VerdictCount.objects.update(judged=400_000, differed=1)
+    assert "They differ in 1 judgement of 400,000, less than 0.01 %." in get().text
+    VerdictCount.objects.update(judged=400, differed=0)
     assert "They agree in all 400 judgements." in get().text
 
 

@@ -167,7 +167,7 @@ def _chart(lines: Lines) -> dict[str, Any]:
     return {
         "x": [lines.at(bucket).timestamp() for bucket in range(lines.buckets)],
         "range": [lines.begin.timestamp(), lines.at(lines.buckets).timestamp()],
-        "unit": "records",
+        "unit": "",  # the heading has it: beside the figures there is no room for "records"
         "min": 0,
         "max": max(10, round(top * 1.12)),
         "series": [

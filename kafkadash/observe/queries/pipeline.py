@@ -54,8 +54,16 @@ class ComparedRow:
     differed: int
 
     @property
-    def percent(self) -> float:
-        return 100 * self.differed / self.judged if self.judged else 0.0
+    def rate(self) -> str:
+        return rate_words(self.differed, self.judged)
+
+
+def rate_words(differed: int, judged: int) -> str:
+    """Percent with two decimals; what is little is not shown as nothing, and what is nearly all not as all."""
+    percent = 100 * differed / judged if judged else 0.0
+    if differed and percent < 0.01:
+        return "less than 0.01 %"
+    return "more than 99.99 %" if differed < judged and percent > 99.99 else f"{percent:.2f} %"
 
 
 def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> dict[str, Any]:
@@ -90,7 +98,7 @@ def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> dict[str, An
         "judged": judged,
         "differed": differed,
         "differed_words": count(differed, "judgement"),
-        "differed_percent": 100 * differed / judged if judged else None,
+        "differed_rate": rate_words(differed, judged),
         "differences": list(
             VerdictDifference.objects.filter(cluster__in=known, observed_at__gte=now - _COMPARED)
             .select_related("cluster")
