@@ -1,7 +1,7 @@
 """A chart out of a year of minute rollups of 5,000 group-topics.
 
-A year is 2.6 billion rows, more than a bench can write. The table is partitioned by day and a chart of minutes reads two
-days at most; so the last 25 hours are filled whole, in the order in which they come, and of the other days there are the
+A year is 2.6 billion rows, more than a bench can write. The table is partitioned by day, a chart of minutes reads two
+days at most; so the last 25 hours are filled whole, in the order in which they come, and of other days there are the
 empty partitions, which planning has to look through. Hours of a quarter and days of a year are whole.
 """
 
