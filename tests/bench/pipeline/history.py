@@ -2,7 +2,7 @@
 
 A year is 2.6 billion rows, more than a bench can write. The table is partitioned by day, a chart of minutes reads two
 days at most; so the last 25 hours are filled whole, in the order in which they come, and of other days there are the
-empty partitions, which planning has to look through. Hours of a quarter and days of a year are whole.
+empty partitions, which planning has to look through. Hours of a week and days of a year are whole.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _measure() -> list[Bar]:
         cursor.execute(
             "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('observe_rollup') WHERE isleaf"
         )
-        (size,) = cursor.fetchone()
+        size = int(cursor.fetchone()[0])
     chance = random.Random(7)
     bars = []
     for chosen in RANGES:
