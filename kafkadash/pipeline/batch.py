@@ -106,7 +106,7 @@ class Batches:
         rows = work.job(frames)
         if work.scope is Scope.RECENT:
             # Of what was seen last before that, only a part of its window may be here; it has its answer already.
-            rows = rows.where(within(touched))
+            rows = rows.where(within(touched, work.at))
         results.write_rows(self.lake.store, name, work.kind, rows)
         self.point(f"{work.kind} written")
 

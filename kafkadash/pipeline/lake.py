@@ -128,10 +128,10 @@ def read_segments(spark: SparkSession, store: Store, kind: SegmentKind, files: S
     return spark.read.schema(schema).parquet(*(store.address(f"{FOLDER}/{file}") for file in files))
 
 
-def within(spans: Collection[Span]) -> Column:
+def within(spans: Collection[Span], column: str = "observed_at") -> Column:
     """Whether a row was observed in one of these, as ranges, which Parquet's statistics answer."""
     wanted = f.expr("false")
-    at = f.col("observed_at")
+    at = f.col(column)
     for span in spans:
         inside = (at >= _time(span.first)) & (at < _time(span.last + 1))
         wanted = wanted | (inside if span.cluster is None else inside & (f.col("cluster") == span.cluster))

@@ -33,6 +33,8 @@ class Snapshots:
         for span in touched:
             for (cluster, kind), first in self._first_minutes(span, until).items():
                 found[kind].append(Span(first, span.last, cluster))
+                # What manifests say of these refreshes belongs to them.
+                found[SegmentKind.MANIFEST].append(Span(first, span.last, cluster))
         return found
 
     def _first_minutes(self, span: Span, until: int) -> Mapping[tuple[str, SegmentKind], int]:
@@ -47,8 +49,8 @@ class Snapshots:
                 for key in inside & times.keys():
                     before[key] += [minute for minute in times[key] if minute < span.first]
         return {
-            key: sorted(minutes, reverse=True)[:RECENT][-1] if minutes else span.first
-            for key, minutes in before.items()
+            (cluster, kind): _back(kind, minutes)[:RECENT][-1] if minutes else span.first
+            for (cluster, kind), minutes in before.items()
         }
 
     def _times(self, hours: range, until: int) -> Iterator[Times]:
@@ -65,6 +67,13 @@ class Snapshots:
         for each in flush.refreshes if isinstance(flush, Flush) else ():
             found.setdefault((each.cluster, each.kind), []).append(minute_of(each.observed_at))
         return {key: tuple(minutes) for key, minutes in found.items()}
+
+
+def _back(kind: SegmentKind, minutes: Sequence[int]) -> list[int]:
+    """Newest first. Replicas are looked at in two ways, the quicker of which says nothing of sizes: their minutes count
+    once each, or a move's looks every five seconds would leave no size in sight.
+    """
+    return sorted(set(minutes) if kind is SegmentKind.REPLICA else minutes, reverse=True)
 
 
 def _any_in(minutes: Sequence[int], span: Span) -> bool:

@@ -2,7 +2,7 @@
 
 A job with the scope MINUTES gets every row of each minute that a batch touched, and answers for these minutes. One
 with the scope RECENT gets besides what the last refreshes before each of these minutes saw (``snapshots.RECENT`` of
-each kind and cluster); of its answers those count that are for a touched minute, by their column ``observed_at``.
+each kind and cluster); of its answers those count that are for a touched minute, by the column that the work names.
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``needs``: without new facts of one of these there is nothing to do. ``beside``: what is read besides them."""
+    """``needs``: without new facts of one of these there is nothing to do. ``beside``: what is read besides them.
+
+    ``at``: the column of its answers that tells their time.
+    """
 
     kind: ResultKind
     needs: frozenset[SegmentKind]
     scope: Scope
     job: Job
     beside: frozenset[SegmentKind] = frozenset()
+    at: str = "observed_at"
 
     @property
     def reads(self) -> frozenset[SegmentKind]:

@@ -11,8 +11,11 @@ from kafkadash.pipeline.work import Scope, Work
 
 def works() -> Sequence[Work]:
     from kafkadash.pipeline.jobs import rollup, verdict
+    from kafkadash.pipeline.jobs.catch_up import catch_up
+    from kafkadash.pipeline.jobs.quorum import quorum_rollup
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
+    moves, quorum = frozenset({Facts.REASSIGNMENT}), frozenset({Facts.QUORUM})
     return (
         Work(
             ResultKind.LAG_ROLLUP, offsets, Scope.MINUTES, lambda frames: rollup.lag_rollup(frames[Facts.GROUP_OFFSET])
@@ -43,5 +46,20 @@ def works() -> Sequence[Work]:
             offsets,
             Scope.RECENT,
             lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET]),
+        ),
+        Work(
+            ResultKind.CATCH_UP,
+            moves,
+            Scope.RECENT,
+            lambda frames: catch_up(frames[Facts.REASSIGNMENT], frames[Facts.REPLICA], frames[Facts.MANIFEST]),
+            beside=replicas | {Facts.MANIFEST},
+        ),
+        # Of whole minutes, with the refresh before each, from which a change is counted.
+        Work(
+            ResultKind.QUORUM_ROLLUP,
+            quorum,
+            Scope.RECENT,
+            lambda frames: quorum_rollup(frames[Facts.QUORUM]),
+            at="bucket",
         ),
     )

@@ -77,7 +77,8 @@ def topic_rollup(
 def broker_rollup(replica: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
     """Bytes of the replicas on a broker, and how many there were in the bucket's newest refresh that saw any."""
     keys = RESULTS[ResultKind.BROKER_ROLLUP].key
-    sizes = in_buckets(replica, grain)
+    # Looks at moves read log ends alone, of a few replicas; they say nothing of how many there are.
+    sizes = in_buckets(replica.where(sql.col("bytes_on_disk").isNotNull() | (sql.col("method") == "size")), grain)
     seen = sizes.groupBy(*keys, "epoch", "seq").agg(sql.count("*").alias("seen"))
     newest = seen.groupBy(*keys).agg(sql.max_by("seen", sql.struct("epoch", "seq")).alias("replicas"))
     rows = distribution(sizes, keys, sql.col("bytes_on_disk"), "replica_bytes").join(newest, list(keys))
@@ -115,9 +116,12 @@ _EXTRA: dict[ResultKind, dict[str, Callable[[str], Column]]] = {
 
 
 def _whole(facts: DataFrame, manifest: DataFrame) -> DataFrame:
-    """``facts`` with ``_whole``: in this refresh every broker answered, as its manifest says."""
+    """``facts`` with ``_whole``: in this refresh every broker answered and nothing went wrong, its manifest says."""
     said = manifest.where(sql.col("kind") == "replica").select(
-        "cluster", "epoch", "seq", sql.size("not_answered").alias("_missing")
+        "cluster",
+        "epoch",
+        "seq",
+        (sql.size("not_answered") + sql.length(sql.coalesce("errors", sql.lit("")))).alias("_missing"),
     )
     joined = facts.join(said, ["cluster", "epoch", "seq"], "left")
     return joined.withColumn("_whole", sql.col("_missing").eqNullSafe(0))

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from kafkadash.domain.pipeline_results import RESULTS, ResultKind
 from kafkadash.domain.segments import COLUMNS, SCHEMA_VERSION, SegmentKind
 from kafkadash.pipeline.jobs.shape import ddl
 
@@ -69,3 +72,32 @@ def _plain(value: object) -> object:
 def only(frame: DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """These columns, sorted by themselves."""
     return sorted(tuple(_plain(row[name]) for name in names) for row in frame.collect())
+
+
+def duckdb_says(question: str, **frames: DataFrame) -> list[dict[str, Any]]:
+    """The same question in SQL, asked of the same rows on another way; times in UTC."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone='UTC'")
+        for name, frame in frames.items():
+            connection.register(name, frame.toArrow())
+        found = connection.execute(question)
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, (_plain(value) for value in row), strict=True)) for row in found.fetchall()]
+
+
+def agree(rows: Sequence[Row], others: Sequence[Row], kind: ResultKind) -> None:
+    """Every column that is no sketch, row by row; doubles to nine digits, null only where the other is."""
+    names = [c.name for c in RESULTS[kind].columns if not c.name.endswith("_sketch") and c.name != "grain"]
+    key = [name for name in RESULTS[kind].key if name != "grain"]
+    by_key = {tuple(row[name] for name in key): row for row in others}
+    assert len(rows) == len(others) == len(by_key)
+    for row in rows:
+        other = by_key[tuple(row[name] for name in key)]
+        for name in names:
+            mine, its = row[name], other[name]
+            if isinstance(mine, float) and its is not None:
+                assert mine == pytest.approx(float(its), rel=1e-9, abs=1e-9), (name, row, other)
+            else:
+                assert mine == its, (name, row, other)
