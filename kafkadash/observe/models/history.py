@@ -1,7 +1,7 @@
 """History: what the pipeline made of all samples, and the book of what was taken in. Only the ingest writes here.
 
 Rollups are most of it. Their table is partitioned by grain and time, so that forgetting is dropping a
-table; names stand once, in ``Series`` (ADR 12).
+table; names stand once, in ``Series`` (ADR 15).
 """
 
 from __future__ import annotations
