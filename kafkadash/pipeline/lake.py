@@ -1,7 +1,7 @@
 """The lake: which files hold what was observed in an hour, as one query has taken them in.
 
 Segments are immutable Parquet by kind and hour already, so that rows are not copied: copying cost more than all that is
-reckoned from them (ADR 14). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of
+reckoned from them (ADR 16). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of
 event time, of each kind with the minutes that they span; a batch that is done again writes the same. Rows are read from
 the files that are named, so that Spark lists nothing, and only from those whose minutes are wanted.
 """
