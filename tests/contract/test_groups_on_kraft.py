@@ -37,20 +37,22 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
     expected = {name: {topic_name: dict.fromkeys(range(3), 2)} for name in names}
     ours = {name: group.coordinator for name, group in admin.groups(deadline=DEADLINE).groups.items() if name in names}
     assert ours.keys() == set(names)
-    assert set(ours.values()) == {1, 2, 3}
+    # Which brokers lead the topic of commits depends on who was stopped before: two are enough.
+    away, hangs = sorted({broker for broker in ours.values() if broker is not None})[-2:]
     assert admin.committed(names, deadline=DEADLINE).offsets == expected
 
-    with kraft.stopped(2):
+    with kraft.stopped(away):
         moved = admin.committed(names, deadline=DEADLINE)
         listed = admin.groups(deadline=DEADLINE).groups
         spans = admin.log_spans({topic_name: range(3)}, deadline=DEADLINE)
         assert (moved.offsets, moved.errors) == (expected, {})
-        assert {listed[name].coordinator for name in names} == {1, 3}
+        assert {listed[name].coordinator for name in names} <= {1, 2, 3} - {away}
         assert {index: span[:2] for index, span in spans.spans[topic_name].items()} == dict.fromkeys(range(3), (0, 4))
 
-    hanging = [name for name, group in admin.groups(deadline=DEADLINE).groups.items() if group.coordinator == 3]
+    hanging = [name for name, group in admin.groups(deadline=DEADLINE).groups.items() if group.coordinator == hangs]
     admin.committed(names, deadline=DEADLINE)
-    with kraft.frozen(3), in_time(SHORT):
+    assert hanging
+    with kraft.frozen(hangs), in_time(SHORT):
         part = admin.committed(names, deadline=SHORT)
     assert {name: part.offsets[name] for name in names if name not in hanging} == {
         name: offsets for name, offsets in expected.items() if name not in hanging

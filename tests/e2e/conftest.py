@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("e2e"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def product(
     kafka_runtime: None, browser_type_launch_args: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
@@ -71,7 +71,7 @@ def browser(browser_type: BrowserType, browser_type_launch_args: dict[str, Any])
     browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser_context_args(product: Product) -> dict[str, Any]:
     return {"base_url": product.url, "viewport": DESKTOP}
 

@@ -88,8 +88,8 @@ class Product:
     def start(self) -> None:
         """Returns when the pages show figures of real Kafka. Raises ServerError with the supervisor's last words."""
         self.valkey.start()
-        options = ("--folder", str(self.var), "--port", str(self.port), "--no-move", "--racks", ",".join(self.racks))
-        command = self._command("demo", *options)
+        options = ("--folder", str(self.var), "--port", str(self.port), "--racks", ",".join(self.racks))
+        command = self._command("demo", *options, "--no-move", "--no-pipeline")
         self._demo = spawn(self.folder, "demo", command, log=self.log, cwd=CHECKOUT, stop_signal=signal.SIGINT)
         self._demo.wait_ready(lambda: READY_WORD in self.log.read_text(encoding="utf-8"), READY_S)
 

@@ -33,6 +33,8 @@ GREEN_WORDS = """() => {
 def test_redis__away_for_half_a_minute__is_said_in_words_and_survived(alice: BrowserContext, product: Product) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     overview = opened(alice.new_page(), "/clusters/demo/")
+    pill = overview.locator("#overview-demo .status-pill").first
+    well = pill.inner_text()  # how full this machine's disk is does not matter
     with product.moving(mib=40, throttle=400_000) as move:
         seen = MoveRow(page, move.topic)
         expect(seen.row).to_be_visible(timeout=NOTICED_MS)
@@ -58,7 +60,7 @@ def test_redis__away_for_half_a_minute__is_said_in_words_and_survived(alice: Bro
         after = seen.wait_for_more()
         assert after > before
         assert was_never_reloaded(page)
-        expect(overview.locator("#overview-demo .status-pill")).to_have_text("OK", timeout=BACK_MS)
+        expect(pill).to_have_text(well, timeout=BACK_MS)
         assert was_never_reloaded(overview)
 
 

@@ -15,6 +15,7 @@ from kafkadash.domain.segments import COLUMNS, SCHEMA_KEY, SCHEMA_VERSION, Colum
 
 BEGAN = datetime(2026, 3, 2, 9, 57, 31, tzinfo=UTC)
 EPOCH = 7
+MADE = frozenset({SegmentKind.GROUP_OFFSET, SegmentKind.REPLICA})
 
 ARROW: Mapping[Type, pa.DataType] = {
     Type.STRING: pa.string(),

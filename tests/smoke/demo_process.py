@@ -91,16 +91,21 @@ class DemoProcess:
         """Every process of the demo, the ports they listen on, the socket files they made."""
         demo = psutil.Process(self.pid)
         processes = [demo, *demo.children(recursive=True)]
-        ports, sockets = set(), set()
+        ports, sockets, started = set(), set(), []
         for process in processes:
-            for connection in process.net_connections("all"):
+            try:
+                connections = process.net_connections("all")
+                started.append((process.pid, process.create_time(), process.name()))
+            except psutil.NoSuchProcess:  # it was a short one, such as the launcher of the JVM
+                continue
+            for connection in connections:
                 address: object = connection.laddr
                 if isinstance(address, str) and address.startswith("/"):
                     sockets.add(Path(address))
                 elif connection.status == psutil.CONN_LISTEN and isinstance(address, tuple):
                     ports.add(int(address[1]))
         return Left(
-            tuple((process.pid, process.create_time(), process.name()) for process in processes),
+            tuple(started),
             tuple(sorted(ports)),
             tuple(sorted(sockets)),
         )

@@ -36,13 +36,16 @@ PROVISION_SECONDS = 180.0
 STOP_SECONDS = 22.0  # a worker of runs ends its step within 20
 THREAD_SECONDS = 8.0
 BROKER_TO_STOP = 3
-# With what the JVM needs besides, below 1 GB.
-PIPELINE_HEAP = "448m"
+# Spark refuses to start with less than 450 MB of heap, and the JVM counts only a part of what it is given.
+PIPELINE_HEAP = "576m"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`given` is the user's environment, without what an environment file of an earlier demo added to it."""
+    """`given` is the user's environment, without what an environment file of an earlier demo added to it.
+
+    `pipeline`: whether Spark is started, which costs a JVM of about 1 GB and a part of a processor.
+    """
 
     folder: Path
     port: int | None
@@ -50,6 +53,7 @@ class Options:
     reset: bool
     racks: tuple[str, ...]
     given: Mapping[str, str]
+    pipeline: bool = True
 
 
 class Demo:
@@ -245,6 +249,8 @@ class Demo:
 
     def _start_pipeline(self) -> None:
         """Last, and nobody waits for it: Spark takes its time to start, and no page needs it."""
+        if not self._options.pipeline:
+            return
         if not services.has_spark():
             self._report.say("  No pipeline: PySpark is not installed, so there is no history and no forecast.")
             return

@@ -24,6 +24,9 @@ class Command(BaseCommand):
         parser.add_argument("--folder", type=Path, default=None, help="for data, logs and keys; default: var")
         parser.add_argument("--port", type=int, help="of the pages; default: last time's, or the first free from 8000")
         parser.add_argument("--no-move", action="store_true", help="propose no drain, and make no data for one")
+        parser.add_argument(
+            "--no-pipeline", action="store_true", help="start no Spark: no history, no forecasts, 1 GB of memory less"
+        )
         parser.add_argument("--reset", action="store_true", help="throw away what an earlier demo left in the folder")
         parser.add_argument(
             "--racks",
@@ -39,6 +42,7 @@ class Command(BaseCommand):
             drain=not options["no_move"],
             reset=options["reset"],
             racks=tuple(options["racks"]),
+            pipeline=not options["no_pipeline"],
             given={name: value for name, value in os.environ.items() if name not in settings.NAMES_FROM_FILE},
         )
         sys.exit(run.run(chosen, say=self._say, complain=self.stderr.write))
