@@ -25,6 +25,7 @@ from kafkadash.observe.models import (
     VerdictDifference,
     Workload,
 )
+from kafkadash.observe.queries.pipeline import hourly_counts
 from tests.observe.handed_back import Folder, lag_rollup, verdict
 
 pytestmark = pytest.mark.django_db
@@ -353,6 +354,34 @@ def test_ingest__verdicts__are_compared_and_only_differences_are_kept(folder: Fo
     folder.result(1, {ResultKind.LAG_VERDICT: rows})
     turn()
     assert list(VerdictCount.objects.order_by("hour").values_list("judged", "differed")) == counts
+
+
+def test_ingest__a_query_that_begins_anew__counts_no_verdict_a_second_time(folder: Folder, turn: Turn) -> None:
+    """Its checkpoint was lost: what the first had judged in three batches, the second judges in two, and goes on."""
+    at = NOW.replace(minute=10) - timedelta(hours=2)
+
+    def judged(batch: int, query: str, minutes: range, hours: int = 0) -> None:
+        rows = [
+            verdict(
+                "memory", minute, at + timedelta(hours=hours, minutes=minute), "stall" if minute % 2 else "ok", "ok"
+            )
+            for minute in minutes
+        ]
+        folder.result(batch, {ResultKind.LAG_VERDICT: rows}, query=query)
+        turn()
+
+    for batch in range(3):
+        judged(batch, "q1", range(batch * 4, batch * 4 + 4))
+    before = list(hourly_counts().values_list("hour", "judged", "differed"))
+    assert before == [(at.replace(minute=0), 12, 6)]
+    judged(0, "q2", range(6))
+    assert list(hourly_counts().values_list("hour", "judged", "differed")) == before, "half of it is no more than all"
+    judged(1, "q2", range(6, 12))
+    assert list(hourly_counts().values_list("hour", "judged", "differed")) == before, "all of it is as much"
+    judged(2, "q2", range(12, 15))
+    judged(3, "q2", range(4), hours=1)
+    counts = list(hourly_counts().values_list("hour", "judged", "differed"))
+    assert counts == [(at.replace(minute=0), 15, 7), (at.replace(minute=0) + timedelta(hours=1), 4, 2)]
 
 
 def test_ingest__workload_by_hour_of_the_week__is_packed_by_topic(folder: Folder, turn: Turn) -> None:

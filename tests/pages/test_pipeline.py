@@ -131,6 +131,16 @@ def test_verdicts_differ__in_numbers_and_the_newest_of_them(get: Get, demo: Clus
     assert "They agree in all 400 judgements." in get().text
 
 
+def test_a_query_that_began_anew__counts_in_an_hour_only_where_it_judged_more(get: Get, demo: Cluster) -> None:
+    handed_back(demo, 1, NOW)
+    first = VerdictCount.objects.get()
+    VerdictCount.objects.update(query="q1", judged=400, differed=1)
+    again = VerdictCount.objects.create(query="q2", cluster=demo, hour=first.hour, judged=300, differed=2)
+    assert "They differ in 1 judgement of 400, 0.25 %." in get().text
+    VerdictCount.objects.filter(pk=again.pk).update(judged=500)
+    assert "They differ in 2 judgements of 500, 0.40 %." in get().text
+
+
 def test_what_was_compared_a_day_ago__is_not_counted(get: Get, demo: Cluster) -> None:
     VerdictCount.objects.create(cluster=demo, hour=NOW - timedelta(hours=25), judged=5, differed=5)
     assert "Nothing was compared in 24 hours." in get().text

@@ -183,7 +183,7 @@ def _bundled(taken: Taken) -> list[list[Callable[[], None]]]:
 
 
 def _enter(file: Entry, found: Marker | None, taken: Taken, aside: list[dict[str, str]], took_ms: int) -> None:
-    """The ledger row. What is counted up is counted with it, so that nothing is counted twice."""
+    """The ledger row. What a query counts up is counted with it, so that no batch of it is counted twice."""
     query, batch = named(file.path)
     _, created = PipelineLedger.objects.get_or_create(
         query=query,
@@ -203,10 +203,11 @@ def _enter(file: Entry, found: Marker | None, taken: Taken, aside: list[dict[str
     with connection.cursor() as cursor:
         for (cluster, hour), (judged, differed) in sorted(taken.compared.items()):
             cursor.execute(
-                "INSERT INTO observe_verdictcount AS old (cluster_id, hour, judged, differed) VALUES (%s, %s, %s, %s)"
-                " ON CONFLICT (cluster_id, hour) DO UPDATE SET judged = old.judged + excluded.judged,"
+                "INSERT INTO observe_verdictcount AS old (query, cluster_id, hour, judged, differed)"
+                " VALUES (%s, %s, %s, %s, %s)"
+                " ON CONFLICT (query, cluster_id, hour) DO UPDATE SET judged = old.judged + excluded.judged,"
                 " differed = old.differed + excluded.differed",
-                [cluster, hour, judged, differed],
+                [query, cluster, hour, judged, differed],
             )
 
 

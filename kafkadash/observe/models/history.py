@@ -147,15 +147,22 @@ class DiskForecast(models.Model):
 
 
 class VerdictCount(models.Model):
-    """How often in an hour the pipeline's verdict of a partition was compared with the worker's, and differed."""
+    """How often in an hour the pipeline's verdict of a partition was compared with the worker's, and differed.
 
+    Of each query for itself: one that begins anew from the segments that are kept judges the same once more. What holds
+    of an hour is the count of the query that judged most in it.
+    """
+
+    query = models.CharField(max_length=128, default="", help_text="of the ledger; empty: counted over all queries")
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
     hour = models.DateTimeField(help_text="when the pipeline judged, by the time of the samples")
     judged = models.BigIntegerField(default=0)
     differed = models.BigIntegerField(default=0)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=["cluster", "hour"], name="one_count_per_hour"),)
+        constraints = (
+            models.UniqueConstraint(fields=["query", "cluster", "hour"], name="one_count_per_query_and_hour"),
+        )
         indexes = (models.Index(fields=["hour"], name="verdict_count_age"),)
 
     def __str__(self) -> str:

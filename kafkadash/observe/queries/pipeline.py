@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Max, QuerySet
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.wording import count
@@ -66,17 +66,30 @@ def rate_words(differed: int, judged: int) -> str:
     return "more than 99.99 %" if differed < judged and percent > 99.99 else f"{percent:.2f} %"
 
 
+def _compared(known: Mapping[int, Cluster], since: datetime) -> list[ComparedRow]:
+    """What differs most first."""
+    sums: dict[int, list[int]] = {}
+    for cluster, judged, differed in hourly_counts().filter(cluster__in=known, hour__gte=since):
+        of_cluster = sums.setdefault(cluster, [0, 0])
+        of_cluster[0] += judged
+        of_cluster[1] += differed
+    compared = [ComparedRow(known[cluster], *of_cluster) for cluster, of_cluster in sums.items()]
+    return sorted(compared, key=lambda row: (-row.differed, row.cluster.name))
+
+
+def hourly_counts() -> QuerySet[VerdictCount, tuple[int, int, int]]:
+    """(cluster, judged, differed) of each cluster and hour, as the query counted that judged most in it: one that
+    began anew judges the same once more, and one that was broken off only a part of it.
+    """
+    rows = VerdictCount.objects.order_by("cluster_id", "hour", "-judged", "-pk").distinct("cluster_id", "hour")
+    return rows.values_list("cluster_id", "judged", "differed")
+
+
 def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> dict[str, Any]:
     """Of the installation; what belongs to a cluster only for these. Seven queries."""
     known = {cluster.pk: cluster for cluster in clusters}
     standing = pipeline_standing(now)
-    counts = (
-        VerdictCount.objects.filter(cluster__in=known, hour__gte=now - _COMPARED)
-        .values("cluster")
-        .annotate(judged_sum=Sum("judged"), differed_sum=Sum("differed"))
-    )
-    compared = [ComparedRow(known[row["cluster"]], row["judged_sum"], row["differed_sum"]) for row in counts]
-    compared.sort(key=lambda row: (-row.differed, row.cluster.name))
+    compared = _compared(known, now - _COMPARED)
     newest_first = PipelineLedger.objects.order_by("-ingested_at")
     aside = [
         AsideRow(str(each.get("file", "")), str(each.get("why", "")), entry.ingested_at)
