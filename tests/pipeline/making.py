@@ -15,7 +15,9 @@ from kafkadash.domain.segments import COLUMNS, SCHEMA_KEY, SCHEMA_VERSION, Colum
 
 BEGAN = datetime(2026, 3, 2, 9, 57, 31, tzinfo=UTC)
 EPOCH = 7
-MADE = frozenset({SegmentKind.GROUP_OFFSET, SegmentKind.REPLICA})
+MOVING, NEW_BROKER = ("topic-0", "topic-1"), 3
+"""Topics of which each partition gets a replica on the new broker; of the second the bytes alone are looked at."""
+VOTERS, OBSERVER = (101, 102, 103), 104
 
 ARROW: Mapping[Type, pa.DataType] = {
     Type.STRING: pa.string(),
@@ -36,19 +38,33 @@ def arrow_schema(columns: Sequence[Column], version: int = SCHEMA_VERSION) -> pa
 
 
 class Maker:
-    """Flushes of two clusters, some seconds apart. ``segments``: their folder."""
+    """Flushes of two clusters, ``every`` seconds. ``segments``: their folder.
+
+    Each has a row of everything that is observed: groups of which some read on and some stand, replicas of which some
+    are being added and catch up, and a quorum that now and then chooses another leader.
+    """
 
     def __init__(
-        self, segments: Path, *, seed: int = 1, groups: int = 4, partitions: int = 5, every: float = 17
+        self,
+        segments: Path,
+        *,
+        seed: int = 1,
+        groups: int = 4,
+        partitions: int = 5,
+        every: float = 17,
+        began: datetime = BEGAN,
     ) -> None:
         self.segments = segments
-        self.at = BEGAN
+        self.at = self.began = began
         self.seq = 0
         self._random = Random(seed)
         self._groups = groups
         self._partitions = partitions
         self._every = timedelta(seconds=every)
         self._committed: dict[tuple[str, str, int], int] = {}
+        self._ends: dict[tuple[str, str, int], int] = {}
+        self._copied: dict[tuple[str, str, int], int] = {}
+        self._led: dict[str, tuple[int, int]] = {}
 
     def flush(self, clusters: Sequence[str] = ("east", "west")) -> Path:
         """One flush of all kinds; the path of its manifest."""
@@ -57,7 +73,7 @@ class Maker:
         rows: dict[SegmentKind, list[dict[str, Any]]] = {}
         for cluster in clusters:
             at = self.at - timedelta(seconds=self._random.randrange(12))
-            for kind, of_kind in self._facts(cluster).items():
+            for kind, of_kind in self._facts(cluster, at).items():
                 identity = {
                     "schema": SCHEMA_VERSION,
                     "cluster": cluster,
@@ -96,8 +112,14 @@ class Maker:
         write_file(path, SegmentKind.MANIFEST, manifest)
         return path
 
-    def _facts(self, cluster: str) -> dict[SegmentKind, list[dict[str, Any]]]:
-        return {SegmentKind.GROUP_OFFSET: self._offsets(cluster), SegmentKind.REPLICA: self._replicas()}
+    def _facts(self, cluster: str, at: datetime) -> dict[SegmentKind, list[dict[str, Any]]]:
+        return {
+            SegmentKind.GROUP_OFFSET: self._offsets(cluster),
+            SegmentKind.REPLICA: self._replicas(cluster),
+            SegmentKind.REASSIGNMENT: self._reassignments(),
+            SegmentKind.QUORUM: self._quorum(cluster, at),
+            SegmentKind.BROKER: self._brokers(),
+        }
 
     def _offsets(self, cluster: str) -> list[dict[str, Any]]:
         rows = []
@@ -128,24 +150,88 @@ class Maker:
                 )
         return rows
 
-    def _replicas(self) -> list[dict[str, Any]]:
+    def _replicas(self, cluster: str) -> list[dict[str, Any]]:
+        rows = []
+        for topic in ("topic-0", "topic-1", "topic-2"):
+            for partition in range(self._partitions):
+                key = (cluster, topic, partition)
+                end = self._ends[key] = self._ends.get(key, 50_000) + self._random.randrange(1000)
+                rows += [self._replica(topic, partition, broker, end) for broker in (1, 2)]
+                if topic in MOVING:
+                    copied = self._copied[key] = min(end, self._copied.get(key, 0) + self._random.randrange(3000))
+                    rows.append(self._replica(topic, partition, NEW_BROKER, copied))
+        return rows
+
+    def _replica(self, topic: str, partition: int, broker: int, end: int) -> dict[str, Any]:
+        exact = topic != MOVING[1]
+        return {
+            "topic": topic,
+            "partition": partition,
+            "broker": broker,
+            "directory": "/data",
+            "log_end": end if exact else None,
+            "log_start": 0 if exact else None,
+            "bytes_on_disk": end * 100 + self._random.randrange(90),
+            "is_leader": broker == 1,
+            "in_isr": broker != NEW_BROKER,
+            "is_future": False,
+            "method": "exact" if exact else "size",
+        }
+
+    def _reassignments(self) -> list[dict[str, Any]]:
         return [
             {
-                "topic": f"topic-{topic}",
+                "topic": topic,
                 "partition": partition,
+                "replicas": [1, 2, NEW_BROKER],
+                "adding": [NEW_BROKER],
+                "removing": [2],
+                "first_seen": self.began,
+                "move": None,
+            }
+            for topic in MOVING
+            for partition in range(self._partitions)
+        ]
+
+    def _quorum(self, cluster: str, at: datetime) -> list[dict[str, Any]]:
+        """The leader's clock is an hour ahead of ours, and one node was never heard."""
+        leader, epoch = self._led.get(cluster, (VOTERS[0], 5))
+        if self._random.random() < 0.2:
+            leader, epoch = self._random.choice(VOTERS), epoch + self._random.choice((1, 1, 2))
+        self._led[cluster] = leader, epoch
+        now = at + timedelta(hours=1)
+        rows = []
+        for node in (*VOTERS, OBSERVER):
+            behind = timedelta(milliseconds=0 if node == leader else self._random.randrange(4000))
+            caught_up = None if node == OBSERVER else now - behind
+            rows.append(
+                {
+                    "replica": node,
+                    "directory_id": f"directory-{node}",
+                    "leader": leader,
+                    "leader_epoch": epoch,
+                    "high_watermark": 900 + self.seq,
+                    "log_end": 901 + self.seq if node == leader else 900 + self.seq,
+                    "last_fetch_ts": caught_up,
+                    "last_caught_up_ts": caught_up,
+                    "role": "leader" if node == leader else "follower" if node in VOTERS else "observer",
+                }
+            )
+        return rows
+
+    def _brokers(self) -> list[dict[str, Any]]:
+        return [
+            {
                 "broker": broker,
                 "directory": "/data",
-                "log_end": self._random.randrange(1000),
-                "log_start": 0,
-                "bytes_on_disk": self._random.randrange(10**9),
-                "is_leader": broker == 1,
-                "in_isr": True,
-                "is_future": False,
-                "method": "exact",
+                "total_bytes": 10**10,
+                "usable_bytes": 9 * 10**9 - 10**6 * self.seq * broker,
+                "replica_bytes": 10**6 * self.seq * broker,
+                "leader_throttle": None,
+                "follower_throttle": 10**7,
+                "grown_per_second": 1e6,
             }
-            for topic in range(3)
-            for partition in range(self._partitions)
-            for broker in (1, 2)
+            for broker in (1, 2, NEW_BROKER)
         ]
 
 

@@ -35,3 +35,12 @@ def tables(root: Path, wanted: Callable[[str], bool] = lambda _: True) -> Tables
                 if old is None or "observed_at" not in row or old["observed_at"] <= row["observed_at"]:
                     table[key] = row
     return made
+
+
+def differing(one: Tables, other: Tables) -> dict[ResultKind, int]:
+    """How many rows of each kind are not the same in both, or in one of them only."""
+    counts = {}
+    for kind in {*one, *other}:
+        rows, others = one.get(kind, {}), other.get(kind, {})
+        counts[kind] = sum(rows.get(key) != others.get(key) for key in {**rows, **others})
+    return {kind: count for kind, count in counts.items() if count}

@@ -20,8 +20,8 @@ from kafkadash.pipeline.store import Store, open_store
 from kafkadash.pipeline.work import Work
 from kafkadash.pipeline.works import works
 from tests.pipeline.counting import COUNTING
-from tests.pipeline.making import BEGAN, MADE, Maker, write_file
-from tests.pipeline.tables import markers, tables
+from tests.pipeline.making import BEGAN, Maker, write_file
+from tests.pipeline.tables import differing, markers, tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,9 +37,9 @@ class BrokenOff(Exception):
 class Pipeline:
     """A folder of the pipeline, and what is done with it."""
 
-    def __init__(self, spark: SparkSession, folder: Path, works: Sequence[Work] = COUNTING) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, works: Sequence[Work] = COUNTING, every: float = 17) -> None:
         self.spark, self.folder, self.works = spark, folder, works
-        self.maker = Maker(folder / "segments", groups=2, partitions=2)
+        self.maker = Maker(folder / "segments", groups=2, partitions=2, every=every)
         self.store: Store = open_store(folder.as_uri())
 
     def stream(self, at_once: int = 30, point: Callable[[str], None] = lambda _: None) -> str:
@@ -62,11 +62,6 @@ class Pipeline:
         self.batches("batch").do(0, manifests(self.store))
 
 
-def fed(those: Sequence[Work]) -> list[Work]:
-    """Those that have something to do with what the maker makes."""
-    return [work for work in those if work.needs & MADE]
-
-
 @pytest.fixture
 def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
     return Pipeline(spark, tmp_path)
@@ -75,20 +70,20 @@ def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
 def test_stream_and_backfill_and_one_batch_say_the_same_of_all_that_is_reckoned(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    made = Pipeline(spark, tmp_path, fed(works()))
+    made = Pipeline(spark, tmp_path, works())
     made.maker.flushes(13)  # minutes end in the middle of batches, and an hour does
     streamed = made.stream(at_once=5)
     made.at_once()
     stream, batch = tables(tmp_path, lambda q: q == streamed), tables(tmp_path, lambda q: q == "batch")
     assert set(stream) == {work.kind for work in made.works}
     assert all(stream.values())
-    assert stream == batch
+    assert differing(stream, batch) == {}
 
     begin, end = BEGAN.replace(minute=58, second=0), BEGAN.replace(hour=10, minute=1, second=0)
     again = Batches(Lake(spark, made.store, "backfill"), of_history(), within=whole_minutes(begin, end))
     do_chunks(again, chunks(made.store, begin, end), lambda _: None)
     told = tables(tmp_path, lambda q: q == "backfill")
-    assert set(told) == {work.kind for work in fed(of_history())}, "judgements are of now"
+    assert set(told) == {work.kind for work in of_history()}, "judgements are of now"
     for kind, rows in told.items():
         within = {key: row for key, row in batch[kind].items() if begin <= row["bucket"] < end}
         assert rows == within, kind
@@ -112,6 +107,31 @@ def test_what_was_broken_off_is_done_again(pipeline: Pipeline, where: str) -> No
     pipeline.at_once()
     assert [marker["batch"] for marker in markers(pipeline.folder, lambda q: q == begun)] == [0, 1, 2]
     assert tables(pipeline.folder, lambda q: q == begun) == tables(pipeline.folder, lambda q: q == "batch")
+
+
+def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Over more minutes than any window reaches back, in batches of other lengths each time."""
+    made = Pipeline(spark, tmp_path, works(), every=61)
+    made.maker.flushes(12)
+    seen = []
+
+    def break_off(point: str) -> None:
+        seen.append(point)
+        if seen.count("catch_up written") == 2:
+            raise BrokenOff
+
+    with pytest.raises(Exception, match="BrokenOff"):
+        made.stream(6, break_off)
+    first = made.stream(6)
+    shutil.rmtree(tmp_path / query.CHECKPOINT)
+    made.maker.flushes(8)
+    second = made.stream(16)
+    made.at_once()
+    whole = tables(tmp_path, lambda q: q == "batch")
+    assert set(whole) == {work.kind for work in works()}
+    assert all(whole.values())
+    assert differing(tables(tmp_path, lambda q: q == second), whole) == {}
+    assert differing(tables(tmp_path, lambda q: q in (first, second)), whole) == {}, "one after the other is no other"
 
 
 def test_a_lost_checkpoint_gives_the_same_tables_again(pipeline: Pipeline) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.pipeline.jobs.shape import epoch, result
+from kafkadash.domain.pipeline_results import Grain, ResultKind
+from kafkadash.pipeline.jobs.shape import bucket, epoch, result
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,17 +16,21 @@ if TYPE_CHECKING:
 _PARTITION = ("cluster", "topic", "partition")
 _REFRESH = ("observed_at", "epoch", "seq")
 _COPY = (*_PARTITION, "broker")
+_MINUTES = 10
+"""In which somebody looked, up to the newest look at a partition. What a batch sees reaches back further than that,
+and how much further differs: nothing may depend on it."""
 
 
 def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -> DataFrame:
     """Of each replica that the newest listing of its cluster is adding.
 
     The rate is that by which the copy's distance to its leader shrinks, so net of what is produced meanwhile, as a line
-    through all looks at hand. Distances are records where log ends were read, made bytes by the mean size of the
+    through the looks of the last minutes. Distances are records where log ends were read, made bytes by the mean size of the
     leader's records; otherwise bytes on disk. Fewer than two looks have no rate, a distance that does not shrink no
     end, and a copy of which nothing was read has neither; none of these is a zero.
     """
     adding = _adding(reassignment, manifest)
+    replica = _recent(adding, replica)
     records = _lines(_distances(adding, replica, "log_end")).withColumnsRenamed(
         {"_left": "_left_records", "_rate": "_records_per_second", "_at": "_records_at"}
     )
@@ -65,6 +69,17 @@ def _adding(reassignment: DataFrame, manifest: DataFrame) -> DataFrame:
         .select(*_PARTITION, sql.explode("adding").alias("broker"), sql.col("observed_at").alias("_listed_at"))
         .dropDuplicates(list(_COPY))
     )
+
+
+def _recent(adding: DataFrame, replica: DataFrame) -> DataFrame:
+    """Looks at the partitions that get a copy, in the last ``_MINUTES``."""
+    timed = replica.withColumn("_minute", bucket(sql.col("observed_at"), Grain.MINUTE))
+    newest_first = Window.partitionBy("cluster").orderBy(sql.desc("_minute"))
+    minutes = timed.select("cluster", "_minute").distinct().withColumn("_back", sql.row_number().over(newest_first))
+    looks = timed.join(adding.select(*_PARTITION).distinct(), list(_PARTITION), "left_semi")
+    newest = sql.min("_back").over(Window.partitionBy(*_PARTITION))
+    counted = looks.join(minutes, ["cluster", "_minute"]).withColumn("_back", sql.col("_back") - newest)
+    return counted.where(sql.col("_back") < _MINUTES).drop("_minute", "_back")
 
 
 def _distances(adding: DataFrame, replica: DataFrame, what: str) -> DataFrame:

@@ -92,6 +92,17 @@ def test_only_what_the_newest_listing_adds(spark: SparkSession) -> None:
     assert [row["broker"] for row in _caught_up(spark, both, looks, [60, 90])] == [8]
 
 
+def test_what_was_looked_at_longer_ago_says_nothing(spark: SparkSession) -> None:
+    """However far back a batch sees: the looks of the last ten minutes in which there were any."""
+    long_ago = [each for at in (0, 60, 120) for each in _exact(at, 90_000, 7 * at)]
+    long_ago.append({"at": 120, "bytes_on_disk": 1_000_000, **SIZE})
+    recent = [each for minute in range(4, 24, 2) for each in _exact(minute * 60, 90_000, 600 * minute)]
+    moves: Rows = [{"at": 1400, "adding": [9], "replicas": [9, 1]}]
+    rows = _caught_up(spark, moves, [*long_ago, *recent], [1400])
+    assert rows == _caught_up(spark, moves, recent, [1400])
+    assert rows[0]["eta_seconds"] == pytest.approx((90_000 - 600 * 22) / 10)
+
+
 def test_it_is_what_duckdb_says(spark: SparkSession) -> None:
     from kafkadash.pipeline.jobs.catch_up import catch_up
 
