@@ -25,9 +25,9 @@ def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -
     """Of each replica that the newest listing of its cluster is adding.
 
     The rate is that by which the copy's distance to its leader shrinks, so net of what is produced meanwhile, as a line
-    through the looks of the last minutes. Distances are records where log ends were read, made bytes by the mean size of the
-    leader's records; otherwise bytes on disk. Fewer than two looks have no rate, a distance that does not shrink no
-    end, and a copy of which nothing was read has neither; none of these is a zero.
+    through the looks of the last minutes. Distances are records where log ends were read, made bytes by the mean size
+    of the leader's records; otherwise bytes on disk. Fewer than two looks have no rate, a distance that does not shrink
+    no end, and a copy of which nothing was read has neither; none of these is a zero.
     """
     adding = _adding(reassignment, manifest)
     replica = _recent(adding, replica)
