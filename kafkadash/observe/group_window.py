@@ -12,7 +12,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from kafkadash.domain.lag import WINDOW
@@ -95,6 +95,11 @@ def appended(window: Window | None, look: Look, at: float) -> Window:
             moved = array("q", [when if began < now else NOT_KNOWN for when, began in zip(moved, since, strict=True)])
     committed, ends = committed[1 - WINDOW :], ends[1 - WINDOW :]
     return Window(look.keys, look.starts, moved, since, (*committed, look.committed), (*ends, look.ends))
+
+
+def without_newest(window: Window) -> Window:
+    """As it was before its last look, for the samples of partitions that the last look knew."""
+    return replace(window, committed=window.committed[:-1], ends=window.ends[:-1])
 
 
 def pack(window: Window) -> bytes:

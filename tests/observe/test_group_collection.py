@@ -330,5 +330,32 @@ def test_each_pair__is_a_fact_for_the_pipeline_with_the_look_before(
     assert rows[0]["previous_at"].timestamp() == pytest.approx(before, abs=0.001)
 
 
+def test_a_refresh_that_was_broken_off__is_no_sample(groups: MemoryGroups, look: Look) -> None:
+    """Its portions are stored, and that it was made is not: the first of all, two in a row, and one by itself."""
+
+    def broken_off() -> None:
+        look()
+        Collection.objects.latest("pk").delete()
+
+    groups.log("t", [100])
+    group = groups.add("g", {"t": {0: 0}})
+    broken_off()
+    assert len(look().times) == 1, "nothing came before it"
+    for committed in (10, 20):
+        group.committed["t"][0] = committed
+        look()
+    for committed in (30, 40):
+        group.committed["t"][0] = committed
+        broken_off()
+    group.committed["t"][0] = 50
+    row = look()
+    assert len(row.times) == 1, "the sample before those is older than two intervals"
+    group.committed["t"][0] = 60
+    broken_off()
+    group.committed["t"][0] = 70
+    window = unpack(bytes(look().window.data))
+    assert [list(column) for column in window.committed] == [[50], [70]]
+
+
 def test_the_interval__is_a_setting(settings: Settings) -> None:
     assert settings.COLLECT_INTERVALS["groups"] == INTERVAL

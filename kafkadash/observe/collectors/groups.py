@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -26,9 +26,9 @@ from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.group_lag import flow_of, partition_lags, topics_of
 from kafkadash.observe.group_names import key_of
-from kafkadash.observe.group_window import Look, Window, appended, look, pack, unpack
+from kafkadash.observe.group_window import Look, Window, appended, look, pack, unpack, without_newest
 from kafkadash.observe.lease import Stamp
-from kafkadash.observe.models import GroupLagPoint, GroupState, GroupWindow
+from kafkadash.observe.models import Collection, GroupLagPoint, GroupState, GroupWindow, Kind
 from kafkadash.observe.segments.outbox import Facts
 
 AT_ONCE = 500
@@ -96,7 +96,7 @@ def _assigned(members: Sequence[GroupMember] | None) -> dict[str, set[int]]:
     return found
 
 
-def _gone(cluster: Cluster, listed: Collection[str]) -> list[int]:
+def _gone(cluster: Cluster, listed: Set[str]) -> list[int]:
     """Rows of groups that no broker lists, where all of them answered."""
     rows = GroupState.objects.filter(cluster=cluster, gone_at=None).values_list("pk", "key")
     return [pk for pk, key in rows if key not in listed]
@@ -151,6 +151,7 @@ def _portions(
     """Groups whose commits could not be read are left as they are: their rows say how old they are."""
     names = sorted(name for name in committed.offsets if name in listed.groups and "\x00" not in name)
     allowed = allowed_for(asking.cluster.pk, names)
+    told = _told(asking, moment(committed.taken_at))
     for first in range(0, len(names), AT_ONCE):
         asking.step()
         by_key = {key_of(name): name for name in names[first : first + AT_ONCE]}
@@ -158,11 +159,12 @@ def _portions(
         portion = _Portion()
         for key, name in by_key.items():
             seen = look(committed.offsets[name], assigned[name], spans.spans)
-            _judge(portion, asking, listed.groups[name], key, rows.get(key), seen, committed.taken_at, allowed[name])
+            row, before = rows.get(key), _continued(rows.get(key), asking.interval_s, moment(committed.taken_at), told)
+            _judge(portion, asking, listed.groups[name], key, row, before, seen, committed.taken_at, allowed[name])
         yield portion
 
 
-def _rows(cluster: Cluster, keys: Collection[str]) -> Iterator[GroupState]:
+def _rows(cluster: Cluster, keys: Iterable[str]) -> Iterator[GroupState]:
     yield from GroupState.objects.filter(cluster=cluster, key__in=keys).select_related("window")
 
 
@@ -172,12 +174,13 @@ def _judge(
     group: Group,
     key: str,
     row: GroupState | None,
+    samples: tuple[Window | None, list[float]],
     seen: Look,
     taken_s: float,
     allowed: int,
 ) -> None:
     taken_at = moment(taken_s)
-    before, times = _continued(row, asking.interval_s, taken_at)
+    before, times = samples
     window = appended(before, seen, taken_s)
     times = [*times[1 - WINDOW :], round(taken_s, 3)]
     members = packed_members(group.members)
@@ -212,13 +215,32 @@ def _judge(
         portion.members[row.pk] = {"members": members}
 
 
-def _continued(row: GroupState | None, interval_s: float, now: datetime) -> tuple[Window | None, list[float]]:
+def _told(asking: Asking, now: datetime) -> set[datetime]:
+    """When refreshes were taken of which all was stored, the segments' rows too, as far back as a sample is continued.
+
+    Groups are written in portions before that: one that was broken off in between leaves samples that no segment has.
+    """
+    since = now - 3 * timedelta(seconds=asking.interval_s)
+    rows = Collection.objects.filter(cluster=asking.cluster, kind=Kind.GROUPS, taken_at__gte=since, ok=True)
+    return {taken_at for taken_at in rows.values_list("taken_at", flat=True) if taken_at is not None}
+
+
+def _continued(
+    row: GroupState | None, interval_s: float, now: datetime, told: Container[datetime]
+) -> tuple[Window | None, list[float]]:
     """The samples that the new one continues: none where nobody looked for longer than two intervals, or where the
     group was gone. What happened in between would be judged as if it had been seen.
+
+    A newest sample that was not told is none: the pipeline, which judges by the same rules, never sees it.
     """
-    if row is None or row.gone_at is not None or is_stale(row.taken_at, interval_s, now) or now <= row.taken_at:
+    if row is None or row.gone_at is not None or now <= row.taken_at:
         return None, []
-    return unpack(bytes(row.window.data)), list(row.times)
+    if row.taken_at in told:
+        return (None, []) if is_stale(row.taken_at, interval_s, now) else (unpack(bytes(row.window.data)), row.times)
+    times = row.times[:-1]
+    if not times or is_stale(moment(times[-1]), interval_s, now):
+        return None, []
+    return without_newest(unpack(bytes(row.window.data))), times
 
 
 def _points(
