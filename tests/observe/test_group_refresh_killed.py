@@ -85,7 +85,7 @@ def _killed_before_its_end() -> None:
 def _no_lease() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM observe_collectorrun WHERE lease_until > clock_timestamp()")
-        return cursor.fetchone() == (0,)
+        return bool(cursor.fetchone() == (0,))
 
 
 def _told() -> list[tuple[datetime, list[dict[str, Any]]]]:
