@@ -65,11 +65,19 @@ def taken_in(now: datetime, batch: int = 41, **fields: Any) -> PipelineLedger:
 
 
 def rolled_up(
-    cluster: Cluster, bucket: datetime, *, grain: int = 60, group: str = "g", topic: str = "t", **figures: Any
+    cluster: Cluster,
+    bucket: datetime,
+    *,
+    kind: SeriesKind = SeriesKind.GROUP,
+    grain: int = 60,
+    group: str = "",
+    topic: str = "",
+    node: int = Series.NO_NODE,
+    **figures: Any,
 ) -> Rollup:
     partitions.ensure([(grain, bucket)])
     series, _ = Series.objects.get_or_create(
-        cluster=cluster, kind=SeriesKind.GROUP, group=group, topic=topic, defaults={"seen_on": bucket.date()}
+        cluster=cluster, kind=kind, group=group, topic=topic, node=node, defaults={"seen_on": bucket.date()}
     )
     known = {"version": 1, "samples": 6, "most": 90, "p50": 10, "p95": 80, "p99": 90, "mean": 21.5}
     return Rollup.objects.create(series=series, grain=grain, bucket=bucket, **{**known, **figures})
@@ -117,4 +125,10 @@ def handed_back(cluster: Cluster, number: int, now: datetime) -> None:
         samples=40,
         from_at=at - timedelta(days=1),
     )
-    rolled_up(cluster, at.replace(second=0, microsecond=0) - timedelta(minutes=number))
+    minute = at.replace(second=0, microsecond=0) - timedelta(minutes=number)
+    rolled_up(cluster, minute, group="g", topic="t")
+    rolled_up(cluster, minute, kind=SeriesKind.TOPIC, topic="payments.ledger", other=5_000_000)
+    hour, day = minute.replace(minute=0), minute.replace(minute=0, hour=0)
+    node: dict[str, Any] = {"kind": SeriesKind.QUORUM, "node": 100 + number, "grain": 3600, "changes": 1}
+    rolled_up(cluster, hour - timedelta(hours=number), other=31, **node)
+    rolled_up(cluster, day - timedelta(days=number), kind=SeriesKind.BROKER, node=1, grain=86_400, other=5)

@@ -2,8 +2,8 @@ from django.urls import path
 
 from kafkadash.observe.views.allowed_lag import allowed_lag
 from kafkadash.observe.views.brokers import broker, brokers
-from kafkadash.observe.views.group_history import group_history
 from kafkadash.observe.views.groups import group, groups
+from kafkadash.observe.views.history import broker_history, group_history, quorum_history, topic_history
 from kafkadash.observe.views.pipeline import pipeline
 from kafkadash.observe.views.quorum import quorum, quorum_lag
 from kafkadash.observe.views.racks import racks
@@ -17,10 +17,13 @@ urlpatterns = [
     path("pipeline/", pipeline, name="pipeline"),
     path("clusters/<slug:slug>/quorum/", quorum, name="quorum"),
     path("clusters/<slug:slug>/quorum/lag/", quorum_lag, name="quorum_lag"),
+    path("clusters/<slug:slug>/quorum/history/", quorum_history, name="quorum_history"),
     path("clusters/<slug:slug>/brokers/", brokers, name="brokers"),
     path("clusters/<slug:slug>/brokers/<int:broker_id>/", broker, name="broker"),
+    path("clusters/<slug:slug>/brokers/<int:broker_id>/history/", broker_history, name="broker_history"),
     path("clusters/<slug:slug>/topics/", topics, name="topics"),
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
+    path("clusters/<slug:slug>/topics/<str:topic>/history/", topic_history, name="topic_history"),
     path("clusters/<slug:slug>/groups/", groups, name="groups"),
     path("clusters/<slug:slug>/groups/<str:group>/", group, name="group"),
     path("clusters/<slug:slug>/groups/<str:group>/history/", group_history, name="group_history"),

@@ -72,7 +72,7 @@ def test_the_table_twin__has_the_largest_of_each_stretch(get: Get, demo: Cluster
     minutes(demo, 4, p50=4, p95=70, most=90)
     minutes(demo, 5, p50=3, p95=80, most=81)
     page = get(range="hour")
-    assert "each row has the largest of 3 minutes" in page.text
+    assert "The chart has each minute; each row has the largest of 3 minutes." in page.text
     assert "4 80 90" in page.text or "4 70 90" in page.text
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafkadash.domain.refusals import filters, lookups
-from kafkadash.observe.models import BrokerState
+from kafkadash.observe.models import BrokerState, SeriesKind
 from kafkadash.oncall.models import Finding
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, judged, watched
-from tests.history import group_row
+from tests.history import group_row, rolled_up
 from tests.pages.conftest import text_of
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each
@@ -45,6 +45,11 @@ def other_topic(desk: Desk) -> str:
     return desk.get("vera", f"{GROUPS}reader/history/?topic=nothing")
 
 
+def other_node(desk: Desk) -> str:
+    rolled_up(desk.cluster, NOW, kind=SeriesKind.QUORUM, node=1)
+    return desk.get("vera", "/clusters/demo/quorum/history/?node=9")
+
+
 def closed(desk: Desk) -> str:
     judged(watched("other", offline_partitions=2))
     finding = Finding.objects.get()
@@ -63,6 +68,7 @@ def closed(desk: Desk) -> str:
     case(filters.GROUP_NOT_SEEN, lambda d: d.get("vera", "/clusters/demo/groups/no/"), group="no", cluster="demo"),
     case(filters.GROUP_NOT_SEEN, lambda d: d.get("vera", f"{GROUPS}no/history/"), group="no", cluster="demo"),
     case(lookups.NO_HISTORY_OF_TOPIC, other_topic, topic="nothing"),
+    case(lookups.NO_HISTORY_OF_NODE, other_node, typed="9"),
     case(lookups.NO_SUCH_REASSIGNMENT, lambda d: d.get("vera", f"{MOVES}r-cafe/"), asked="r-cafe", cluster="demo"),
     case(filters.FINDING_FORGOTTEN, lambda d: d.get("vera", "/clusters/demo/findings/f-cafe/"), number="f-cafe"),
     case(filters.FINDING_CLOSED, closed),

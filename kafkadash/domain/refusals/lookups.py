@@ -49,3 +49,8 @@ NO_HISTORY_OF_TOPIC = Entry(
     "There is no history of this group in a topic called “{topic}”.",
     "Choose one of the topics below; the one with the largest lag is shown.",
 )
+NO_HISTORY_OF_NODE = Entry(
+    "no-history-of-node",
+    "There is no history of a node {typed} of this quorum.",
+    "Choose one of the nodes below; the one that was farthest behind is shown.",
+)

@@ -37,7 +37,8 @@ def _measure() -> list[Bar]:
 
     from kafkadash.clusters.models import Cluster
     from kafkadash.observe.models import Series
-    from kafkadash.observe.queries.group_rollups import RANGES, group_history_context
+    from kafkadash.observe.queries.histories import group_history_context
+    from kafkadash.observe.queries.rollups import RANGES
 
     now = datetime.now(UTC)
     cluster = Cluster.objects.create(name="large", slug="large", bootstrap_servers="127.0.0.1:1")
