@@ -127,9 +127,12 @@ def lag_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
     top = max(known)
     if not top:
         return f"Nothing waited at any look.{_gaps(seen)}"
-    at = clock(seen.at(sums.index(top)))
-    now = f"{known[-1]:,} at the last look"
-    return f"Up to {count(top, 'record')} waited, at {at}; {now}.{_bands_words(seen, clock)}{_gaps(seen)}"
+    if known[-1] == top:
+        most = f"{count(top, 'record')} {'waits' if top == 1 else 'wait'}, the most of this time."
+    else:
+        at = clock(seen.at(sums.index(top)))
+        most = f"Up to {count(top, 'record')} waited, at {at}; {known[-1]:,} at the last look."
+    return f"{most}{_bands_words(seen, clock)}{_gaps(seen)}"
 
 
 def time_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
@@ -139,7 +142,7 @@ def time_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
     top = max(known)
     at = clock(seen.at(seen.time.index(top)))
     longest = f"Up to {duration(top)}, at {at}. " if top >= 1 else "Below 1 s throughout. "
-    return f"{longest}For how long the next record has been waiting, read off log ends and the times they were seen."
+    return f"{longest}How long the next record has waited, estimated from log ends."
 
 
 def _bands_words(seen: GroupHistory, clock: Callable[[int], str]) -> str:

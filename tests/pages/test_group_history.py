@@ -57,8 +57,8 @@ def test_an_hour_of_minutes__lines_with_gaps_and_a_summary(get: Get, demo: Clust
     minutes(demo, 50, 49, 3, p50=4, p95=70, most=90)
     minutes(demo, 30, p50=5, p95=1200, most=1500)
     page = get(range="hour")
-    at = (MINUTE - timedelta(minutes=30)).strftime("%H:%M")
-    assert f"p95 was at most 1,200 records, at {at}, 70 in the newest minute." in page.text
+    at, last = ((MINUTE - timedelta(minutes=ago)).strftime("%H:%M") for ago in (30, 3))
+    assert f"p95 was at most 1,200 records, at {at}; last known 70, at {last}." in page.text
     assert "Nothing is known of 55 of 59 minutes." in page.text
     told = chart(page)
     p50, p95, most = (line["y"] for line in told["series"])

@@ -43,11 +43,15 @@ SHOWS = Choice("show", "choice of rows", {"all": "All"})
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """One partition with the member that it is assigned to; ``member`` is None where nobody has it, or nobody knows."""
+    """One partition with the member that it is assigned to; ``member`` is None where nobody has it, or nobody knows.
+
+    ``named``: the verdict of the group is about this one.
+    """
 
     seen: Seen
     member: Member | None
     stale: bool
+    named: bool
 
     @property
     def lag(self) -> PartitionLag:
@@ -126,12 +130,13 @@ def group_context(
     owners = {(topic, n): member for member in members for topic, numbers in member.assigned.items() for n in numbers}
     counts = Counter(each.state for each in partitions)
     topics = sorted(row.topics)
+    worst = (row.worst_topic, row.worst_partition)
     return {
         "group": row,
         "listing": listing,
         "page": page,
         "rows": [
-            PartitionLine(each, owners.get((each.lag.topic, each.lag.partition)), freshness.stale)
+            PartitionLine(each, owners.get(_place(each)), freshness.stale, _place(each) == worst)
             for each in page.object_list
         ],
         "rest": len(rest),
@@ -150,6 +155,10 @@ def group_context(
         "members_known": row.members is not None,
         "history": history_context(row, now, range_named(chosen), freshness.interval_s),
     }
+
+
+def _place(seen: Seen) -> tuple[str, int]:
+    return seen.lag.topic, seen.lag.partition
 
 
 def _verdict(row: GroupState, group: GroupLag, freshness: Freshness, now: datetime) -> LagVerdict:

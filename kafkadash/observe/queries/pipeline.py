@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from kafkadash.observe.models import DiskForecast, PipelineLedger, VerdictCount,
 _BATCHES, _SET_ASIDE, _DIFFERENCES = 12, 20, 10
 _COMPARED = timedelta(hours=24)
 _LOOKED_THROUGH = 50
+_STREAM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,12 @@ class BatchRow:
 
     @property
     def kinds(self) -> str:
-        return ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in sorted(self.entry.rows.items()))
+        return ", ".join(count(rows, kind.replace("_", " ")) for kind, rows in sorted(self.entry.rows.items()))
+
+    @property
+    def query(self) -> str:
+        """That of the stream is a long id, of which the panel of the pipeline has the rest."""
+        return f"{self.entry.query[:8]}…" if _STREAM.fullmatch(self.entry.query) else self.entry.query
 
     @property
     def waited_s(self) -> float | None:

@@ -115,12 +115,15 @@ def _summary(shown: Shown, lines: Lines, chosen: Range) -> str:
     if not known:
         return f"Nothing is known of the last {chosen.words}."
     worst, bucket = max(known)
-    at = _clock(lines.at(bucket), chosen)
-    newest = shown.measure.cell(round(known[-1][0]))
-    said = f"{shown.subject} was at most {shown.measure.sentence(round(worst))}, at {at}, {newest} in the newest"
+    newest, last = known[-1]
+    said = f"{shown.subject} was at most {shown.measure.sentence(round(worst))}, at {_clock(lines.at(bucket), chosen)}"
+    if bucket == last:
+        said += ", the last that is known."
+    else:
+        said += f"; last known {shown.measure.cell(round(newest))}, at {_clock(lines.at(last), chosen)}."
     missing = lines.buckets - len(known)
     gaps = f" Nothing is known of {missing:,} of {lines.buckets:,} {chosen.bucket}s." if missing else ""
-    return f"{said} {chosen.bucket}.{gaps}"
+    return f"{said}{gaps}"
 
 
 def _clock(at: datetime, chosen: Range) -> str:
