@@ -52,6 +52,7 @@ class Grain(StrEnum):
     DAY = "day"
 
 
+HOURS_OF_WEEK = 7 * 24
 SECONDS: Mapping[Grain, int] = {Grain.MINUTE: 60, Grain.HOUR: 3600, Grain.DAY: 86_400}
 
 
@@ -149,18 +150,22 @@ RESULTS: Mapping[ResultKind, Result] = {
             Column("epoch_changes", Type.LONG),
         ),
     ),
-    # Per partition; rates of bytes that its leader took in, by hour of the week (0 is Monday 00:00 UTC).
+    # Per partition, of a week at most; what its leader took in, in bytes per second. The two lists have a place for
+    # each hour of the week (0 is Monday 00:00 UTC), null where too little was seen: percentiles of that hour, whole
+    # bytes. ``in_typical`` is the mean over those hours of the median, ``in_peak`` the largest 95th percentile of one.
     ResultKind.WORKLOAD: Result(
-        ("cluster", "topic", "partition", "hour_of_week"),
+        ("cluster", "topic", "partition"),
         (
             Column("cluster", Type.STRING),
             Column("topic", Type.STRING),
             Column("partition", Type.INT),
-            Column("hour_of_week", Type.INT),
             Column("size_bytes", Type.LONG),
             _optional("growth_per_day", Type.DOUBLE),
-            _optional("in_p50", Type.DOUBLE),
-            _optional("in_p95", Type.DOUBLE),
+            _optional("in_typical", Type.DOUBLE),
+            _optional("in_peak", Type.DOUBLE),
+            _optional("peak_hour", Type.INT),
+            Column("in_p50", Type.LONGS),
+            Column("in_p95", Type.LONGS),
             Column("samples", Type.LONG),
             Column("from_at", Type.TIME),
             Column("to_at", Type.TIME),

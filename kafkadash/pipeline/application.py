@@ -67,7 +67,7 @@ def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
             owner.note_processes()
         stop.at_once = False
         try:
-            _stream(spark, store, way, beats, stop)
+            stream(spark, store, way, beats, stop)
         except PipelineFault as fault:
             beats.end("failed", str(fault))
             raise
@@ -80,30 +80,34 @@ def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
             spark.stop()
 
 
-def _stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop: Stop) -> None:
+def stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop: Stop) -> None:
+    """The query, and between its batches what is due by the clock. Raises PipelineFault and what Spark raises."""
     jobs = works()
     batches: dict[str, Batches] = {}
+
+    def of(query_id: str) -> Batches:
+        if query_id not in batches:
+            batches[query_id] = Batches(Lake(spark, store, query_id), jobs, way.point)
+        return batches[query_id]
 
     def take(query_id: str, batch: int, manifests: list[str]) -> None:
         beats.query = query_id
         beats.working_on = f"batch {batch}, {len(manifests)} flushes"
-        if query_id not in batches:
-            batches[query_id] = Batches(Lake(spark, store, query_id), jobs, way.point)
-        done = batches[query_id].do(batch, manifests)
+        done = of(query_id).do(batch, manifests)
         beats.working_on = None
         beats.caught_up = len(manifests) < way.flushes_at_once
         if done is not None:
             beats.batch_done(done)
             say(_told(done))
 
-    clock = _Clock(beats, stop, lambda query_id: batches[query_id].lake)
+    clock = _Clock(beats, stop, lambda: of(query.query_id(store)).lake)
     running = query.start(spark, store, take, every_seconds=way.every_seconds, flushes_at_once=way.flushes_at_once)
     try:
         while not stop.asked.is_set() and not _ended(running):
             beats.state = "waiting"
-            clock.turn()
+            clock.turn(looked=running.lastProgress is not None)
         if not stop.asked.is_set():
-            clock.turn()
+            clock.turn(looked=True)
     finally:
         _end(running)
 
@@ -111,18 +115,22 @@ def _stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop:
 class _Clock:
     """Has done what is due by the clock, once a minute, while no batch is under way and none waits."""
 
-    def __init__(self, beats: Heartbeat, stop: Stop, lake: Callable[[str], Lake]) -> None:
+    def __init__(self, beats: Heartbeat, stop: Stop, lake: Callable[[], Lake]) -> None:
         self._beats, self._stop, self._lake = beats, stop, lake
         self._next = 0.0
-        self._works: dict[str, Clockwork] = {}
+        self._work: Clockwork | None = None
 
-    def turn(self) -> None:
+    def turn(self, *, looked: bool) -> None:
+        """``looked``: whether the query has asked since its start what there is, and has taken that in."""
         beats = self._beats
-        if beats.working_on is not None or not beats.caught_up or time.monotonic() < self._next:
+        # Where there was nothing to take in yet, what was taken in before the start may still have hours to be done.
+        caught_up = beats.caught_up or (looked and not beats.query)
+        if beats.working_on is not None or not caught_up or time.monotonic() < self._next:
             return
-        if beats.query not in self._works:
-            self._works = {beats.query: Clockwork(self._lake(beats.query), say, self._stop.asked.is_set)}
-        self._works[beats.query].turn(heartbeat.now())
+        lake = self._lake()
+        if self._work is None or self._work.lake is not lake:
+            self._work = Clockwork(lake, say, self._stop.asked.is_set)
+        self._work.turn(heartbeat.now())
         self._next = time.monotonic() + CLOCK_SECONDS
 
 

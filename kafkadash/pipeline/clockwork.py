@@ -1,24 +1,25 @@
-"""What is done by the clock: rollups of hours and days that are over, and forgetting.
+"""What is done by the clock: rollups of hours and days that are over, disk forecasts, the workload, and forgetting.
 
-An hour is rolled up from all that was observed in it, a day from the sketches of its hours. When something of an hour
-comes late, the hour and its day are done again, under another name, so that a reader takes them in again: the name of
-the query has the last batch in it that brought something. What was done stands in ``lake/done.json``.
+An hour is rolled up from all that was observed in it, a day from the sketches of its hours; disk forecasts and the
+workload are made of what is kept of each hour (``pieces``). When something of an hour comes late, the hour and its day
+are done again, under another name, so that a reader takes them in again: the name of the query has the last batch in it
+that brought something. What was done stands in ``lake/done.json``.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kafkadash.domain.pipeline_results import RESULTS, Grain, ResultKind
+from kafkadash.domain.pipeline_results import HOURS_OF_WEEK, RESULTS, Grain, ResultKind
 from kafkadash.domain.segments import SegmentKind as Facts
-from kafkadash.pipeline import results
-from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, hour_folder
+from kafkadash.pipeline import done, results
+from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, hour_folder, within
+from kafkadash.pipeline.pieces import FOLDER, PIECES, Kept
 from kafkadash.pipeline.results import Name
-from kafkadash.pipeline.schemas import schema_of
 from kafkadash.pipeline.work import Frames
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ SETTLES = timedelta(minutes=5)
 """So long after its end an hour is waited for; what comes later makes it anew."""
 
 RAW_KEPT = timedelta(days=7)
-_HOURS = f"{LAKE}/hours"
-_DONE = f"{LAKE}/done.json"
+FORECAST_HOURS = 72
+"""Through so many a disk's line is drawn: three days and nights, so that what every night deletes is no growth."""
+
 _EVER = 10**15
 _HOURS_OF_DAY = 24
 _DAY = timedelta(days=1)
-_DONE_KEPT_HOURS = 24 * 12
 
 
 def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frames, Grain], DataFrame]]]:
@@ -52,6 +53,10 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
     }
 
 
+class Stopped(Exception):
+    """Somebody asked to stop; what is half done is done again by the next start."""
+
+
 @dataclass
 class Clockwork:
     """Of one query; ``stopping``: asked between two pieces of work. ``say`` is told of each."""
@@ -59,19 +64,34 @@ class Clockwork:
     lake: Lake
     say: Callable[[str], None]
     stopping: Callable[[], bool] = lambda: False
-    _done: dict[str, list[str]] | None = field(default=None, init=False)
+    _noted: done.Done | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = Kept(self.lake.store)
 
     def turn(self, now: datetime) -> None:
         """Everything that is due. Raises what Spark and the store raise; what was done by then is not done again."""
-        for hour in self._hours_due(now):
-            if self.stopping():
-                return
-            self._hour(hour)
-        for day in sorted(self._days_due(now)):
-            if self.stopping():
-                return
-            self._day(day)
-        self._forget(now)
+        try:
+            for hour in self._hours_due(now):
+                self._hour(hour)
+            for day in sorted(self._days_due(now)):
+                self._day(day)
+            self._forecast()
+            self._workload()
+            self._forget(now)
+        except Stopped:
+            return
+
+    def _go_on(self) -> None:
+        """Raises Stopped."""
+        if self.stopping():
+            raise Stopped
+
+    @property
+    def _done(self) -> done.Done:
+        if self._noted is None:
+            self._noted = done.Done(self.lake.store)
+        return self._noted
 
     # --- hours ---
 
@@ -80,11 +100,10 @@ class Clockwork:
         for number, (hour, last) in enumerate(sorted(known.items())):
             if _begin(hour + 1) + SETTLES > now:
                 continue
-            done = self._read_done().get(f"hour {hour}")
-            own = [self.lake.query, str(last)]
+            noted = self._done.get("hour", hour)
             # The first that is kept may have lost a part already; what was made of the whole of it is not replaced.
-            cut = number == 0 and done is not None and done[0] != self.lake.query
-            if done != own and not cut:
+            cut = number == 0 and noted is not None and noted[0] != self.lake.query
+            if noted != [self.lake.query, str(last)] and not cut:
                 yield hour
 
     def _hours_known(self) -> dict[int, int]:
@@ -93,121 +112,154 @@ class Clockwork:
         for date in self.lake.store.names(self.lake.folder):
             for hour in self.lake.store.names(f"{self.lake.folder}/{date}"):
                 at = datetime.fromisoformat(f"{date}T{hour}:00:00+00:00")
-                batches = [
-                    name for name in self.lake.store.names(f"{self.lake.folder}/{date}/{hour}") if name[0] != "_"
-                ]
-                if batches:
-                    found[int(at.timestamp()) // 3600] = int(batches[-1].removesuffix(".json"))
+                if (last := self._last_batch(_hour(at))) is not None:
+                    found[_hour(at)] = last
         return found
 
+    def _last_batch(self, hour: int) -> int | None:
+        names = self.lake.store.names(f"{self.lake.folder}/{hour_folder(hour)}")
+        return max((int(name.removesuffix(".json")) for name in names if name[0] != "_"), default=None)
+
     def _hour(self, hour: int) -> None:
-        last = self._hours_known()[hour]
-        span = [Span(hour * MINUTES_OF_HOUR, hour * MINUTES_OF_HOUR + MINUTES_OF_HOUR - 1)]
+        last = self._last_batch(hour)
         have = {part.kind for part in self.lake.parts([hour], _EVER)}
-        name = Name(f"hourly-{self.lake.query[:8]}-{last}", hour * 3600)
+        name = Name(f"hourly-{self._short}-{last}", hour * 3600)
+        if not results.is_done(self.lake.store, name):
+            rows = self._roll_up(name, hour, have)
+            self.say(f"hour {_begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+        self._done.note("hour", hour, [self.lake.query, str(last)])
+
+    def _roll_up(self, name: Name, hour: int, have: set[Facts]) -> Mapping[str, int]:
+        span = _minutes_of(hour)
+        for piece in PIECES.values():
+            if piece.reads in have:
+                self._go_on()
+                facts = self.lake.rows(piece.reads, [_minutes_of(hour, piece.before)], _EVER)
+                made = piece.job(facts).where(within([span], piece.at))
+                folder = self.kept.folder(piece.name, hour)
+                made.coalesce(1).write.mode("overwrite").parquet(self.lake.store.address(folder))
         kinds = []
         for kind, (reads, job) in coarse_jobs().items():
             if (reads - {Facts.MANIFEST}).isdisjoint(have):
                 continue
-            results.write_rows(
-                self.lake.store,
-                name,
-                kind,
-                job({each: self.lake.rows(each, span, _EVER) for each in reads}, Grain.HOUR),
-            )
+            self._go_on()
+            frames = {each: self.lake.rows(each, [span], _EVER) for each in reads}
+            results.write_rows(self.lake.store, name, kind, job(frames, Grain.HOUR))
             self._keep(name, kind, hour)
             kinds.append(kind)
-        rows = results.write_marker(self.lake.store, name, kinds, (), ())
-        self._note(f"hour {hour}", [self.lake.query, str(last)])
-        self.say(f"hour {_begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+        return results.write_marker(self.lake.store, name, kinds, (), ())
 
     def _keep(self, name: Name, kind: ResultKind, hour: int) -> None:
         """For its day."""
-        store = self.lake.store
-        folder = f"{_HOURS}/{kind}/{hour_folder(hour)}"
+        store, folder = self.lake.store, self.kept.folder(kind, hour)
         store.remove(folder)
         for number, file in enumerate(sorted(store.sizes(f"{results.FOLDER}/{kind}/{name}"))):
             if file.endswith(".parquet"):
                 store.write(f"{folder}/{number}.parquet", store.read(file) or b"")
 
+    @property
+    def _short(self) -> str:
+        """Of the query, for names."""
+        return self.lake.query[:8]
+
     # --- days ---
 
-    def _days_due(self, now: datetime) -> set[str]:
-        """Days of which an hour was done since."""
-        done = self._read_done()
-        hours = [int(name.removeprefix("hour ")) for name in done if name.startswith("hour ")]
-        days = {_day(hour) for hour in hours if now - RAW_KEPT <= _begin_of(_day(hour)) <= now - SETTLES - _DAY}
-        return {day for day in days if done.get(f"day {day}") != self._version(day)}
+    def _days_due(self, now: datetime) -> set[int]:
+        """First hours of days of which an hour was done since."""
+        firsts = {_first_of_day(hour) for hour in self._done.hours("hour")}
+        due = {first for first in firsts if now - RAW_KEPT <= _begin(first) <= now - SETTLES - _DAY}
+        return {first for first in due if self._done.get("day", first) != self._of_day(first)}
 
-    def _version(self, day: str) -> list[str]:
-        done = self._read_done()
-        first = int(datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp()) // 3600
-        return [
-            "/".join(done[f"hour {hour}"]) for hour in range(first, first + _HOURS_OF_DAY) if f"hour {hour}" in done
-        ]
+    def _of_day(self, first: int) -> list[str]:
+        return self._done.versions(range(first, first + _HOURS_OF_DAY))
 
-    def _day(self, day: str) -> None:
+    def _day(self, first: int) -> None:
+        version = self._of_day(first)
+        newest = max(int(each.rpartition("/")[2]) for each in version)
+        name = Name(f"daily-{self._short}-{newest}-{len(version)}", first * 3600)
+        if not results.is_done(self.lake.store, name):
+            rows = self.merge_day(name, first)
+            self.say(f"day {_begin(first):%Y-%m-%d}: {sum(rows.values())} rows")
+        self._done.note("day", first, version)
+
+    def merge_day(self, name: Name, first: int) -> Mapping[str, int]:
+        """From what is kept of its hours. Returns the rows of each kind."""
         from kafkadash.pipeline.jobs import rollup
 
-        store, version = self.lake.store, self._version(day)
-        newest = max(int(each.rpartition("/")[2]) for each in version)
-        name = Name(f"daily-{self.lake.query[:8]}-{newest}-{len(version)}", int(_begin_of(day).timestamp()))
         kinds = []
         for kind in coarse_jobs():
-            files = [file for file in store.sizes(f"{_HOURS}/{kind}/{day}") if file.endswith(".parquet")]
-            if not files:
-                continue
-            schema = schema_of(RESULTS[kind].columns)
-            hours = self.lake.spark.read.schema(schema).parquet(*(store.address(file) for file in sorted(files)))
-            results.write_rows(store, name, kind, rollup.coarser(hours, kind, Grain.DAY))
-            kinds.append(kind)
-        rows = results.write_marker(store, name, kinds, (), ())
-        self._note(f"day {day}", version)
-        self.say(f"day {day}: {sum(rows.values())} rows")
+            self._go_on()
+            of_day = range(first, first + _HOURS_OF_DAY)
+            hours = self.kept.read(self.lake.spark, kind, RESULTS[kind].columns, of_day)
+            if hours is not None:
+                results.write_rows(self.lake.store, name, kind, rollup.coarser(hours, kind, Grain.DAY))
+                kinds.append(kind)
+        return results.write_marker(self.lake.store, name, kinds, (), ())
+
+    # --- what reaches over days ---
+
+    def _forecast(self) -> None:
+        """Of disks, whenever an hour is over."""
+        from kafkadash.pipeline.jobs.forecast import disk_forecast
+
+        newest = self._done.newest("hour")
+        if newest is not None:
+            self._of_pieces("forecast", "disk_looks", newest, FORECAST_HOURS, ResultKind.DISK_FORECAST, disk_forecast)
+
+    def _workload(self) -> None:
+        """Once a day; on the first day, of which little is known, every hour."""
+        from kafkadash.pipeline.jobs.workload import workload
+
+        newest, before = self._done.newest("hour"), self._done.newest("workload")
+        if newest is None:
+            return
+        young = len([hour for hour in self._done.hours("hour") if newest - hour < HOURS_OF_WEEK]) <= _HOURS_OF_DAY
+        if before is None or before > newest or newest - before >= _HOURS_OF_DAY or young:
+            self._of_pieces("workload", "workload_hours", newest, HOURS_OF_WEEK, ResultKind.WORKLOAD, workload)
+
+    def _of_pieces(
+        self, what: str, piece: str, newest: int, count: int, kind: ResultKind, job: Callable[[DataFrame], DataFrame]
+    ) -> None:
+        hours = range(newest - count + 1, newest + 1)
+        digest = hashlib.sha256(" ".join(self._done.versions(hours)).encode()).hexdigest()[:8]
+        if self._done.get(what, newest) == [digest]:
+            return
+        self._go_on()
+        name = Name(f"hourly-{self._short}-{what}-{digest}", newest * 3600)
+        if not results.is_done(self.lake.store, name):
+            kept = self.kept.read(self.lake.spark, piece, PIECES[piece].columns, hours)
+            if kept is not None:
+                results.write_rows(self.lake.store, name, kind, job(kept))
+                rows = results.write_marker(self.lake.store, name, [kind], (), ())
+                self.say(f"{what} until {_begin(newest + 1):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+        self._done.note(what, newest, [digest])
 
     # --- forgetting ---
 
     def _forget(self, now: datetime) -> None:
         """Names of files that are gone, hours whose day is long over, lakes of queries that lost their checkpoint."""
         oldest = f"{now - RAW_KEPT - timedelta(days=1):%Y-%m-%d}"
-        store = self.lake.store
-        folders = [self.lake.folder, *(f"{_HOURS}/{kind}" for kind in store.names(_HOURS))]
-        for folder in folders:
+        store, hours = self.lake.store, f"{LAKE}/{FOLDER}"
+        for folder in [self.lake.folder, *(f"{hours}/{kind}" for kind in store.names(hours))]:
             for date in store.names(folder):
                 if date < oldest:
                     store.remove(f"{folder}/{date}")
         for name in store.names(LAKE):
-            if name not in (self.lake.query, "hours", "done.json") and not name.startswith(("_", "backfill-")):
+            if name not in (self.lake.query, FOLDER, done.FILE) and not name.startswith(("_", "backfill-")):
                 store.remove(f"{LAKE}/{name}")
 
-    # --- what was done ---
 
-    def _read_done(self) -> dict[str, list[str]]:
-        if self._done is None:
-            content = self.lake.store.read(_DONE)
-            self._done = json.loads(content) if content else {}
-        return self._done
-
-    def _note(self, what: str, how: Sequence[str]) -> None:
-        done = self._read_done()
-        done[what] = list(how)
-        newest = max(_hour_of(name) for name in done)
-        self._done = {name: how for name, how in done.items() if newest - _hour_of(name) < _DONE_KEPT_HOURS}
-        self.lake.store.write(_DONE, json.dumps(self._done, indent=0).encode())
-
-
-def _hour_of(name: str) -> int:
-    what, _, which = name.partition(" ")
-    return int(which) if what == "hour" else int(_begin_of(which).timestamp()) // 3600
+def _minutes_of(hour: int, before: int = 0) -> Span:
+    return Span(hour * MINUTES_OF_HOUR - before, (hour + 1) * MINUTES_OF_HOUR - 1)
 
 
 def _begin(hour: int) -> datetime:
     return datetime.fromtimestamp(hour * 3600, UTC)
 
 
-def _day(hour: int) -> str:
-    return f"{_begin(hour):%Y-%m-%d}"
+def _hour(at: datetime) -> int:
+    return int(at.timestamp()) // 3600
 
 
-def _begin_of(day: str) -> datetime:
-    return datetime.fromisoformat(f"{day}T00:00:00+00:00")
+def _first_of_day(hour: int) -> int:
+    return hour - hour % _HOURS_OF_DAY

@@ -384,30 +384,38 @@ def test_ingest__a_query_that_begins_anew__counts_no_verdict_a_second_time(folde
     assert counts == [(at.replace(minute=0), 15, 7), (at.replace(minute=0) + timedelta(hours=1), 4, 2)]
 
 
-def test_ingest__workload_by_hour_of_the_week__is_packed_by_topic(folder: Folder, turn: Turn) -> None:
-    def row(partition: int, hour: int, p50: float | None, p95: float | None) -> dict[str, Any]:
+def test_ingest__workload__is_packed_by_topic_column_by_column(folder: Folder, turn: Turn) -> None:
+    def row(topic: str, partition: int, typical: float | None, peak: float | None, days: int = 7) -> dict[str, Any]:
         return {
             "cluster": "memory",
-            "topic": "t",
+            "topic": topic,
             "partition": partition,
-            "hour_of_week": hour,
-            "size_bytes": 1000,
+            "size_bytes": 1000 + partition,
             "growth_per_day": 5.0,
-            "in_p50": p50,
-            "in_p95": p95,
+            "in_typical": typical,
+            "in_peak": peak,
+            "peak_hour": None if peak is None else 33,
             "samples": 10,
-            "from_at": NOW - timedelta(days=7),
+            "from_at": NOW - timedelta(days=days),
             "to_at": NOW,
         }
 
-    folder.result(1, {ResultKind.WORKLOAD: [row(1, 0, 10, 50), row(1, 1, 30, 40), row(0, 0, None, None)]})
+    rows = [row("t", 1, 20.0, 50.0), row("t", 0, None, None, days=3), row("u", 0, 1.0, 2.0), row("t", 10, 0.0, 0.0)]
+    folder.result(1, {ResultKind.WORKLOAD: [*rows, row("v", 0, 1.0, 1.0) | {"cluster": "elsewhere"}]})
     turn()
-    found = Workload.objects.get()
-    assert found.partitions == [
-        {"partition": 0, "in": None, "peak": None, "grows": 5.0, "size": 1000, "samples": 10},
-        {"partition": 1, "in": 20.0, "peak": 50.0, "grows": 5.0, "size": 1000, "samples": 20},
-    ]
-    assert (found.from_at, found.to_at) == (NOW - timedelta(days=7), NOW)
+    found = Workload.objects.get(topic="t")
+    assert found.partitions == {
+        "partition": [0, 1, 10],
+        "in": [None, 20.0, 0.0],
+        "peak": [None, 50.0, 0.0],
+        "hour": [None, 33, 33],
+        "grows": [5.0, 5.0, 5.0],
+        "size": [1000, 1001, 1010],
+        "samples": [10, 10, 10],
+    }
+    assert (found.format, found.from_at, found.to_at) == (Workload.FORMAT, NOW - timedelta(days=7), NOW)
+    assert list(Workload.objects.order_by("topic").values_list("topic", flat=True)) == ["t", "u"]
+    assert PipelineLedger.objects.get().skipped == 1
 
 
 def forecast(at: datetime, used: int) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -45,9 +46,10 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     nine, ten = DAY.replace(hour=9), DAY.replace(hour=10)
     before = clusters()
     assert set(before) == {("east hour", nine), ("west hour", nine)}
+    assert said == ["hour 2026-03-02 09:00: 16 rows", "workload until 2026-03-02 10:00: 12 rows"]
     clockwork.turn(DAY.replace(hour=10, minute=7))
     Clockwork(lake, said.append).turn(DAY.replace(hour=10, minute=8))
-    assert len(said) == 1, "done once, also for one who was started since"
+    assert len(said) == 2, "done once, also for one who was started since"
 
     row = dict.fromkeys(("committed", "log_start", "log_end", "lag"), 5)
     late = {
@@ -62,7 +64,7 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     clockwork.turn(DAY.replace(hour=11, minute=6))
     assert clusters()["east hour", nine] == before["east hour", nine] + 1
     names = [(marker["query"], marker["batch"]) for marker in markers(tmp_path)]
-    assert len(set(names)) == len(names) == 2 + 3, "what is done anew has another name"
+    assert len(set(names)) == len(names) == 2 + 3 + 2, "what is done anew has another name"
 
     clockwork.turn(DAY + timedelta(days=1, minutes=6))
     hours = clusters()
@@ -72,3 +74,73 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     clockwork.turn(DAY + timedelta(days=30))
     assert {path.name for path in (tmp_path / LAKE).iterdir()} == {"done.json", "hours", lake.query}
     assert not list((tmp_path / LAKE / lake.query).iterdir()), "what it names is gone by then"
+
+
+def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_path: Path) -> None:
+    Maker(tmp_path / "segments", groups=1, partitions=1).flushes(10)
+    store = open_store(tmp_path.as_uri())
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    Batches(lake, ()).do(0, manifests(store))
+    asked = 0
+
+    def stopping() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 7  # in the second hour: of the first one piece and four rollups were made before
+
+    said: list[str] = []
+    at = DAY.replace(hour=11, minute=6)
+    Clockwork(lake, said.append, stopping).turn(at)
+    assert said == ["hour 2026-03-02 09:00: 14 rows"]
+    assert [marker["batch"] % DAY.timestamp() for marker in markers(tmp_path, lambda q: q != lake.query)] == [9 * 3600]
+    Clockwork(lake, said.append).turn(at)
+    assert [line[:19] for line in said[1:]] == ["hour 2026-03-02 10:", "workload until 2026"]
+
+
+def test_a_marker_without_a_note_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
+    Maker(tmp_path / "segments", groups=1, partitions=1).flushes(4)
+    store = open_store(tmp_path.as_uri())
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    Batches(lake, ()).do(0, manifests(store))
+    said: list[str] = []
+    at = DAY + timedelta(days=1, minutes=6)
+    Clockwork(lake, said.append).turn(at)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*")}
+    assert len(said) == 3
+    (tmp_path / LAKE / "done.json").unlink()
+    Clockwork(lake, said.append).turn(at)
+    assert len(said) == 3, "somebody may be reading it"
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*")} == before
+
+
+class Never:
+    """Nobody asks to stop."""
+
+    at_once = False
+
+    def __init__(self) -> None:
+        self.asked = Event()
+
+
+def test_started_again_with_nothing_new__hours_that_are_over_are_done(spark: SparkSession, tmp_path: Path) -> None:
+    from kafkadash.pipeline import application, query
+    from kafkadash.pipeline.heartbeat import Heartbeat
+
+    store = open_store(tmp_path.as_uri())
+    maker = Maker(tmp_path / "segments", groups=1, partitions=1)
+    maker.at = datetime.now(UTC).replace(minute=20) - timedelta(hours=2)
+    maker.flushes(3)
+
+    def take(query_id: str, batch: int, names: list[str]) -> None:
+        Batches(Lake(spark, store, query_id), ()).do(batch, names)
+
+    running = query.start(spark, store, take, every_seconds=None, flushes_at_once=30)
+    running.awaitTermination()
+    before = {marker["query"] for marker in markers(tmp_path)}
+    stop = Never()
+    beats = Heartbeat(store, 1)
+    application.stream(spark, store, application.Way(None, 30), beats, cast("application.Stop", stop))
+    made = {marker["query"] for marker in markers(tmp_path)} - before
+    assert beats.query == "", "no batch came"
+    assert {name.partition("-")[0] for name in made} == {"hourly"}
+    assert len(made) == 2

@@ -90,7 +90,7 @@ class Desk:
         with mock.patch.object(query, "start", return_value=failed), mock.patch.object(application, "works", list):
             beats, way = Heartbeat(self.store, 5), application.Way(5, 30)
             stop = mock.Mock(asked=threading.Event())
-            return refused(PipelineFault, lambda: application._stream(mock.Mock(), self.store, way, beats, stop))
+            return refused(PipelineFault, lambda: application.stream(mock.Mock(), self.store, way, beats, stop))
 
     def commands(self, *words: str) -> str:
         said = subprocess.run(

@@ -17,7 +17,7 @@ from kafkadash.observe.history.names import stored_name
 from kafkadash.observe.history.results import Marker, SetAside, read, rows
 from kafkadash.observe.history.store import Store
 from kafkadash.observe.history.upserts import Row, Target
-from kafkadash.observe.models import Series
+from kafkadash.observe.models import Series, Workload
 
 AT_ONCE = 4000
 """Rows of one statement: below a tenth of a second."""
@@ -209,41 +209,35 @@ def _plain(reading: Reading, kind: ResultKind, taken: Taken) -> None:
 
 
 def _workload(reading: Reading, taken: Taken) -> None:
-    """Of the hours of the week remain their mean and their peak: that is what a plan can use."""
-    import pyarrow as pa
-
-    columns = ["cluster", "topic", "partition", "size_bytes", "growth_per_day", "in_p50", "in_p95", "samples"]
-    tables = list(reading.tables(ResultKind.WORKLOAD, [*columns, "from_at", "to_at"]))
-    if not tables:
-        return
-    asked = {"in_p50": "mean", "in_p95": "max", "growth_per_day": "mean", "size_bytes": "max", "samples": "sum"}
-    asked |= {"from_at": "min", "to_at": "max"}
-    grouped = pa.concat_tables(tables).group_by(columns[:3]).aggregate(list(asked.items()))
-    names = ("in_p50_mean", "in_p95_max", "growth_per_day_mean", "size_bytes_max", "samples_sum")
+    """A topic's partitions are one row, column by column; what was taken in hour by hour stays in the result."""
+    columns = ["cluster", "topic", "partition", *_PACKED, "from_at", "to_at"]
     topics: dict[tuple[int, str], list[Row]] = defaultdict(list)
-    for slug, *rest in rows(grouped.select([*columns[:3], *names, "from_at_min", "to_at_max"])):
-        cluster = reading.clusters.get(slug)
-        if cluster is None:
-            taken.skipped += 1
-        else:
-            topics[cluster, rest[0]].append(tuple(rest[1:]))
-    found = [
-        (
-            cluster,
-            reading.marker.version,
-            topic,
-            1,
-            json.dumps([dict(zip(_PACKED, row[:-2], strict=True)) for row in sorted(packed, key=lambda row: row[0])]),
-            min(row[-2] for row in packed),
-            max(row[-1] for row in packed),
-        )
-        for (cluster, topic), packed in sorted(topics.items())
-    ]
+    for table in reading.tables(ResultKind.WORKLOAD, columns):
+        for slug, topic, *rest in rows(table):
+            cluster = reading.clusters.get(slug)
+            if cluster is None:
+                taken.skipped += 1
+            else:
+                topics[cluster, topic].append(tuple(rest))
+    found = []
+    for (cluster, topic), own in sorted(topics.items()):
+        partition, *figures, begins, ends = zip(*sorted(own, key=lambda row: row[0]), strict=True)
+        packed = {"partition": partition, **dict(zip(_PACKED.values(), figures, strict=True))}
+        version = reading.marker.version
+        found.append((cluster, version, topic, Workload.FORMAT, json.dumps(packed), min(begins), max(ends)))
     for some in _portions(found, TOPICS_AT_ONCE):
         taken.portions.append((AT_ONCE, partial(upserts.write, _WORKLOAD, some)))
 
 
-_PACKED = ("partition", "in", "peak", "grows", "size", "samples")
+_PACKED = {
+    "in_typical": "in",
+    "in_peak": "peak",
+    "peak_hour": "hour",
+    "growth_per_day": "grows",
+    "size_bytes": "size",
+    "samples": "samples",
+}
+"""Column of the result → its name where a topic's partitions are packed."""
 
 
 def _verdicts(reading: Reading, taken: Taken) -> None:

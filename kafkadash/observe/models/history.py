@@ -96,11 +96,16 @@ class CatchUp(models.Model):
 
 
 class Workload(models.Model):
-    """What the partitions of a topic take in, packed; format 1: a list of {partition, in, peak, grows, size, samples}.
+    """What the partitions of a topic weigh and take in, packed: a list for each of partition, in, peak, hour, grows,
+    size and samples, in the order of the partitions.
 
-    ``in``: bytes per second, the mean over the hours of the week of their p50; ``peak``: the largest p95 of an hour of
-    the week; ``grows``: bytes a day; ``size``: bytes. Null where the pipeline could not tell.
+    ``in``: bytes per second that the leader took in, the mean over the hours of the week of their median; ``peak``: the
+    largest 95th percentile of an hour of the week, which is ``hour`` (0 is Monday 00:00 UTC); ``grows``: bytes a day;
+    ``size``: bytes; ``samples``: rates that were seen. Null where the pipeline could not tell.
     """
+
+    FORMAT = 2
+    """Another one is not read: with the next model it is gone."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
     topic = models.CharField(max_length=249)

@@ -8,6 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kafkadash.domain.pipeline_results import RESULTS, ResultKind
+from kafkadash.domain.segments import COLUMNS, SegmentKind
 from kafkadash.pipeline.jobs.shape import epoch, result
 
 if TYPE_CHECKING:
@@ -22,7 +23,21 @@ JUMP = 0.1
 JUMPS = 2
 """… if it is as seldom as this: deleted topics, or replicas that came. More of them are how this disk lives."""
 
+LOOK_SECONDS = 300
+_LOOK = ("cluster", "broker", "directory", "observed_at", "epoch", "seq", "total_bytes", "usable_bytes")
+LOOK_COLUMNS = tuple(column for column in COLUMNS[SegmentKind.BROKER] if column.name in _LOOK)
+
 _DAY = 86_400.0
+
+
+def looks(broker: DataFrame) -> DataFrame:
+    """The last look at each directory in every ``LOOK_SECONDS``: of days of looks as many as a line needs."""
+    keys = RESULTS[ResultKind.DISK_FORECAST].key
+    known = broker.where(sql.col("total_bytes").isNotNull() & sql.col("usable_bytes").isNotNull())
+    found = sql.struct("observed_at", "epoch", "seq", "total_bytes", "usable_bytes")
+    at = sql.floor(sql.unix_seconds("observed_at") / LOOK_SECONDS).alias("_at")
+    last = known.groupBy(*keys, at).agg(sql.max(found).alias("_last"))
+    return last.select(*keys, "_last.*").select(*_LOOK)
 
 
 def disk_forecast(broker: DataFrame) -> DataFrame:

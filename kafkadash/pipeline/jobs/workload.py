@@ -1,4 +1,8 @@
-"""What partitions weigh and take in, by hour of the week: what the planner places by."""
+"""What partitions weigh and take in, by hour of the week: what the planner places by.
+
+In two steps, because a week of facts is too much for one: ``hours`` is made of each hour once, and ``workload`` puts
+those of a week together. A week has each hour of the week once, so that nothing is lost in between.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,43 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.pipeline.jobs.shape import epoch, result
+from kafkadash.domain.pipeline_results import HOURS_OF_WEEK, Grain, ResultKind
+from kafkadash.domain.segments import Column as Described
+from kafkadash.domain.segments import Type
+from kafkadash.pipeline.jobs.shape import bucket, epoch, result
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SAMPLES = 12
 """Rates of which an hour of the week has percentiles; with fewer it says how many it has."""
-LONGEST = 3600
-"""Seconds between two looks; over a longer gap a rate would belong to no hour."""
+LONGEST = 900
+"""Seconds between two looks; over a longer gap a rate would belong to no time that could be named."""
+BEFORE_MINUTES = LONGEST // 60
+"""Before an hour: from the look that its first one is compared with."""
 GROWTH_SECONDS = 86_400
 """A growth per day is told of at least one."""
 
+HOUR_COLUMNS = (
+    Described("cluster", Type.STRING),
+    Described("topic", Type.STRING),
+    Described("partition", Type.INT),
+    Described("hour", Type.TIME),
+    Described("in_p50", Type.DOUBLE, required=False),
+    Described("in_p95", Type.DOUBLE, required=False),
+    Described("samples", Type.LONG),
+    Described("size_bytes", Type.LONG),
+    Described("first_at", Type.TIME),
+    Described("last_at", Type.TIME),
+)
+
 _PARTITION = ("cluster", "topic", "partition")
-_HOURS = 7 * 24
 _DAY = 86_400.0
+_WEEK_SECONDS = HOURS_OF_WEEK * 3600
 
 
-def workload(replica: DataFrame) -> DataFrame:
-    """Per partition and hour of the week (in which its leader was looked at twice within ``LONGEST``).
+def hours(replica: DataFrame) -> DataFrame:
+    """Per partition and hour in which its leader's size was seen: the rates of bytes taken in, and the last size.
 
     Taken in is what the leader's log grew by from one look to the next. A log that got smaller says nothing of what
     came in: such a pair of looks is left out, as is one with another leader. What was deleted and taken in between the
@@ -34,57 +55,113 @@ def workload(replica: DataFrame) -> DataFrame:
     """
     leader = replica.where(sql.col("is_leader") & ~sql.col("is_future") & sql.col("bytes_on_disk").isNotNull())
     order = Window.partitionBy(*_PARTITION).orderBy("observed_at", "epoch", "seq")
-    at, size = epoch(sql.col("observed_at")), sql.col("bytes_on_disk")
-    before = {name: sql.lag(name).over(order) for name in ("bytes_on_disk", "observed_at", "broker")}
-    looks = leader.withColumns({f"_{name}": column for name, column in before.items()})
-    seconds, grown = at - epoch(sql.col("_observed_at")), size - sql.col("_bytes_on_disk")
+    before = {f"_{name}": sql.lag(name).over(order) for name in ("bytes_on_disk", "observed_at", "broker")}
+    looks = leader.select(*_PARTITION, "observed_at", "epoch", "seq", "broker", "bytes_on_disk").withColumns(before)
+    seconds = epoch(sql.col("observed_at")) - epoch(sql.col("_observed_at"))
+    grown = sql.col("bytes_on_disk") - sql.col("_bytes_on_disk")
     usable = (sql.col("broker") == sql.col("_broker")) & (seconds > 0) & (seconds <= LONGEST) & (grown >= 0)
-    rates = looks.where(usable).select(
-        *_PARTITION, _hour_of_week().alias("hour_of_week"), (grown / seconds).alias("_rate")
+    rated = looks.select(
+        *_PARTITION,
+        bucket(sql.col("observed_at"), Grain.HOUR).alias("hour"),
+        "observed_at",
+        sql.struct("observed_at", "epoch", "seq", "bytes_on_disk").alias("_look"),
+        sql.when(usable, grown / seconds).alias("_rate"),
     )
-    enough = sql.count("*") >= SAMPLES
-    cells = rates.groupBy(*_PARTITION, "hour_of_week").agg(
+    enough = sql.count("_rate") >= SAMPLES
+    return rated.groupBy(*_PARTITION, "hour").agg(
         sql.when(enough, sql.percentile("_rate", 0.5)).alias("in_p50"),
         sql.when(enough, sql.percentile("_rate", 0.95)).alias("in_p95"),
-        sql.count("*").alias("samples"),
+        sql.count("_rate").alias("samples"),
+        sql.max("_look").getField("bytes_on_disk").alias("size_bytes"),
+        sql.min("observed_at").alias("first_at"),
+        sql.max("observed_at").alias("last_at"),
     )
-    return result(cells.join(_sizes(leader), list(_PARTITION)), ResultKind.WORKLOAD)
 
 
-def _hour_of_week() -> Column:
-    """0 is Monday 00:00 UTC; 1970 began on a Thursday."""
-    hours = sql.floor(sql.unix_seconds("observed_at") / 3600) + 3 * 24
-    return sql.pmod(hours, sql.lit(_HOURS))
+def workload(of_hours: DataFrame) -> DataFrame:
+    """Per partition, of its hours in the week before its last; hours in which nothing could be told are null.
 
-
-def _sizes(leader: DataFrame) -> DataFrame:
-    """Newest size and growth, with the time they are from and to.
-
-    As a window in order of time: sums of doubles then come out the same whatever order rows are read in.
+    Growth is the slope of a line through the last size of each hour. Sums run over hours in their order, so that they
+    come out the same in whatever order rows are read.
     """
-    order = Window.partitionBy(*_PARTITION).orderBy("observed_at", "epoch", "seq")
-    whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    at = epoch(sql.col("observed_at"))
-    relative = leader.withColumns(
+    names = ("hour", "in_p50", "in_p95", "samples", "size_bytes", "first_at", "last_at")
+    gathered = of_hours.groupBy(*_PARTITION).agg(sql.sort_array(sql.collect_list(sql.struct(*names))).alias("_all"))
+    last = sql.element_at("_all", -1)
+    begin = sql.unix_seconds(last["hour"]) - _WEEK_SECONDS
+    week = gathered.withColumn("_week", sql.filter("_all", lambda one: sql.unix_seconds(one["hour"]) > begin))
+    first, last = sql.element_at("_week", 1), sql.element_at("_week", -1)
+    made = week.withColumns(
         {
-            "_x": at - sql.first(at).over(whole),
-            "_y": (sql.col("bytes_on_disk") - sql.first("bytes_on_disk").over(whole)).cast("double"),
+            "size_bytes": last["size_bytes"],
+            "from_at": first["first_at"],
+            "to_at": last["last_at"],
+            "samples": sql.aggregate("_week", sql.lit(0).cast("bigint"), lambda sum_, one: sum_ + one["samples"]),
+            "growth_per_day": _growth(),
+            "in_p50": _by_hour("in_p50"),
+            "in_p95": _by_hour("in_p95"),
+            "_typical": sql.filter(sql.transform("_week", lambda one: one["in_p50"]), sql.isnotnull),
+            # The largest, and of several the first hour of the week.
+            "_peak": sql.array_max(
+                sql.transform(
+                    "_week",
+                    lambda one: sql.struct(one["in_p95"].alias("rate"), (-_hour_of_week(one["hour"])).alias("hour")),
+                )
+            ),
         }
     )
-    fitted = relative.withColumns(
-        {
-            "_slope": sql.regr_slope(sql.col("_y"), sql.col("_x")).over(whole),
-            "_seconds": sql.max("_x").over(whole),
-            "from_at": sql.first("observed_at").over(whole),
-            "_n": sql.count("*").over(whole),
-            "_place": sql.row_number().over(order),
-        }
+    typical = sql.aggregate("_typical", sql.lit(0.0), lambda sum_, one: sum_ + one)
+    peak = sql.col("_peak")["rate"]
+    return result(
+        made.withColumns(
+            {
+                "in_typical": sql.when(sql.size("_typical") > 0, typical / sql.size("_typical")),
+                "in_peak": peak,
+                "peak_hour": sql.when(peak.isNotNull(), -sql.col("_peak")["hour"]),
+            }
+        ),
+        ResultKind.WORKLOAD,
     )
-    long = (sql.col("_seconds") >= GROWTH_SECONDS) & (sql.col("_n") >= SAMPLES)
-    return fitted.where(sql.col("_place") == sql.col("_n")).select(
-        *_PARTITION,
-        sql.col("bytes_on_disk").alias("size_bytes"),
-        sql.when(long, sql.col("_slope") * _DAY).alias("growth_per_day"),
-        "from_at",
-        sql.col("observed_at").alias("to_at"),
+
+
+def _hour_of_week(at: Column) -> Column:
+    """0 is Monday 00:00 UTC; 1970 began on a Thursday."""
+    return sql.pmod(sql.floor(sql.unix_seconds(at) / 3600) + 3 * 24, sql.lit(HOURS_OF_WEEK)).cast("int")
+
+
+def _by_hour(name: str) -> Column:
+    """A place for each hour of the week; whole bytes per second."""
+    told = sql.map_from_entries(
+        sql.transform("_week", lambda one: sql.struct(_hour_of_week(one["hour"]), sql.round(one[name]).cast("bigint")))
     )
+    return sql.transform(
+        sql.sequence(sql.lit(0), sql.lit(HOURS_OF_WEEK - 1)), lambda hour: sql.try_element_at(told, hour)
+    )
+
+
+def _growth() -> Column:
+    """Bytes a day; null over less than a day, and of fewer than ``SAMPLES`` hours."""
+    first, last = sql.element_at("_week", 1), sql.element_at("_week", -1)
+    points = sql.transform(
+        "_week",
+        lambda one: sql.struct(
+            (epoch(one["last_at"]) - epoch(first["last_at"])).alias("x"),
+            (one["size_bytes"] - first["size_bytes"]).cast("double").alias("y"),
+        ),
+    )
+    nothing = sql.struct(*(sql.lit(0.0).alias(name) for name in ("x", "y", "xx", "xy")))
+    sums = sql.aggregate(
+        points,
+        nothing,
+        lambda sum_, one: sql.struct(
+            (sum_["x"] + one["x"]).alias("x"),
+            (sum_["y"] + one["y"]).alias("y"),
+            (sum_["xx"] + one["x"] * one["x"]).alias("xx"),
+            (sum_["xy"] + one["x"] * one["y"]).alias("xy"),
+        ),
+    )
+    count = sql.size("_week")
+    slope = (sums["xy"] - sums["x"] * sums["y"] / count) / sql.nullif(
+        sums["xx"] - sums["x"] * sums["x"] / count, sql.lit(0.0)
+    )
+    long = epoch(last["last_at"]) - epoch(first["first_at"]) >= GROWTH_SECONDS
+    return sql.when(long & (count >= SAMPLES), slope * _DAY)

@@ -89,6 +89,19 @@ def test_retention_that_comes_again_and_again_is_how_the_disk_lives(spark: Spark
     assert row["days_to_80"] is None or row["days_to_80"] > 60
 
 
+def test_of_each_five_minutes_the_last_look_counts_and_the_line_is_the_same(spark: SparkSession) -> None:
+    from kafkadash.pipeline.jobs.forecast import disk_forecast, looks
+
+    rows = _looks([400_000 + n * 10 for n in range(600)], every=60)
+    rows[4] |= {"usable_bytes": None}
+    kept = looks(facts(spark, SegmentKind.BROKER, rows))
+    found = plain(kept, "observed_at")
+    assert len(found) == 120
+    assert [TOTAL - row["usable_bytes"] for row in found[:3]] == [400_030, 400_090, 400_140]
+    (row,) = plain(disk_forecast(kept), "broker")
+    assert (row["samples"], row["used_bytes"], row["grows_per_day"]) == (120, 405_990, pytest.approx(14_400))
+
+
 def test_it_is_what_duckdb_says(spark: SparkSession) -> None:
     from kafkadash.pipeline.jobs.forecast import disk_forecast
 
