@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -90,6 +91,37 @@ def group_row(cluster: Cluster, name: str, now: datetime) -> GroupState:
         cluster=cluster, key=key_of(name), defaults={**known, "name": name, "first_seen_at": now}
     )
     return row
+
+
+def modelled(
+    cluster: Cluster,
+    topic: str,
+    to_at: datetime,
+    *,
+    rates: Sequence[float | None] = (),
+    days: int = 7,
+    version: int = 1,
+) -> Workload:
+    """What its partitions take in, one after the other; the peak is twice that, and they grow by a gigabyte a day."""
+    known = [None if rate is None else 2 * rate for rate in rates]
+    packed = {
+        "partition": list(range(len(rates))),
+        "in": list(rates),
+        "peak": known,
+        "hour": [None if rate is None else 9 for rate in rates],
+        "grows": [None if rate is None else 1e9 for rate in rates],
+        "size": [1000] * len(rates),
+        "samples": [600] * len(rates),
+    }
+    return Workload.objects.create(
+        cluster=cluster,
+        topic=topic,
+        format=Workload.FORMAT,
+        partitions=packed,
+        from_at=to_at - timedelta(days=days),
+        to_at=to_at,
+        version=version,
+    )
 
 
 def handed_back(cluster: Cluster, number: int, now: datetime) -> None:

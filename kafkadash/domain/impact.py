@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from kafkadash.domain.planner.workload import WorkloadUsed
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerImpact:
@@ -93,6 +95,7 @@ class Impact:
     ``racks_lost``: partitions that are in fewer racks afterwards; ``spread_worse``: these and those that lie less
     evenly, whatever gets better elsewhere. ``inbound_bytes_per_s``: what producers write to all
     moved partitions of one broker and direction, at most: a throttle below it cannot be enough if all move at once.
+    ``workload``: what that was reckoned from, None where nobody said.
     """
 
     partitions_moved: int
@@ -128,6 +131,7 @@ class Impact:
     known_bytes: int = 0
     disk_limit: float | None = None
     spread_worse: int | None = None
+    workload: WorkloadUsed | None = None
 
     def as_json(self) -> dict[str, Any]:
         """All of it; what is None is null."""
@@ -150,6 +154,8 @@ class Impact:
             for one in stored.get("exceptions", ())
         )
         fields["watch"] = tuple(Watch(**watch) for watch in stored["watch"])
+        if stored.get("workload") is not None:
+            fields["workload"] = WorkloadUsed.from_json(stored["workload"])
         return cls(**fields)
 
 

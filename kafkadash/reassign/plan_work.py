@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from kafkadash.domain.impact import Impact
 from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
+from kafkadash.domain.planner.workload import used_by
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import planning
 from kafkadash.jobs.kinds import Kind, register
@@ -34,7 +35,7 @@ from kafkadash.reassign.models import Upload
 from kafkadash.reassign.plan_process import Outcome, PlanFault, make_plan
 from kafkadash.reassign.plan_store import store_report
 from kafkadash.reassign.run.way_back import refuse_facts_before_the_end, way_back
-from kafkadash.reassign.topology import load_topology
+from kafkadash.reassign.topology import Loaded, load_topology
 from kafkadash.reassign.uploads import content_of
 
 REQUEST_FORMAT = 2
@@ -85,7 +86,7 @@ def _planned(run: Run) -> dict[str, Any]:
         raise JobFailed(str(fault)) from fault
     faults = _faults(outcome.result)
     if outcome.artifact is not None and not faults:
-        _store(run, change, outcome, outcome.artifact, known.topology, known.facts_at)
+        _store(run, change, outcome, outcome.artifact, known)
     else:
         tell(change.pk)
     return _with_notices(_summary(outcome, faults), left_out)
@@ -161,14 +162,12 @@ def _step(run: Run, fraction: float, stage: str) -> None:
     run.step(_LOADED + (_PLANNED - _LOADED) * fraction, stage)
 
 
-def _store(
-    run: Run, change: ChangeRequest, outcome: Outcome, artifact: bytes, topology: Topology, taken_at: datetime | None
-) -> None:
+def _store(run: Run, change: ChangeRequest, outcome: Outcome, artifact: bytes, known: Loaded) -> None:
     """Plan and report in one transaction, if the job is still ours and nobody edited the request."""
     run.step(_PLANNED, "storing the plan")
     result = outcome.result
     rows = plan.read(artifact)
-    impact = Impact.from_json(result["impact"])
+    impact = replace(Impact.from_json(result["impact"]), workload=used_by(rows, known.workloads))
 
     def report(planned: ChangeRequest, kept: PlanArtifact) -> None:
         store_report(
@@ -178,7 +177,7 @@ def _store(
             impact,
             result["rules"],
             result["seconds"],
-            topology,
+            known.topology,
             proof=result.get("proof"),
             generate_bytes=result.get("generate_bytes"),
         )
@@ -195,11 +194,11 @@ def _store(
                     version=version,
                     artifact=artifact,
                     rows=len(rows),
-                    topology_at=taken_at,
+                    topology_at=known.facts_at,
                     report=report,
                 )
             else:
-                planned = store_plan(change.pk, version, artifact, len(rows), taken_at)
+                planned = store_plan(change.pk, version, artifact, len(rows), known.facts_at)
                 assert planned.artifact is not None  # it was just stored
                 report(planned, planned.artifact)
     except Refused as refused:

@@ -6,13 +6,16 @@ import json
 import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from typing import Any
 
+from django.utils import timezone
+
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
+from kafkadash.domain.planner.workload import Workloads, with_rates
 from kafkadash.domain.reassignment_checks import Moving, Seen
 from kafkadash.domain.status import NEVER, Refreshed
 from kafkadash.observe.cycles import without_search_for_cycles
@@ -25,6 +28,7 @@ from kafkadash.observe.models import (
     ReassignmentSnapshot,
     TopicState,
 )
+from kafkadash.reassign.workload import load_workloads
 
 KEPT_PARTITIONS = 250_000
 """Of unpacked topics that a process keeps for the next check; about 100 MB."""
@@ -40,11 +44,13 @@ Sizes = Mapping[int, Mapping[str, Mapping[str, int]]]
 class Loaded:
     """``seen`` has the topology with what moves and how reading went.
 
-    ``facts_at``: age of the oldest facts in it, None if some kind was never read.
+    ``facts_at``: age of the oldest facts in it, None if some kind was never read. ``workloads``: what the rates in it
+    are from, which are older than all that.
     """
 
     seen: Seen
     facts_at: datetime | None
+    workloads: Workloads = field(default_factory=dict)
 
     @property
     def topology(self) -> Topology:
@@ -53,10 +59,11 @@ class Loaded:
 
 @without_search_for_cycles()
 def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, sizes: bool = True) -> Loaded:
-    """All topics, or these only; six queries at most, each table once.
+    """All topics, or these only; eight queries at most.
 
     A partition is as large as its leader's replica; where that broker was not read, or there is no leader, as the
-    largest replica in sync that was. Without ``sizes`` they stay unknown, which is quicker.
+    largest replica in sync that was. What it takes in is what the pipeline reckoned, where that is fresh. Without
+    ``sizes`` both stay unknown, which is quicker.
     """
     runs = {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)}
     moving = _moving(cluster, topics)
@@ -66,7 +73,11 @@ def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, si
     if known_sizes is None:
         known_sizes = {id_: _sizes(w, topics) for id_, w in weights.items()}
         _sizes_kept.put(cluster, topics, runs.get(Kind.LOG_DIRS), known_sizes)
-    found = {topic.name: _sized(topic, moving, known_sizes) for topic in _topics(cluster, topics)}
+    workloads = load_workloads(cluster, topics, timezone.now()) if sizes else {}
+    found = {
+        topic.name: with_rates(_sized(topic, moving, known_sizes), workloads.get(topic.name))
+        for topic in _topics(cluster, topics)
+    }
     log_dirs = _refreshed(runs.get(Kind.LOG_DIRS))
     serving = [id_ for id_, broker in brokers.items() if broker.alive and not broker.fenced]
     read = [weights[id_].taken_at for id_ in serving if id_ in weights]
@@ -85,7 +96,7 @@ def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, si
     )
     times = [seen.metadata.taken_at, seen.reassignments.taken_at, *([log_dirs.taken_at] if sizes else [])]
     known = [at for at in times if at is not None]
-    return Loaded(seen, min(known) if len(known) == len(times) else None)
+    return Loaded(seen, min(known) if len(known) == len(times) else None, workloads)
 
 
 def load_brokers(cluster: Cluster) -> dict[int, Broker]:

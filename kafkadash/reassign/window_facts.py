@@ -10,6 +10,7 @@ from kafkadash.domain.impact import Impact, seconds
 from kafkadash.domain.plan import Options
 from kafkadash.domain.wording import duration
 from kafkadash.reassign.asked import options_of
+from kafkadash.reassign.workload_words import used_words
 
 _DAY = timedelta(hours=20)
 
@@ -82,7 +83,9 @@ class WindowBar:
 
 @dataclass(frozen=True)
 class WindowFacts:
-    """``bar`` only where the window has two ends and is not over; ``over`` says that it is."""
+    """``bar`` only where the window has two ends and is not over; ``over`` says that it is. ``rates_words``: which
+    rates the plan was made with.
+    """
 
     options: Options
     opens: datetime | None
@@ -91,6 +94,7 @@ class WindowFacts:
     over: bool
     inbound: float | None
     copies: bool
+    rates_words: str = ""
 
     @property
     def opens_words(self) -> str:
@@ -122,7 +126,9 @@ def window_facts(options: Options, impact: Impact, now: datetime) -> WindowFacts
         took = seconds(impact, options.throttle)
         bar = WindowBar(opens, closes, start, None if took is None else start + timedelta(seconds=took))
     copies = impact.copied_bytes != 0
-    return WindowFacts(options, opens, closes, bar, over, impact.inbound_bytes_per_s, copies)
+    return WindowFacts(
+        options, opens, closes, bar, over, impact.inbound_bytes_per_s, copies, used_words(impact.workload, now)
+    )
 
 
 def clock(then: datetime, other: datetime) -> str:

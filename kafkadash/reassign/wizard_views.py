@@ -31,6 +31,8 @@ from kafkadash.reassign.topic_counts import BadChoice, counted, names_in
 from kafkadash.reassign.uploads import LARGEST_BYTES, SHOWN_BYTES, content_of, sent_too_much
 from kafkadash.reassign.what_forms import ExplicitForm, PlannedForm
 from kafkadash.reassign.wizard import again, on_draft, page_context, person
+from kafkadash.reassign.workload import model_of
+from kafkadash.reassign.workload_words import model_words
 
 _READ_OR_WRITE = ["GET", "HEAD", "POST"]
 FIRST_LIMITS = Options(throttle=50 * MB, throttle_min=10 * MB, throttle_max=100 * MB)
@@ -149,6 +151,7 @@ def limits(request: HttpRequest, draft: Draft) -> HttpResponse:
         "form": form,
         "bytes": {name: _bytes(form[name].value()) for name in ("throttle", "throttle_min", "throttle_max")},
         "planned": draft.planned,
+        "rates_words": model_words(model_of(draft.change.cluster, now), now),
         **_conflict_context(form, conflict, draft, stored),
     }
     return render(request, "reassign/limits.html", context)

@@ -19,6 +19,8 @@ from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.observe.standing import freshness_of
 from kafkadash.reassign.planning_options import BAD, NotPlanned, require_places, write_all
 from kafkadash.reassign.topology import load_topology
+from kafkadash.reassign.workload import model_of
+from kafkadash.reassign.workload_words import model_words
 
 _KINDS = ((Kind.METADATA, "assignment"), (Kind.REASSIGNMENTS, "reassignments"), (Kind.LOG_DIRS, "sizes and disks"))
 
@@ -73,4 +75,4 @@ def _ages(cluster: Cluster) -> list[str]:
         at = fresh.taken_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         old = ": too old to be what is now" if fresh.stale else ""
         found.append(f"{name}: as of {at}, {duration(fresh.age_s)} ago{old}")
-    return found
+    return [*found, f"rates: {model_words(model_of(cluster, now), now)}"]
