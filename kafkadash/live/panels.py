@@ -23,6 +23,7 @@ from kafkadash.observe.models import Kind
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
 from kafkadash.observe.queries.controllers import controllers_context, leaders_context
+from kafkadash.observe.queries.group_tally import groups_context
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.queries.reassignments import reassignments_context
@@ -67,6 +68,7 @@ PANELS: Mapping[str, Panel] = {
     for panel in (
         Panel("status", frozenset(Kind.values), "oncall/_status.html", status_context),
         Panel("overview", frozenset(Kind.values), "oncall/_overview.html", overview_context),
+        Panel("groups", frozenset({Kind.GROUPS}), "observe/_groups.html", groups_context),
         Panel(
             "partitions",
             frozenset({Kind.METADATA, Kind.REASSIGNMENTS}),

@@ -22,6 +22,7 @@ from tests.factories import (
     silent,
     watched,
 )
+from tests.groups import STALLED, WELL, group_seen
 from tests.pages.conftest import Page
 
 GetPage = Callable[[str], Page]
@@ -217,3 +218,26 @@ def test_somebody_without_a_role_on_it_does_not_learn_that_it_exists(
     # Word for word what is said of a name that nobody has.
     assert said(there.content).replace("secret", "nowhere") == said(nowhere.content)
     assert client.get("/clusters/mine/").status_code == 200
+
+
+def test_groups__how_many_how_they_do_and_the_worst_with_its_page(get_page: GetPage) -> None:
+    demo = watched("demo")
+    part = get_page("/clusters/demo/").words("groups-demo")
+    assert "demo has no consumer groups." in part
+    group_seen(demo, "fine", {("t", 0): WELL})
+    assert "The only group of demo keeps up." in get_page("/clusters/demo/").words("groups-demo")
+    group_seen(demo, "reader", {("t", 1): STALLED}, members={"c": {"t": [1]}})
+    group_seen(demo, "alone", {("t", 2): STALLED})
+    page = get_page("/clusters/demo/")
+    words = page.words("groups-demo")
+    assert "Of 3 groups, 1 has stopped and 1 stalls." in words
+    assert "2 of 3 not OK worst: alone Stop" in words
+    assert "most in t-2" in words
+    assert 'href="/clusters/demo/groups/alone/"' in page.part("groups-demo")
+
+
+def test_groups__that_were_not_read__are_not_called_none(get_page: GetPage) -> None:
+    demo = watched("demo")
+    demo.collector_runs.filter(kind=Kind.GROUPS).update(succeeded_at=None)
+    words = get_page("/clusters/demo/").words("groups-demo")
+    assert "Cannot tell which groups demo has: they were not read yet." in words

@@ -129,7 +129,7 @@ def group_list_context(
     """One page of groups with the tally of all of them."""
     run = runs.get(Kind.GROUPS)
     freshness = freshness_of(run, now)
-    tally = _tally(cluster)
+    tally = tally_of(cluster)
     page = listing.page_of(_filtered(cluster, listing))
     return {
         "listing": listing,
@@ -138,7 +138,7 @@ def group_list_context(
         "segments": _segments(tally),
         "states": KAFKA_STATES.words,
         "freshness": freshness,
-        "title": _title(cluster.name, tally, freshness),
+        "title": title_of(cluster.name, tally, freshness),
         "rows": [GroupLine(row, _freshness(row, run, freshness, now)) for row in page.object_list],
     }
 
@@ -171,7 +171,7 @@ def _filtered(cluster: Cluster, listing: Listing) -> QuerySet[GroupState]:
     return rows.order_by(*listing.order())
 
 
-def _tally(cluster: Cluster) -> dict[str, int]:
+def tally_of(cluster: Cluster) -> dict[str, int]:
     """How many groups have a worst partition in each state; '' for those that have none."""
     found = present(cluster).values("worst").annotate(number=Count("pk"))
     return {row["worst"]: row["number"] for row in found}
@@ -183,7 +183,7 @@ def _segments(tally: Mapping[str, int]) -> list[Segment]:
     return [every, *own, Segment(NOTHING, VERDICTS.words[NOTHING], tally.get("", 0), State.UNKNOWN.value)]
 
 
-def _title(name: str, tally: Mapping[str, int], freshness: Freshness) -> str:
+def title_of(name: str, tally: Mapping[str, int], freshness: Freshness) -> str:
     total = sum(tally.values())
     if freshness.taken_at is None:
         return f"Cannot tell which groups {name} has: they were not read yet."

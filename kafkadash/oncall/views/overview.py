@@ -12,11 +12,14 @@ from kafkadash.observe.models import Kind
 from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.queries.brokers import brokers_context
 from kafkadash.observe.queries.collection import collection_context
+from kafkadash.observe.queries.group_tally import groups_context
 from kafkadash.observe.queries.partitions import partitions_context
 from kafkadash.observe.queries.quorum import quorum_context
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.oncall.queries import overview_context
 from kafkadash.oncall.standing import standing
+
+_PARTS = ("overview", "groups", "partitions", "brokers", "quorum", "collection")
 
 
 @require_safe
@@ -33,8 +36,9 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         "title": judged.title,
         "tab": "overview",
         "mirrors": f"figures-{slug}",
-        "live_keys": [f"{panel}:{slug}" for panel in ("overview", "partitions", "brokers", "quorum", "collection")],
+        "live_keys": [f"{panel}:{slug}" for panel in _PARTS],
         "overview": overview_context(cluster, now, judged),
+        "groups": groups_context(cluster, now, known),
         "partitions": partitions_context(cluster, now, known),
         "collection": collection_context(cluster, now, known),
         "quorum": quorum_context(cluster, now, known),
