@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,172 +14,28 @@ from tests.agreement.tools import Tools
 from tests.e2e.changes import begin_draft, propose
 from tests.e2e.moves import NOTICED_MS
 from tests.e2e.product import CHECKOUT, Product
+from tests.e2e.routes import (
+    CHANGES,
+    CLUSTER,
+    ENDS,
+    FINDING,
+    FORMS,
+    NAMES_ITS_ID,
+    NO_PAGES,
+    OF_A_CLUSTER,
+    RUNS,
+    SETTINGS,
+    SIGN_IN,
+    SIGNED_IN,
+    SIGNED_OUT,
+    VERIFICATION,
+)
 from tests.e2e.visitor import EVERY_LOOK, TWO_LOOKS, Visitor
-from tests.e2e.worlds import MOVING, STOPPED, Told, World, limping, never_reached, told_by
+from tests.e2e.worlds import STOPPED, Told, World, limping, never_reached, told_by
 
 SCREENS = CHECKOUT / "var" / "screens"
-SIGN_IN = "/login/"
 MISSING = "/clusters/no-such-cluster/"
 DEMO_THROTTLE = 20_000  # bytes per second: the move outlasts all visits
-Says = Callable[[Told], Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Visited:
-    """``addresses`` of a route: the first is looked at for what Kafka's tools say, the others are its filters.
-
-    ``of_seen`` pages are about something that is known only of a cluster that was seen once.
-    """
-
-    addresses: tuple[str, ...]
-    says: Says = lambda _: ()
-    of_seen: bool = False
-
-
-def _looked_at(told: Told) -> tuple[int, str]:
-    """The broker and the topic that are visited in this world."""
-    return (STOPPED, MOVING) if MOVING in told.topics else (1, "orders")
-
-
-CLUSTER = "clusters/<slug:slug>/"
-C = "/clusters/{slug}/"
-OF_A_CLUSTER: Mapping[str, Visited] = {
-    CLUSTER: Visited((C,), lambda told: [told.cluster_id, f"{told.partitions:,}"]),
-    f"{CLUSTER}quorum/": Visited(
-        (f"{C}quorum/", f"{C}quorum/?range=24h"), lambda told: [f"epoch {told.quorum.leader_epoch}"]
-    ),
-    f"{CLUSTER}drill/": Visited(
-        (f"{C}drill/", f"{C}drill/?broker=1", f"{C}drill/?broker=1&show=moving", f"{C}drill/?brokers=99,x"),
-        lambda told: [f"of {told.partitions:,} partitions"],
-    ),
-    f"{CLUSTER}brokers/": Visited(
-        (f"{C}brokers/", f"{C}brokers/?state=fenced", f"{C}brokers/?q=nowhere&sort=-disk"),
-        lambda told: [f"{number:,}" for number in told.replicas.values()],
-    ),
-    f"{CLUSTER}brokers/<int:broker_id>/": Visited(
-        (f"{C}brokers/{{broker}}/",), lambda told: [f"{told.replicas[_looked_at(told)[0]]:,}"], of_seen=True
-    ),
-    f"{CLUSTER}topics/": Visited(
-        (f"{C}topics/", f"{C}topics/?state=under-min-isr", f"{C}topics/?q=nowhere", f"{C}topics/?sort=-size"),
-        lambda told: list(told.topics),
-    ),
-    f"{CLUSTER}topics/<str:topic>/": Visited(
-        (f"{C}topics/{{topic}}/", f"{C}topics/{{topic}}/?state=racks"),
-        lambda told: [told.topics[_looked_at(told)[1]].topic_id],
-        of_seen=True,
-    ),
-    f"{CLUSTER}groups/": Visited((f"{C}groups/", f"{C}groups/?verdict=stall", f"{C}groups/?q=nowhere&sort=-lag")),
-    f"{CLUSTER}groups/<str:group>/": Visited(
-        (f"{C}groups/{{group}}/", f"{C}groups/{{group}}/?range=day&show=all", f"{C}groups/{{group}}/?verdict=rewind"),
-        of_seen=True,
-    ),
-    f"{CLUSTER}groups/<str:group>/history/": Visited(
-        (f"{C}groups/{{group}}/history/", f"{C}groups/{{group}}/history/?range=year"), of_seen=True
-    ),
-    f"{CLUSTER}topics/<str:topic>/history/": Visited((f"{C}topics/{{topic}}/history/",), of_seen=True),
-    f"{CLUSTER}brokers/<int:broker_id>/history/": Visited((f"{C}brokers/{{broker}}/history/",), of_seen=True),
-    f"{CLUSTER}quorum/history/": Visited((f"{C}quorum/history/",)),
-    f"{CLUSTER}racks/": Visited(
-        (f"{C}racks/", f"{C}racks/?q=nowhere"), lambda told: [rack for _, _, rack, _ in told.brokers.values()]
-    ),
-    f"{CLUSTER}throttles/": Visited(
-        (f"{C}throttles/", f"{C}throttles/?need=orphan", f"{C}throttles/?q=nowhere"),
-        lambda told: [f"{told.throttle_bytes:,} bytes/s"] if told.throttle_bytes else [],
-    ),
-    f"{CLUSTER}reassignments/": Visited(
-        (f"{C}reassignments/", f"{C}reassignments/?running=all", f"{C}reassignments/?ended=all"),
-        lambda told: told.moving,
-    ),
-    f"{CLUSTER}reassignments/<slug:public_id>/": Visited(
-        (f"{C}reassignments/{{move}}/",), lambda told: told.moving, of_seen=True
-    ),
-    f"{CLUSTER}verify/": Visited((f"{C}verify/",)),
-}
-SIGNED_IN: Mapping[str, Sequence[str]] = {
-    "": ["/", "/?state=ok", "/?state=critical", "/?kind=broker-down", "/?mine=1"],
-    "runbooks/": ["/runbooks/"],
-    "runbooks/<slug:kind>/": ["/runbooks/broker-down/", "/runbooks/orphan-throttle/"],
-    "logout/": ["/logout/"],
-    "account/inactive/": ["/account/inactive/"],
-    "account/password/": ["/account/password/"],
-}
-# Seen by an administrator. {test} is a connection test that has ended.
-SETTINGS = {
-    "settings/": ["/settings/"],
-    "settings/register/": ["/settings/register/"],
-    "settings/roles/": ["/settings/roles/"],
-    "settings/clusters/<slug:slug>/": ["/settings/clusters/demo/", "/settings/clusters/never/"],
-    "settings/clusters/<slug:slug>/roles/": ["/settings/clusters/demo/roles/"],
-    "settings/clusters/<slug:slug>/lag/": ["/settings/clusters/demo/lag/"],
-    "settings/clusters/<slug:slug>/policy/": ["/settings/clusters/demo/policy/"],
-    "settings/clusters/<slug:slug>/remove/": ["/settings/clusters/demo/remove/"],
-    "settings/tests/<uuid:job_id>/": ["{test}"],
-    "pipeline/": ["/pipeline/"],
-    "audit/": ["/audit/", "/audit/?actor=nobody", "/audit/?period=all&what=role.given"],
-    "audit/<int:event_id>/": ["/audit/1/"],
-}
-NAMES_ITS_ID = {"settings/clusters/<slug:slug>/", "settings/tests/<uuid:job_id>/"}
-SIGNED_OUT = {"login/": [SIGN_IN]}
-# Parts of pages that the pages above fetch, and what answers no person.
-NO_PAGES = {
-    "clusters/",
-    "livez",
-    "readyz",
-    f"{CLUSTER}quorum/lag/",
-    "changes/<int:number>/run/moves/",
-    "changes/<int:number>/run/chart/",
-    "changes/<int:number>/kafka.json",
-    "changes/<int:number>/rollback.json",
-    "changes/<int:number>/report/report.md",
-    "changes/<int:number>/report/report.json",
-}
-
-# Visited below, at one that is open.
-FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
-
-# Visited by tests/e2e/test_it_verifies_a_file.py, at one that has ended.
-VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
-
-# Visited in each state by tests/live/test_run_stays_live.py.
-RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<int:number>/run/ledger/"}
-
-# The report is visited below, of one that has run; the others are tested in tests/pages/test_starting.py.
-ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/", "changes/<int:number>/run/give-up/"}
-
-# Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.
-CHANGE = "changes/<int:number>/"
-CHANGES: Mapping[str, Sequence[str]] = {
-    "changes/": ["/changes/?show=all", "/changes/", "/changes/?show=mine&q=nothing"],
-    "changes/new/": ["/changes/new/"],
-    CHANGE: ["/changes/{proposed}/", "/changes/{draft}/"],
-    f"{CHANGE}topics/<str:topic>/": ["/changes/{proposed}/topics/{topic}/"],
-    f"{CHANGE}draft/what/": ["/changes/{draft}/draft/what/"],
-    f"{CHANGE}draft/limits/": ["/changes/{draft}/draft/limits/"],
-    f"{CHANGE}draft/plan/": ["/changes/{draft}/draft/plan/"],
-    f"{CHANGE}draft/why/": ["/changes/{draft}/draft/why/"],
-}
-
-# What forms send to; the pages above are where they lead.
-FORMS = {
-    *(
-        f"{CHANGE}{verb}/"
-        for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
-    ),
-    *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
-    *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),
-    f"{CHANGE}draft/what/topics/",
-    f"{CHANGE}draft/plan/stop/",
-    f"{CHANGE}draft/plan/throttle/",
-    f"{FINDING}acknowledge/",
-    f"{FINDING}release/",
-    f"{VERIFICATION}again/",
-    f"{VERIFICATION}stop/",
-    "audit/export/",
-    "settings/clusters/<slug:slug>/enabled/",
-    "settings/clusters/<slug:slug>/test/",
-    "settings/test/",
-    "settings/tests/<uuid:job_id>/cancel/",
-}
 
 
 @pytest.fixture(scope="module")

@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db.models import F
 
-from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.observe import retention
-from kafkadash.observe.history import ingest, partitions, rows_of, turns
+from kafkadash.observe.history import ingest, partitions, rows_of
 from kafkadash.observe.history.names import stored_name
 from kafkadash.observe.models import (
-    DiskForecast,
     PipelineLedger,
     PipelineState,
     Rollup,
     Series,
-    VerdictCount,
     VerdictDifference,
-    Workload,
 )
-from kafkadash.observe.queries.pipeline import hourly_counts
 from tests.observe.handed_back import Folder, lag_rollup, verdict
+from tests.observe.ingest.taking import NOW, Turn
 
 pytestmark = pytest.mark.django_db
 
-NOW = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=5)
 LAG = ResultKind.LAG_ROLLUP
-
-
-@pytest.fixture
-def folder(tmp_path: Path, settings: Any) -> Folder:
-    made = Folder(tmp_path / "pipe line")
-    settings.PIPELINE_URI = made.uri
-    return made
-
-
-@pytest.fixture
-def turn(folder: Folder, cluster: Cluster) -> Callable[[], int | None]:
-    turns.ensure_state()
-    return lambda: ingest.take_turn(turns.STATE_ID, only_if_due=False)
-
-
-Turn = Callable[[], int | None]
 
 
 def rollup(at: datetime = NOW) -> Rollup:
@@ -216,99 +193,6 @@ def test_ingest__while_somebody_else_is_at_it__does_nothing(folder: Folder, turn
     assert not PipelineLedger.objects.exists()
 
 
-def spoil(file: Path, size: int) -> None:
-    file.write_bytes(file.read_bytes()[:size])
-
-
-def _cut(folder: Folder) -> None:
-    spoil(folder.root / "results/lag_rollup/q1-1/part-0.parquet", 200)
-
-
-def _cut_inside(folder: Folder) -> None:
-    file = folder.root / "results/lag_rollup/q1-1/part-0.parquet"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:4] + bytes(100) + whole[104:])
-
-
-def _gone(folder: Folder) -> None:
-    (folder.root / "results/lag_rollup/q1-1/part-0.parquet").unlink()
-
-
-@pytest.mark.parametrize(
-    ("harm", "why"),
-    [
-        (_cut, "is no whole Parquet file"),
-        (_cut_inside, "is no whole Parquet file"),
-        (_gone, "has 0 rows where its marker says 1: files of it are missing"),
-    ],
-)
-def test_ingest__a_file_of_a_result_is_harmed__it_is_set_aside_with_a_sentence_and_the_rest_goes_on(
-    folder: Folder, turn: Turn, harm: Callable[[Folder], None], why: str
-) -> None:
-    other = {"cluster": "memory", "grain": "minute", "bucket": NOW, "lag_count": 1, "lag_max": 3}
-    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)], ResultKind.CLUSTER_ROLLUP: [other]})
-    folder.result(2, {LAG: [lag_rollup("memory", "next", "t", NOW, 1)]})
-    harm(folder)
-    assert turn() == 2
-    first, second = PipelineLedger.objects.order_by("batch")
-    assert why in first.set_aside[0]["why"]
-    assert "lag_rollup/q1-1" in first.set_aside[0]["file"]
-    assert (first.rows, second.rows, second.set_aside) == ({"cluster_rollup": 1}, {"lag_rollup": 1}, [])
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"format": 2}, "has format 2; this version of kafkadash reads up to 1"),
-        ({"kinds": {"moon_phase": {"rows": 3}}}, "a kind called 'moon_phase'"),
-        ({"batch": 9}, "is no marker of a result: it is of q1 9"),
-        ({"written_at": "yesterday"}, "is no marker of a result"),
-        ({"kinds": []}, "is no marker of a result"),
-    ],
-)
-def test_ingest__a_marker_that_cannot_be_used__is_set_aside_and_never_tried_again(
-    folder: Folder, turn: Turn, change: dict[str, Any], why: str
-) -> None:
-    folder.result(1, {}, instead=change)
-    assert turn() == 1
-    entry = PipelineLedger.objects.get()
-    assert why in entry.set_aside[0]["why"]
-    assert turn() == 0
-
-
-def test_ingest__a_marker_that_is_not_even_text__is_set_aside(folder: Folder, turn: Turn) -> None:
-    folder.result(1, {}).write_bytes(b"\xff\xfe{")
-    odd = folder.root / "results/markers/what is this.json"
-    odd.write_text("[]")
-    assert turn() == 2
-    assert set(PipelineLedger.objects.values_list("query", "batch")) == {("q1", 1), ("what is this", -1)}
-
-
-def test_ingest__a_column_is_missing_or_of_another_type__says_which(folder: Folder, turn: Turn) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
-    file = folder.root / "results/lag_rollup/q1-1/part-0.parquet"
-    parquet.write_table(parquet.read_table(file).drop_columns(["lag_p99"]), file)
-    folder.result(2, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
-    file = folder.root / "results/lag_rollup/q1-2/part-0.parquet"
-    table = parquet.read_table(file)
-    parquet.write_table(table.set_column(table.column_names.index("lag_max"), "lag_max", pa.array(["much"])), file)
-    turn()
-    first, second = PipelineLedger.objects.order_by("batch")
-    assert "no lag_p99" in first.set_aside[0]["why"]
-    assert "lag_max" in second.set_aside[0]["why"]
-    assert not Rollup.objects.exists()
-
-
-def test_ingest__what_the_pipeline_itself_set_aside__is_in_the_ledger(folder: Folder, turn: Turn) -> None:
-    aside = {"file": "group_offset/x.parquet", "why": "It is cut off."}
-    folder.result(1, {}, instead={"set_aside": [aside]})
-    turn()
-    assert PipelineLedger.objects.get().set_aside == [aside]
-
-
 def test_ingest__half_written_files__are_not_looked_at(folder: Folder, turn: Turn) -> None:
     marker = folder.result(1, {LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
     marker.rename(marker.with_name("_q1-1.json"))
@@ -334,112 +218,6 @@ def test_ingest__taken_in_long_enough_ago__its_files_go_and_it_stays_known(
     assert turn() == 0
     assert not marker.exists()
     assert rollup().most == 1
-
-
-def test_ingest__verdicts__are_compared_and_only_differences_are_kept(folder: Folder, turn: Turn) -> None:
-    at = NOW.replace(minute=10) - timedelta(hours=1)
-    rows = [
-        verdict("memory", 0, at, "ok", "ok"),
-        verdict("memory", 1, at, "stall", "ok"),
-        verdict("memory", 2, at + timedelta(hours=1), "ok", "ok"),
-        verdict("memory", 3, at, "stall", "unknown"),
-        verdict("elsewhere", 4, at, "stall", "ok"),
-    ]
-    folder.result(1, {ResultKind.LAG_VERDICT: rows})
-    turn()
-    counts = list(VerdictCount.objects.order_by("hour").values_list("judged", "differed"))
-    assert counts == [(2, 1), (1, 0)]
-    one = VerdictDifference.objects.get()
-    assert (one.partition, one.verdict, one.worker_verdict, one.observed_at) == (1, "stall", "ok", at)
-    folder.result(1, {ResultKind.LAG_VERDICT: rows})
-    turn()
-    assert list(VerdictCount.objects.order_by("hour").values_list("judged", "differed")) == counts
-
-
-def test_ingest__a_query_that_begins_anew__counts_no_verdict_a_second_time(folder: Folder, turn: Turn) -> None:
-    """Its checkpoint was lost: what the first had judged in three batches, the second judges in two, and goes on."""
-    at = NOW.replace(minute=10) - timedelta(hours=2)
-
-    def judged(batch: int, query: str, minutes: range, hours: int = 0) -> None:
-        rows = [
-            verdict(
-                "memory", minute, at + timedelta(hours=hours, minutes=minute), "stall" if minute % 2 else "ok", "ok"
-            )
-            for minute in minutes
-        ]
-        folder.result(batch, {ResultKind.LAG_VERDICT: rows}, query=query)
-        turn()
-
-    for batch in range(3):
-        judged(batch, "q1", range(batch * 4, batch * 4 + 4))
-    before = list(hourly_counts().values_list("hour", "judged", "differed"))
-    assert before == [(at.replace(minute=0), 12, 6)]
-    judged(0, "q2", range(6))
-    assert list(hourly_counts().values_list("hour", "judged", "differed")) == before, "half of it is no more than all"
-    judged(1, "q2", range(6, 12))
-    assert list(hourly_counts().values_list("hour", "judged", "differed")) == before, "all of it is as much"
-    judged(2, "q2", range(12, 15))
-    judged(3, "q2", range(4), hours=1)
-    counts = list(hourly_counts().values_list("hour", "judged", "differed"))
-    assert counts == [(at.replace(minute=0), 15, 7), (at.replace(minute=0) + timedelta(hours=1), 4, 2)]
-
-
-def test_ingest__workload__is_packed_by_topic_column_by_column(folder: Folder, turn: Turn) -> None:
-    def row(topic: str, partition: int, typical: float | None, peak: float | None, days: int = 7) -> dict[str, Any]:
-        return {
-            "cluster": "memory",
-            "topic": topic,
-            "partition": partition,
-            "size_bytes": 1000 + partition,
-            "growth_per_day": 5.0,
-            "in_typical": typical,
-            "in_peak": peak,
-            "peak_hour": None if peak is None else 33,
-            "samples": 10,
-            "from_at": NOW - timedelta(days=days),
-            "to_at": NOW,
-        }
-
-    rows = [row("t", 1, 20.0, 50.0), row("t", 0, None, None, days=3), row("u", 0, 1.0, 2.0), row("t", 10, 0.0, 0.0)]
-    folder.result(1, {ResultKind.WORKLOAD: [*rows, row("v", 0, 1.0, 1.0) | {"cluster": "elsewhere"}]})
-    turn()
-    found = Workload.objects.get(topic="t")
-    assert found.partitions == {
-        "partition": [0, 1, 10],
-        "in": [None, 20.0, 0.0],
-        "peak": [None, 50.0, 0.0],
-        "hour": [None, 33, 33],
-        "grows": [5.0, 5.0, 5.0],
-        "size": [1000, 1001, 1010],
-        "samples": [10, 10, 10],
-    }
-    assert (found.format, found.from_at, found.to_at) == (Workload.FORMAT, NOW - timedelta(days=7), NOW)
-    assert list(Workload.objects.order_by("topic").values_list("topic", flat=True)) == ["t", "u"]
-    assert PipelineLedger.objects.get().skipped == 1
-
-
-def forecast(at: datetime, used: int) -> dict[str, Any]:
-    return {
-        "cluster": "memory",
-        "broker": 1,
-        "directory": "/data",
-        "observed_at": at,
-        "used_bytes": used,
-        "total_bytes": 100,
-        "grows_per_day": 4.5,
-        "days_to_80": 2.0,
-        "samples": 12,
-        "from_at": NOW - timedelta(days=1),
-    }
-
-
-def test_ingest__an_older_forecast_comes_late__the_newer_one_stays(folder: Folder, turn: Turn) -> None:
-    folder.result(1, {ResultKind.DISK_FORECAST: [forecast(NOW, 70)]}, query="hourly")
-    turn()
-    folder.result(2, {ResultKind.DISK_FORECAST: [forecast(NOW - timedelta(hours=1), 60)]}, query="backfill-1")
-    turn()
-    found = DiskForecast.objects.get()
-    assert (found.used_bytes, found.days_to_80, found.days_to_90) == (70, 2.0, None)
 
 
 def test_ingest__what_waits_and_what_beats__is_noted(folder: Folder, turn: Turn) -> None:
@@ -480,14 +258,3 @@ def test_partitions__past_their_keep__are_dropped_as_a_whole(folder: Folder, tur
     assert partitions.drop_old(NOW) == 0
     assert retention.prune(NOW + timedelta(days=3))["rollup_tables"] == 1
     assert [row.bucket for row in Rollup.objects.all()] == [NOW]
-
-
-def test_retention__the_ledger__is_kept_as_long_as_the_files(folder: Folder, turn: Turn, settings: Any) -> None:
-    folder.result(1, {ResultKind.DISK_FORECAST: [forecast(NOW, 70)]})
-    turn()
-    later = NOW + timedelta(days=31)
-    pruned = retention.prune(later)
-    assert (pruned["ledger"], pruned["forecasts"]) == (0, 1)
-    settings.KEEP_RESULTS_HOURS = -1
-    turn()
-    assert retention.prune(later)["ledger"] == 1
