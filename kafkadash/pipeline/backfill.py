@@ -2,7 +2,8 @@
 
 An hour's flushes are one batch, in a lake of its own that goes when all is done. Values are absolute, so that what
 comes of it takes the place of what was there; of minutes that are not whole in the time asked for, nothing is said.
-Judgements of now are left out: they are no history.
+Hours that lie in that time are rolled up again from it, and days from these and from what the stream has kept of their
+other hours. Judgements of now are left out: they are no history.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from kafkadash.domain.refusals import pipeline as said
-from kafkadash.pipeline import flushes
+from kafkadash.domain.wording import count
+from kafkadash.pipeline import clockwork, flushes
 from kafkadash.pipeline.batch import Batches
+from kafkadash.pipeline.done import Done
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.lake import Lake, Span
+from kafkadash.pipeline.pieces import FOLDER, HOURS
+from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.session import open_session
 from kafkadash.pipeline.store import Store
 from kafkadash.pipeline.work import Scope, Work
@@ -61,7 +66,8 @@ def backfill(
     spark = open_session(environment, "kafkadash backfill")
     lake = Lake(spark, store, query)
     try:
-        return do_chunks(Batches(lake, of_history(), within=whole_minutes(begin, end)), work, say)
+        rows = do_chunks(Batches(lake, of_history(), within=whole_minutes(begin, end)), work, say)
+        return rows + do_coarser(lake, begin, end, asked_at, say)
     finally:
         store.remove(lake.folder)
         spark.stop()
@@ -78,6 +84,43 @@ def do_chunks(batches: Batches, work: Sequence[Chunk], say: Callable[[str], None
             took = f"{sum(done.rows.values())} rows in {done.seconds:.1f} s"
             say(f"{number} of {len(work)}: {chunk.hour}:00, {took}{aside}")
     return rows
+
+
+def do_coarser(lake: Lake, begin: datetime, end: datetime, now: datetime, say: Callable[[str], None]) -> int:
+    """Hours and days once more that are over and of which all segments are kept. Raises as ``backfill`` does."""
+    flushed = {_number(flushed_in(manifest)) for manifest in flushes.manifests(lake.store)}
+    # Of the oldest hour a part may be gone already.
+    whole = [hour for hour in _hours_within(begin, min(end, now - clockwork.SETTLES)) if hour > min(flushed)]
+    again = clockwork.Clockwork(lake, say, folders=(f"{lake.folder}/{FOLDER}", HOURS))
+    made = [hour for hour in whole if any(lake.parts([hour], clockwork.EVER))]
+    rows = 0
+    for hour in made:
+        rows += sum(again.roll_up(Name(f"{lake.query}-hours", hour * 3600), hour).values())
+    say(f"{count(len(made), 'hour')} rolled up again")
+    known = {*made, *Done(lake.store).hours("hour")}
+    for first in sorted({clockwork.first_of_day(hour) for hour in made}):
+        of_day = range(first, first + clockwork.HOURS_OF_DAY)
+        day = f"{clockwork.begin(first):%Y-%m-%d}"
+        missing = [hour for hour in of_day if hour in flushed and hour not in known]
+        if clockwork.begin(of_day.stop) + clockwork.SETTLES > now:
+            say(f"day {day} is not over: the stream makes it")
+        elif first <= min(flushed):
+            say(f"day {day} left as it is: segments of it are gone")
+        elif missing:
+            say(f"day {day} left as it is: hour {clockwork.begin(missing[0]):%H}:00 is not rolled up yet")
+        else:
+            rows += sum(again.merge_day(Name(f"{lake.query}-days", first * 3600), first).values())
+            say(f"day {day} merged again")
+    return rows
+
+
+def _hours_within(begin: datetime, end: datetime) -> range:
+    """Whole hours only."""
+    return range(-(-int(begin.timestamp()) // 3600), int(end.timestamp()) // 3600)
+
+
+def _number(hour: str) -> int:
+    return clockwork.hour_of(datetime.strptime(hour, "%Y-%m-%d %H").replace(tzinfo=UTC))
 
 
 def of_history() -> Sequence[Work]:

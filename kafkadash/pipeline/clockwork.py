@@ -9,7 +9,7 @@ that brought something. What was done stands in ``lake/done.json``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from kafkadash.domain.pipeline_results import HOURS_OF_WEEK, RESULTS, Grain, ResultKind
 from kafkadash.domain.segments import SegmentKind as Facts
 from kafkadash.pipeline import done, results
-from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, hour_folder, within
-from kafkadash.pipeline.pieces import FOLDER, PIECES, Kept
+from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, within
+from kafkadash.pipeline.pieces import FOLDER, HOURS, PIECES, Kept
 from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.work import Frames
 
@@ -32,8 +32,9 @@ RAW_KEPT = timedelta(days=7)
 FORECAST_HOURS = 72
 """Through so many a disk's line is drawn: three days and nights, so that what every night deletes is no growth."""
 
-_EVER = 10**15
-_HOURS_OF_DAY = 24
+EVER = 10**15
+"""A batch after all others."""
+HOURS_OF_DAY = 24
 _DAY = timedelta(days=1)
 
 
@@ -59,15 +60,19 @@ class Stopped(Exception):
 
 @dataclass
 class Clockwork:
-    """Of one query; ``stopping``: asked between two pieces of work. ``say`` is told of each."""
+    """Of one query; ``stopping``: asked between two pieces of work. ``say`` is told of each.
+
+    ``folders``: where hours are kept; the first has one's own, the others are asked for what is not in it.
+    """
 
     lake: Lake
     say: Callable[[str], None]
     stopping: Callable[[], bool] = lambda: False
+    folders: Sequence[str] = (HOURS,)
     _noted: done.Done | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.kept = Kept(self.lake.store)
+        self.kept = Kept(self.lake.store, self.folders)
 
     def turn(self, now: datetime) -> None:
         """Everything that is due. Raises what Spark and the store raise; what was done by then is not done again."""
@@ -98,7 +103,7 @@ class Clockwork:
     def _hours_due(self, now: datetime) -> Iterator[int]:
         known = self._hours_known()
         for number, (hour, last) in enumerate(sorted(known.items())):
-            if _begin(hour + 1) + SETTLES > now:
+            if begin(hour + 1) + SETTLES > now:
                 continue
             noted = self._done.get("hour", hour)
             # The first that is kept may have lost a part already; what was made of the whole of it is not replaced.
@@ -112,42 +117,48 @@ class Clockwork:
         for date in self.lake.store.names(self.lake.folder):
             for hour in self.lake.store.names(f"{self.lake.folder}/{date}"):
                 at = datetime.fromisoformat(f"{date}T{hour}:00:00+00:00")
-                if (last := self._last_batch(_hour(at))) is not None:
-                    found[_hour(at)] = last
+                if (last := self.lake.last_batch(hour_of(at))) is not None:
+                    found[hour_of(at)] = last
         return found
 
-    def _last_batch(self, hour: int) -> int | None:
-        names = self.lake.store.names(f"{self.lake.folder}/{hour_folder(hour)}")
-        return max((int(name.removesuffix(".json")) for name in names if name[0] != "_"), default=None)
-
     def _hour(self, hour: int) -> None:
-        last = self._last_batch(hour)
-        have = {part.kind for part in self.lake.parts([hour], _EVER)}
+        last = self.lake.last_batch(hour)
+        if last is None:
+            return
         name = Name(f"hourly-{self._short}-{last}", hour * 3600)
         if not results.is_done(self.lake.store, name):
-            rows = self._roll_up(name, hour, have)
-            self.say(f"hour {_begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+            self._keep_pieces(hour)
+            rows = self.roll_up(name, hour)
+            self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+        self.lake.merge(hour, last)
         self._done.note("hour", hour, [self.lake.query, str(last)])
 
-    def _roll_up(self, name: Name, hour: int, have: set[Facts]) -> Mapping[str, int]:
-        span = _minutes_of(hour)
+    def _keep_pieces(self, hour: int) -> None:
+        have = self._facts_of(hour)
         for piece in PIECES.values():
             if piece.reads in have:
                 self._go_on()
-                facts = self.lake.rows(piece.reads, [_minutes_of(hour, piece.before)], _EVER)
-                made = piece.job(facts).where(within([span], piece.at))
+                facts = self.lake.rows(piece.reads, [_minutes_of(hour, piece.before)], EVER)
+                made = piece.job(facts).where(within([_minutes_of(hour)], piece.at))
                 folder = self.kept.folder(piece.name, hour)
                 made.coalesce(1).write.mode("overwrite").parquet(self.lake.store.address(folder))
+
+    def roll_up(self, name: Name, hour: int) -> Mapping[str, int]:
+        """From all that the lake has of it. Returns the rows of each kind."""
+        span, have = _minutes_of(hour), self._facts_of(hour)
         kinds = []
         for kind, (reads, job) in coarse_jobs().items():
             if (reads - {Facts.MANIFEST}).isdisjoint(have):
                 continue
             self._go_on()
-            frames = {each: self.lake.rows(each, [span], _EVER) for each in reads}
+            frames = {each: self.lake.rows(each, [span], EVER) for each in reads}
             results.write_rows(self.lake.store, name, kind, job(frames, Grain.HOUR))
             self._keep(name, kind, hour)
             kinds.append(kind)
         return results.write_marker(self.lake.store, name, kinds, (), ())
+
+    def _facts_of(self, hour: int) -> set[Facts]:
+        return {part.kind for part in self.lake.parts([hour], EVER)}
 
     def _keep(self, name: Name, kind: ResultKind, hour: int) -> None:
         """For its day."""
@@ -166,12 +177,12 @@ class Clockwork:
 
     def _days_due(self, now: datetime) -> set[int]:
         """First hours of days of which an hour was done since."""
-        firsts = {_first_of_day(hour) for hour in self._done.hours("hour")}
-        due = {first for first in firsts if now - RAW_KEPT <= _begin(first) <= now - SETTLES - _DAY}
+        firsts = {first_of_day(hour) for hour in self._done.hours("hour")}
+        due = {first for first in firsts if now - RAW_KEPT <= begin(first) <= now - SETTLES - _DAY}
         return {first for first in due if self._done.get("day", first) != self._of_day(first)}
 
     def _of_day(self, first: int) -> list[str]:
-        return self._done.versions(range(first, first + _HOURS_OF_DAY))
+        return self._done.versions(range(first, first + HOURS_OF_DAY))
 
     def _day(self, first: int) -> None:
         version = self._of_day(first)
@@ -179,7 +190,7 @@ class Clockwork:
         name = Name(f"daily-{self._short}-{newest}-{len(version)}", first * 3600)
         if not results.is_done(self.lake.store, name):
             rows = self.merge_day(name, first)
-            self.say(f"day {_begin(first):%Y-%m-%d}: {sum(rows.values())} rows")
+            self.say(f"day {begin(first):%Y-%m-%d}: {sum(rows.values())} rows")
         self._done.note("day", first, version)
 
     def merge_day(self, name: Name, first: int) -> Mapping[str, int]:
@@ -189,7 +200,7 @@ class Clockwork:
         kinds = []
         for kind in coarse_jobs():
             self._go_on()
-            of_day = range(first, first + _HOURS_OF_DAY)
+            of_day = range(first, first + HOURS_OF_DAY)
             hours = self.kept.read(self.lake.spark, kind, RESULTS[kind].columns, of_day)
             if hours is not None:
                 results.write_rows(self.lake.store, name, kind, rollup.coarser(hours, kind, Grain.DAY))
@@ -213,8 +224,8 @@ class Clockwork:
         newest, before = self._done.newest("hour"), self._done.newest("workload")
         if newest is None:
             return
-        young = len([hour for hour in self._done.hours("hour") if newest - hour < HOURS_OF_WEEK]) <= _HOURS_OF_DAY
-        if before is None or before > newest or newest - before >= _HOURS_OF_DAY or young:
+        young = len([hour for hour in self._done.hours("hour") if newest - hour < HOURS_OF_WEEK]) <= HOURS_OF_DAY
+        if before is None or before > newest or newest - before >= HOURS_OF_DAY or young:
             self._of_pieces("workload", "workload_hours", newest, HOURS_OF_WEEK, ResultKind.WORKLOAD, workload)
 
     def _of_pieces(
@@ -231,7 +242,7 @@ class Clockwork:
             if kept is not None:
                 results.write_rows(self.lake.store, name, kind, job(kept))
                 rows = results.write_marker(self.lake.store, name, [kind], (), ())
-                self.say(f"{what} until {_begin(newest + 1):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+                self.say(f"{what} until {begin(newest + 1):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
         self._done.note(what, newest, [digest])
 
     # --- forgetting ---
@@ -239,8 +250,8 @@ class Clockwork:
     def _forget(self, now: datetime) -> None:
         """Names of files that are gone, hours whose day is long over, lakes of queries that lost their checkpoint."""
         oldest = f"{now - RAW_KEPT - timedelta(days=1):%Y-%m-%d}"
-        store, hours = self.lake.store, f"{LAKE}/{FOLDER}"
-        for folder in [self.lake.folder, *(f"{hours}/{kind}" for kind in store.names(hours))]:
+        store = self.lake.store
+        for folder in [self.lake.folder, *(f"{HOURS}/{kind}" for kind in store.names(HOURS))]:
             for date in store.names(folder):
                 if date < oldest:
                     store.remove(f"{folder}/{date}")
@@ -253,13 +264,15 @@ def _minutes_of(hour: int, before: int = 0) -> Span:
     return Span(hour * MINUTES_OF_HOUR - before, (hour + 1) * MINUTES_OF_HOUR - 1)
 
 
-def _begin(hour: int) -> datetime:
+def begin(hour: int) -> datetime:
+    """Of an hour since the epoch."""
     return datetime.fromtimestamp(hour * 3600, UTC)
 
 
-def _hour(at: datetime) -> int:
+def hour_of(at: datetime) -> int:
+    """Since the epoch."""
     return int(at.timestamp()) // 3600
 
 
-def _first_of_day(hour: int) -> int:
-    return hour - hour % _HOURS_OF_DAY
+def first_of_day(hour: int) -> int:
+    return hour - hour % HOURS_OF_DAY

@@ -3,12 +3,14 @@
 Segments are immutable Parquet by kind and hour already, so that rows are not copied: copying cost more than all that is
 reckoned from them (ADR 16). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of
 event time, of each kind with the minutes that they span; a batch that is done again writes the same. Rows are read from
-the files that are named, so that Spark lists nothing, and only from those whose minutes are wanted.
+the files that are named, so that Spark lists nothing, and only from those whose minutes are wanted. When an hour is
+over its lists become one, ``<last batch>-all.json``: a batch every few seconds leaves hundreds.
 """
 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 LAKE = "lake"
 MINUTES_OF_HOUR = 60
 _HOURS_KEPT = 60
+_ALL = "-all.json"
+_MERGED_FROM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class Lake:
     store: Store
     query: str
     _read: dict[str, tuple[Part, ...]] = field(default_factory=dict, init=False)
+    _lists: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+    """Held by who reads lists or merges them: a batch may come while hours are rolled up."""
 
     @property
     def folder(self) -> str:
@@ -83,10 +89,37 @@ class Lake:
                 for hour in {minute // MINUTES_OF_HOUR for minute in minutes}:
                     hours.setdefault(hour, []).append(part)
         for hour, parts in hours.items():
-            name = f"{self.folder}/{hour_folder(hour)}/{batch:012d}.json"
-            self._read.pop(name, None)
-            said = [[part.kind, part.file, part.first, part.last] for part in parts]
-            self.store.write(name, json.dumps(said, indent=0).encode())
+            self._write(f"{self.folder}/{hour_folder(hour)}/{batch:012d}.json", parts)
+
+    def merge(self, hour: int, until: int) -> None:
+        """One list instead of those of batches up to ``until``, all of which are done. Raises OSError.
+
+        The new one has all that is in the others before any of them goes: who is broken off in between leaves files
+        that are named twice, and they are read once. It is no batch's own list, which a batch may write again.
+        """
+        folder = f"{self.folder}/{hour_folder(hour)}"
+        with self._lists:
+            names = [name for name in self._names(hour) if batch_of(name) <= until]
+            if len(names) < _MERGED_FROM:
+                return
+            merged = f"{until:012d}{_ALL}"
+            self._write(f"{folder}/{merged}", list(dict.fromkeys(self.parts([hour], until))))
+            for name in names:
+                if name != merged:
+                    self.store.remove_file(f"{folder}/{name}")
+                    self._read.pop(f"{folder}/{name}", None)
+
+    def last_batch(self, hour: int) -> int | None:
+        """That brought something of an hour; None where none did. Raises OSError."""
+        return max(map(batch_of, self._names(hour)), default=None)
+
+    def _names(self, hour: int) -> list[str]:
+        return [name for name in self.store.names(f"{self.folder}/{hour_folder(hour)}") if name[0] != "_"]
+
+    def _write(self, name: str, parts: Iterable[Part]) -> None:
+        self._read.pop(name, None)
+        said = [[part.kind, part.file, part.first, part.last] for part in parts]
+        self.store.write(name, json.dumps(said, indent=0).encode())
 
     def rows(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
         """What was observed in these spans, as batches up to ``until`` brought it."""
@@ -97,13 +130,16 @@ class Lake:
         }
         return read_segments(self.spark, self.store, kind, sorted(files)).where(within(spans))
 
-    def parts(self, hours: Iterable[int], until: int) -> Iterator[Part]:
+    def parts(self, hours: Iterable[int], until: int) -> list[Part]:
         """Of hours since the epoch; a file that reaches over an hour's end comes for each. Raises OSError."""
-        for hour in sorted(set(hours)):
-            folder = f"{self.folder}/{hour_folder(hour)}"
-            for name in self.store.names(folder):
-                if not name.startswith("_") and int(name.removesuffix(".json")) <= until:
-                    yield from self._parts(f"{folder}/{name}")
+        with self._lists:
+            return [
+                part
+                for hour in sorted(set(hours))
+                for name in self._names(hour)
+                if batch_of(name) <= until
+                for part in self._parts(f"{self.folder}/{hour_folder(hour)}/{name}")
+            ]
 
     def _parts(self, name: str) -> tuple[Part, ...]:
         if name not in self._read:
@@ -112,6 +148,11 @@ class Lake:
             said = json.loads(self.store.read(name) or b"[]")
             self._read[name] = tuple(Part(SegmentKind(kind), file, first, last) for kind, file, first, last in said)
         return self._read[name]
+
+
+def batch_of(name: str) -> int:
+    """Of a list's name: the batch that it is of, or the last one of those that it was merged from."""
+    return int(name.removesuffix(".json").removesuffix("-all"))
 
 
 def hour_folder(hour: int) -> str:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from kafkadash.pipeline.store import Store
 
 FOLDER = "hours"
-"""Below the lake; results that days are merged from lie there as well, by their kind."""
+HOURS = f"{LAKE}/{FOLDER}"
+"""In the lake; results that days are merged from lie there as well, by their kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Kept:
     """Of one lake, or of several: the first that has something of an hour is asked."""
 
     store: Store
-    folders: Sequence[str] = (f"{LAKE}/{FOLDER}",)
+    folders: Sequence[str] = (HOURS,)
 
     def files(self, name: str, hour: int) -> list[str]:
         for folder in self.folders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -11,10 +12,12 @@ import pytest
 
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline.backfill import chunks, do_chunks, do_coarser, whole_minutes
 from kafkadash.pipeline.batch import Batches
 from kafkadash.pipeline.clockwork import Clockwork
 from kafkadash.pipeline.flushes import manifests
 from kafkadash.pipeline.lake import LAKE, Lake
+from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.store import open_store
 from tests.pipeline.making import EPOCH, Maker
 from tests.pipeline.tables import markers, tables
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("spark")
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
+WORKLOAD = "workload until 2026-03-02 10:00"
+
+
+def beginnings(said: Sequence[str]) -> list[str]:
+    """What was done, without how many rows it came to."""
+    return [line.rpartition(": ")[0] for line in said]
 
 
 def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> None:
@@ -46,10 +55,10 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     nine, ten = DAY.replace(hour=9), DAY.replace(hour=10)
     before = clusters()
     assert set(before) == {("east hour", nine), ("west hour", nine)}
-    assert said == ["hour 2026-03-02 09:00: 16 rows", "workload until 2026-03-02 10:00: 12 rows"]
+    assert beginnings(said) == ["hour 2026-03-02 09:00", "forecast until 2026-03-02 10:00", WORKLOAD]
     clockwork.turn(DAY.replace(hour=10, minute=7))
     Clockwork(lake, said.append).turn(DAY.replace(hour=10, minute=8))
-    assert len(said) == 2, "done once, also for one who was started since"
+    assert len(said) == 3, "done once, also for one who was started since"
 
     row = dict.fromkeys(("committed", "log_start", "log_end", "lag"), 5)
     late = {
@@ -64,7 +73,7 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     clockwork.turn(DAY.replace(hour=11, minute=6))
     assert clusters()["east hour", nine] == before["east hour", nine] + 1
     names = [(marker["query"], marker["batch"]) for marker in markers(tmp_path)]
-    assert len(set(names)) == len(names) == 2 + 3 + 2, "what is done anew has another name"
+    assert len(set(names)) == len(names) == 2 + 3 + 2 + 2, "what is done anew has another name"
 
     clockwork.turn(DAY + timedelta(days=1, minutes=6))
     hours = clusters()
@@ -86,15 +95,19 @@ def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_
     def stopping() -> bool:
         nonlocal asked
         asked += 1
-        return asked == 7  # in the second hour: of the first one piece and four rollups were made before
+        return asked == 8  # in the second hour: of the first two pieces and four rollups were made before
 
     said: list[str] = []
     at = DAY.replace(hour=11, minute=6)
     Clockwork(lake, said.append, stopping).turn(at)
-    assert said == ["hour 2026-03-02 09:00: 14 rows"]
+    assert beginnings(said) == ["hour 2026-03-02 09:00"]
     assert [marker["batch"] % DAY.timestamp() for marker in markers(tmp_path, lambda q: q != lake.query)] == [9 * 3600]
     Clockwork(lake, said.append).turn(at)
-    assert [line[:19] for line in said[1:]] == ["hour 2026-03-02 10:", "workload until 2026"]
+    assert beginnings(said[1:]) == [
+        "hour 2026-03-02 10:00",
+        "forecast until 2026-03-02 11:00",
+        "workload until 2026-03-02 11:00",
+    ]
 
 
 def test_a_marker_without_a_note_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
@@ -106,10 +119,15 @@ def test_a_marker_without_a_note_is_not_written_again(spark: SparkSession, tmp_p
     at = DAY + timedelta(days=1, minutes=6)
     Clockwork(lake, said.append).turn(at)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*")}
-    assert len(said) == 3
+    assert beginnings(said) == [
+        "hour 2026-03-02 09:00",
+        "day 2026-03-02",
+        "forecast until 2026-03-02 10:00",
+        WORKLOAD,
+    ]
     (tmp_path / LAKE / "done.json").unlink()
     Clockwork(lake, said.append).turn(at)
-    assert len(said) == 3, "somebody may be reading it"
+    assert len(said) == 4, "somebody may be reading it"
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*")} == before
 
 
@@ -143,4 +161,68 @@ def test_started_again_with_nothing_new__hours_that_are_over_are_done(spark: Spa
     made = {marker["query"] for marker in markers(tmp_path)} - before
     assert beats.query == "", "no batch came"
     assert {name.partition("-")[0] for name in made} == {"hourly"}
-    assert len(made) == 2
+    assert len(made) == 3
+
+
+def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: SparkSession, tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "segments", groups=1, partitions=1, every=6 * 3600)
+    maker.at = DAY - timedelta(hours=7, minutes=10)
+    maker.flushes(6)  # at ten to eleven in the evening before, and then every six hours
+    store = open_store(tmp_path.as_uri())
+    now = DAY + timedelta(days=1, hours=6)
+    (late,) = (tmp_path / "segments" / "group_offset" / "2026-03-02" / "04").iterdir()
+    late.rename(tmp_path / late.name)
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    assert Batches(lake, ()).do(0, manifests(store)), "one file is set aside"
+    Clockwork(lake, lambda _: None).turn(now)
+    (tmp_path / late.name).rename(late)
+
+    begin, end = DAY.replace(hour=4), DAY.replace(hour=11)
+    said: list[str] = []
+    again = Lake(spark, store, "backfill-1")
+    do_chunks(Batches(again, (), within=whole_minutes(begin, end)), chunks(store, begin, end), lambda _: None)
+    do_coarser(again, begin, end, DAY.replace(hour=13), said.append)
+    do_coarser(again, begin, end, now, said.append)
+    assert said == [
+        "2 hours rolled up again",
+        "day 2026-03-02 is not over: the stream makes it",
+        "2 hours rolled up again",
+        "day 2026-03-02 merged again",
+    ]
+
+    whole = Lake(spark, store, "whole-1")
+    Batches(whole, ()).do(0, manifests(store))
+    clockwork = Clockwork(whole, lambda _: None, folders=(f"{whole.folder}/hours",))
+    hours = [int(DAY.timestamp()) // 3600 + hour for hour in (4, 10, 16, 22)]
+    for hour in hours[2:]:
+        clockwork.roll_up(Name("elsewhere", hour * 3600), hour)
+    for hour in hours[:2]:
+        clockwork.roll_up(Name("whole-hours", hour * 3600), hour)
+    clockwork.merge_day(Name("whole-days", int(DAY.timestamp())), int(DAY.timestamp()) // 3600)
+    expected = tables(tmp_path, lambda q: q.startswith("whole-"))
+    assert tables(tmp_path, lambda q: q.startswith("backfill-")) == expected
+    assert {row["grain"] for row in expected[ResultKind.LAG_ROLLUP].values()} == {"hour", "day"}
+    before = tables(tmp_path, lambda q: q.startswith(("hourly-", "daily-")))
+    assert set(expected[ResultKind.LAG_ROLLUP]) - set(before[ResultKind.LAG_ROLLUP]), "what was missing is there"
+
+
+def test_a_backfill_leaves_days_as_they_are_of_which_it_has_not_everything(spark: SparkSession, tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "segments", groups=1, partitions=1, every=6 * 3600)
+    maker.at = DAY - timedelta(hours=7, minutes=10)
+    maker.flushes(6)
+    store = open_store(tmp_path.as_uri())
+    said: list[str] = []
+
+    def backfilled(begin: datetime, end: datetime) -> list[str]:
+        said.clear()
+        lake = Lake(spark, store, f"backfill-{begin:%d%H}")
+        do_chunks(Batches(lake, ()), chunks(store, begin, end), lambda _: None)
+        do_coarser(lake, begin, end, DAY + timedelta(days=1, hours=6), said.append)
+        return said
+
+    assert backfilled(DAY - timedelta(hours=2), DAY) == ["0 hours rolled up again"], "a part of it may be gone"
+    assert backfilled(DAY.replace(hour=4), DAY.replace(hour=5)) == [
+        "1 hour rolled up again",
+        "day 2026-03-02 left as it is: hour 10:00 is not rolled up yet",
+    ]
+    assert not [marker for marker in markers(tmp_path) if marker["query"].endswith("-days")]
