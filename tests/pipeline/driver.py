@@ -1,6 +1,7 @@
-"""``python -m tests.pipeline.driver URI FLUSHES [POINT NTH]``: the pipeline once, killing itself where it is told to.
+"""``python -m tests.pipeline.driver URI FLUSHES EVERY [POINT NTH]``: the pipeline, killing itself where it is told.
 
-The signal is SIGKILL: nothing is cleaned up, and the JVM notices by itself.
+A batch each EVERY seconds until it is killed; with 0 it takes what is there, and ends. The signal is SIGKILL: nothing
+is cleaned up, and the JVM notices by itself.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ POINTS = ("lake written", "lag_rollup written", "topic_rollup written", "results
 
 
 def main(arguments: Sequence[str]) -> None:
-    uri, at_once = arguments[0], int(arguments[1])
-    where, left = (arguments[2], int(arguments[3])) if len(arguments) > 2 else ("", 0)
+    uri, at_once, every = arguments[0], int(arguments[1]), float(arguments[2])
+    where, left = (arguments[3], int(arguments[4])) if len(arguments) > 3 else ("", 0)
 
     def point(name: str) -> None:
         nonlocal left
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     session.require()
-    application.run(open_store(uri), os.environ, application.Way(None, at_once, point))
+    application.run(open_store(uri), os.environ, application.Way(every or None, at_once, point))
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ class Maker:
                         "previous_committed": before,
                         "previous_lag": None,
                         "previous_at": None,
-                        "verdict": "ok",
+                        "verdict": self._random.choice(("ok", "ok", "stall")),
                     }
                 )
         return rows
