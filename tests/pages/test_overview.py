@@ -234,6 +234,10 @@ def test_groups__how_many_how_they_do_and_the_worst_with_its_page(get_page: GetP
     assert "2 of 3 not OK worst: alone Stop" in words
     assert "most in t-2" in words
     assert 'href="/clusters/demo/groups/alone/"' in page.part("groups-demo")
+    silent(demo, NOW - timedelta(hours=1), error="refused")
+    words = get_page("/clusters/demo/").words("groups-demo")
+    assert "Cannot tell how the groups of demo do" in words
+    assert "when last read: 2 of 3 not OK" in words
 
 
 def test_groups__that_were_not_read__are_not_called_none(get_page: GetPage) -> None:
