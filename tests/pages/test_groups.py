@@ -75,6 +75,8 @@ def test_a_row_says_how_the_group_does(get_page: GetPage, some: Cluster) -> None
         ([("a", {(PAID, 0): WELL}), ("b", {(PAID, 0): WELL})], "All 2 groups of demo keep up."),
         ([("a", {(PAID, 0): WELL}), ("b", {})], "The only group of demo that has committed something keeps up."),
         ([("a", {(PAID, 0): WELL}), ("b", {(PAID, 0): NEW})], "Of 2 groups, 1 keeps up; 1 cannot be judged yet."),
+        ([("a", {(PAID, 0): NEW}), ("b", {(PAID, 0): NEW})], "None of 2 groups of demo can be judged yet."),
+        ([("a", {(PAID, 0): NEW})], "The only group of demo cannot be judged yet."),
         ([("a", {}), ("b", {})], "2 groups of demo have committed nothing."),
     ],
 )

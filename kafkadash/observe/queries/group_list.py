@@ -197,6 +197,9 @@ def title_of(name: str, tally: Mapping[str, int], freshness: Freshness) -> str:
     if wrong:
         return f"Of {groups}, {listed(wrong)}."
     unknown, well = tally.get(LagState.UNKNOWN.value, 0), tally.get(LagState.OK.value, 0)
+    if unknown == total:
+        those = f"None of {groups} of {name} can" if total > 1 else f"The only group of {name} cannot"
+        return f"{those} be judged yet."
     if unknown:
         return f"Of {groups}, {well:,} {'keeps' if well == 1 else 'keep'} up; {unknown:,} cannot be judged yet."
     if not well:

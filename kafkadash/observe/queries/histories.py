@@ -79,7 +79,7 @@ _NODE_FETCH = Shown(
     MILLISECONDS,
     [Line("other", "age of its last fetch", 1, 1.5)],
     "other",
-    "Its last fetch",
+    "Its age",
     "Of all samples, on the leader’s clock.",
     empty="A node that led all the time has none.",
 )
