@@ -17,6 +17,7 @@ from tests.e2e.product import Product, run_folder
 from tests.live.chromium import FLAGS, chromium_path
 
 EXPECT_MS = 15_000
+WITH_PIPELINE = Path(__file__).parent / "with_pipeline"
 DESKTOP = {"width": 1440, "height": 900}
 
 SignIn = Callable[..., Page]
@@ -26,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.xdist_group("e2e"))
+            item.add_marker(pytest.mark.xdist_group("spark" if WITH_PIPELINE in item.path.parents else "e2e"))
 
 
 @pytest.fixture(scope="package")

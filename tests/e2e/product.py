@@ -34,6 +34,7 @@ READY_S, STOP_S, COMMAND_S = 240.0, 60.0, 120.0
 READY_WORD = "Ready in"
 # What changes is noticed sooner than usual, so that tests wait less.
 PACE = {"INTERVAL_REASSIGNMENTS": "5", "INTERVAL_METADATA": "10", "INTERVAL_GROUPS": "2"}
+PIPELINE_PACE = {"SEGMENT_FLUSH_SECONDS": "3"}
 UNTHROTTLED = 1_000_000_000  # bytes per second
 # What a test run sets for itself; the demo is to use nothing of it.
 OF_THE_TEST_RUN = ("DATABASE_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_VAR")
@@ -54,11 +55,15 @@ class Move:
 
 @dataclass
 class Product:
-    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves. A broker for each rack."""
+    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves. A broker for each rack.
+
+    ``pipeline``: whether Spark is started with it; it works some time after the start.
+    """
 
     folder: Path
     racks: tuple[str, ...] = RACKS
     port: int = field(default_factory=free_port)
+    pipeline: bool = False
     _demo: Child | None = None
 
     @property
@@ -89,7 +94,8 @@ class Product:
         """Returns when the pages show figures of real Kafka. Raises ServerError with the supervisor's last words."""
         self.valkey.start()
         options = ("--folder", str(self.var), "--port", str(self.port), "--racks", ",".join(self.racks))
-        command = self._command("demo", *options, "--no-move", "--no-pipeline")
+        without = () if self.pipeline else ("--no-pipeline",)
+        command = self._command("demo", *options, "--no-move", *without)
         self._demo = spawn(self.folder, "demo", command, log=self.log, cwd=CHECKOUT, stop_signal=signal.SIGINT)
         self._demo.wait_ready(lambda: READY_WORD in self.log.read_text(encoding="utf-8"), READY_S)
 
@@ -174,6 +180,7 @@ class Product:
     def _command(self, *args: str) -> list[str]:
         """``manage.py`` with the product's environment instead of the test run's."""
         without = [part for name in OF_THE_TEST_RUN for part in ("-u", name)]
-        given = {"KAFKADASH_VAR": str(self.var), "REDIS_URL": self.valkey.url(), **PACE}
+        pace = {**PACE, **PIPELINE_PACE} if self.pipeline else PACE
+        given = {"KAFKADASH_VAR": str(self.var), "REDIS_URL": self.valkey.url(), **pace}
         values = [f"{name}={value}" for name, value in given.items()]
         return ["env", *without, *values, sys.executable, "manage.py", *args]
