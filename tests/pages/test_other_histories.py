@@ -135,3 +135,16 @@ def test_its_page__leads_to_its_history(
 ) -> None:
     page = client_of(viewer).get(f"/clusters/demo/{of}/").content.decode()
     assert f'href="/clusters/demo/{of}/history/"' in page
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ("day", "A longer time may have some."),
+        ("year", "Each day is added up by the pipeline once it is over; a shorter time may have some."),
+    ],
+)
+def test_nothing_in_this_time__says_where_there_may_be_some(get: Get, chosen: str, says: str) -> None:
+    looked(NOW, beats(NOW))
+    taken_in(NOW)
+    assert says in get("topics/orders", range=chosen).text
