@@ -136,6 +136,7 @@ TELLING = frozenset(
         "reassign/verify_views.py",
         "reassign/what_forms.py",
         "reassign/wizard_views.py",
+        "reassign/workload_words.py",
         "playground/consumers.py",
     }
 )
