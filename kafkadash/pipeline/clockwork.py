@@ -256,8 +256,19 @@ class Clockwork:
                 if date < oldest:
                     store.remove(f"{folder}/{date}")
         for name in store.names(LAKE):
-            if name not in (self.lake.query, FOLDER, done.FILE) and not name.startswith(("_", "backfill-")):
+            if name in (self.lake.query, FOLDER, done.FILE) or name.startswith("_"):
+                continue
+            if not name.startswith("backfill-") or _left_behind(name, now):
                 store.remove(f"{LAKE}/{name}")
+
+
+def _left_behind(backfill: str, now: datetime) -> bool:
+    """A lake whose backfill was asked for so long ago that it must have been killed; its name ends with that time."""
+    try:
+        asked_at = datetime.strptime(backfill.rpartition("-")[2], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return asked_at < now - RAW_KEPT
 
 
 def _minutes_of(hour: int, before: int = 0) -> Span:

@@ -80,7 +80,10 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     assert hours["east day", DAY] == hours["east hour", nine] + hours["east hour", ten]
     assert hours["west day", DAY] == hours["west hour", nine] + hours["west hour", ten]
     (tmp_path / LAKE / "another" / "2026-03-02").mkdir(parents=True)
+    for asked_at in ("20260303T090000", "20260331T090000"):
+        (tmp_path / LAKE / f"backfill-20260301T0000-20260302T0000-{asked_at}").mkdir()
     clockwork.turn(DAY + timedelta(days=30))
+    (tmp_path / LAKE / "backfill-20260301T0000-20260302T0000-20260331T090000").rmdir()
     assert {path.name for path in (tmp_path / LAKE).iterdir()} == {"done.json", "hours", lake.query}
     assert not list((tmp_path / LAKE / lake.query).iterdir()), "what it names is gone by then"
 
