@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,19 +52,19 @@ def _facts(spark: SparkSession, store: Store, partitions: int) -> None:
     from pyspark.sql import functions as sql
 
     for look in range(LOOKS):
-        at = BEGIN + timedelta(minutes=look, seconds=7)
+        at = int(BEGIN.timestamp()) + 60 * look + 7
         partition = (sql.col("id") / REPLICAS).cast("int")
         rows = spark.range(partitions * REPLICAS, numPartitions=1).select(
             sql.lit("prod").alias("cluster"),
             sql.lit(1).cast("bigint").alias("epoch"),
             sql.lit(look).cast("bigint").alias("seq"),
-            sql.lit(at).alias("observed_at"),
+            sql.timestamp_seconds(sql.lit(at)).alias("observed_at"),
             sql.format_string("topic-%05d", (partition / 20).cast("int")).alias("topic"),
             (partition % 20).alias("partition"),
             (sql.col("id") % REPLICAS).cast("int").alias("broker"),
             (partition * 1000 + look * 977 * (partition % 91)).cast("bigint").alias("bytes_on_disk"),
             (sql.col("id") % REPLICAS == 0).alias("is_leader"),
-            sql.lit(value=False).alias("is_future"),
+            (sql.col("id") < 0).alias("is_future"),
         )
         rows.write.mode("append").parquet(store.address("facts"))
 
@@ -81,7 +81,8 @@ def _pieces(spark: SparkSession, store: Store, hours: int) -> None:
 
     piece = spark.read.parquet(store.address("piece"))
     for hour in range(hours):
-        moved = {name: sql.col(name) + timedelta(hours=hour) for name in ("hour", "first_at", "last_at")}
+        later = sql.make_dt_interval(hours=sql.lit(hour))
+        moved = {name: sql.col(name) + later for name in ("hour", "first_at", "last_at")}
         piece.withColumns(moved).coalesce(1).write.mode("append").parquet(store.address("pieces"))
 
 
