@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,7 +22,7 @@ from kafkadash.pipeline.flushes import Intake, SetAside, take_in, unreadable, wi
 from kafkadash.pipeline.lake import Lake, Span, stretches, within
 from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.snapshots import Snapshots
-from kafkadash.pipeline.work import Frames, Scope, Work
+from kafkadash.pipeline.work import Frames, Scope, Shared, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,15 +93,25 @@ class Batches:
         reach: dict[Scope, Mapping[SegmentKind, list[Span]]] = {Scope.MINUTES: dict.fromkeys(SegmentKind, touched)}
         if any(work.scope is Scope.RECENT for work in works):
             reach[Scope.RECENT] = self.snapshots.before(touched, name.batch)
-        frames = {scope: self._frames(spans, name.batch, scope, works) for scope, spans in reach.items()}
-        _side_by_side([partial(self._write_result, name, work, frames[work.scope], touched) for work in works])
+        with ExitStack() as until_written:
+            shared = {each: self._shared(each, touched, name.batch, until_written) for each in _shared_by(works)}
+            frames = {
+                scope: {**self._frames(spans, name.batch, scope, works), **shared} for scope, spans in reach.items()
+            }
+            _side_by_side([partial(self._write_result, name, work, frames[work.scope], touched) for work in works])
         return [work.kind for work in works]
 
     def _frames(
         self, spans: Mapping[SegmentKind, list[Span]], until: int, scope: Scope, works: Sequence[Work]
-    ) -> Mapping[SegmentKind, DataFrame]:
+    ) -> dict[SegmentKind | Shared, DataFrame]:
         read = {kind for work in works if work.scope is scope for kind in work.reads}
         return {kind: self.lake.rows(kind, spans[kind], until) for kind in read}
+
+    def _shared(self, shared: Shared, touched: list[Span], until: int, kept: ExitStack) -> DataFrame:
+        """Reckoned when it is first asked for, and held until ``kept`` ends."""
+        frame = shared.job({kind: self.lake.rows(kind, touched, until) for kind in shared.reads}).persist()
+        kept.callback(frame.unpersist)
+        return frame
 
     def _write_result(self, name: Name, work: Work, frames: Frames, touched: Sequence[Span]) -> None:
         rows = work.job(frames)
@@ -109,6 +120,10 @@ class Batches:
             rows = rows.where(within(touched, work.at))
         results.write_rows(self.lake.store, name, work.kind, rows)
         self.point(f"{work.kind} written")
+
+
+def _shared_by(works: Sequence[Work]) -> set[Shared]:
+    return {shared for work in works for shared in work.shared}
 
 
 def _side_by_side(deeds: Sequence[Callable[[], None]]) -> None:

@@ -43,13 +43,17 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
     from kafkadash.pipeline.jobs import rollup
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
+
+    def lags(of: Frames, grain: Grain) -> DataFrame:
+        return rollup.lags(of[Facts.GROUP_OFFSET], grain)
+
     return {
-        ResultKind.LAG_ROLLUP: (offsets, lambda of, grain: rollup.lag_rollup(of[Facts.GROUP_OFFSET], grain)),
+        ResultKind.LAG_ROLLUP: (offsets, lambda of, grain: rollup.lag_rollup(lags(of, grain))),
         ResultKind.TOPIC_ROLLUP: (
             offsets | replicas | {Facts.MANIFEST},
-            lambda of, grain: rollup.topic_rollup(of[Facts.GROUP_OFFSET], of[Facts.REPLICA], of[Facts.MANIFEST], grain),
+            lambda of, grain: rollup.topic_rollup(lags(of, grain), of[Facts.REPLICA], of[Facts.MANIFEST], grain),
         ),
-        ResultKind.CLUSTER_ROLLUP: (offsets, lambda of, grain: rollup.cluster_rollup(of[Facts.GROUP_OFFSET], grain)),
+        ResultKind.CLUSTER_ROLLUP: (offsets, lambda of, grain: rollup.cluster_rollup(lags(of, grain))),
         ResultKind.BROKER_ROLLUP: (replicas, lambda of, grain: rollup.broker_rollup(of[Facts.REPLICA], grain)),
     }
 

@@ -6,18 +6,15 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kafkadash.domain.segments import SegmentKind
-from kafkadash.pipeline import flushes
+from kafkadash.pipeline import source
+from kafkadash.pipeline.source import Manifests
 from kafkadash.pipeline.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-CHECKPOINT = "checkpoints/segments"
-# Of Spark's source "binaryFile", which takes no other. Only names are read of it: a manifest that is not whole would
-# otherwise stop the query for good.
-_SOURCE = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+CHECKPOINT = "checkpoints/manifests"
 
 Take = Callable[[str, int, list[str]], None]
 """(query id, batch id, manifests by their addresses below the segments' folder)."""
@@ -27,24 +24,12 @@ def start(
     spark: SparkSession, store: Store, take: Take, *, every_seconds: float | None, flushes_at_once: int
 ) -> StreamingQuery:
     """``every_seconds``: None takes what is there and ends. Raises Spark's errors."""
-    folder = f"{flushes.FOLDER}/{SegmentKind.MANIFEST}"
-    store.make(folder)
-    manifests = (
-        spark.readStream.format("binaryFile")
-        .schema(_SOURCE)
-        .option("recursiveFileLookup", "true")
-        .option("pathGlobFilter", "*.parquet")
-        .option("maxFilesPerTrigger", str(flushes_at_once))
-        # By default a file that is a week older than the newest is never taken: after a long standstill some would be.
-        .option("maxFileAge", "400d")
-        .load(store.address(folder))
-        .select("path")
-    )
+    spark.dataSource.register(Manifests)
+    options = {"uri": store.uri, "at_once": str(flushes_at_once)}
+    manifests = spark.readStream.format(source.NAME).options(**options).load()
 
     def each(batch: DataFrame, batch_id: int) -> None:
-        prefix = f"{flushes.FOLDER}/"
-        names = [store.name(row.path).removeprefix(prefix) for row in batch.collect()]
-        take(query_id(store), batch_id, sorted(names))
+        take(query_id(store), batch_id, sorted(row.manifest for row in batch.collect()))
 
     writer = manifests.writeStream.foreachBatch(each).option("checkpointLocation", store.address(CHECKPOINT))
     writer = writer.queryName("segments")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA = 17
+_ROOT = str(Path(__file__).resolve().parents[2])
 _MODULE = "--add-modules=jdk.incubator.vector"  # of org.apache.spark.launcher.JavaModuleOptions
 MEMORY = "PIPELINE_DRIVER_MEMORY"
 CONF = "PIPELINE_SPARK_CONF"
@@ -118,6 +119,8 @@ def open_session(environment: Mapping[str, str], name: str = "kafkadash") -> Spa
 
     # Workers are this Python, whatever else is on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # And find this package: the source of the query runs in one.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH", ""))))
     builder = SparkSession.builder.appName(name)
     for key, value in settings(environment).items():
         builder = builder.config(key, value)

@@ -18,8 +18,17 @@ from kafkadash.domain.segments import SegmentKind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Frames = Mapping[SegmentKind, "DataFrame"]
+Frames = Mapping["SegmentKind | Shared", "DataFrame"]
 Job = Callable[[Frames], "DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What several jobs are made from, reckoned once for all of them; ``reads``: rows of the minutes."""
+
+    name: str
+    reads: frozenset[SegmentKind]
+    job: Job
 
 
 class Scope(StrEnum):
@@ -31,7 +40,7 @@ class Scope(StrEnum):
 class Work:
     """``needs``: without new facts of one of these there is nothing to do. ``beside``: what is read besides them.
 
-    ``at``: the column of its answers that tells their time.
+    ``shared``: made of such rows before. ``at``: the column of its answers that tells their time.
     """
 
     kind: ResultKind
@@ -39,8 +48,10 @@ class Work:
     scope: Scope
     job: Job
     beside: frozenset[SegmentKind] = frozenset()
+    shared: frozenset[Shared] = frozenset()
     at: str = "observed_at"
 
     @property
     def reads(self) -> frozenset[SegmentKind]:
-        return self.needs | self.beside
+        """Rows that its job is given; of what only ``shared`` is made of, none."""
+        return self.beside if self.shared and self.scope is Scope.MINUTES else self.needs | self.beside

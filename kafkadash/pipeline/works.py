@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.domain.segments import SegmentKind as Facts
-from kafkadash.pipeline.work import Scope, Work
+from kafkadash.pipeline.work import Frames, Scope, Shared, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _lags(frames: Frames) -> DataFrame:
+    from kafkadash.pipeline.jobs import rollup
+
+    return rollup.lags(frames[Facts.GROUP_OFFSET])
+
+
+_LAGS = Shared("lags", frozenset({Facts.GROUP_OFFSET}), _lags)
 
 
 def works() -> Sequence[Work]:
@@ -16,24 +29,29 @@ def works() -> Sequence[Work]:
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
     moves, quorum = frozenset({Facts.REASSIGNMENT}), frozenset({Facts.QUORUM})
+    lags = frozenset({_LAGS})
     return (
         Work(
-            ResultKind.LAG_ROLLUP, offsets, Scope.MINUTES, lambda frames: rollup.lag_rollup(frames[Facts.GROUP_OFFSET])
+            ResultKind.LAG_ROLLUP,
+            offsets,
+            Scope.MINUTES,
+            lambda frames: rollup.lag_rollup(frames[_LAGS]),
+            shared=lags,
         ),
         Work(
             ResultKind.TOPIC_ROLLUP,
             offsets | replicas,
             Scope.MINUTES,
-            lambda frames: rollup.topic_rollup(
-                frames[Facts.GROUP_OFFSET], frames[Facts.REPLICA], frames[Facts.MANIFEST]
-            ),
-            frozenset({Facts.MANIFEST}),
+            lambda frames: rollup.topic_rollup(frames[_LAGS], frames[Facts.REPLICA], frames[Facts.MANIFEST]),
+            replicas | {Facts.MANIFEST},
+            lags,
         ),
         Work(
             ResultKind.CLUSTER_ROLLUP,
             offsets,
             Scope.MINUTES,
-            lambda frames: rollup.cluster_rollup(frames[Facts.GROUP_OFFSET]),
+            lambda frames: rollup.cluster_rollup(frames[_LAGS]),
+            shared=lags,
         ),
         Work(
             ResultKind.BROKER_ROLLUP,
@@ -45,7 +63,8 @@ def works() -> Sequence[Work]:
             ResultKind.LAG_VERDICT,
             offsets,
             Scope.RECENT,
-            lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET]),
+            lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET], frames[_LAGS]),
+            shared=lags,
         ),
         Work(
             ResultKind.CATCH_UP,

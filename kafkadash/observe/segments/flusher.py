@@ -121,7 +121,10 @@ def _bind(lease: leases.Lease) -> Flush | None:
     if not ids:
         return None
     with lease.write() as stamp:
-        new = Flush(stamp.epoch, stamp.seq, lease.now(), secrets.token_hex(16))
+        last = SegmentWriter.objects.values_list("flushed_at", flat=True).get(pk=lease.run_id)
+        # Not before the last one, even if the clock went back: readers go on from the last address.
+        at = max(filter(None, (lease.now(), last)))
+        new = Flush(stamp.epoch, stamp.seq, at, secrets.token_hex(16))
         SegmentWriter.objects.filter(pk=lease.run_id).update(
             flush_epoch=new.epoch,
             flush_seq=new.seq,

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from kafkadash.domain.pipeline_results import RESULTS, Grain, ResultKind
 from kafkadash.pipeline.jobs.rollup import in_buckets
 from kafkadash.pipeline.jobs.shape import result
-from kafkadash.pipeline.jobs.sketch import distribution
+from kafkadash.pipeline.jobs.sketch import distribution, gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,7 +43,7 @@ def quorum_rollup(quorum: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
         }
     )
     ages = seen.groupBy(*keys).agg(sql.max("_fetch_age").alias("fetch_age_ms_max"))
-    rows = distribution(seen, keys, sql.col("_lag"), "lag_ms").join(ages, list(keys))
+    rows = distribution(gathered(seen, keys, sql.col("_lag")), keys, "lag_ms").join(ages, list(keys))
     return result(rows.join(_changes(quorum, grain), ["cluster", "grain", "bucket"]), ResultKind.QUORUM_ROLLUP)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sql
 
 from kafkadash.domain.pipeline_results import RESULTS, Grain, ResultKind
 from kafkadash.pipeline.jobs.shape import bucket, result
-from kafkadash.pipeline.jobs.sketch import distribution, merged
+from kafkadash.pipeline.jobs.sketch import distribution, gathered, merged, together
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,31 +36,33 @@ def in_buckets(facts: DataFrame, grain: Grain) -> DataFrame:
     return facts.withColumns({"grain": sql.lit(str(grain)), "bucket": bucket(sql.col("observed_at"), grain)})
 
 
-def lag_rollup(group_offset: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
-    """Lag in records of the partitions of a topic that a group reads."""
-    return _lag(group_offset, grain, ResultKind.LAG_ROLLUP)
+def lags(group_offset: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
+    """Lags in records, gathered for each topic that a group reads: what the rollups of lag are made of.
+
+    As small as they are, so that rows of facts are read and sorted once for all three.
+    """
+    return gathered(in_buckets(group_offset, grain), RESULTS[ResultKind.LAG_ROLLUP].key, sql.col("lag"))
 
 
-def cluster_rollup(group_offset: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
+def lag_rollup(of_lags: DataFrame) -> DataFrame:
+    """Lag in records of the partitions of a topic that a group reads; ``of_lags`` is of ``lags``, as in the next."""
+    keys = RESULTS[ResultKind.LAG_ROLLUP].key
+    return result(distribution(of_lags, keys, "lag"), ResultKind.LAG_ROLLUP)
+
+
+def cluster_rollup(of_lags: DataFrame) -> DataFrame:
     """Lag in records of all groups and partitions of a cluster."""
-    return _lag(group_offset, grain, ResultKind.CLUSTER_ROLLUP)
+    keys = RESULTS[ResultKind.CLUSTER_ROLLUP].key
+    return result(distribution(together(of_lags, keys), keys, "lag"), ResultKind.CLUSTER_ROLLUP)
 
 
-def _lag(group_offset: DataFrame, grain: Grain, kind: ResultKind) -> DataFrame:
-    keys = RESULTS[kind].key
-    return result(distribution(in_buckets(group_offset, grain), keys, sql.col("lag"), "lag"), kind)
-
-
-def topic_rollup(
-    group_offset: DataFrame, replica: DataFrame, manifest: DataFrame, grain: Grain = Grain.MINUTE
-) -> DataFrame:
+def topic_rollup(of_lags: DataFrame, replica: DataFrame, manifest: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
     """Lag of all groups that read a topic, and its bytes on all disks; topics that nobody reads have a count of 0.
 
     Bytes are those of the bucket's newest refresh of the replicas in which every broker answered for every replica of
     the topic; null where there was none, for a sum of what is known would be too small.
     """
     keys = RESULTS[ResultKind.TOPIC_ROLLUP].key
-    lag = in_buckets(group_offset, grain).select(*keys, "lag")
     sizes = in_buckets(_whole(replica, manifest), grain)
     refresh = sizes.groupBy(*keys, "epoch", "seq").agg(
         sql.sum("bytes_on_disk").alias("bytes"),
@@ -69,8 +71,10 @@ def topic_rollup(
     newest = refresh.groupBy(*keys).agg(
         sql.max_by("bytes", sql.when(sql.col("known"), sql.struct("epoch", "seq"))).alias("bytes_on_disk")
     )
-    lags = lag.unionByName(newest.select(*keys, sql.lit(None).cast("bigint").alias("lag")))
-    rows = distribution(lags, keys, sql.col("lag"), "lag").join(newest, list(keys), "left")
+    nothing = sql.array().cast("array<bigint>").alias("_values")
+    unread = newest.select(*keys, nothing, *(sql.lit(None).cast("bigint").alias(name) for name in ("_high", "_low")))
+    parts = of_lags.select(*keys, "_values", "_high", "_low").unionByName(unread)
+    rows = distribution(together(parts, keys), keys, "lag").join(newest, list(keys), "left")
     return result(rows, ResultKind.TOPIC_ROLLUP)
 
 
@@ -81,7 +85,8 @@ def broker_rollup(replica: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
     sizes = in_buckets(replica.where(sql.col("bytes_on_disk").isNotNull() | (sql.col("method") == "size")), grain)
     seen = sizes.groupBy(*keys, "epoch", "seq").agg(sql.count("*").alias("seen"))
     newest = seen.groupBy(*keys).agg(sql.max_by("seen", sql.struct("epoch", "seq")).alias("replicas"))
-    rows = distribution(sizes, keys, sql.col("bytes_on_disk"), "replica_bytes").join(newest, list(keys))
+    bytes_ = gathered(sizes, keys, sql.col("bytes_on_disk"))
+    rows = distribution(bytes_, keys, "replica_bytes").join(newest, list(keys))
     return result(rows, ResultKind.BROKER_ROLLUP)
 
 

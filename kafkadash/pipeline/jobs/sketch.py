@@ -27,14 +27,14 @@ _EXACT = "decimal(38,0)"
 """Sums are taken over decimals: exact, so in no order in particular."""
 
 
-def distribution(samples: DataFrame, keys: Sequence[str], value: Column, name: str) -> DataFrame:
-    """One row per ``keys`` with the columns ``<name>_count`` … ``<name>_sketch`` of ``domain.pipeline_results``.
+def gathered(samples: DataFrame, keys: Sequence[str], value: Column) -> DataFrame:
+    """One row per ``keys`` with all values of theirs, in order, and what their sum is made of.
 
     ``value``: a long per row of ``samples``; null is a sample that is not counted, and keys that have no other keep
-    their row, with a count of 0 and nothing else. The values of one row's keys are held in memory, 8 bytes each.
+    their row, with no values. The values of one row's keys are held in memory, 8 bytes each.
     """
     # Two sums of longs stay exact where one would overflow, and are cheaper than one of decimals.
-    collected = (
+    return (
         samples.select(*keys, value.cast("bigint").alias("_value"))
         .groupBy(*keys)
         .agg(
@@ -43,9 +43,22 @@ def distribution(samples: DataFrame, keys: Sequence[str], value: Column, name: s
             sql.sum(sql.col("_value").bitwiseAND(sql.lit(0xFFFF_FFFF))).alias("_low"),
         )
     )
+
+
+def together(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """As ``gathered``, of rows that it made, for fewer keys."""
+    return parts.groupBy(*keys).agg(
+        sql.sort_array(sql.flatten(sql.collect_list("_values"))).alias("_values"),
+        sql.sum("_high").alias("_high"),
+        sql.sum("_low").alias("_low"),
+    )
+
+
+def distribution(gathered: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
+    """The columns ``<name>_count`` … ``<name>_sketch`` of ``domain.pipeline_results``, of rows as ``gathered`` made."""
     values, count = sql.col("_values"), sql.size("_values").cast("bigint")
     mean = (sql.col("_high") * sql.lit(2.0**32) + sql.col("_low")) / sql.nullif(count, sql.lit(0))
-    return collected.select(
+    return gathered.select(
         *keys,
         count.alias(f"{name}_count"),
         sql.get(values, sql.size(values) - 1).alias(f"{name}_max"),

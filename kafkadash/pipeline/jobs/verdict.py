@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kafkadash.domain.lag import WINDOW, LagState
@@ -23,17 +22,17 @@ _NAMES = ("cluster", "group", "topic")
 _HASHES = _FIRST, _SECOND = ("_first", "_second")
 
 
-def lag_verdicts(group_offset: DataFrame) -> DataFrame:
+def lag_verdicts(group_offset: DataFrame, named: DataFrame | None = None) -> DataFrame:
     """The newest verdict of each partition that a group reads, from its last ``WINDOW`` rows in ``group_offset``.
 
     Rows before those are not looked at, nor are those before one without ``previous_committed``: there the worker's
     window began, or the partition was not in it, and less than a whole window is "unknown" to both.
+    ``named``: rows with cluster, group and topic of whoever is to be judged; without it, all are.
     """
-    # Ten rows of a partition repeat its names ten times. 128 bits of hash go through shuffle and sort in their place,
-    # and the names come back at the end; the worker's word goes as a number, for text cannot be aggregated by hash.
+    # Ten rows of a partition repeat its names ten times: 128 bits of hash go through the shuffle in their place, and
+    # the names come back at the end. The worker's word goes as a number.
     words = sql.array(*(sql.lit(str(state)) for state in LagState))
-    hashed = group_offset.withColumns({_FIRST: sql.xxhash64(*_NAMES), _SECOND: sql.xxhash64(sql.lit(1), *_NAMES)})
-    samples = hashed.select(
+    samples = _hashed(group_offset).select(
         *_HASHES,
         *("partition", "observed_at", "epoch", "seq", "committed", "lag", "log_end", "members", "allowed_lag"),
         sql.col("previous_committed").isNull().alias("_begins"),
@@ -42,11 +41,12 @@ def lag_verdicts(group_offset: DataFrame) -> DataFrame:
     facts = windows(
         samples,
         [*_HASHES, "partition"],
-        [sql.desc("observed_at"), sql.desc("epoch"), sql.desc("seq")],
+        ["observed_at", "epoch", "seq"],
         newest=["observed_at", "_said", "members", "allowed_lag"],
-        begins=sql.col("_begins"),
+        begins="_begins",
     )
-    judged = facts.join(hashed.select(*_HASHES, *_NAMES).distinct(), list(_HASHES)).withColumns(
+    names = _hashed((group_offset if named is None else named).select(*_NAMES).distinct())
+    judged = facts.join(names, list(_HASHES)).withColumns(
         {
             "worker_verdict": sql.coalesce(sql.get(words, sql.col("_said") - 1), sql.lit("")),
             "verdict": state(has_members=sql.col("members") > 0, allowed=sql.col("allowed_lag")),
@@ -55,57 +55,72 @@ def lag_verdicts(group_offset: DataFrame) -> DataFrame:
     return result(judged, ResultKind.LAG_VERDICT)
 
 
+def _hashed(rows: DataFrame) -> DataFrame:
+    return rows.withColumns({_FIRST: sql.xxhash64(*_NAMES), _SECOND: sql.xxhash64(sql.lit(1), *_NAMES)})
+
+
 def windows(
     samples: DataFrame,
     keys: Sequence[str],
-    newest_first: Sequence[Column],
+    order: Sequence[str],
     *,
     newest: Sequence[str] = (),
-    begins: Column | None = None,
+    begins: str | None = None,
     timed: bool = False,
     size: int = WINDOW,
 ) -> DataFrame:
     """What ``state`` asks of the last ``size`` samples, one row per ``keys``, with columns ``newest`` of the last.
 
-    No window reaches back beyond a sample of which ``begins`` is true.
-    ``samples`` have ``committed``, ``lag``, ``log_end`` and, if ``timed``, ``commit_at`` (seconds, null where unknown).
+    ``order``: columns that rise from sample to sample. No window reaches back beyond a sample of which the column
+    ``begins`` is true. ``samples`` have ``committed``, ``lag``, ``log_end`` and, if ``timed``, ``commit_at`` (seconds,
+    null where unknown).
     """
-    # A hash leads the sort: its eight bytes settle most comparisons, which names that begin alike do not.
-    grouped = ["_hash", *keys]
-    order = Window.partitionBy(*grouped).orderBy(*newest_first)
-    # Compared is with the newer sample, of which every one in the window is in it.
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
-    figured = {"_n": sql.row_number().over(order), "_newer": sql.last("lag", ignorenulls=True).over(before)}
+    # Gathered and then sorted, a dozen at a time: window functions would sort all samples of all partitions.
+    used = dict.fromkeys((*order, "committed", "lag", "log_end", *newest))
+    used |= dict.fromkeys([*([begins] if begins else []), *(["commit_at"] if timed else [])])
+    gathered = samples.groupBy(*keys).agg(sql.collect_list(sql.struct(*used)).alias("_all"))
+    last = gathered.select(*keys, sql.slice(sql.sort_array("_all", asc=False), 1, size).alias("_window"))
     if begins is not None:
-        figured["_begun"] = sql.count(sql.when(begins, 1)).over(before)
-    numbered = samples.withColumn("_hash", sql.xxhash64(*keys)).withColumns(figured)
-    # Not a filter: that would be planned as a limit per key ahead of the shuffle, which sorts everything twice.
-    inside = sql.col("_n") <= size
-    if begins is not None:
-        inside = inside & (sql.col("_begun") == 0)
-    lag = sql.when(inside, sql.col("lag"))
-    committed = sql.when(inside, sql.col("committed"))
-    known = inside & sql.col("committed").isNotNull()
+        begun = sql.array_position(sql.col(f"_window.{begins}"), sql.lit(col=True)).cast("int")
+        reach = sql.when(begun > 0, begun).otherwise(sql.lit(size))
+        last = last.select(*keys, sql.slice("_window", sql.lit(1), reach).alias("_window"))
+    newest_sample = sql.get("_window", sql.lit(0))
+    known = last.select(
+        *keys,
+        *(newest_sample[name].alias(name) for name in newest),
+        newest_sample["lag"].alias("_current"),
+        sql.array_compact(sql.col("_window.committed")).alias("_committed"),
+        sql.array_compact(sql.col("_window.lag")).alias("_lag"),
+        sql.col("_window.log_end").alias("_ends"),
+        *([_times().alias("_at")] if timed else []),
+    )
+    commits, lags = sql.col("_committed"), sql.col("_lag")
     figures = {
-        "_commits": sql.count(committed),
-        "_last": sql.min_by("committed", sql.when(known, sql.col("_n"))),
-        "_lowest": sql.min(committed),
-        "_highest": sql.max(committed),
-        "_lowest_end": sql.min(sql.when(inside, sql.col("log_end"))),
-        "_lags": sql.count(lag),
-        "_lowest_lag": sql.min(lag),
-        "_fell": sql.coalesce(sql.bool_or(lag > sql.col("_newer")), sql.lit(col=False)),
-        "_current": sql.max(sql.when(sql.col("_n") == 1, sql.col("lag"))),
+        "_commits": sql.size(commits),
+        "_last": sql.get(commits, sql.lit(0)),
+        "_lowest": sql.array_min(commits),
+        "_highest": sql.array_max(commits),
+        "_lowest_end": sql.array_min("_ends"),
+        "_lags": sql.size(lags),
+        "_lowest_lag": sql.array_min(lags),
+        # Newest first, a lag that never fell is in falling order already.
+        "_fell": lags != sql.sort_array(lags, asc=False),
     }
     if timed:
-        at = sql.when(known & sql.col("commit_at").isNotNull(), sql.col("_n"))
+        at = sql.col("_at")
         figures |= {
-            "_times": sql.count(at),
-            "_first_at": sql.max_by("commit_at", at),
-            "_last_at": sql.min_by("commit_at", at),
+            "_times": sql.size(at),
+            "_first_at": sql.get(at, sql.size(at) - 1),
+            "_last_at": sql.get(at, sql.lit(0)),
         }
-    kept = [sql.min_by(name, "_n").alias(name) for name in newest]
-    return numbered.groupBy(*grouped).agg(*(figure.alias(name) for name, figure in figures.items()), *kept)
+    kept = [*keys, *newest, "_current"]
+    return known.select(*kept, *(figure.alias(name) for name, figure in figures.items()))
+
+
+def _times() -> Column:
+    """Of the commits of a window, newest first; those that are known."""
+    of_commits = sql.transform("_window", lambda each: sql.when(each["committed"].isNotNull(), each["commit_at"]))
+    return sql.array_compact(of_commits)
 
 
 def state(*, has_members: Column, allowed: Column, now: Column | None = None, minimum: Column | int = WINDOW) -> Column:

@@ -83,7 +83,7 @@ def test_lag_is_what_duckdb_says(spark: SparkSession, kind: ResultKind, keys: st
 
     offsets = facts(spark, SegmentKind.GROUP_OFFSET, _offsets(1)).cache()
     job = rollup.lag_rollup if kind == ResultKind.LAG_ROLLUP else rollup.cluster_rollup
-    rows = plain(job(offsets), "cluster", "bucket")
+    rows = plain(job(rollup.lags(offsets)), "cluster", "bucket")
     others = duckdb_says(
         f"SELECT {keys}, date_trunc('minute', observed_at) AS bucket, {_distribution('lag', 'lag')}"
         f" FROM offsets GROUP BY {keys}, bucket",
@@ -99,7 +99,7 @@ def test_topics_are_what_duckdb_says(spark: SparkSession) -> None:
     offsets = facts(spark, SegmentKind.GROUP_OFFSET, _offsets(2)).cache()
     replicas = facts(spark, SegmentKind.REPLICA, _replicas(3)).cache()
     manifest = facts(spark, SegmentKind.MANIFEST, _manifest(4)).cache()
-    rows = plain(rollup.topic_rollup(offsets, replicas, manifest), "cluster", "topic", "bucket")
+    rows = plain(rollup.topic_rollup(rollup.lags(offsets), replicas, manifest), "cluster", "topic", "bucket")
     others = duckdb_says(
         f"""
         WITH lags AS (
@@ -156,9 +156,9 @@ def test_the_same_rows_give_the_same_results_whatever_order_they_come_in(spark: 
     again = facts(spark, SegmentKind.GROUP_OFFSET, rows).repartition(7)
 
     def answers(offsets: DataFrame) -> list[list[dict[str, Any]]]:
-        minutes = rollup.lag_rollup(offsets)
+        minutes = rollup.lag_rollup(rollup.lags(offsets))
         hours = rollup.coarser(minutes, ResultKind.LAG_ROLLUP, Grain.HOUR)
-        days = rollup.coarser(rollup.cluster_rollup(offsets), ResultKind.CLUSTER_ROLLUP, Grain.DAY)
+        days = rollup.coarser(rollup.cluster_rollup(rollup.lags(offsets)), ResultKind.CLUSTER_ROLLUP, Grain.DAY)
         return [
             plain(minutes, "cluster", "bucket", "group", "topic"),
             plain(hours, "cluster", "bucket", "group", "topic"),
@@ -173,8 +173,8 @@ def test_hours_of_few_samples_are_exact(spark: SparkSession) -> None:
 
     # No bucket has more samples than a sketch has points, so nothing is lost on the way.
     offsets = facts(spark, SegmentKind.GROUP_OFFSET, _offsets(7, rows=1000)).cache()
-    merged = rollup.coarser(rollup.lag_rollup(offsets), ResultKind.LAG_ROLLUP, Grain.HOUR)
-    direct = rollup.lag_rollup(offsets, Grain.HOUR)
+    merged = rollup.coarser(rollup.lag_rollup(rollup.lags(offsets)), ResultKind.LAG_ROLLUP, Grain.HOUR)
+    direct = rollup.lag_rollup(rollup.lags(offsets, Grain.HOUR))
     order = ("cluster", "group", "topic")
     for mine, its in zip(plain(merged, *order), plain(direct, *order), strict=True):
         assert mine.pop("lag_mean") == pytest.approx(its.pop("lag_mean"), rel=1e-12)
@@ -202,11 +202,11 @@ def test_percentiles_of_a_day_are_within_one_and_a_half_percent_of_rank(spark: S
         minute = int(minutes * random.random() ** 3)
         rows.append((minute * 720, int(random.random() ** skew * 10**9 / (1 + minute))))
     made = spark.createDataFrame(rows, "at int, lag bigint").select(
-        sql.lit("prod").alias("cluster"),
+        *(sql.lit(name).alias(kept) for kept, name in (("cluster", "prod"), ("group", "billing"), ("topic", "orders"))),
         sql.timestamp_seconds(sql.col("at") + int(BEGAN.timestamp()) // 86400 * 86400).alias("observed_at"),
         "lag",
     )
-    by_hour = rollup.coarser(rollup.cluster_rollup(made), ResultKind.CLUSTER_ROLLUP, Grain.HOUR)
+    by_hour = rollup.coarser(rollup.cluster_rollup(rollup.lags(made)), ResultKind.CLUSTER_ROLLUP, Grain.HOUR)
     days = plain(rollup.coarser(by_hour, ResultKind.CLUSTER_ROLLUP, Grain.DAY), "bucket")
     assert len(days) == 2
     first = BEGAN.replace(hour=0)
@@ -227,7 +227,7 @@ def test_a_bucket_in_which_nothing_is_known_is_a_row_without_figures(spark: Spar
     from kafkadash.pipeline.jobs import rollup
 
     rows = [{"at": n * 60, "lag": None} for n in range(3)] + [{"at": 60, "lag": 7}]
-    minutes = rollup.lag_rollup(facts(spark, SegmentKind.GROUP_OFFSET, rows)).cache()
+    minutes = rollup.lag_rollup(rollup.lags(facts(spark, SegmentKind.GROUP_OFFSET, rows))).cache()
     found = [(row["lag_count"], row["lag_p50"], row["lag_mean"], row["lag_sketch"]) for row in plain(minutes, "bucket")]
     assert found == [(0, None, None, []), (1, 7, 7.0, [7]), (0, None, None, [])]
     hours = plain(rollup.coarser(minutes, ResultKind.LAG_ROLLUP, Grain.HOUR), "bucket")

@@ -30,12 +30,12 @@ def _judged(spark: SparkSession, windows: Sequence[Window]) -> list[str]:
     for number, window in enumerate(windows):
         for back, sample in enumerate(reversed(window.samples)):
             end = window.ends[back] if back < len(window.ends) else None
-            samples.append((number, back, *sample, end))
+            samples.append((number, -back, *sample, end))
         heads.append((number, window.lag, window.has_members, window.allowed, float(window.now), window.minimum))
-    made = spark.createDataFrame(samples, "id int, back int, committed long, lag long, commit_at double, log_end long")
+    made = spark.createDataFrame(samples, "id int, place int, committed long, lag long, commit_at double, log_end long")
     said = spark.createDataFrame(heads, "id int, said long, members boolean, allowed long, now double, minimum int")
     longest = max(len(window.samples) for window in windows)
-    seen = verdict.windows(made, ["id"], [sql.asc("back")], timed=True, size=longest)
+    seen = verdict.windows(made, ["id"], ["place"], timed=True, size=longest)
     whole = (
         said.join(seen, "id", "left")
         .withColumn("_current", sql.col("said"))
