@@ -199,7 +199,7 @@ SEGMENT_OUTBOX_BYTES = env.int("SEGMENT_OUTBOX_BYTES", default=500_000_000)
 # For tests only: as FAIL_POINTS, of the writer of segments (``observe.segments.fail_points``).
 SEGMENT_FAIL_POINTS = env.str("SEGMENT_FAIL_POINTS", default="")
 # Seconds between two looks at what the pipeline has handed back.
-INGEST_INTERVAL = env.float("INGEST_INTERVAL", default=3)
+INGEST_INTERVAL = env.float("INGEST_INTERVAL", default=1)
 # For tests only: the point at which the ingest kills its process (``observe.history.fail_point``).
 INGEST_FAIL_POINT = env.str("INGEST_FAIL_POINT", default="")
 # Seconds between two steps of a run while anything moves.

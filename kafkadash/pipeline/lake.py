@@ -14,6 +14,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 LAKE = "lake"
 MINUTES_OF_HOUR = 60
 _HOURS_KEPT = 60
+_LISTED = 120  # minutes; a list is looked through for each row
 _ALL = "-all.json"
 _MERGED_FROM = 2
 
@@ -170,12 +172,48 @@ def read_segments(spark: SparkSession, store: Store, kind: SegmentKind, files: S
 
 
 def within(spans: Collection[Span], column: str = "observed_at") -> Column:
-    """Whether a row was observed in one of these, as ranges, which Parquet's statistics answer."""
-    wanted = f.expr("false")
-    at = f.col(column)
+    """Whether a row was observed in one of these.
+
+    Minutes are told as lists and maps, which compiled code refers to: numbers would stand in it, so that each batch had
+    to be compiled anew, which takes longer than to run it.
+    """
+    everywhere = [span for span in spans if span.cluster is None]
+    minutes = {minute for span in everywhere for minute in range(span.first, span.last + 1)}
+    if len(minutes) > _LISTED:
+        wanted = _in_ranges(everywhere, column)
+    else:
+        listed = f.array(*(f.lit(minute) for minute in sorted(minutes))).cast("array<int>")
+        wanted = f.array_contains(listed, _minute(column))
+    for turn in _turns(spans):
+        ends = f.create_map(*(part for span in turn for part in (f.lit(span.cluster), _ends(span))))
+        mine = f.try_element_at(ends, f.col("cluster"))
+        inside = _minute(column).between(mine["first"], mine["last"])
+        wanted = wanted | f.coalesce(inside, f.lit(col=False))
+    return wanted
+
+
+def _turns(spans: Collection[Span]) -> Iterator[list[Span]]:
+    """Spans that are of a cluster, so that each cluster is in a list at most once."""
+    left: dict[str, list[Span]] = {}
     for span in spans:
-        inside = (at >= _time(span.first)) & (at < _time(span.last + 1))
-        wanted = wanted | (inside if span.cluster is None else inside & (f.col("cluster") == span.cluster))
+        if span.cluster is not None:
+            left.setdefault(span.cluster, []).append(span)
+    for turn in zip_longest(*left.values()):
+        yield [span for span in turn if span is not None]
+
+
+def _ends(span: Span) -> Column:
+    return f.struct(f.lit(span.first).alias("first"), f.lit(span.last).alias("last"))
+
+
+def _minute(column: str) -> Column:
+    return f.floor(f.unix_seconds(f.col(column)) / 60).cast("int")
+
+
+def _in_ranges(spans: Collection[Span], column: str) -> Column:
+    at, wanted = f.col(column), f.lit(col=False)
+    for span in spans:
+        wanted = wanted | ((at >= _time(span.first)) & (at < _time(span.last + 1)))
     return wanted
 
 

@@ -29,7 +29,9 @@ def start(
     manifests = spark.readStream.format(source.NAME).options(**options).load()
 
     def each(batch: DataFrame, batch_id: int) -> None:
-        take(query_id(store), batch_id, sorted(row.manifest for row in batch.collect()))
+        names = sorted(row.manifest for row in batch.collect())
+        if names:  # a query that begins has a batch also where there is nothing yet
+            take(query_id(store), batch_id, names)
 
     writer = manifests.writeStream.foreachBatch(each).option("checkpointLocation", store.address(CHECKPOINT))
     writer = writer.queryName("segments")

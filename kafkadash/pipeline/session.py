@@ -50,6 +50,8 @@ _PROCESS = {
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.streaming.ui.enabled": "false",
     "spark.cleaner.periodicGC.interval": "5min",
+    # A batch has more than a hundred pieces of generated code, the next one the same: none is to be compiled twice.
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 _HERE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 # One heap without threads of its own for collecting: two cores have better things to do.

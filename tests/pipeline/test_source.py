@@ -47,7 +47,12 @@ def test_what_is_being_written_or_is_no_manifest_is_not_there(store: Store, tmp_
 def test_a_look_lists_the_last_hour_and_what_came_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     listed: list[str] = []
     names = Store.names
-    monkeypatch.setattr(Store, "names", lambda self, folder: listed.append(folder) or names(self, folder))
+
+    def noted(store: Store, folder: str) -> list[str]:
+        listed.append(folder)
+        return names(store, folder)
+
+    monkeypatch.setattr(Store, "names", noted)
     assert list(after(store, ADDRESSES[2])) == ADDRESSES[3:]
     root = "segments/manifest"
     assert listed == [root, f"{root}/2026-03-02", f"{root}/{HOURS[2]}", f"{root}/2026-03-04", f"{root}/{HOURS[3]}"]

@@ -32,7 +32,9 @@ class Command(BaseCommand):
         for name, text in ACTIONS.items():
             action = actions.add_parser(name, help=text, description=text)
             if name == "run":
-                action.add_argument("--every", type=float, default=5.0, help="seconds between batches, default 5")
+                action.add_argument(
+                    "--every", type=float, default=1.0, help="seconds between two looks for segments, default 1"
+                )
             if name == "backfill":
                 action.add_argument("--from", dest="begin", required=True, help="date or time in UTC: 2026-11-22T14:00")
                 action.add_argument(
