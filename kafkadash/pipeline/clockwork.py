@@ -155,7 +155,7 @@ class Clockwork:
             if (reads - {Facts.MANIFEST}).isdisjoint(have):
                 continue
             self._go_on()
-            frames = {each: self.lake.rows(each, [span], EVER) for each in reads}
+            frames: Frames = {each: self.lake.rows(each, [span], EVER) for each in reads}
             results.write_rows(self.lake.store, name, kind, job(frames, Grain.HOUR))
             self._keep(name, kind, hour)
             kinds.append(kind)
