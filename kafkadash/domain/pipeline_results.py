@@ -150,9 +150,10 @@ RESULTS: Mapping[ResultKind, Result] = {
             Column("epoch_changes", Type.LONG),
         ),
     ),
-    # Per partition, of a week at most; what its leader took in, in bytes per second. The two lists have a place for
-    # each hour of the week (0 is Monday 00:00 UTC), null where too little was seen: percentiles of that hour, whole
-    # bytes. ``in_typical`` is the mean over those hours of the median, ``in_peak`` the largest 95th percentile of one.
+    # Per partition, of a week at most; what its leader took in, in bytes per second. The three lists belong together, a
+    # place for each hour that was seen: which of the week it is (0 is Monday 00:00 UTC), and percentiles of it as whole
+    # bytes, null where too little was seen. ``in_typical`` is the mean over those hours of the median, ``in_peak`` the
+    # largest 95th percentile of one.
     ResultKind.WORKLOAD: Result(
         ("cluster", "topic", "partition"),
         (
@@ -164,6 +165,7 @@ RESULTS: Mapping[ResultKind, Result] = {
             _optional("in_typical", Type.DOUBLE),
             _optional("in_peak", Type.DOUBLE),
             _optional("peak_hour", Type.INT),
+            Column("hours_of_week", Type.INTS),
             Column("in_p50", Type.LONGS),
             Column("in_p95", Type.LONGS),
             Column("samples", Type.LONG),

@@ -96,9 +96,10 @@ def workload(of_hours: DataFrame) -> DataFrame:
             "from_at": first["first_at"],
             "to_at": last["last_at"],
             "samples": sql.aggregate("_week", sql.lit(0).cast("bigint"), lambda sum_, one: sum_ + one["samples"]),
-            "growth_per_day": _growth(),
-            "in_p50": _by_hour("in_p50"),
-            "in_p95": _by_hour("in_p95"),
+            "_sums": _sums(),
+            "hours_of_week": sql.transform("_week", lambda one: _hour_of_week(one["hour"])),
+            "in_p50": _of_each("in_p50"),
+            "in_p95": _of_each("in_p95"),
             "_typical": sql.filter(sql.transform("_week", lambda one: one["in_p50"]), sql.isnotnull),
             # The largest, and of several the first hour of the week.
             "_peak": sql.array_max(
@@ -114,6 +115,7 @@ def workload(of_hours: DataFrame) -> DataFrame:
     return result(
         made.withColumns(
             {
+                "growth_per_day": _growth(),
                 "in_typical": sql.when(sql.size("_typical") > 0, typical / sql.size("_typical")),
                 "in_peak": peak,
                 "peak_hour": sql.when(peak.isNotNull(), -sql.col("_peak")["hour"]),
@@ -128,19 +130,14 @@ def _hour_of_week(at: Column) -> Column:
     return sql.pmod(sql.floor(sql.unix_seconds(at) / 3600) + 3 * 24, sql.lit(HOURS_OF_WEEK)).cast("int")
 
 
-def _by_hour(name: str) -> Column:
-    """A place for each hour of the week; whole bytes per second."""
-    told = sql.map_from_entries(
-        sql.transform("_week", lambda one: sql.struct(_hour_of_week(one["hour"]), sql.round(one[name]).cast("bigint")))
-    )
-    return sql.transform(
-        sql.sequence(sql.lit(0), sql.lit(HOURS_OF_WEEK - 1)), lambda hour: sql.try_element_at(told, hour)
-    )
+def _of_each(name: str) -> Column:
+    """Hour by hour; whole bytes per second."""
+    return sql.transform("_week", lambda one: sql.round(one[name]).cast("bigint"))
 
 
-def _growth() -> Column:
-    """Bytes a day; null over less than a day, and of fewer than ``SAMPLES`` hours."""
-    first, last = sql.element_at("_week", 1), sql.element_at("_week", -1)
+def _sums() -> Column:
+    """Over hours in their order, of seconds and bytes since the first: what a line is drawn with."""
+    first = sql.element_at("_week", 1)
     points = sql.transform(
         "_week",
         lambda one: sql.struct(
@@ -149,7 +146,7 @@ def _growth() -> Column:
         ),
     )
     nothing = sql.struct(*(sql.lit(0.0).alias(name) for name in ("x", "y", "xx", "xy")))
-    sums = sql.aggregate(
+    return sql.aggregate(
         points,
         nothing,
         lambda sum_, one: sql.struct(
@@ -159,9 +156,13 @@ def _growth() -> Column:
             (sum_["xy"] + one["x"] * one["y"]).alias("xy"),
         ),
     )
-    count = sql.size("_week")
+
+
+def _growth() -> Column:
+    """Bytes a day; null over less than a day, and of fewer than ``SAMPLES`` hours."""
+    sums, count = sql.col("_sums"), sql.size("_week")
     slope = (sums["xy"] - sums["x"] * sums["y"] / count) / sql.nullif(
         sums["xx"] - sums["x"] * sums["x"] / count, sql.lit(0.0)
     )
-    long = epoch(last["last_at"]) - epoch(first["first_at"]) >= GROWTH_SECONDS
+    long = epoch(sql.col("to_at")) - epoch(sql.col("from_at")) >= GROWTH_SECONDS
     return sql.when(long & (count >= SAMPLES), slope * _DAY)
