@@ -108,6 +108,7 @@ def test_quorum__the_node_that_was_farthest_behind_unless_one_is_chosen(get: Get
     assert known(lag["series"][2]["y"]) == [25]
     assert [mark["label"] for mark in lag["marks"]] == ["2 leader changes"]
     assert known(fetch["series"][0]["y"]) == [31]
+    assert "unknown unknown unknown unknown" in page.text, "changes of the leader are not known either"
     chosen = get("quorum", range="week", node="0")
     assert "Lag in ms of node 0" in chosen.text
     assert 'href="?range=year&amp;node=0"' in chosen.html

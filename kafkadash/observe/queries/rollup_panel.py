@@ -84,11 +84,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """The largest of some buckets, in the order of the lines; '' where nothing is known. ``events`` in all of them."""
+    """The largest of some buckets, in the order of the lines; '' where nothing is known. ``events``: in those known."""
 
     at: datetime
     values: Sequence[str]
-    events: int
+    events: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,11 @@ def _scaled(value: float | None, by: float) -> float | None:
     return value if value is None or by == 1 else round(value / by, 3)
 
 
-def _events(shown: Shown, lines: Lines) -> list[int]:
-    """One number per bucket; what is not known is no event."""
-    return [round(number or 0) for number in lines.values[shown.events[0]]] if shown.events else []
+def _events(shown: Shown, lines: Lines) -> list[int | None]:
+    """One number per bucket."""
+    if not shown.events:
+        return []
+    return [None if number is None else round(number) for number in lines.values[shown.events[0]]]
 
 
 def _table(shown: Shown, lines: Lines, size: int) -> list[TableRow]:
@@ -180,5 +182,6 @@ def _table(shown: Shown, lines: Lines, size: int) -> list[TableRow]:
             for name in shown.columns
         ]
         words = ["" if value is None else shown.measure.cell(round(value)) for value in some]
-        rows.append(TableRow(lines.at(start), words, sum(events[part])))
+        counted = [number for number in events[part] if number is not None]
+        rows.append(TableRow(lines.at(start), words, sum(counted) if counted else None))
     return rows[::-1]
