@@ -1,46 +1,117 @@
-"""Which rows belong to which minutes."""
+"""The lists of the lake: the same files whether each batch has its own or an hour has one."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Thread
+from unittest import mock
 
 import pytest
 
-from kafkadash.pipeline.lake import Span, within
+from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline.flushes import Intake
+from kafkadash.pipeline.lake import Lake, hour_folder
+from kafkadash.pipeline.store import open_store
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.xdist_group("spark")
-CLUSTERS = ("east", "west", "never-looked-at")
+EVER = 10**15
+HOUR = 500_000
 
 
-@pytest.mark.parametrize(
-    "spans",
-    [
-        [],
-        [Span(10, 10)],
-        [Span(10, 12), Span(20, 20)],
-        [Span(0, 200), Span(300, 301)],
-        [Span(10, 12, "east")],
-        [Span(10, 12, "east"), Span(9, 11, "west"), Span(20, 25, "east")],
-        [Span(15, 15), Span(10, 12, "east"), Span(20, 25, "east")],
-    ],
-)
-def test_a_minute_begins_with_its_first_microsecond_and_ends_before_the_next(
-    spark: SparkSession, spans: list[Span]
-) -> None:
-    rows = [
-        (cluster, datetime.fromtimestamp(minute * 60 + second, UTC))
-        for cluster in CLUSTERS
-        for minute in range(310)
-        for second in (0, 59.999999)
-    ]
-    frame = spark.createDataFrame(rows, "cluster string, observed_at timestamp")
-    found = {(row.cluster, row.observed_at.astimezone(UTC)) for row in frame.where(within(spans)).collect()}
-    assert found == {
-        (cluster, at)
-        for cluster, at in rows
-        if any(span.first <= at.timestamp() // 60 <= span.last and span.cluster in (None, cluster) for span in spans)
-    }
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(mock.Mock(), open_store(tmp_path.as_uri()), "q")
+
+
+def again(lake: Lake) -> Lake:
+    """As who is started next finds it."""
+    return Lake(mock.Mock(), lake.store, lake.query)
+
+
+def brings(lake: Lake, batch: int, *files: str, minutes: Iterable[int] = (3, 7)) -> None:
+    intake = Intake()
+    for file in files:
+        intake.add(SegmentKind.REPLICA, file, {HOUR * 60 + minute for minute in minutes})
+    lake.write(batch, intake)
+
+
+def found(lake: Lake, until: int = EVER) -> list[tuple[str, int]]:
+    return sorted({(part.file, part.last % 60) for part in lake.parts([HOUR], until)})
+
+
+def lists(lake: Lake) -> list[str]:
+    return lake.store.names(f"{lake.folder}/{hour_folder(HOUR)}")
+
+
+def test_merged__one_list_has_what_all_of_them_had(lake: Lake) -> None:
+    for batch in (4, 9, 11):
+        brings(lake, batch, f"{batch}.parquet", "both.parquet")
+    before = found(lake)
+    lake.merge(HOUR, 11)
+    assert lists(lake) == ["000000000011-all.json"]
+    assert found(lake) == found(again(lake)) == before
+    assert len(before) == 4
+    assert lake.last_batch(HOUR) == 11
+    lake.merge(HOUR, 11)
+    assert found(lake) == before
+
+
+def test_merged__what_comes_late_is_merged_with_the_next(lake: Lake) -> None:
+    brings(lake, 1, "1.parquet")
+    brings(lake, 2, "2.parquet")
+    lake.merge(HOUR, 2)
+    brings(lake, 30, "late.parquet")
+    assert lake.last_batch(HOUR) == 30
+    lake.merge(HOUR, 30)
+    assert lists(lake) == ["000000000030-all.json"]
+    assert [file for file, _ in found(again(lake))] == ["1.parquet", "2.parquet", "late.parquet"]
+
+
+def test_merged__a_list_that_came_since_and_one_that_is_written_again_stay_apart(lake: Lake) -> None:
+    for batch in (1, 2, 3):
+        brings(lake, batch, f"{batch}.parquet")
+    lake.merge(HOUR, 2)
+    brings(lake, 2, "2.parquet")
+    assert lists(lake) == ["000000000002-all.json", "000000000002.json", "000000000003.json"]
+    assert [file for file, _ in found(lake, until=2)] == ["1.parquet", "2.parquet"]
+    assert [file for file, _ in found(lake)] == ["1.parquet", "2.parquet", "3.parquet"]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_merging_is_broken_off__nothing_is_lost_and_the_next_ends_it(lake: Lake, left: int) -> None:
+    for batch in (1, 2, 3):
+        brings(lake, batch, f"{batch}.parquet")
+    before = found(lake)
+    removed = type(lake.store).remove_file
+    calls = 0
+
+    def dies(store: object, name: str) -> None:
+        nonlocal calls
+        if calls == left:
+            raise BrokenPipeError
+        calls += 1
+        removed(lake.store, name)
+
+    with mock.patch.object(type(lake.store), "remove_file", dies), pytest.raises(BrokenPipeError):
+        lake.merge(HOUR, 3)
+    assert found(again(lake)) == before
+    again(lake).merge(HOUR, 3)
+    assert lists(lake) == ["000000000003-all.json"]
+    assert found(again(lake)) == before
+
+
+def test_somebody_reads_while_lists_are_merged__he_never_finds_less(lake: Lake) -> None:
+    for batch in range(40):
+        brings(lake, batch, f"{batch}.parquet")
+    seen: set[int] = set()
+
+    def reads() -> None:
+        for _ in range(60):
+            seen.add(len(found(lake)))
+
+    reader = Thread(target=reads)
+    reader.start()
+    for until in range(1, 40):
+        lake.merge(HOUR, until)
+    reader.join()
+    assert seen == {40}
