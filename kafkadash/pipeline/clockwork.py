@@ -20,7 +20,8 @@ from kafkadash.pipeline import done, results
 from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, within
 from kafkadash.pipeline.pieces import FOLDER, HOURS, PIECES, Kept
 from kafkadash.pipeline.results import Name
-from kafkadash.pipeline.work import Frames
+from kafkadash.pipeline.work import Frames, Shared
+from kafkadash.pipeline.works import LAGS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,21 +40,17 @@ _DAY = timedelta(days=1)
 
 
 def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frames, Grain], DataFrame]]]:
-    """Rollups of any grain: the facts that each reads, and the job."""
+    """Rollups of any grain: the facts that each is made of, and the job; that of lags is given them gathered."""
     from kafkadash.pipeline.jobs import rollup
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
-
-    def lags(of: Frames, grain: Grain) -> DataFrame:
-        return rollup.lags(of[Facts.GROUP_OFFSET], grain)
-
     return {
-        ResultKind.LAG_ROLLUP: (offsets, lambda of, grain: rollup.lag_rollup(lags(of, grain))),
+        ResultKind.LAG_ROLLUP: (offsets, lambda of, _: rollup.lag_rollup(of[LAGS])),
         ResultKind.TOPIC_ROLLUP: (
-            offsets | replicas | {Facts.MANIFEST},
-            lambda of, grain: rollup.topic_rollup(lags(of, grain), of[Facts.REPLICA], of[Facts.MANIFEST], grain),
+            offsets | replicas,
+            lambda of, grain: rollup.topic_rollup(of[LAGS], of[Facts.REPLICA], of[Facts.MANIFEST], grain),
         ),
-        ResultKind.CLUSTER_ROLLUP: (offsets, lambda of, grain: rollup.cluster_rollup(lags(of, grain))),
+        ResultKind.CLUSTER_ROLLUP: (offsets, lambda of, _: rollup.cluster_rollup(of[LAGS])),
         ResultKind.BROKER_ROLLUP: (replicas, lambda of, grain: rollup.broker_rollup(of[Facts.REPLICA], grain)),
     }
 
@@ -149,16 +146,24 @@ class Clockwork:
 
     def roll_up(self, name: Name, hour: int) -> Mapping[str, int]:
         """From all that the lake has of it. Returns the rows of each kind."""
-        span, have = _minutes_of(hour), self._facts_of(hour)
+        from kafkadash.pipeline.jobs import rollup
+
+        have = self._facts_of(hour)
+        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.MANIFEST)
+        frames: dict[Facts | Shared, DataFrame] = {
+            each: self.lake.rows(each, [_minutes_of(hour)], EVER) for each in read
+        }
+        lags = frames[LAGS] = rollup.lags(frames[Facts.GROUP_OFFSET], Grain.HOUR).persist()
         kinds = []
-        for kind, (reads, job) in coarse_jobs().items():
-            if (reads - {Facts.MANIFEST}).isdisjoint(have):
-                continue
-            self._go_on()
-            frames: Frames = {each: self.lake.rows(each, [span], EVER) for each in reads}
-            results.write_rows(self.lake.store, name, kind, job(frames, Grain.HOUR))
-            self._keep(name, kind, hour)
-            kinds.append(kind)
+        try:
+            for kind, (made_of, job) in coarse_jobs().items():
+                if not made_of.isdisjoint(have):
+                    self._go_on()
+                    results.write_rows(self.lake.store, name, kind, job(frames, Grain.HOUR))
+                    self._keep(name, kind, hour)
+                    kinds.append(kind)
+        finally:
+            lags.unpersist()
         return results.write_marker(self.lake.store, name, kinds, (), ())
 
     def _facts_of(self, hour: int) -> set[Facts]:

@@ -19,7 +19,7 @@ def _lags(frames: Frames) -> DataFrame:
     return rollup.lags(frames[Facts.GROUP_OFFSET])
 
 
-_LAGS = Shared("lags", frozenset({Facts.GROUP_OFFSET}), _lags)
+LAGS = Shared("lags", frozenset({Facts.GROUP_OFFSET}), _lags)
 
 
 def works() -> Sequence[Work]:
@@ -29,20 +29,20 @@ def works() -> Sequence[Work]:
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
     moves, quorum = frozenset({Facts.REASSIGNMENT}), frozenset({Facts.QUORUM})
-    lags = frozenset({_LAGS})
+    lags = frozenset({LAGS})
     return (
         Work(
             ResultKind.LAG_ROLLUP,
             offsets,
             Scope.MINUTES,
-            lambda frames: rollup.lag_rollup(frames[_LAGS]),
+            lambda frames: rollup.lag_rollup(frames[LAGS]),
             shared=lags,
         ),
         Work(
             ResultKind.TOPIC_ROLLUP,
             offsets | replicas,
             Scope.MINUTES,
-            lambda frames: rollup.topic_rollup(frames[_LAGS], frames[Facts.REPLICA], frames[Facts.MANIFEST]),
+            lambda frames: rollup.topic_rollup(frames[LAGS], frames[Facts.REPLICA], frames[Facts.MANIFEST]),
             replicas | {Facts.MANIFEST},
             lags,
         ),
@@ -50,7 +50,7 @@ def works() -> Sequence[Work]:
             ResultKind.CLUSTER_ROLLUP,
             offsets,
             Scope.MINUTES,
-            lambda frames: rollup.cluster_rollup(frames[_LAGS]),
+            lambda frames: rollup.cluster_rollup(frames[LAGS]),
             shared=lags,
         ),
         Work(
@@ -63,7 +63,7 @@ def works() -> Sequence[Work]:
             ResultKind.LAG_VERDICT,
             offsets,
             Scope.RECENT,
-            lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET], frames[_LAGS]),
+            lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET], frames[LAGS]),
             shared=lags,
         ),
         Work(

@@ -20,7 +20,7 @@ GROUPS = {
     "collect": ["collect_size"],
     "execution": ["makespan", "time_left", "run_step"],
     "planner": ["planner_kip36", "planner", "planner_disks"],
-    "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.history"],
+    "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.jobs", "pipeline.history"],
     "pages": ["board", "drill_and_lag", "lists", "live_pixel"],
 }
 
