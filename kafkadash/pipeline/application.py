@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-BEAT_SECONDS = 2
+WAIT_SECONDS = 2
+PROMISED_SECONDS = 5.0
+"""Between two heartbeats at most, as readers are told; they come more often."""
 CLOCK_SECONDS = 60.0
 ENDS_SECONDS = 6.0
 
@@ -59,7 +61,7 @@ class Stop:
 def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
     """Until somebody asks to stop; with ``every_seconds`` None until nothing is left. Raises PipelineFault."""
     stop = Stop()
-    beats = Heartbeat(store, way.every_seconds or BEAT_SECONDS)
+    beats = Heartbeat(store, max(way.every_seconds or 0.0, PROMISED_SECONDS))
     with owned(store) as owner:
         beats.start()
         spark = open_session(environment)
@@ -139,7 +141,7 @@ def _ended(running: StreamingQuery) -> bool:
     from pyspark.errors import StreamingQueryException
 
     try:
-        return bool(running.awaitTermination(BEAT_SECONDS))
+        return bool(running.awaitTermination(WAIT_SECONDS))
     except StreamingQueryException as error:
         sys.stderr.write(f"{error}\n")
         raise PipelineFault(said.BATCH_FAILED(fault=_cause(error))) from error

@@ -36,6 +36,7 @@ RESULTS = "results"
 _MOST_RESULTS = 50
 """Results of one turn; what is left waits for the next."""
 _MOST_DELETED = 200
+_LOOK_SECONDS = 3.0
 _SHOWN = ("last_error", "heartbeats", "results_waiting", "segments_waiting")
 """What the page of the pipeline says; it is told to look again when one of them is new."""
 
@@ -51,7 +52,8 @@ def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
             store = Store(settings.PIPELINE_URI)
             taken, error, waiting = _take_all(store, lease)
             _delete_old(store, lease)
-            seen = watching.look(store, lease.now(), waiting)
+            if taken or not only_if_due or _look_due(state_id, lease.now()):
+                seen = watching.look(store, lease.now(), waiting)
         except NoPyArrow:
             error = said.RESULTS_NEED_PYARROW()
         except StoreFailed as failure:
@@ -67,6 +69,12 @@ def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
     finally:
         lease.give_back()
     return taken
+
+
+def _look_due(state_id: int, now: datetime) -> bool:
+    """Results are looked for more often than what else there is to see, which takes longer and is told to pages."""
+    looked_at = PipelineState.objects.values_list("looked_at", flat=True).get(pk=state_id)
+    return looked_at is None or (now - looked_at).total_seconds() >= _LOOK_SECONDS
 
 
 def _note(lease: Lease, state_id: int, taken: int, error: str, seen: watching.Seen | None) -> None:
