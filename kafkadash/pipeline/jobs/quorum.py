@@ -42,8 +42,8 @@ def quorum_rollup(quorum: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
             "_fetch_age": sql.when(~led, _since("last_fetch_ts")),
         }
     )
-    ages = seen.groupBy(*keys).agg(sql.max("_fetch_age").alias("fetch_age_ms_max"))
-    rows = distribution(gathered(seen, keys, sql.col("_lag")), keys, "lag_ms").join(ages, list(keys))
+    lags = gathered(seen, keys, sql.col("_lag"), sql.max("_fetch_age").alias("fetch_age_ms_max"))
+    rows = distribution(lags, [*keys, "fetch_age_ms_max"], "lag_ms")
     return result(rows.join(_changes(quorum, grain), ["cluster", "grain", "bucket"]), ResultKind.QUORUM_ROLLUP)
 
 

@@ -71,11 +71,11 @@ def topic_rollup(of_lags: DataFrame, replica: DataFrame, manifest: DataFrame, gr
     newest = refresh.groupBy(*keys).agg(
         sql.max_by("bytes", sql.when(sql.col("known"), sql.struct("epoch", "seq"))).alias("bytes_on_disk")
     )
-    nothing = sql.array().cast("array<bigint>").alias("_values")
-    unread = newest.select(*keys, nothing, *(sql.lit(None).cast("bigint").alias(name) for name in ("_high", "_low")))
-    parts = of_lags.select(*keys, "_values", "_high", "_low").unionByName(unread)
-    rows = distribution(together(parts, keys), keys, "lag").join(newest, list(keys), "left")
-    return result(rows, ResultKind.TOPIC_ROLLUP)
+    nothing = {"_values": sql.array().cast("array<bigint>"), "_high": sql.lit(None), "_low": sql.lit(None)}
+    parts = of_lags.select(*keys, *nothing, sql.lit(None).cast("bigint").alias("bytes_on_disk"))
+    parts = parts.unionByName(newest.withColumns(nothing))
+    rows = together(parts, keys, sql.max("bytes_on_disk").alias("bytes_on_disk"))
+    return result(distribution(rows, [*keys, "bytes_on_disk"], "lag"), ResultKind.TOPIC_ROLLUP)
 
 
 def broker_rollup(replica: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:

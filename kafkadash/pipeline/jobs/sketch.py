@@ -27,39 +27,43 @@ _EXACT = "decimal(38,0)"
 """Sums are taken over decimals: exact, so in no order in particular."""
 
 
-def gathered(samples: DataFrame, keys: Sequence[str], value: Column) -> DataFrame:
-    """One row per ``keys`` with all values of theirs, in order, and what their sum is made of.
+def gathered(samples: DataFrame, keys: Sequence[str], value: Column, *besides: Column) -> DataFrame:
+    """One row per ``keys`` with all values of theirs, in order, what their sum is made of, and what is asked besides.
 
     ``value``: a long per row of ``samples``; null is a sample that is not counted, and keys that have no other keep
     their row, with no values. The values of one row's keys are held in memory, 8 bytes each.
     """
     # Two sums of longs stay exact where one would overflow, and are cheaper than one of decimals.
     return (
-        samples.select(*keys, value.cast("bigint").alias("_value"))
+        samples.withColumn("_value", value.cast("bigint"))
         .groupBy(*keys)
         .agg(
             sql.sort_array(sql.collect_list("_value")).alias("_values"),
             sql.sum(sql.shiftright("_value", 32)).alias("_high"),
             sql.sum(sql.col("_value").bitwiseAND(sql.lit(0xFFFF_FFFF))).alias("_low"),
+            *besides,
         )
     )
 
 
-def together(parts: DataFrame, keys: Sequence[str]) -> DataFrame:
+def together(parts: DataFrame, keys: Sequence[str], *besides: Column) -> DataFrame:
     """As ``gathered``, of rows that it made, for fewer keys."""
     return parts.groupBy(*keys).agg(
         sql.sort_array(sql.flatten(sql.collect_list("_values"))).alias("_values"),
         sql.sum("_high").alias("_high"),
         sql.sum("_low").alias("_low"),
+        *besides,
     )
 
 
-def distribution(gathered: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
-    """The columns ``<name>_count`` … ``<name>_sketch`` of ``domain.pipeline_results``, of rows as ``gathered`` made."""
+def distribution(gathered: DataFrame, kept: Sequence[str], name: str) -> DataFrame:
+    """The columns ``<name>_count`` … ``<name>_sketch`` of ``domain.pipeline_results``, of rows as ``gathered`` made;
+    before them those that are ``kept``.
+    """
     values, count = sql.col("_values"), sql.size("_values").cast("bigint")
     mean = (sql.col("_high") * sql.lit(2.0**32) + sql.col("_low")) / sql.nullif(count, sql.lit(0))
     return gathered.select(
-        *keys,
+        *kept,
         count.alias(f"{name}_count"),
         sql.get(values, sql.size(values) - 1).alias(f"{name}_max"),
         mean.alias(f"{name}_mean"),
