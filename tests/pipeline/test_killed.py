@@ -52,10 +52,10 @@ def test_driver_and_ingest__killed_in_the_middle__nothing_is_doubled_or_lost(
     Maker(disturbed / "segments", groups=2, partitions=2, began=began).flushes(12)
     with driver(disturbed, 6, 0, "topic_rollup written", "1") as killed:
         killed.at_its_point()
+    of_the_rest(spark, disturbed, 6)
     with taker(disturbed, _url(), point="portion-stored") as killed:
         killed.at_its_point()
     assert not PipelineLedger.objects.exists()
-    of_the_rest(spark, disturbed, 6)
     _drain(disturbed)
     found = stored(_fetched)
     batches = list(PipelineLedger.objects.values_list("query", "batch", "flushes", "set_aside"))
