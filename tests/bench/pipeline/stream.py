@@ -9,7 +9,6 @@ apart. A million pairs are judged by whole windows too: what is measured comes a
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -20,12 +19,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from tests.bench.bars import Bar, at_most, percentile
 from tests.bench.server import empty_database
-from tests.pipeline.made_segments import Shape
+
+if TYPE_CHECKING:
+    from tests.pipeline.made_segments import Shape
 
 PAIRS, SEGMENTS, WARM = 100_000, 60, 15
 MANY_PAIRS, MANY_SEGMENTS, MANY_BEFORE = 1_000_000, 5, 12
@@ -61,9 +63,13 @@ def measure() -> list[Bar]:
 
 
 def _measured(memory: Memory) -> list[Bar]:
+    from tests.pipeline.made_segments import (
+        Shape,
+    )  # which knows the settings: there are none before there is a database
+
     shape = Shape(groups=PAIRS // PARTITIONS, partitions=PARTITIONS, interval_s=INTERVAL_S)
-    took = _taken("large", shape, int(os.environ.get("STREAM_WARM", WARM)) + int(os.environ.get("STREAM", SEGMENTS)))
-    counted = took[int(os.environ.get("STREAM_WARM", WARM)) :]
+    took = _taken("large", shape, WARM + SEGMENTS)
+    counted = took[WARM:]
     of = f"{len(counted)} segments of {PAIRS:,} pairs: committed → rows committed"
     bars = [
         at_most(f"{of}, p95", percentile(counted, 95), P95_S, "s"),
