@@ -164,7 +164,7 @@ def _finish(lease: leases.Lease, pending: Flush, uri: str) -> int:
     with lease.write_portion():
         SegmentOutbox.objects.filter(pk__in=ids).delete()
         SegmentWriter.objects.filter(pk=lease.run_id).update(
-            **_NO_FLUSH, flushed_at=lease.now(), last_error="", failures=0
+            **_NO_FLUSH, flushed_at=max(lease.now(), pending.at), last_error="", failures=0
         )
     return len(snapshots)
 

@@ -12,6 +12,7 @@ import pytest
 from django.db import transaction
 
 from kafkadash.domain.segments import COLUMNS, IDENTITY, SCHEMA_KEY, SegmentKind
+from kafkadash.observe import lease
 from kafkadash.observe.models import SegmentOutbox, SegmentWriter
 from kafkadash.observe.segments import flusher
 from kafkadash.observe.segments.encoding import BadFacts, Packed, pack
@@ -90,6 +91,19 @@ def test_numbers__are_consecutive_per_cluster_and_kind_and_per_flush(
     writer = SegmentWriter.objects.get()
     assert writer.flushed_at is not None
     assert (writer.seq, writer.flush_epoch, writer.flush_rows) == (3, None, [])
+
+
+def test_the_clock_goes_back__addresses_go_on(folder: Path, flush: Flusher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers keep the last address and look no further back."""
+    now = lease.Lease.now
+    made: list[str] = []
+    for hours in (0, -2, -2, -1):
+        monkeypatch.setattr(lease.Lease, "now", lambda self, hours=hours: now(self) + timedelta(hours=hours))
+        queue(offsets())
+        flush()
+        made += [name for name in files(folder) if name.startswith("manifest/") and name not in made]
+    assert len(made) == 4
+    assert made == sorted(made)
 
 
 def test_nothing_waits__nothing_is_written(folder: Path, flush: Flusher, rows_of: Rows) -> None:
