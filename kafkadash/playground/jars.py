@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -158,6 +159,8 @@ def _download(context: MavenContext, jar: Jar) -> Path:
         # A half-written file would count as present at the next attempt.
         if artifact.cached_path is not None:
             artifact.cached_path.unlink(missing_ok=True)
+        # The resolver leaves its answer open in the frame that failed; so it is closed now, not with the garbage.
+        traceback.clear_frames(error.__traceback__)
         if type(error) is RuntimeError:  # the resolver's word for every answer but 200
             raise ServerError(said.JAR_NOT_GIVEN(jar=jar.coordinate)) from error
         raise
