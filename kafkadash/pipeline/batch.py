@@ -22,7 +22,7 @@ from kafkadash.pipeline.flushes import Intake, SetAside, take_in, unreadable, wi
 from kafkadash.pipeline.lake import Lake, Span, stretches, within
 from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.snapshots import Snapshots
-from kafkadash.pipeline.work import Frames, Scope, Shared, Work
+from kafkadash.pipeline.work import Frames, Looks, Scope, Shared, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,9 +103,14 @@ class Batches:
 
     def _frames(
         self, spans: Mapping[SegmentKind, list[Span]], until: int, scope: Scope, works: Sequence[Work]
-    ) -> dict[SegmentKind | Shared, DataFrame]:
-        read = {kind for work in works if work.scope is scope for kind in work.reads}
-        return {kind: self.lake.rows(kind, spans[kind], until) for kind in read}
+    ) -> dict[SegmentKind | Shared | Looks, DataFrame]:
+        mine = [work for work in works if work.scope is scope]
+        read = {kind for work in mine for kind in work.reads}
+        looks = {each for work in mine for each in work.looks}
+        return {
+            **{kind: self.lake.rows(kind, spans[kind], until) for kind in read},
+            **{each: self.lake.looks(each.kind, spans[each.kind], until) for each in looks},
+        }
 
     def _shared(self, shared: Shared, touched: list[Span], until: int, kept: ExitStack) -> DataFrame:
         """Reckoned when it is first asked for, and held until ``kept`` ends."""

@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 
 from kafkadash.domain.segments import COLUMNS, SegmentKind
 from kafkadash.pipeline.flushes import FOLDER, Intake
+from kafkadash.pipeline.jobs.figures import asked
 from kafkadash.pipeline.schemas import schema_of
 from kafkadash.pipeline.store import Store
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 LAKE = "lake"
 MINUTES_OF_HOUR = 60
 _HOURS_KEPT = 60
+_SETS = 4  # of clusters; each is a task of its own
 _LISTED = 120  # minutes; a list is looked through for each row
 _ALL = "-all.json"
 _MERGED_FROM = 2
@@ -125,12 +127,30 @@ class Lake:
 
     def rows(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
         """What was observed in these spans, as batches up to ``until`` brought it."""
-        files = {
-            part.file
-            for part in self.parts({hour for span in spans for hour in span.hours()}, until)
-            if part.kind is kind and any(part.first <= span.last and span.first <= part.last for span in spans)
-        }
-        return read_segments(self.spark, self.store, kind, sorted(files)).where(within(spans))
+        return read_segments(self.spark, self.store, kind, self._files(kind, spans, until)).where(within(spans))
+
+    def looks(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
+        """In which files that is, instead of it: a row by ``figures.asked`` for each of a few sets of clusters.
+
+        ``spans`` are of a cluster each.
+        """
+        minutes: dict[str, list[tuple[int, int]]] = {}
+        for span in spans:
+            minutes.setdefault(span.cluster or "", []).append((span.first, span.last))
+        files = self._files(kind, spans, until)
+        turns = [sorted(minutes)[start::_SETS] for start in range(min(_SETS, len(minutes)))]
+        texts = [f.lit(asked(self.store.uri, files, {each: minutes[each] for each in turn})) for turn in turns]
+        numbers = self.spark.range(len(texts), numPartitions=max(1, len(texts)))
+        return numbers.select(f.get(f.array(*texts), f.col("id").cast("int")).alias("asked"))
+
+    def _files(self, kind: SegmentKind, spans: Collection[Span], until: int) -> list[str]:
+        return sorted(
+            {
+                part.file
+                for part in self.parts({hour for span in spans for hour in span.hours()}, until)
+                if part.kind is kind and any(part.first <= span.last and span.first <= part.last for span in spans)
+            }
+        )
 
     def parts(self, hours: Iterable[int], until: int) -> list[Part]:
         """Of hours since the epoch; a file that reaches over an hour's end comes for each. Raises OSError."""

@@ -18,8 +18,15 @@ from kafkadash.domain.segments import SegmentKind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Frames = Mapping["SegmentKind | Shared", "DataFrame"]
+Frames = Mapping["SegmentKind | Shared | Looks", "DataFrame"]
 Job = Callable[[Frames], "DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Where rows of a kind are, for a job that reads them itself; ``lake.Lake.looks`` has the form."""
+
+    kind: SegmentKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,8 @@ class Scope(StrEnum):
 class Work:
     """``needs``: without new facts of one of these there is nothing to do. ``beside``: what is read besides them.
 
-    ``shared``: made of such rows before. ``at``: the column of its answers that tells their time.
+    ``shared``: made of such rows before. ``looks``: kinds of which it is told the files, not given the rows.
+    ``at``: the column of its answers that tells their time.
     """
 
     kind: ResultKind
@@ -49,9 +57,10 @@ class Work:
     job: Job
     beside: frozenset[SegmentKind] = frozenset()
     shared: frozenset[Shared] = frozenset()
+    looks: frozenset[Looks] = frozenset()
     at: str = "observed_at"
 
     @property
     def reads(self) -> frozenset[SegmentKind]:
-        """Rows that its job is given; of what only ``shared`` is made of, none."""
-        return self.beside if self.shared and self.scope is Scope.MINUTES else self.needs | self.beside
+        """Rows that its job is given; of what it knows by ``shared`` and ``looks`` only, none."""
+        return self.beside if self.shared or self.looks else self.needs | self.beside

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.domain.segments import SegmentKind as Facts
-from kafkadash.pipeline.work import Frames, Scope, Shared, Work
+from kafkadash.pipeline.work import Frames, Looks, Scope, Shared, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +20,7 @@ def _lags(frames: Frames) -> DataFrame:
 
 
 LAGS = Shared("lags", frozenset({Facts.GROUP_OFFSET}), _lags)
+GROUPS = Looks(Facts.GROUP_OFFSET)
 
 
 def works() -> Sequence[Work]:
@@ -63,8 +64,8 @@ def works() -> Sequence[Work]:
             ResultKind.LAG_VERDICT,
             offsets,
             Scope.RECENT,
-            lambda frames: verdict.lag_verdicts(frames[Facts.GROUP_OFFSET], frames[LAGS]),
-            shared=lags,
+            lambda frames: verdict.lag_verdicts(frames[GROUPS]),
+            looks=frozenset({GROUPS}),
         ),
         Work(
             ResultKind.CATCH_UP,

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from kafkadash.domain.lag import WINDOW, LagState, Sample, judge
 from kafkadash.domain.segments import SegmentKind
+from kafkadash.pipeline.flushes import FOLDER
+from kafkadash.pipeline.jobs.figures import asked, of_windows
+from kafkadash.pipeline.jobs.windows import Known, Step, Windows
 from tests.domain.lag_cases import CASES, Window
 from tests.domain.lag_windows import random_windows
-from tests.pipeline.jobs.frames import facts, only
+from tests.pipeline.jobs.frames import BEGAN, facts, only
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -25,22 +32,12 @@ def _judged(spark: SparkSession, windows: Sequence[Window]) -> list[str]:
 
     from kafkadash.pipeline.jobs import verdict
 
-    samples: list[tuple[Any, ...]] = []
-    heads: list[tuple[Any, ...]] = []
-    for number, window in enumerate(windows):
-        for back, sample in enumerate(reversed(window.samples)):
-            end = window.ends[back] if back < len(window.ends) else None
-            samples.append((number, -back, *sample, end))
-        heads.append((number, window.lag, window.has_members, window.allowed, float(window.now), window.minimum))
-    made = spark.createDataFrame(samples, "id int, place int, committed long, lag long, commit_at double, log_end long")
-    said = spark.createDataFrame(heads, "id int, said long, members boolean, allowed long, now double, minimum int")
-    longest = max(len(window.samples) for window in windows)
-    seen = verdict.windows(made, ["id"], ["place"], timed=True, size=longest)
-    whole = (
-        said.join(seen, "id", "left")
-        .withColumn("_current", sql.col("said"))
-        .na.fill(0, ["_commits", "_lags", "_times"])  # of a window without samples
-    )
+    heads = [
+        (number, window.lag, window.has_members, window.allowed, float(window.now), window.minimum)
+        for number, window in enumerate(windows)
+    ]
+    said = spark.createDataFrame(heads, "id int, _current long, members boolean, allowed long, now double, minimum int")
+    whole = said.join(spark.createDataFrame(_folded(windows)), "id")
     state = verdict.state(
         has_members=sql.col("members"),
         allowed=sql.col("allowed"),
@@ -48,6 +45,45 @@ def _judged(spark: SparkSession, windows: Sequence[Window]) -> list[str]:
         minimum=sql.col("minimum"),
     )
     return [row.state for row in whole.select("id", state.alias("state")).orderBy("id").collect()]
+
+
+def _folded(windows: Sequence[Window]) -> pa.Table:
+    """The figures of all of them, one step for the newest samples, one for those before, and so on."""
+    folded = Windows(size=max(len(window.samples) for window in windows))
+    everyone = np.arange(len(windows))
+    # A sample of which nothing is known, in each: so that a window without samples has figures as well.
+    nothing = Known(np.zeros(everyone.size, np.int64), np.zeros(everyone.size, np.bool_))
+    folded.size += 1
+    folded.add(everyone, Step(nothing, nothing, nothing, np.zeros(everyone.size, np.bool_)))
+    for back in range(folded.size - 1):
+        places = np.array([place for place in everyone if back < len(windows[place].samples)], np.int64)
+        samples = [windows[place].samples[-1 - back] for place in places]
+        ends = [windows[place].ends[back] if back < len(windows[place].ends) else None for place in places]
+        at = [sample.commit_at for sample in samples]
+        step = Step(
+            _known([sample.committed for sample in samples]),
+            _known([sample.lag for sample in samples]),
+            _known(ends),
+            np.zeros(places.size, np.bool_),
+            (np.array([float(each or 0) for each in at]), np.array([each is not None for each in at], np.bool_)),
+        )
+        folded.add(places, step)
+    return pa.table(
+        {
+            "id": pa.array(everyone).cast(pa.int32()),
+            **of_windows(folded),
+            "_times": pa.array(folded.times),
+            "_first_at": pa.array(folded.first_at),
+            "_last_at": pa.array(folded.last_at),
+        }
+    )
+
+
+def _known(values: Sequence[int | None]) -> Known:
+    return Known(
+        np.array([value or 0 for value in values], np.int64),
+        np.array([value is not None for value in values], np.bool_),
+    )
 
 
 def test_the_shared_cases(spark: SparkSession) -> None:
@@ -84,57 +120,75 @@ def _row(at: int, committed: int | None, end: int | None, **besides: Any) -> dic
     return {"at": at, "committed": committed, "log_end": end, "lag": lag, "previous_committed": previous, **besides}
 
 
-def _verdicts(spark: SparkSession, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    from kafkadash.pipeline.jobs.verdict import lag_verdicts
+class Judge:
+    """Writes rows into files, and has Spark judge what is in them."""
 
-    found = lag_verdicts(facts(spark, SegmentKind.GROUP_OFFSET, rows))
-    return only(found, ["topic", "partition", "verdict", "worker_verdict"])
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark, self._folder = spark, folder
+        self._times = 0
+
+    def frame(self, rows: list[dict[str, Any]], minutes: tuple[int, int] = (0, 2**40), files: int = 1) -> DataFrame:
+        from kafkadash.pipeline.jobs.verdict import lag_verdicts
+
+        self._times += 1
+        place = self._folder / FOLDER / str(self._times)
+        facts(self._spark, SegmentKind.GROUP_OFFSET, rows).repartition(files).write.parquet(place.as_uri())
+        names = sorted(f"{self._times}/{file.name}" for file in place.glob("*.parquet"))
+        clusters = {row.get("cluster", "prod") for row in rows}
+        texts = [asked(self._folder.as_uri(), names, {cluster: [minutes]}) for cluster in sorted(clusters)]
+        return lag_verdicts(self._spark.createDataFrame([(text,) for text in texts], "asked string"))
+
+    def says(self, rows: list[dict[str, Any]], **how: Any) -> list[tuple[Any, ...]]:
+        return only(self.frame(rows, **how), ["topic", "partition", "verdict", "worker_verdict"])
 
 
-def test_the_last_ten_samples_are_judged_and_the_workers_word_stands_beside(spark: SparkSession) -> None:
+@pytest.fixture
+def judge_of(spark: SparkSession, tmp_path: Path) -> Judge:
+    return Judge(spark, tmp_path)
+
+
+def test_the_last_ten_samples_are_judged_and_the_workers_word_stands_beside(judge_of: Judge) -> None:
     # Before these ten, the offset moved and was at the end once: nobody looks at that.
     rows = [_row(n, 5 if n > 1 else n, 5 if n == 1 else 100 + n) for n in range(WINDOW + 2)]
     rows[-1]["verdict"] = "stall"
-    assert _verdicts(spark, rows) == [("orders", 0, "stall", "stall")]
-    assert _verdicts(spark, rows[3:]) == [("orders", 0, "unknown", "stall")]
-    assert _verdicts(spark, [*rows[:-1], rows[-1] | {"verdict": "of a later release"}]) == [("orders", 0, "stall", "")]
+    assert judge_of.says(rows) == [("orders", 0, "stall", "stall")]
+    assert judge_of.says(rows[3:]) == [("orders", 0, "unknown", "stall")]
+    assert judge_of.says([*rows[:-1], rows[-1] | {"verdict": "of a later release"}]) == [("orders", 0, "stall", "")]
 
 
-def test_the_newest_row_says_who_is_there_and_how_much_is_allowed(spark: SparkSession) -> None:
+def test_the_newest_row_says_who_is_there_and_how_much_is_allowed(judge_of: Judge) -> None:
     rows = []
     for n in range(WINDOW):
         newest = n == WINDOW - 1
         rows.append(_row(n, 5, 100 + n, topic="left", members=0 if newest else 1))
         rows.append(_row(n, 5, 100 + n, topic="nobody-said", members=None if newest else 1))
         rows.append(_row(n, 5, 100 + n, topic="tolerated", allowed_lag=104 if newest else 0))
-    assert [(topic, verdict) for topic, _, verdict, _ in _verdicts(spark, rows)] == [
+    assert [(topic, verdict) for topic, _, verdict, _ in judge_of.says(rows)] == [
         ("left", "stop"),
         ("nobody-said", "err"),
         ("tolerated", "ok"),
     ]
 
 
-def test_a_lag_that_is_not_known_is_no_lag_of_zero(spark: SparkSession) -> None:
+def test_a_lag_that_is_not_known_is_no_lag_of_zero(judge_of: Judge) -> None:
     rows = [_row(n, 5 + n, 100 + 2 * n) for n in range(WINDOW)]
-    assert _verdicts(spark, rows)[0][2] == "warn"
+    assert judge_of.says(rows)[0][2] == "warn"
     unknown_between = [row | {"lag": None, "log_end": None} if row["at"] == 4 else row for row in rows]
-    assert _verdicts(spark, unknown_between)[0][2] == "warn"
+    assert judge_of.says(unknown_between)[0][2] == "warn"
     unknown_last = [row | {"lag": None, "log_end": None} if row["at"] == WINDOW - 1 else row for row in rows]
-    assert _verdicts(spark, unknown_last)[0][2] == "unknown"
+    assert judge_of.says(unknown_last)[0][2] == "unknown"
     no_commit = [row | {"lag": None, "committed": None} if row["at"] == 4 else row for row in rows]
-    assert _verdicts(spark, no_commit)[0][2] == "unknown"
+    assert judge_of.says(no_commit)[0][2] == "unknown"
 
 
-def test_no_window_reaches_beyond_where_the_workers_begins(spark: SparkSession) -> None:
+def test_no_window_reaches_beyond_where_the_workers_begins(judge_of: Judge) -> None:
     rows = [_row(n, 5, 100 + n) for n in range(2 * WINDOW)]
     for beginning, expected in ((WINDOW, "stall"), (WINDOW + 1, "unknown"), (2 * WINDOW - 1, "unknown")):
         broken = [row | {"previous_committed": None} if row["at"] == beginning else row for row in rows]
-        assert _verdicts(spark, broken) == [("orders", 0, expected, "unknown")]
+        assert judge_of.says(broken) == [("orders", 0, expected, "unknown")]
 
 
-def test_what_the_order_and_the_files_of_rows_are_makes_no_difference(spark: SparkSession) -> None:
-    from kafkadash.pipeline.jobs.verdict import lag_verdicts
-
+def test_what_the_order_and_the_files_of_rows_are_makes_no_difference(judge_of: Judge) -> None:
     rows = []
     for place, window in enumerate(random_windows(300, seed=4)):
         samples: Sequence[Sample] = window.samples
@@ -144,8 +198,36 @@ def test_what_the_order_and_the_files_of_rows_are_makes_no_difference(spark: Spa
             _row(n, sample.committed, end, topic=f"t{place % 7}", partition=place)
             for n, (sample, end) in enumerate(zip(samples, ends, strict=True))
         ]
-    made = facts(spark, SegmentKind.GROUP_OFFSET, rows)
     names = ["topic", "partition", "observed_at", "verdict", "worker_verdict"]
-    once = only(lag_verdicts(made), names)
-    assert only(lag_verdicts(made.orderBy("lag").repartition(7)), names) == once
+    once = only(judge_of.frame(rows), names)
+    assert len(once) == len({row["partition"] for row in rows})
+    shuffled = random.Random(7).sample(rows, len(rows))
+    assert only(judge_of.frame(shuffled, files=7), names) == once
+    in_order = sorted(rows, key=lambda row: (row["at"], row["topic"], row["partition"]))
+    assert only(judge_of.frame(in_order), names) == once
+    assert only(judge_of.frame([*in_order, *shuffled], files=3), names) == once  # a row that stands there twice
     assert {state for *_, state, _ in once} >= {LagState.OK, LagState.UNKNOWN}
+
+
+def test_clusters_are_judged_apart_and_by_their_own_minutes(judge_of: Judge) -> None:
+    rows = [_row(n, 5, 100 + n, cluster=cluster) for n in range(WINDOW) for cluster in ("one", "other")]
+    rows[0]["committed"] = 7  # of one only
+    names = ["cluster", "verdict"]
+    assert only(judge_of.frame(rows), names) == [("one", "rewind"), ("other", "stall")]
+    began = int(BEGAN.timestamp()) // 60
+    assert only(judge_of.frame(rows, minutes=(began + 1, began + 9)), names) == []
+    assert only(judge_of.frame([*rows, _row(60, 5, 300, cluster="one")], minutes=(began + 1, began + 9)), names) == [
+        ("one", "unknown")
+    ]
+
+
+def test_partitions_come_and_go(judge_of: Judge) -> None:
+    rows = []
+    for n in range(WINDOW):
+        rows += [_row(n, 5, 100 + n, partition=partition) for partition in range(n % 3, 6)]
+        rows.append(_row(n, 5, 100 + n, group="late", partition=1)) if n >= WINDOW - 2 else None
+    whole = judge_of.says(rows)
+    assert whole == [
+        *[("orders", partition, "unknown", "unknown") for partition in (0, 1, 1)],
+        *[("orders", partition, "stall", "unknown") for partition in (2, 3, 4, 5)],
+    ]
