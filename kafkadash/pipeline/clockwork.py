@@ -20,7 +20,7 @@ from kafkadash.pipeline import done, results
 from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, within
 from kafkadash.pipeline.pieces import FOLDER, HOURS, PIECES, Kept
 from kafkadash.pipeline.results import Name
-from kafkadash.pipeline.work import Frames, Shared
+from kafkadash.pipeline.work import Frames, Looks, Shared
 from kafkadash.pipeline.works import LAGS
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _DAY = timedelta(days=1)
 def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frames, Grain], DataFrame]]]:
     """Rollups of any grain: the facts that each is made of, and the job; that of lags is given them gathered."""
     from kafkadash.pipeline.jobs import rollup
+    from kafkadash.pipeline.jobs.quorum import quorum_rollup
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
     return {
@@ -52,7 +53,15 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
         ),
         ResultKind.CLUSTER_ROLLUP: (offsets, lambda of, _: rollup.cluster_rollup(of[LAGS])),
         ResultKind.BROKER_ROLLUP: (replicas, lambda of, grain: rollup.broker_rollup(of[Facts.REPLICA], grain)),
+        ResultKind.QUORUM_ROLLUP: (
+            frozenset({Facts.QUORUM}),
+            lambda of, grain: quorum_rollup(of[Facts.QUORUM], grain),
+        ),
     }
+
+
+_BEFORE: Mapping[Facts, int] = {Facts.QUORUM: MINUTES_OF_HOUR}
+"""Minutes before an hour that are read with it: a change is counted from the refresh before, wherever that is."""
 
 
 class Stopped(Exception):
@@ -149,9 +158,9 @@ class Clockwork:
         from kafkadash.pipeline.jobs import rollup
 
         have = self._facts_of(hour)
-        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.MANIFEST)
-        frames: dict[Facts | Shared, DataFrame] = {
-            each: self.lake.rows(each, [_minutes_of(hour)], EVER) for each in read
+        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.QUORUM, Facts.MANIFEST)
+        frames: dict[Facts | Shared | Looks, DataFrame] = {
+            each: self.lake.rows(each, [_minutes_of(hour, _BEFORE.get(each, 0))], EVER) for each in read
         }
         lags = frames[LAGS] = rollup.lags(frames[Facts.GROUP_OFFSET], Grain.HOUR).persist()
         kinds = []
@@ -159,7 +168,8 @@ class Clockwork:
             for kind, (made_of, job) in coarse_jobs().items():
                 if not made_of.isdisjoint(have):
                     self._go_on()
-                    results.write_rows(self.lake.store, name, kind, job(frames, Grain.HOUR))
+                    rows = job(frames, Grain.HOUR).where(within([_minutes_of(hour)], "bucket"))
+                    results.write_rows(self.lake.store, name, kind, rows)
                     self._keep(name, kind, hour)
                     kinds.append(kind)
         finally:

@@ -88,6 +88,33 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     assert not list((tmp_path / LAKE / lake.query).iterdir()), "what it names is gone by then"
 
 
+def test_a_change_of_the_leader_counts_in_the_hour_in_which_it_was_seen(spark: SparkSession, tmp_path: Path) -> None:
+    maker = Maker(tmp_path / "segments")
+    known = {"directory_id": "d", "high_watermark": 1, "log_end": 1}
+    ten = DAY.replace(hour=10)
+    for at, epoch, leader in ((-50, 1, 101), (-10, 1, 101), (40, 2, 102), (3605, 2, 102)):
+        maker.at = ten + timedelta(seconds=at)
+        maker.seq += 1
+        now = {"last_fetch_ts": maker.at, "last_caught_up_ts": maker.at, "observed_at": maker.at, "seq": maker.seq}
+        rows = [
+            {"schema": 1, "cluster": "east", "epoch": EPOCH, "replica": replica, "leader": leader, "role": "follower"}
+            | {"leader_epoch": epoch, **known, **now}
+            for replica in (101, 102)
+        ]
+        maker.write({SegmentKind.QUORUM: rows})
+    store = open_store(tmp_path.as_uri())
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    Batches(lake, ()).do(0, manifests(store))
+    Clockwork(lake, lambda _: None).turn(DAY + timedelta(days=1, minutes=6))
+    found = tables(tmp_path, lambda query: query != lake.query)[ResultKind.QUORUM_ROLLUP].values()
+    changes = {
+        (row["grain"], row["bucket"].hour): (row["leader_changes"], row["epoch_changes"])
+        for row in found
+        if row["replica"] == 101
+    }
+    assert changes == {("hour", 9): (0, 0), ("hour", 10): (1, 1), ("hour", 11): (0, 0), ("day", 0): (1, 1)}
+
+
 def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_path: Path) -> None:
     Maker(tmp_path / "segments", groups=1, partitions=1).flushes(10)
     store = open_store(tmp_path.as_uri())
@@ -98,7 +125,7 @@ def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_
     def stopping() -> bool:
         nonlocal asked
         asked += 1
-        return asked == 8  # in the second hour: of the first two pieces and four rollups were made before
+        return asked == 9  # in the second hour: of the first two pieces and five rollups were made before
 
     said: list[str] = []
     at = DAY.replace(hour=11, minute=6)

@@ -37,6 +37,9 @@ _MOST_RESULTS = 50
 """Results of one turn; what is left waits for the next."""
 _MOST_DELETED = 200
 _LOOK_SECONDS = 3.0
+_AFTER_TICK = 0.5
+"""A turn begins up to so many seconds after its tick. Counted from its own beginning, with an interval of whole seconds,
+the next would be due just after a tick, and have to wait for the one that follows."""
 _SHOWN = ("last_error", "heartbeats", "results_waiting", "segments_waiting")
 """What the page of the pipeline says; it is told to look again when one of them is new."""
 
@@ -78,8 +81,8 @@ def _look_due(state_id: int, now: datetime) -> bool:
 
 
 def _note(lease: Lease, state_id: int, taken: int, error: str, seen: watching.Seen | None) -> None:
-    """The next turn is counted from the beginning of this one."""
-    rest = max(0.0, settings.INGEST_INTERVAL - (lease.now() - lease.taken_at).total_seconds())
+    """The next turn is counted from the tick that brought this one."""
+    rest = max(0.0, settings.INGEST_INTERVAL - _AFTER_TICK - (lease.now() - lease.taken_at).total_seconds())
     told: dict[str, Any] = {
         "attempted_at": lease.taken_at,
         "last_error": error,

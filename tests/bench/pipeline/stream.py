@@ -5,6 +5,9 @@ million. Each refresh goes into the outbox as a collector puts it there and is f
 are the product's own processes. The next follows when the rows of the last are there, so that nothing queues, at
 moments that have nothing to do with anybody's clock. The first batches after a start, while Java compiles, are told
 apart. A million pairs are judged by whole windows too: what is measured comes after twelve refreshes.
+
+Half an hour of refreshes passes in four minutes. All of it is of the hour that is under way: what comes of one that is
+over has that hour rolled up again, each minute here, where in life it is rolled up beside one or two of its batches.
 """
 
 from __future__ import annotations
@@ -100,7 +103,8 @@ def _taken(slug: str, shape: Shape, segments: int) -> list[float]:
 
     Cluster.objects.create(name=slug, slug=slug, bootstrap_servers="127.0.0.1:1", enabled=False)
     chance = random.Random(3)
-    begin = datetime.now(UTC) - timedelta(seconds=INTERVAL_S * segments)
+    now = datetime.now(UTC)
+    begin = max(now - timedelta(seconds=INTERVAL_S * segments), now.replace(minute=0, second=0, microsecond=0))
     took = []
     for step in range(segments):
         packs = outbox.packed([outbox.Facts(SegmentKind.GROUP_OFFSET, [group_offsets(shape, step)])])
