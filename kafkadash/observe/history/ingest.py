@@ -38,8 +38,8 @@ _MOST_RESULTS = 50
 _MOST_DELETED = 200
 _LOOK_SECONDS = 3.0
 _AFTER_TICK = 0.5
-"""A turn begins up to so many seconds after its tick. Counted from its own beginning, with an interval of whole seconds,
-the next would be due just after a tick, and have to wait for the one that follows."""
+"""A turn begins up to so many seconds after its tick. Counted from its own beginning, with an interval of whole
+seconds, the next would be due just after a tick, and have to wait for the one that follows."""
 _SHOWN = ("last_error", "heartbeats", "results_waiting", "segments_waiting")
 """What the page of the pipeline says; it is told to look again when one of them is new."""
 

@@ -43,6 +43,8 @@ def measure() -> list[Bar]:
 def _verdicts(spark: SparkSession, folder: Path) -> list[Bar]:
     from pyspark.sql import functions as f
 
+    from kafkadash.pipeline.flushes import FOLDER
+    from kafkadash.pipeline.jobs.figures import asked
     from kafkadash.pipeline.jobs.verdict import lag_verdicts
 
     pairs = VERDICT_ROWS // WINDOW
@@ -62,8 +64,13 @@ def _verdicts(spark: SparkSession, folder: Path) -> list[Bar]:
         "members": f.lit(3),
         "previous_committed": f.when(step > 0, committed),
     }
-    facts = _kept(spark, folder / "verdicts", spark.range(0, VERDICT_ROWS, numPartitions=20), known)
-    took = _quickest(lambda: _run(lag_verdicts(facts)))
+    place = folder / FOLDER / "verdicts"
+    _kept(spark, place, spark.range(0, VERDICT_ROWS, numPartitions=20), known)
+    files = sorted(f"verdicts/{file.name}" for file in place.glob("*.parquet"))
+    day = BEGAN // 60, BEGAN // 60 + 24 * 60
+    looks = spark.createDataFrame([(asked(folder.as_uri(), files, {"prod": [day]}),)], "asked string")
+    assert lag_verdicts(looks).count() == pairs
+    took = _quickest(lambda: _run(lag_verdicts(looks)))
     return [at_most(f"verdicts of {pairs:,} partitions over {VERDICT_ROWS:,} rows", took, VERDICT_S, "s")]
 
 

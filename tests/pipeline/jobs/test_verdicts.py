@@ -56,7 +56,7 @@ def _folded(windows: Sequence[Window]) -> pa.Table:
     folded.size += 1
     folded.add(everyone, Step(nothing, nothing, nothing, np.zeros(everyone.size, np.bool_)))
     for back in range(folded.size - 1):
-        places = np.array([place for place in everyone if back < len(windows[place].samples)], np.int64)
+        places = np.array([place for place in range(len(windows)) if back < len(windows[place].samples)], np.int64)
         samples = [windows[place].samples[-1 - back] for place in places]
         ends = [windows[place].ends[back] if back < len(windows[place].ends) else None for place in places]
         at = [sample.commit_at for sample in samples]
