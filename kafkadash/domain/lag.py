@@ -5,7 +5,7 @@ additions: fewer samples than the minimum judge nothing, and a form for windows 
 none (OffsetFetch answers with the offset alone), so a polled window only knows whether the offset moved: whether the
 group has members then tells a stalled consumer from a stopped one.
 
-``jobs/lag`` of the pipeline holds the same rules as columns; ``tests/domain/lag_cases.py`` is what both must agree on.
+``jobs/verdict`` of the pipeline holds the same rules as columns; on ``tests/domain/lag_cases.py`` both must agree.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from kafkadash.pipeline import done, results
 from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, within
 from kafkadash.pipeline.pieces import FOLDER, HOURS, PIECES, Kept
 from kafkadash.pipeline.results import Name
+from kafkadash.pipeline.snapshots import Snapshots
 from kafkadash.pipeline.work import Frames, Looks, Shared
 from kafkadash.pipeline.works import LAGS
 
@@ -60,10 +61,6 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
     }
 
 
-_BEFORE: Mapping[Facts, int] = {Facts.QUORUM: MINUTES_OF_HOUR}
-"""Minutes before an hour that are read with it: a change is counted from the refresh before, wherever that is."""
-
-
 class Stopped(Exception):
     """Somebody asked to stop; what is half done is done again by the next start."""
 
@@ -83,6 +80,7 @@ class Clockwork:
 
     def __post_init__(self) -> None:
         self.kept = Kept(self.lake.store, self.folders)
+        self._snapshots = Snapshots(self.lake)
 
     def turn(self, now: datetime) -> None:
         """Everything that is due. Raises what Spark and the store raise; what was done by then is not done again."""
@@ -158,10 +156,13 @@ class Clockwork:
         from kafkadash.pipeline.jobs import rollup
 
         have = self._facts_of(hour)
-        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.QUORUM, Facts.MANIFEST)
+        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.MANIFEST)
         frames: dict[Facts | Shared | Looks, DataFrame] = {
-            each: self.lake.rows(each, [_minutes_of(hour, _BEFORE.get(each, 0))], EVER) for each in read
+            each: self.lake.rows(each, [_minutes_of(hour)], EVER) for each in read
         }
+        # A change is counted from the refresh before it, which may be of an hour before, as it is for minutes.
+        before = self._snapshots.before([_minutes_of(hour)], EVER)
+        frames[Facts.QUORUM] = self.lake.rows(Facts.QUORUM, before[Facts.QUORUM], EVER)
         lags = frames[LAGS] = rollup.lags(frames[Facts.GROUP_OFFSET], Grain.HOUR).persist()
         kinds = []
         try:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkadash.domain.refusals import pipeline as said
-from kafkadash.domain.segments import SCHEMA_KEY, SCHEMA_VERSION, SegmentKind, columns_of
+from kafkadash.domain.segments import SCHEMA_KEY, SCHEMA_VERSION, Column, SegmentKind, columns_of
 from kafkadash.pipeline.schemas import unlike
 from kafkadash.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData
 
 FOLDER = "segments"
 MINUTE_US = 60_000_000
@@ -177,8 +180,23 @@ def _refused(kind: SegmentKind, file: str, parquet: Any) -> SetAside | None:
         return SetAside(file, said.FILE_UNLIKE(column=f"the entry {SCHEMA_KEY}"))
     if int(version) > SCHEMA_VERSION:
         return SetAside(file, said.FILE_FROM_FUTURE(version=version, known=SCHEMA_VERSION))
-    column = unlike(columns_of(kind, int(version)), parquet.schema_arrow)
-    return SetAside(file, said.FILE_UNLIKE(column=column)) if column else None
+    columns = columns_of(kind, int(version))
+    if column := unlike(columns, parquet.schema_arrow):
+        return SetAside(file, said.FILE_UNLIKE(column=column))
+    if column := _without_value(columns, parquet.metadata):
+        return SetAside(file, said.FILE_WITHOUT_VALUE(column=column))
+    return None
+
+
+def _without_value(columns: Iterable[Column], footer: FileMetaData) -> str | None:
+    """The first that must have a value in each row and has none in some, as far as the footer tells."""
+    required = {column.name for column in columns if column.required}
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for part in map(group.column, range(group.num_columns)):
+            told = part.statistics
+            if part.path_in_schema in required and told is not None and told.has_null_count and told.null_count:
+                return str(part.path_in_schema)
+    return None
 
 
 def read_manifest(store: Store, manifest: str) -> Flush | SetAside:

@@ -132,16 +132,21 @@ class Lake:
     def looks(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
         """In which files that is, instead of it: a row by ``figures.asked`` for each of a few sets of clusters.
 
-        ``spans`` are of a cluster each.
+        Raises ValueError for a span that is not of one cluster.
         """
-        minutes: dict[str, list[tuple[int, int]]] = {}
+        of_clusters: dict[str, list[Span]] = {}
         for span in spans:
-            minutes.setdefault(span.cluster or "", []).append((span.first, span.last))
-        files = self._files(kind, spans, until)
-        turns = [sorted(minutes)[start::_SETS] for start in range(min(_SETS, len(minutes)))]
-        texts = [f.lit(asked(self.store.uri, files, {each: minutes[each] for each in turn})) for turn in turns]
+            if span.cluster is None:
+                raise ValueError(f"{span} is of all clusters, of which nobody knows here which they are")
+            of_clusters.setdefault(span.cluster, []).append(span)
+        texts = []
+        for turn in [sorted(of_clusters)[start::_SETS] for start in range(min(_SETS, len(of_clusters)))]:
+            files = self._files(kind, [span for cluster in turn for span in of_clusters[cluster]], until)
+            minutes = {cluster: [(span.first, span.last) for span in of_clusters[cluster]] for cluster in turn}
+            texts.append(f.lit(asked(self.store.uri, files, minutes)))
         numbers = self.spark.range(len(texts), numPartitions=max(1, len(texts)))
-        return numbers.select(f.get(f.array(*texts), f.col("id").cast("int")).alias("asked"))
+        listed = f.array(*texts).cast("array<string>")
+        return numbers.select(f.get(listed, f.col("id").cast("int")).alias("asked"))
 
     def _files(self, kind: SegmentKind, spans: Collection[Span], until: int) -> list[str]:
         return sorted(

@@ -108,6 +108,19 @@ class Store:
 
 def open_store(uri: str) -> Store:
     """Raises PipelineFault for an address that is none, or behind which nobody answers."""
+    store = store_at(uri)
+    from pyarrow import ArrowException
+
+    try:
+        store.make("checkpoints")
+        store.names("checkpoints")
+    except (OSError, ArrowException) as error:
+        raise _unreachable(uri, error) from error
+    return store
+
+
+def store_at(uri: str) -> Store:
+    """Without a look whether it is there: for tasks of a job, whose driver has looked. Raises PipelineFault."""
     try:
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
@@ -120,11 +133,11 @@ def open_store(uri: str) -> Store:
     uri = uri.rstrip("/")
     try:
         files, path = FileSystem.from_uri(f"{scheme}:{uri.partition(':')[2]}")
-        store = Store(uri, files, path)
-        store.make("checkpoints")
-        store.names("checkpoints")
     except (OSError, ArrowException) as error:
-        raise PipelineFault(
-            said.ADDRESS_UNREACHABLE(address=uri, fault=str(error).splitlines()[0].rstrip("."))
-        ) from error
-    return store
+        raise _unreachable(uri, error) from error
+    return Store(uri, files, path)
+
+
+def _unreachable(uri: str, error: Exception) -> PipelineFault:
+    fault = str(error).splitlines()[0].rstrip(".")
+    return PipelineFault(said.ADDRESS_UNREACHABLE(address=uri.rstrip("/"), fault=fault))

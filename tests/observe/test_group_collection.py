@@ -49,9 +49,9 @@ def groups(clock: Clock, kafka: MemoryCluster, monkeypatch: pytest.MonkeyPatch) 
 def look(refresh: Refresher, clock: Clock, groups: MemoryGroups) -> Callable[..., GroupState]:
     """Refreshes so many times, an interval apart, and returns the group ``g``."""
 
-    def look(times: int = 1, name: str = "g") -> GroupState:
+    def look(times: int = 1, name: str = "g", apart: float = INTERVAL) -> GroupState:
         for _ in range(times):
-            clock.pass_by(INTERVAL)
+            clock.pass_by(apart)
             assert not refresh("groups").error
         return GroupState.objects.get(name=name)
 
@@ -333,8 +333,8 @@ def test_each_pair__is_a_fact_for_the_pipeline_with_the_look_before(
 def test_a_refresh_that_was_broken_off__is_no_sample(groups: MemoryGroups, look: Look) -> None:
     """Its portions are stored, and that it was made is not: the first of all, two in a row, and one by itself."""
 
-    def broken_off() -> None:
-        look()
+    def broken_off(apart: float = INTERVAL) -> None:
+        look(apart=apart)
         Collection.objects.latest("pk").delete()
 
     groups.log("t", [100])
@@ -351,9 +351,10 @@ def test_a_refresh_that_was_broken_off__is_no_sample(groups: MemoryGroups, look:
     row = look()
     assert len(row.times) == 1, "the sample before those is older than two intervals"
     group.committed["t"][0] = 60
-    broken_off()
+    nearly = INTERVAL - 5  # two intervals are the limit, and times are rounded to microseconds
+    broken_off(nearly)
     group.committed["t"][0] = 70
-    window = unpack(bytes(look().window.data))
+    window = unpack(bytes(look(apart=nearly).window.data))
     assert [list(column) for column in window.committed] == [[50], [70]]
 
 

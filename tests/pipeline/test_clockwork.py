@@ -92,7 +92,8 @@ def test_a_change_of_the_leader_counts_in_the_hour_in_which_it_was_seen(spark: S
     maker = Maker(tmp_path / "segments")
     known = {"directory_id": "d", "high_watermark": 1, "log_end": 1}
     ten = DAY.replace(hour=10)
-    for at, epoch, leader in ((-50, 1, 101), (-10, 1, 101), (40, 2, 102), (3605, 2, 102)):
+    # Nobody answered for more than an hour before the last.
+    for at, epoch, leader in ((-50, 1, 101), (-10, 1, 101), (40, 2, 102), (3600 + 4000, 3, 101)):
         maker.at = ten + timedelta(seconds=at)
         maker.seq += 1
         now = {"last_fetch_ts": maker.at, "last_caught_up_ts": maker.at, "observed_at": maker.at, "seq": maker.seq}
@@ -112,7 +113,7 @@ def test_a_change_of_the_leader_counts_in_the_hour_in_which_it_was_seen(spark: S
         for row in found
         if row["replica"] == 101
     }
-    assert changes == {("hour", 9): (0, 0), ("hour", 10): (1, 1), ("hour", 11): (0, 0), ("day", 0): (1, 1)}
+    assert changes == {("hour", 9): (0, 0), ("hour", 10): (1, 1), ("hour", 12): (1, 1), ("day", 0): (2, 2)}
 
 
 def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_path: Path) -> None:

@@ -176,6 +176,19 @@ def test_files_that_cannot_be_read_are_set_aside_and_the_rest_goes_on(pipeline: 
     assert counted == 8, "of one flush all rows, of the others none"
 
 
+def test_a_damaged_file_is_set_aside_by_whoever_reads_it(spark: SparkSession, tmp_path: Path) -> None:
+    made = Pipeline(spark, tmp_path, [work for work in works() if work.kind is ResultKind.LAG_VERDICT])
+    made.maker.flushes(4)
+    damaged = sorted((tmp_path / "segments" / SegmentKind.GROUP_OFFSET).rglob("*.parquet"))[1]
+    body = bytearray(damaged.read_bytes())
+    body[100:3000] = bytes(2900)  # the times of its rows stay readable
+    damaged.write_bytes(body)
+    made.stream()
+    (marker,) = markers(tmp_path)
+    assert [each["file"] for each in marker["set_aside"]] == [damaged.relative_to(tmp_path / "segments").as_posix()]
+    assert len(tables(tmp_path)[ResultKind.LAG_VERDICT]) == 8
+
+
 def test_a_file_that_is_being_written_is_not_there_yet(pipeline: Pipeline) -> None:
     manifest = pipeline.maker.flush()
     hidden = manifest.with_name(f"_{manifest.name}")

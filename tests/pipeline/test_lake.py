@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import pytest
 
 from kafkadash.domain.segments import SegmentKind
 from kafkadash.pipeline.flushes import Intake
-from kafkadash.pipeline.lake import Lake, hour_folder
+from kafkadash.pipeline.lake import Lake, Span, hour_folder
 from kafkadash.pipeline.store import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EVER = 10**15
 HOUR = 500_000
@@ -41,6 +46,25 @@ def found(lake: Lake, until: int = EVER) -> list[tuple[str, int]]:
 
 def lists(lake: Lake) -> list[str]:
     return lake.store.names(f"{lake.folder}/{hour_folder(HOUR)}")
+
+
+@pytest.mark.xdist_group("spark")
+def test_looks__each_cluster_is_in_one_set_with_the_files_of_its_minutes(spark: SparkSession, lake: Lake) -> None:
+    mine = Lake(spark, lake.store, lake.query)
+    brings(mine, 1, "early.parquet", minutes=(1, 2))
+    brings(mine, 2, "late.parquet", minutes=(8, 9))
+    first = HOUR * 60
+    spans = [Span(first + 8, first + 9, f"c{number}") for number in range(9)]
+    spans.append(Span(first + 1, first + 1, "c4"))
+    looks = [json.loads(row.asked) for row in mine.looks(SegmentKind.REPLICA, spans, EVER).collect()]
+    clusters = [cluster for look in looks for cluster in look["minutes"]]
+    assert sorted(clusters) == [f"c{number}" for number in range(9)]
+    for look in looks:
+        both = "c4" in look["minutes"]
+        assert look["files"] == (["early.parquet", "late.parquet"] if both else ["late.parquet"])
+    assert mine.looks(SegmentKind.REPLICA, [], EVER).collect() == []
+    with pytest.raises(ValueError, match="all clusters"):
+        mine.looks(SegmentKind.REPLICA, [Span(first, first)], EVER)
 
 
 def test_merged__one_list_has_what_all_of_them_had(lake: Lake) -> None:

@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
 from kafkadash.domain.refusals import pipeline
@@ -126,6 +128,13 @@ class Desk:
             return refused(PipelineFault, lambda: session.open_session({}))
 
 
+def _empty_groups(file: Path) -> None:
+    rows = pq.read_table(file)
+    at = rows.schema.get_field_index("group")
+    nothing = pa.nulls(rows.num_rows, pa.string())
+    pq.write_table(rows.set_column(at, pa.field("group", pa.string()), nothing), file)
+
+
 def _cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-200])
 
@@ -164,6 +173,7 @@ def _cut(file: Path) -> None:
     case(pipeline.FILE_TRUNCATED, lambda d: d.aside(lambda file: file.write_bytes(b""))),
     case(pipeline.FILE_FROM_FUTURE, lambda d: d.as_version(9), version=9, known=SCHEMA_VERSION),
     case(pipeline.FILE_UNLIKE, Desk.as_other_kind, column="group"),
+    case(pipeline.FILE_WITHOUT_VALUE, lambda d: d.aside(_empty_groups), column="group"),
     case(
         pipeline.FILE_OF_OTHER_ROWS,
         lambda d: d.as_version(SCHEMA_VERSION),

@@ -61,6 +61,11 @@ FILE_UNLIKE = Entry(
     "It is no segment of this kind: {column} is missing or of another type.",
     "It was set aside, the rest went on; see who else writes into this folder.",
 )
+FILE_WITHOUT_VALUE = Entry(
+    "segment-without-value",
+    "Its column {column} has no value in some rows, and must have one in each.",
+    "It was set aside, the rest went on; see who else writes into this folder.",
+)
 FILE_OF_OTHER_ROWS = Entry(
     "segment-of-other-rows",
     "It has {found} rows, and the manifest says {expected}.",

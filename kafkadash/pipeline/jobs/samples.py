@@ -1,7 +1,7 @@
-"""Samples of groups, read from the files that hold them: step by step, the newest first.
+"""Samples of groups, read from the files that hold them: refresh by refresh, the newest first.
 
 Read by Arrow where the work is done, because nearly all of a batch was Spark's way of bringing the ten samples of each
-partition together: they lie in the same order in ten files (ADR 16).
+partition together: they lie in the same order in ten files (ADR 17).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,14 @@ from kafkadash.pipeline.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
 WORDS = ("", *(str(state) for state in LagState))
 """What a worker may have said; the first for what this release does not know."""
 
 _WHEN = ("observed_at", "epoch", "seq")
-_NAMES = ("group", "topic")
-_NUMBERS = ("partition", "committed", "lag", "log_end", "members", "allowed_lag")
+_TEXTS = ("group", "topic", "verdict")
+_NUMBERS = ("partition", "committed", "lag", "log_end", "members", "allowed_lag", "previous_committed")
 _PARTITION_BITS = 32
 
 Minutes = Mapping[str, Sequence[tuple[int, int]]]
@@ -34,21 +35,25 @@ Minutes = Mapping[str, Sequence[tuple[int, int]]]
 _When = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Rows from … to of a file, all of one step."""
+class _Group(NamedTuple):
+    """A row group of a file, the least that is read: its writer begins one for each refresh."""
 
     file: str
-    first: int
-    stop: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows from … to of a row group, all of one refresh."""
+
+    group: _Group
+    rows: slice
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What one refresh of a cluster saw of its groups. ``pairs``: group and topic, as ``Files.pairs`` has them."""
+    """Samples. ``pairs``: group and topic by ``Files.pairs``; ``allowed`` in records; ``said``: by ``WORDS``."""
 
-    cluster: str
-    observed_us: int
     pairs: Ints
     partitions: Ints
     members: Known
@@ -61,10 +66,8 @@ class Rows:
         """The same for the same partition of the same group, in all files."""
         return (self.pairs << _PARTITION_BITS) | self.partitions
 
-    def only(self, chosen: Flags | Ints) -> Rows:
+    def only(self, chosen: Flags | Ints | slice) -> Rows:
         return Rows(
-            self.cluster,
-            self.observed_us,
             self.pairs[chosen],
             self.partitions[chosen],
             self.members.only(chosen),
@@ -74,12 +77,21 @@ class Rows:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What one refresh saw of a cluster's groups, each partition of each group once."""
+
+    cluster: str
+    observed_us: int
+    rows: Rows
+
+
 class Files:
-    """``files``: addresses below the segments' folder. Raises OSError and what Arrow raises."""
+    """``files``: addresses below the segments' folder."""
 
     def __init__(self, store: Store, files: Sequence[str]) -> None:
         self._store, self._files = store, files
-        self._open: dict[str, dict[str, Any]] = {}
+        self._held: dict[_Group, Rows] = {}
         self._numbers: dict[tuple[str, str], int] = {}
 
     @property
@@ -87,39 +99,38 @@ class Files:
         """(group, topic) of all that was read so far."""
         return list(self._numbers)
 
-    def steps(self, minutes: Minutes) -> Iterator[Rows]:
-        """What was observed in these minutes, newest first; a file is held from its newest step to its oldest."""
+    def refreshes(self, minutes: Minutes) -> Iterator[Refresh]:
+        """What was observed in these minutes, newest first. Raises OSError and what Arrow raises.
+
+        A row group is held from its newest refresh to its oldest, which as a rule is the same one.
+        """
         found: dict[tuple[_When, str], list[_Piece]] = {}
         for file in self._files:
             for key, piece in self._pieces(file, minutes):
                 found.setdefault(key, []).append(piece)
-        left = Counter(piece.file for pieces in found.values() for piece in pieces)
-        for (when, cluster), pieces in sorted(found.items(), reverse=True):
-            yield self._rows(cluster, when, pieces)
-            left.subtract(piece.file for piece in pieces)
-            for file in {piece.file for piece in pieces}:
-                if not left[file]:
-                    del self._open[file]
+        left = Counter(piece.group for pieces in found.values() for piece in pieces)
+        for (when, cluster), pieces in sorted(found.items(), key=lambda each: each[0], reverse=True):
+            yield Refresh(cluster, when[0], self._rows(pieces))
+            left.subtract(piece.group for piece in pieces)
+            for group in {piece.group for piece in pieces}:
+                if not left[group]:
+                    del self._held[group]
 
     def _pieces(self, file: str, minutes: Minutes) -> Iterator[tuple[tuple[_When, str], _Piece]]:
-        table = self._read(file, ("cluster", *_WHEN), ("cluster",))
-        if not table.num_rows:
-            return
-        codes, clusters = _coded(table.column("cluster"))
-        columns = [codes, *(_numbers(table.column(name)).values for name in _WHEN)]
-        changes = np.zeros(table.num_rows, np.bool_)
-        changes[0] = True
-        for column in columns:
-            changes[1:] |= column[1:] != column[:-1]
-        firsts = np.flatnonzero(changes)
-        for first, stop in zip(firsts, [*firsts[1:], table.num_rows], strict=True):
-            code, *when = (int(column[first]) for column in columns)
-            minute = when[0] // MINUTE_US
-            if any(begin <= minute <= end for begin, end in minutes.get(clusters[code], ())):
-                yield ((when[0], when[1], when[2]), clusters[code]), _Piece(file, int(first), int(stop))
+        with self._store.open(f"{FOLDER}/{file}") as opened:
+            parquet = _parquet(opened, ("cluster",))
+            for number in range(parquet.num_row_groups):
+                table = _read(parquet, number, ("cluster", *_WHEN))
+                for when, cluster, rows in _of_one_refresh(table):
+                    minute = when[0] // MINUTE_US
+                    if any(first <= minute <= last for first, last in minutes.get(cluster, ())):
+                        yield (when, cluster), _Piece(_Group(file, number), rows)
 
-    def _rows(self, cluster: str, when: _When, pieces: Sequence[_Piece]) -> Rows:
-        parts = [self._part(cluster, when, piece) for piece in pieces]
+    def _rows(self, pieces: Sequence[_Piece]) -> Rows:
+        for piece in pieces:
+            if piece.group not in self._held:
+                self._held[piece.group] = self._read_group(piece.group)
+        parts = [self._held[piece.group].only(piece.rows) for piece in pieces]
         rows = parts[0] if len(parts) == 1 else _together(parts)
         keys = rows.keys
         if not bool((np.diff(keys) > 0).all()):
@@ -129,59 +140,72 @@ class Files:
                 rows = rows.only(np.sort(once))
         return rows
 
-    def _part(self, cluster: str, when: _When, piece: _Piece) -> Rows:
-        if piece.file not in self._open:
-            self._open[piece.file] = self._columns(piece.file)
-        held = self._open[piece.file]
-        part = slice(piece.first, piece.stop)
-        numbers = {name: Known(held[name].values[part], held[name].known[part]) for name in _NUMBERS}
-        return Rows(
-            cluster,
-            when[0],
-            held["pairs"][part],
-            numbers["partition"].values,
-            numbers["members"],
-            numbers["allowed_lag"].values,
-            held["said"][part],
-            Step(numbers["committed"], numbers["lag"], numbers["log_end"], held["begins"][part]),
-        )
-
-    def _columns(self, file: str) -> dict[str, Any]:
-        texts = (*_NAMES, "verdict")
-        table = self._read(file, (*texts, *_NUMBERS, "previous_committed"), texts)
-        groups, group_names = _coded(table.column("group"))
-        topics, topic_names = _coded(table.column("topic"))
-        both, at = _coded_runs(groups << _PARTITION_BITS | topics)
-        mine = [(group_names[each >> _PARTITION_BITS], topic_names[each & 0xFFFFFFFF]) for each in both.tolist()]
-        numbers = np.array([self._numbers.setdefault(pair, len(self._numbers)) for pair in mine], np.int64)
-        verdicts, words = _coded(table.column("verdict"))
+    def _read_group(self, group: _Group) -> Rows:
+        with self._store.open(f"{FOLDER}/{group.file}") as opened:
+            table = _read(_parquet(opened, _TEXTS), group.number, (*_TEXTS, *_NUMBERS))
+        groups, group_names = _coded(table, "group")
+        topics, topic_names = _coded(table, "topic")
+        both, at = _different(groups << _PARTITION_BITS | topics)
+        pairs = [(group_names[each >> _PARTITION_BITS], topic_names[each & 0xFFFFFFFF]) for each in both.tolist()]
+        numbers = np.array([self._numbers.setdefault(pair, len(self._numbers)) for pair in pairs], np.int64)
+        verdicts, words = _coded(table, "verdict")
         said = np.array([WORDS.index(word) if word in WORDS else 0 for word in words], np.int64)
-        return {
-            **{name: _numbers(table.column(name)) for name in _NUMBERS},
-            "pairs": numbers[at],
-            "said": said[verdicts],
-            "begins": ~_numbers(table.column("previous_committed")).known,
-        }
-
-    def _read(self, file: str, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
-        import pyarrow.parquet as pq
-
-        with self._store.open(f"{FOLDER}/{file}") as opened:
-            parquet = pq.ParquetFile(opened, read_dictionary=list(texts))
-            return parquet.read(columns=list(columns), use_threads=False).unify_dictionaries().combine_chunks()
+        known = {name: _numbers(table, name) for name in _NUMBERS}
+        step = Step(known["committed"], known["lag"], known["log_end"], begins=~known["previous_committed"].known)
+        partitions, allowed = (_whole(known[name], name) for name in ("partition", "allowed_lag"))
+        return Rows(numbers[at], partitions, known["members"], allowed, said[verdicts], step)
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+def _parquet(opened: pa.NativeFile, texts: Sequence[str]) -> ParquetFile:
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(opened, read_dictionary=list(texts))
+
+
+def _read(parquet: ParquetFile, group: int, columns: Sequence[str]) -> pa.Table:
+    return parquet.read_row_group(group, columns=list(columns), use_threads=False).unify_dictionaries().combine_chunks()
+
+
+def _of_one_refresh(table: pa.Table) -> Iterator[tuple[_When, str, slice]]:
+    """Stretches of rows that have the same cluster and the same refresh."""
+    if not table.num_rows:
+        return
+    codes, clusters = _coded(table, "cluster")
+    columns = [codes, *(_whole(_numbers(table, name), name) for name in _WHEN)]
+    changes = np.zeros(table.num_rows, np.bool_)
+    changes[0] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    firsts = np.flatnonzero(changes).tolist()
+    for first, stop in zip(firsts, [*firsts[1:], table.num_rows], strict=True):
+        code, at, epoch, seq = (int(column[first]) for column in columns)
+        yield (at, epoch, seq), clusters[code], slice(first, stop)
+
+
+def _coded(table: pa.Table, name: str) -> tuple[Ints, list[str]]:
     """Of texts: the number of each row's, and the texts by number."""
+    column = table.column(name).combine_chunks()
+    if column.null_count:
+        raise ValueError(f"{name} has no value in {column.null_count} rows")
+    return column.indices.to_numpy(zero_copy_only=False).astype(np.int64), column.dictionary.to_pylist()
+
+
+def _numbers(table: pa.Table, name: str) -> Known:
+    """Times in microseconds."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(whole, pa.ChunkedArray):  # of no rows
-        return np.empty(0, np.int64), []
-    return whole.indices.to_numpy(zero_copy_only=False).astype(np.int64), whole.dictionary.to_pylist()
+    column = table.column(name)
+    return Known(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), pc.is_valid(column).to_numpy())
 
 
-def _coded_runs(values: Ints) -> tuple[Ints, Ints]:
+def _whole(numbers: Known, name: str) -> Ints:
+    if not numbers.known.all():
+        raise ValueError(f"{name} has no value in {np.count_nonzero(~numbers.known)} rows")
+    return numbers.values
+
+
+def _different(values: Ints) -> tuple[Ints, Ints]:
     """The different values, and for each row which of them it has; quick where equal ones stand together."""
     first = np.ones(min(1, values.size), np.bool_)
     heads = np.flatnonzero(np.concatenate([first, values[1:] != values[:-1]]))
@@ -189,35 +213,18 @@ def _coded_runs(values: Ints) -> tuple[Ints, Ints]:
     return different, np.repeat(at, np.diff(np.append(heads, values.size)))
 
 
-def _numbers(column: pa.ChunkedArray) -> Known:
-    """Times in microseconds."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    whole = pa.chunked_array(column.chunks, column.type)
-    if pa.types.is_timestamp(whole.type):
-        whole = whole.cast(pa.timestamp("us", "UTC"))
-    known = pc.is_valid(whole).to_numpy()
-    return Known(pc.fill_null(whole.cast(pa.int64()), 0).to_numpy(), known)
-
-
 def _together(parts: Sequence[Rows]) -> Rows:
-    def joined(known: Sequence[Known]) -> Known:
-        return Known(np.concatenate([each.values for each in known]), np.concatenate([each.known for each in known]))
-
     steps = [part.step for part in parts]
     return Rows(
-        parts[0].cluster,
-        parts[0].observed_us,
         np.concatenate([part.pairs for part in parts]),
         np.concatenate([part.partitions for part in parts]),
-        joined([part.members for part in parts]),
+        Known.joined([part.members for part in parts]),
         np.concatenate([part.allowed for part in parts]),
         np.concatenate([part.said for part in parts]),
         Step(
-            joined([step.committed for step in steps]),
-            joined([step.lag for step in steps]),
-            joined([step.log_end for step in steps]),
+            Known.joined([step.committed for step in steps]),
+            Known.joined([step.lag for step in steps]),
+            Known.joined([step.log_end for step in steps]),
             np.concatenate([step.begins for step in steps]),
         ),
     )

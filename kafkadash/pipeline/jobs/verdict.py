@@ -32,7 +32,7 @@ def lag_verdicts(looks: DataFrame) -> DataFrame:
 
 
 def state(*, has_members: Column, allowed: Column, now: Column | None = None, minimum: Column | int = WINDOW) -> Column:
-    """The verdict, a ``LagState``'s value, over the columns of ``figures.FIGURES``.
+    """The verdict, a ``LagState``'s value, over the columns of ``figures.SCHEMA``.
 
     ``now`` in seconds, for windows of samples with commit times; without it they are polled ones. ``has_members`` null:
     nobody could say. The order of the rules is that of ``domain.lag.judge``.

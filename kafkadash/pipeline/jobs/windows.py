@@ -6,6 +6,7 @@ and what is kept is as large as the answer, however many samples a window has. `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,20 +34,25 @@ _NEW = {
 
 
 class Known(NamedTuple):
-    """Numbers, and which of them are known; what stands for the others says nothing."""
+    """Numbers (offsets, or lags in records), and which of them are known; what stands for the others says nothing."""
 
     values: Ints
     known: Flags
 
-    def only(self, chosen: Flags | Ints) -> Known:
+    def only(self, chosen: Flags | Ints | slice) -> Known:
         return Known(self.values[chosen], self.known[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Known]) -> Known:
+        return cls(np.concatenate([each.values for each in parts]), np.concatenate([each.known for each in parts]))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one refresh saw, one row per partition. ``begins``: no window reaches back beyond this sample.
 
-    ``commit_at``: seconds, of the commits of which that is known; None where nobody can know.
+    ``commit_at``: seconds, of the commits of which that is known; None where nobody can know. Segments do not tell
+    times of commits; the rule has a form for whoever does, which is held to ``domain.lag`` like the other.
     """
 
     committed: Known
@@ -55,7 +61,7 @@ class Step:
     begins: Flags
     commit_at: tuple[Floats, Flags] | None = None
 
-    def only(self, chosen: Flags | Ints) -> Step:
+    def only(self, chosen: Flags | Ints | slice) -> Step:
         at = self.commit_at
         return Step(
             self.committed.only(chosen),
@@ -91,9 +97,13 @@ class Places:
 
 @dataclass
 class Windows:
-    """The figures of each place. ``add`` takes steps from the newest to the oldest."""
+    """The figures of each place. ``add`` takes steps from the newest to the oldest.
+
+    ``timed``: whether steps have times of commits.
+    """
 
     size: int = WINDOW
+    timed: bool = False
     _of: dict[str, Ints] = field(default_factory=lambda: {name: np.empty(0, np.int64) for name in _NEW}, init=False)
     _open: Flags = field(default_factory=lambda: np.empty(0, np.bool_), init=False)
     fell: Flags = field(default_factory=lambda: np.empty(0, np.bool_), init=False)
@@ -117,7 +127,7 @@ class Windows:
         ends = step.log_end
         self._least("lowest_end", at, ends)
         self._lags(at, step.lag)
-        if step.commit_at is not None:
+        if self.timed and step.commit_at is not None:
             self._times(at, step.committed, *step.commit_at)
         self._of["samples"][at] += 1
         self._open[at] = ~step.begins & (self._of["samples"][at] < self.size)
@@ -161,9 +171,10 @@ class Windows:
             self._of[name] = np.concatenate([self._of[name], np.full(by, value, np.int64)])
         self._open = np.concatenate([self._open, np.ones(by, np.bool_)])
         self.fell = np.concatenate([self.fell, np.zeros(by, np.bool_)])
-        self.times = np.concatenate([self.times, np.zeros(by, np.int64)])
-        self.first_at = np.concatenate([self.first_at, np.zeros(by)])
-        self.last_at = np.concatenate([self.last_at, np.zeros(by)])
+        if self.timed:
+            self.times = np.concatenate([self.times, np.zeros(by, np.int64)])
+            self.first_at = np.concatenate([self.first_at, np.zeros(by)])
+            self.last_at = np.concatenate([self.last_at, np.zeros(by)])
 
     def _commits(self, at: slice | Ints, committed: Known) -> None:
         commits, last = self._of["commits"], self._of["last"]

@@ -6,7 +6,7 @@ are the product's own processes. The next follows when the rows of the last are 
 moments that have nothing to do with anybody's clock. The first batches after a start, while Java compiles, are told
 apart. A million pairs are judged by whole windows too: what is measured comes after twelve refreshes.
 
-Half an hour of refreshes passes in four minutes. All of it is of the hour that is under way: what comes of one that is
+Half an hour of refreshes passes in four minutes. All of it is of the hour in which it begins: what comes of one that is
 over has that hour rolled up again, each minute here, where in life it is rolled up beside one or two of its batches.
 """
 
@@ -88,6 +88,7 @@ def _measured(memory: Memory) -> list[Bar]:
         *bars,
         at_most(f"{of}, longest", max(late), MANY_S, "s"),
         Bar("memory of the pipeline's Java with a million pairs", round(memory.peak_mb, 1), "MB"),
+        Bar("memory of its largest Python worker", round(memory.python_mb, 1), "MB"),
     ]
 
 
@@ -143,10 +144,10 @@ def _process(*arguments: str, told: Path | None = None) -> Iterator[subprocess.P
 
 
 class Memory:
-    """What the Java below a process has resident, at most, looked at twice a second."""
+    """What Java and each Python below a process have resident, at most, looked at twice a second."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.peak_mb = 0.0
+        self.peak_mb = self.python_mb = 0.0
         self._process = psutil.Process(process.pid)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -162,8 +163,10 @@ class Memory:
     def _look(self) -> None:
         while not self._over.wait(0.5):
             try:
-                below = [child for child in self._process.children(recursive=True) if "java" in child.name()]
-                now = sum(child.memory_info().rss for child in below) / 1e6
+                below = self._process.children(recursive=True)
+                java = sum(child.memory_info().rss for child in below if "java" in child.name()) / 1e6
+                python = [child.memory_info().rss / 1e6 for child in below if "python" in child.name()]
             except psutil.Error:
                 continue
-            self.peak_mb = max(self.peak_mb, now)
+            self.peak_mb = max(self.peak_mb, java)
+            self.python_mb = max([self.python_mb, *python])

@@ -49,7 +49,7 @@ def _judged(spark: SparkSession, windows: Sequence[Window]) -> list[str]:
 
 def _folded(windows: Sequence[Window]) -> pa.Table:
     """The figures of all of them, one step for the newest samples, one for those before, and so on."""
-    folded = Windows(size=max(len(window.samples) for window in windows))
+    folded = Windows(size=max(len(window.samples) for window in windows), timed=True)
     everyone = np.arange(len(windows))
     # A sample of which nothing is known, in each: so that a window without samples has figures as well.
     nothing = Known(np.zeros(everyone.size, np.int64), np.zeros(everyone.size, np.bool_))
@@ -221,11 +221,20 @@ def test_clusters_are_judged_apart_and_by_their_own_minutes(judge_of: Judge) -> 
     ]
 
 
+def test_two_refreshes_at_one_time_are_in_the_order_of_their_numbers(judge_of: Judge) -> None:
+    rows = [_row(n, 5, 100 + n) for n in range(WINDOW - 2)]
+    last = {"at": WINDOW, "previous_committed": 1, "log_end": 200, "lag": 190, "verdict": "ok"}
+    rows.append({**last, "committed": 7, "epoch": 2, "seq": 1, "verdict": "stall"})
+    rows.append({**last, "committed": 9, "epoch": 1, "seq": 50})
+    assert judge_of.says(rows) == [("orders", 0, "rewind", "stall")]
+    rows[-1] |= {"epoch": 2, "seq": 2}
+    assert judge_of.says(rows) == [("orders", 0, "warn", "ok")]
+
+
 def test_partitions_come_and_go(judge_of: Judge) -> None:
-    rows = []
+    rows = [_row(n, 5, 100 + n, group="late", partition=1) for n in (WINDOW - 2, WINDOW - 1)]
     for n in range(WINDOW):
         rows += [_row(n, 5, 100 + n, partition=partition) for partition in range(n % 3, 6)]
-        rows.append(_row(n, 5, 100 + n, group="late", partition=1)) if n >= WINDOW - 2 else None
     whole = judge_of.says(rows)
     assert whole == [
         *[("orders", partition, "unknown", "unknown") for partition in (0, 1, 1)],
