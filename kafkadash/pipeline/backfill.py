@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
+from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.domain.refusals import pipeline as said
 from kafkadash.domain.wording import count
 from kafkadash.pipeline import clockwork, flushes
@@ -30,6 +31,8 @@ from kafkadash.pipeline.works import works
 # A flush holds what was observed before it: seconds before as a rule, longer where the store did not take it.
 LATE = timedelta(hours=6)
 _EDGE = timedelta(minutes=2)
+LEFT_OUT = frozenset({ResultKind.QUORUM_ROLLUP})
+"""Of hours as of minutes: a change is counted from the refresh before it, which may be hours before what is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def do_coarser(lake: Lake, begin: datetime, end: datetime, now: datetime, say: C
     flushed = {_number(flushed_in(manifest)) for manifest in flushes.manifests(lake.store)}
     # Of the oldest hour a part may be gone already.
     whole = [hour for hour in _hours_within(begin, min(end, now - clockwork.SETTLES)) if hour > min(flushed)]
-    again = clockwork.Clockwork(lake, say, folders=(f"{lake.folder}/{FOLDER}", HOURS))
+    again = clockwork.Clockwork(lake, say, folders=(f"{lake.folder}/{FOLDER}", HOURS), leaving=LEFT_OUT)
     made = [hour for hour in whole if any(lake.parts([hour], clockwork.EVER))]
     rows = 0
     for hour in made:

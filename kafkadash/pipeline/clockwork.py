@@ -70,12 +70,14 @@ class Clockwork:
     """Of one query; ``stopping``: asked between two pieces of work. ``say`` is told of each.
 
     ``folders``: where hours are kept; the first has one's own, the others are asked for what is not in it.
+    ``leaving``: rollups that are not made.
     """
 
     lake: Lake
     say: Callable[[str], None]
     stopping: Callable[[], bool] = lambda: False
     folders: Sequence[str] = (HOURS,)
+    leaving: frozenset[ResultKind] = frozenset()
     _noted: done.Done | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -167,7 +169,7 @@ class Clockwork:
         kinds = []
         try:
             for kind, (made_of, job) in coarse_jobs().items():
-                if not made_of.isdisjoint(have):
+                if kind not in self.leaving and not made_of.isdisjoint(have):
                     self._go_on()
                     rows = job(frames, Grain.HOUR).where(within([_minutes_of(hour)], "bucket"))
                     results.write_rows(self.lake.store, name, kind, rows)
@@ -218,7 +220,7 @@ class Clockwork:
         from kafkadash.pipeline.jobs import rollup
 
         kinds = []
-        for kind in coarse_jobs():
+        for kind in sorted(coarse_jobs().keys() - self.leaving):
             self._go_on()
             of_day = range(first, first + HOURS_OF_DAY)
             hours = self.kept.read(self.lake.spark, kind, RESULTS[kind].columns, of_day)

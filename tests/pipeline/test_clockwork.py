@@ -12,7 +12,7 @@ import pytest
 
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.domain.segments import SegmentKind
-from kafkadash.pipeline.backfill import chunks, do_chunks, do_coarser, whole_minutes
+from kafkadash.pipeline.backfill import LEFT_OUT, chunks, do_chunks, do_coarser, whole_minutes
 from kafkadash.pipeline.batch import Batches
 from kafkadash.pipeline.clockwork import Clockwork
 from kafkadash.pipeline.flushes import manifests
@@ -223,7 +223,7 @@ def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: Spa
 
     whole = Lake(spark, store, "whole-1")
     Batches(whole, ()).do(0, manifests(store))
-    clockwork = Clockwork(whole, lambda _: None, folders=(f"{whole.folder}/hours",))
+    clockwork = Clockwork(whole, lambda _: None, folders=(f"{whole.folder}/hours",), leaving=LEFT_OUT)
     hours = [int(DAY.timestamp()) // 3600 + hour for hour in (4, 10, 16, 22)]
     for hour in hours[2:]:
         clockwork.roll_up(Name("elsewhere", hour * 3600), hour)
