@@ -9,11 +9,13 @@
   const BANDS = ["critical", "warning", "unknown"];
   const FETCH_DEADLINE = 10_000;
   const drawn = new WeakMap();
-  // Ticks less than a minute apart have their seconds, those half a day apart their date, or several would read the same.
-  const clocks = (ticks) => ticks.map((seconds) => {
-    const at = new Date(seconds * 1000), apart = ticks[1] - ticks[0];
-    if (apart >= 43200) return at.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
-    return at.toISOString().slice(11, apart < 60 ? 19 : 16);
+  const dayOf = (seconds) => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+  // Ticks less than a minute apart have their seconds, those half a day apart their date unless the one before has the
+  // same, or several would read the same.
+  const clocks = (ticks) => ticks.map((seconds, place) => {
+    const apart = ticks[1] - ticks[0];
+    if (apart >= 43200 && (!place || dayOf(ticks[place - 1]) !== dayOf(seconds))) return dayOf(seconds);
+    return new Date(seconds * 1000).toISOString().slice(11, apart < 60 ? 19 : 16);
   });
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
 
