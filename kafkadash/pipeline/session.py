@@ -66,6 +66,8 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
         made |= _PROCESS | {
             "spark.driver.memory": environment.get(MEMORY) or "1g",
             "spark.driver.extraJavaOptions": java,
+            # Verdicts are folded by this package, wherever a task runs.
+            "spark.executorEnv.PYTHONPATH": _ROOT,
         }
         if "--master" not in environment.get("PYSPARK_SUBMIT_ARGS", ""):
             made |= _HERE
