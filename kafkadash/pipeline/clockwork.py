@@ -158,26 +158,29 @@ class Clockwork:
         from kafkadash.pipeline.jobs import rollup
 
         have = self._facts_of(hour)
+        jobs = {
+            kind: job
+            for kind, (made_of, job) in coarse_jobs().items()
+            if kind not in self.leaving and not made_of.isdisjoint(have)
+        }
         read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.MANIFEST)
         frames: dict[Facts | Shared | Looks, DataFrame] = {
             each: self.lake.rows(each, [_minutes_of(hour)], EVER) for each in read
         }
-        # A change is counted from the refresh before it, which may be of an hour before, as it is for minutes.
-        before = self._snapshots.before([_minutes_of(hour)], EVER)
-        frames[Facts.QUORUM] = self.lake.rows(Facts.QUORUM, before[Facts.QUORUM], EVER)
+        if ResultKind.QUORUM_ROLLUP in jobs:
+            # A change is counted from the refresh before it, which may be of an hour before, as it is for minutes.
+            before = self._snapshots.before([_minutes_of(hour)], EVER, frozenset({Facts.QUORUM}))
+            frames[Facts.QUORUM] = self.lake.rows(Facts.QUORUM, before[Facts.QUORUM], EVER)
         lags = frames[LAGS] = rollup.lags(frames[Facts.GROUP_OFFSET], Grain.HOUR).persist()
-        kinds = []
         try:
-            for kind, (made_of, job) in coarse_jobs().items():
-                if kind not in self.leaving and not made_of.isdisjoint(have):
-                    self._go_on()
-                    rows = job(frames, Grain.HOUR).where(within([_minutes_of(hour)], "bucket"))
-                    results.write_rows(self.lake.store, name, kind, rows)
-                    self._keep(name, kind, hour)
-                    kinds.append(kind)
+            for kind, job in jobs.items():
+                self._go_on()
+                rows = job(frames, Grain.HOUR).where(within([_minutes_of(hour)], "bucket"))
+                results.write_rows(self.lake.store, name, kind, rows)
+                self._keep(name, kind, hour)
         finally:
             lags.unpersist()
-        return results.write_marker(self.lake.store, name, kinds, (), ())
+        return results.write_marker(self.lake.store, name, jobs, (), ())
 
     def _facts_of(self, hour: int) -> set[Facts]:
         return {part.kind for part in self.lake.parts([hour], EVER)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kafkadash.domain.segments import SegmentKind
 from kafkadash.pipeline.flushes import Flush, minute_of, read_manifest
@@ -27,19 +27,24 @@ class Snapshots:
         self._lake = lake
         self._read: dict[str, Times] = {}
 
-    def before(self, touched: Sequence[Span], until: int) -> Mapping[SegmentKind, list[Span]]:
-        """Of each kind, spans that hold the touched ones and ``RECENT`` refreshes before each, cluster by cluster."""
+    def before(
+        self, touched: Sequence[Span], until: int, kinds: Collection[SegmentKind] = frozenset(SegmentKind)
+    ) -> Mapping[SegmentKind, list[Span]]:
+        """Of these kinds, spans that hold the touched ones and ``RECENT`` refreshes before each, cluster by cluster."""
         found: dict[SegmentKind, list[Span]] = {kind: [] for kind in SegmentKind}
         for span in touched:
-            for (cluster, kind), first in self._first_minutes(span, until).items():
+            for (cluster, kind), first in self._first_minutes(span, until, kinds).items():
                 found[kind].append(Span(first, span.last, cluster))
                 # What manifests say of these refreshes belongs to them.
                 found[SegmentKind.MANIFEST].append(Span(first, span.last, cluster))
         return found
 
-    def _first_minutes(self, span: Span, until: int) -> Mapping[tuple[str, SegmentKind], int]:
+    def _first_minutes(
+        self, span: Span, until: int, kinds: Collection[SegmentKind]
+    ) -> Mapping[tuple[str, SegmentKind], int]:
         """Of every cluster and kind that was looked at in the span."""
-        inside = {key for times in self._times(span.hours(), until) for key, at in times.items() if _any_in(at, span)}
+        seen = (item for times in self._times(span.hours(), until) for item in times.items())
+        inside = {key for key, at in seen if key[1] in kinds and _any_in(at, span)}
         before: dict[tuple[str, SegmentKind], list[int]] = {key: [] for key in inside}
         hour = span.first // MINUTES_OF_HOUR
         for back in range(HOURS_BACK + 1):

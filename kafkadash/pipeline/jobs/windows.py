@@ -124,8 +124,7 @@ class Windows:
             return
         at = _slice(places)
         self._commits(at, step.committed)
-        ends = step.log_end
-        self._least("lowest_end", at, ends)
+        self._least("lowest_end", at, step.log_end)
         self._lags(at, step.lag)
         if self.timed and step.commit_at is not None:
             self._times(at, step.committed, *step.commit_at)
