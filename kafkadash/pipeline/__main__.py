@@ -7,6 +7,7 @@ wrongly. SIGTERM ends ``run`` in good order.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
@@ -27,7 +28,10 @@ def main(arguments: Sequence[str]) -> int:
     os.nice(asked.nice)
     try:
         times = read.times(asked.begin, asked.end) if asked.action == "backfill" else None
-        session.require()
+        if asked.action == "run":
+            _require_or_tell(asked.uri)
+        else:
+            session.require()
         store = open_store(asked.uri)
         if asked.action == "status":
             return _status(store)
@@ -44,6 +48,22 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(said.BATCH_FAILED(fault=session.first_line(error)) + "\n")
         return FAILED
     return 0
+
+
+def _require_or_tell(uri: str) -> None:
+    """Raises PipelineFault where something is missing; pages tell the same, unless another one runs there."""
+    from kafkadash.pipeline.application import PROMISED_SECONDS
+    from kafkadash.pipeline.heartbeat import Heartbeat
+    from kafkadash.pipeline.standing import standing
+
+    try:
+        session.require()
+    except PipelineFault as fault:
+        with contextlib.suppress(PipelineFault, OSError, ValueError):
+            store = open_store(uri)
+            if standing(store, datetime.now(UTC)).wrong is not None:
+                Heartbeat(store, PROMISED_SECONDS, state="failed", fault=str(fault)).beat()
+        raise
 
 
 def _do(asked: argparse.Namespace, store: Store, times: tuple[datetime, datetime] | None) -> None:

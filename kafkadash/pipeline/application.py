@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,9 @@ class Stop:
             signal.signal(number, self._arrived)
 
     def _arrived(self, *_: Any) -> None:
+        first = not self.asked.is_set()
         self.asked.set()
-        if self.at_once:
+        if self.at_once and first:
             raise SystemExit(0)
 
 
@@ -62,24 +64,31 @@ def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
     """Until somebody asks to stop; with ``every_seconds`` None until nothing is left. Raises PipelineFault."""
     stop = Stop()
     beats = Heartbeat(store, max(way.every_seconds or 0.0, PROMISED_SECONDS))
-    with owned(store) as owner:
+    with owned(store) as owner, contextlib.ExitStack() as at_end:
         beats.start()
-        spark = open_session(environment)
-        if owner is not None:
-            owner.note_processes()
-        stop.at_once = False
-        try:
+        with _end_said_to(beats):
+            spark = open_session(environment)
+            at_end.callback(spark.stop)
+            if owner is not None:
+                owner.note_processes()
+            stop.at_once = False
             stream(spark, store, way, beats, stop)
-        except PipelineFault as fault:
-            beats.end("failed", str(fault))
-            raise
-        except Exception as error:
-            beats.end("failed", said.BATCH_FAILED(fault=first_line(error)))
-            raise
-        else:
-            beats.end("stopped")
-        finally:
-            spark.stop()
+
+
+@contextlib.contextmanager
+def _end_said_to(beats: Heartbeat) -> Iterator[None]:
+    try:
+        yield
+    except PipelineFault as fault:
+        beats.end("failed", str(fault))
+        raise
+    except Exception as error:
+        beats.end("failed", said.BATCH_FAILED(fault=first_line(error)))
+        raise
+    except SystemExit:
+        beats.end("stopped")
+        raise
+    beats.end("stopped")
 
 
 def stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop: Stop) -> None:

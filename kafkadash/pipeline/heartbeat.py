@@ -49,17 +49,21 @@ class Heartbeat:
         self._thread.start()
 
     def end(self, state: str, fault: str | None = None) -> None:
+        """Where the store does not take it, stderr is all that tells of it."""
         self._over.set()
         self._thread.join()
         self.state, self.fault = state, fault
-        self.beat()
+        self._try()
 
     def _go_on(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
-            try:
-                self.beat()
-            except OSError as error:
-                sys.stderr.write(f"heartbeat: {error}\n")
+            self._try()
+
+    def _try(self) -> None:
+        try:
+            self.beat()
+        except OSError as error:
+            sys.stderr.write(f"heartbeat: {error}\n")
 
     def batch_done(self, done: Done) -> None:
         self._done, self._done_at = done, self.clock()

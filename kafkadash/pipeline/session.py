@@ -6,15 +6,18 @@ them it is this machine. ``PIPELINE_SPARK_CONF`` (``name=value;name=value``) goe
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from kafkadash.domain.refusals import pipeline as said
 from kafkadash.pipeline.faults import PipelineFault
@@ -28,6 +31,7 @@ _MODULE = "--add-modules=jdk.incubator.vector"  # of org.apache.spark.launcher.J
 MEMORY = "PIPELINE_DRIVER_MEMORY"
 CONF = "PIPELINE_SPARK_CONF"
 _LENIENT = Path(__file__).with_name("java")
+ENDS_SECONDS = 15.0
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 # What any session may be told, also one on a server far away.
@@ -128,10 +132,25 @@ def open_session(environment: Mapping[str, str], name: str = "kafkadash") -> Spa
     builder = SparkSession.builder.appName(name)
     for key, value in settings(environment).items():
         builder = builder.config(key, value)
+    before = {child.pid for child in psutil.Process().children()}
     try:
         return builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise PipelineFault(said.SPARK_NOT_STARTED(fault=first_line(error))) from error
+    except BaseException:
+        _end_others_than(before)
+        raise
+
+
+def _end_others_than(before: Collection[int]) -> None:
+    """The JVM of a start that was broken off: with the folder gone where it was to write its port, it fails to, and
+    never ends by itself, since its gateway has threads.
+    """
+    for child in psutil.Process().children():
+        if child.pid not in before:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+                child.wait(ENDS_SECONDS)
 
 
 def first_line(error: BaseException) -> str:

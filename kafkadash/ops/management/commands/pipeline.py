@@ -32,9 +32,7 @@ class Command(BaseCommand):
         for name, text in ACTIONS.items():
             action = actions.add_parser(name, help=text, description=text)
             if name == "run":
-                action.add_argument(
-                    "--every", type=float, default=1.0, help="seconds between two looks for segments, default 1"
-                )
+                action.add_argument("--every", type=float, help="seconds between two looks for segments; default 0.5")
             if name == "backfill":
                 action.add_argument("--from", dest="begin", required=True, help="date or time in UTC: 2026-11-22T14:00")
                 action.add_argument(
@@ -43,7 +41,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **options: Any) -> None:
         arguments = [options["action"], "--uri", options["uri"] or settings.PIPELINE_URI]
-        if options["action"] == "run":
+        if options.get("every") is not None:
             arguments += ["--every", str(options["every"])]
         if options["action"] == "backfill":
             arguments += [f"--from={options['begin']}", f"--to={options['end']}"]

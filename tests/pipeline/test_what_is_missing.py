@@ -1,0 +1,60 @@
+"""Where something is missing: the folder tells it, and so do the pages."""
+
+from __future__ import annotations
+
+import errno
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline import __main__ as program
+from kafkadash.pipeline import session
+from kafkadash.pipeline.application import _end_said_to
+from kafkadash.pipeline.faults import PipelineFault
+from kafkadash.pipeline.heartbeat import Heartbeat
+from kafkadash.pipeline.standing import standing
+from kafkadash.pipeline.store import Store, open_store
+
+NO_JAVA = str(said.NO_JAVA_FOR_SPARK(version=17))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(tmp_path.as_uri())
+
+
+@pytest.fixture
+def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "require", mock.Mock(side_effect=PipelineFault(NO_JAVA)))
+
+
+@pytest.mark.usefixtures("without_java")
+def test_no_java__is_left_as_the_last_word(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["run", "--uri", store.uri]) == program.REFUSED
+    assert capsys.readouterr().err == f"{NO_JAVA}\n"
+    found = standing(store, datetime.now(UTC))
+    assert (("state", "failed") in found.lines, found.wrong) == (True, NO_JAVA)
+
+
+@pytest.mark.usefixtures("without_java")
+@pytest.mark.parametrize("action", ["run", "once"])
+def test_no_java__while_another_one_runs__is_said_here_only(store: Store, action: str) -> None:
+    Heartbeat(store, 5, state="waiting").beat()
+    assert program.main([action, "--uri", store.uri]) == program.REFUSED
+    assert standing(store, datetime.now(UTC)).wrong is None
+
+
+def test_a_disk_that_is_full_hides_no_fault(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    beats = Heartbeat(store, 5)
+    beats.start()
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        mock.patch.object(Store, "write", side_effect=full),
+        pytest.raises(PipelineFault, match="No space for the marker"),
+        _end_said_to(beats),
+    ):
+        raise PipelineFault("No space for the marker.")
+    assert "heartbeat: [Errno 28] No space left on device" in capsys.readouterr().err
