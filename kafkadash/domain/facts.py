@@ -51,12 +51,13 @@ class BrokerFact:
 
 @dataclass(frozen=True, slots=True)
 class GroupFact:
-    """A consumer group in which something is wrong, or whose data is old (``taken_at`` tells).
+    """A consumer group in which something is wrong or may be, or whose data is old (``taken_at`` tells).
 
     ``key`` is of bounded length and stands for ``name``, which Kafka lets be anything. ``worst`` is the state of the
     worst partition, ``place`` (topic-partition) and ``place_lag``; ``lag`` that of all partitions whose lag is known;
-    ``failing`` partitions stall, stopped or were set back. ``lost``: records deleted before they were committed. Lags
-    in records.
+    ``failing`` partitions stall, stopped or were set back. ``lost``: records deleted before they were committed.
+    ``lag_unknown`` partitions have no lag that is known; ``in_doubt`` ones cannot be judged now, and more waited in
+    them than is allowed. Lags in records.
     """
 
     key: str
@@ -72,6 +73,8 @@ class GroupFact:
     members: int | None = None
     since: datetime | None = None
     lost: int | None = None
+    lag_unknown: int = 0
+    in_doubt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +138,8 @@ class Facts:
     min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
     be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``. ``groups`` and
     ``pipeline`` are None where nobody collects groups and where no pipeline is set up; ``pipeline`` tells when it was
-    last looked at, ``pipeline_stands`` what was seen. ``groups_in_trouble`` are all that are, ``groups_named`` the keys
-    of those that have a finding of their own, open or about to.
+    last looked at, ``pipeline_stands`` what was seen. ``groups_in_trouble`` are all that are, with those of which a
+    finding speaks; ``groups_named`` the keys of those that have one of their own, open or about to.
     """
 
     enabled: bool = True

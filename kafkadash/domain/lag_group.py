@@ -104,6 +104,15 @@ class PartitionLag:
         return Unjudged.COLLECTING if self.known < WINDOW else Unjudged.NO_TREND
 
     @property
+    def in_doubt(self) -> bool:
+        """Not judged, and more waited than is allowed when its lag was last known in the window."""
+        if self.state is not LagState.UNKNOWN:
+            return False
+        lags = (lag_of(look.committed, look.end) for look in reversed(self.looks))
+        last = next((lag for lag in lags if lag is not None), None)
+        return last is not None and last > self.allowed
+
+    @property
     def time_lag(self) -> TimeLag | None:
         if self.lag is None:
             return None
@@ -121,6 +130,7 @@ class GroupLag:
     ``worst`` is the partition that gives the group its state, with the most records waiting; None without partitions.
     ``lag`` in records, the sum over partitions whose lag is known, None where none is; ``lag_unknown`` counts others.
     ``members`` None: nobody could say. ``lost``: records deleted before they were committed, in ``lost_in`` partitions.
+    ``in_doubt``: partitions that cannot be judged now, and in which more waited than is allowed.
     """
 
     state: LagState
@@ -135,6 +145,7 @@ class GroupLag:
     lost_in: int = 0
     most_lost: PartitionLag | None = None
     beyond_in: int = 0
+    in_doubt: int = 0
 
     @property
     def verdict(self) -> LagState:
@@ -173,12 +184,13 @@ def group_lag(partitions: Iterable[PartitionLag], *, members: int | None, allowe
     """Rolls up the partitions of one group. One that cannot be judged hides nothing of what the others tell."""
     counts: Counter[LagState] = Counter()
     worst = most_lost = None
-    lag = unknown = all_lost = lost_in = beyond_in = 0
+    lag = unknown = all_lost = lost_in = beyond_in = in_doubt = 0
     for each in partitions:
         counts[each.state] += 1
         own = each.lag
         lag, unknown = lag + (own or 0), unknown + (own is None)
         beyond_in += each.beyond > 0
+        in_doubt += each.in_doubt
         if gone := each.lost:
             all_lost, lost_in = all_lost + gone, lost_in + 1
             if most_lost is None or gone > (most_lost.lost or 0):
@@ -199,6 +211,7 @@ def group_lag(partitions: Iterable[PartitionLag], *, members: int | None, allowe
         lost_in,
         most_lost,
         beyond_in,
+        in_doubt,
     )
 
 

@@ -9,7 +9,8 @@ from kafkadash.domain.lag import Sample
 
 
 class Look(NamedTuple):
-    """``at`` in seconds since the epoch, when the log end was read, on our clock; brokers' clocks are never used.
+    """``at`` in seconds since the epoch, when commits began to be read, on our clock; brokers' clocks are never used.
+    The log end is read after them: at once as a rule, later by as much as a coordinator is silent (``Committed``).
 
     ``committed`` is an offset, None where there is no commit; ``end`` the log end offset, None where no leader told.
     """

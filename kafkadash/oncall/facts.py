@@ -288,13 +288,15 @@ def _lately(cluster: Cluster, now: datetime) -> list[Reign]:
 
 
 def _groups(cluster: Cluster, read: Refreshed, now: datetime) -> dict[str, Any]:
-    """Groups that do not read, of which records were lost, or whose data is old; and which of them have findings."""
+    """Groups that do not read, of which records were lost, whose data is old, or which have findings; and which do."""
     failing = [state.value for state in LagState if state.failing]
     old = now - timedelta(seconds=2 * max(read.interval_s, QUICKEST_JUDGED_S))
     rows = GroupState.objects.filter(cluster=cluster, gone_at=None)
     named = Finding.objects.filter(
         cluster=cluster, closed_at=None, kind__in=[FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS]
     )
+    scopes = frozenset(named.values_list("scope", flat=True))
+    spoken_of = Q(key__in=scopes - {MORE}) | Q(in_doubt__gt=0) if MORE in scopes else Q(key__in=scopes)
     return {
         "groups_in_trouble": tuple(
             GroupFact(
@@ -311,12 +313,14 @@ def _groups(cluster: Cluster, read: Refreshed, now: datetime) -> dict[str, Any]:
                 members=group.members,
                 since=group.verdict_since,
                 lost=group.lost,
+                lag_unknown=group.lag_unknown,
+                in_doubt=group.in_doubt,
             )
-            for group in rows.filter(Q(worst__in=failing) | Q(lost__gt=0) | Q(taken_at__lt=old)).defer(
+            for group in rows.filter(Q(worst__in=failing) | Q(lost__gt=0) | Q(taken_at__lt=old) | spoken_of).defer(
                 "topics", "times"
             )
         ),
-        "groups_named": frozenset(named.exclude(scope=MORE).values_list("scope", flat=True)),
+        "groups_named": scopes - {MORE},
     }
 
 

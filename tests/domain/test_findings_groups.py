@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkadash.domain.facts import Facts, GroupFact
+from kafkadash.domain.facts import Facts, GroupFact, Partitions
 from kafkadash.domain.finding import Finding
 from kafkadash.domain.finding_kinds import FindingKind
 from kafkadash.domain.findings import evaluate
@@ -112,6 +112,15 @@ def test_a_group_whose_data_is_old_is_not_judged_and_its_finding_stays() -> None
     assert not judged.cannot_tell(LAG, "another")
     known = Known(LAG, "k", True, 2, ago(minutes=5), None)
     assert reconcile([known], judged, NOW).close == ()
+
+
+def test_without_a_leader_nothing_is_told_of_what_it_leads() -> None:
+    own = group(worst=LagState.OK, lag_unknown=1)
+    away = evaluate(replace(facts_with(own), offline=Partitions(1, ("orders.paid-14",))), NOW)
+    assert away.cannot_tell(LAG, "k")
+    assert away.cannot_tell(LOSS, "k")
+    assert away.cannot_tell(LOSS, MORE)
+    assert not evaluate(facts_with(own), NOW).cannot_tell(LAG, "k"), "never committed, with all leaders there"
 
 
 def test_groups_that_nobody_collects_are_no_reason_to_doubt_the_rest() -> None:

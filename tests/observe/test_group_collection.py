@@ -360,3 +360,16 @@ def test_a_refresh_that_was_broken_off__is_no_sample(groups: MemoryGroups, look:
 
 def test_the_interval__is_a_setting(settings: Settings) -> None:
     assert settings.COLLECT_INTERVALS["groups"] == INTERVAL
+
+
+def test_after_a_gap__what_waited_is_in_doubt_until_it_is_judged_again(groups: MemoryGroups, look: Look) -> None:
+    """Its finding stays as long: nobody can tell that it reads."""
+    groups.log("t", [100, 100, 100])
+    groups.add("g", {"t": {0: 0, 1: 100}}, members={"reader": {"t": (0, 1)}})
+    row = look(10)
+    assert (row.worst, row.in_doubt) == ("stall", 0)
+    row = look(apart=10 * INTERVAL)
+    assert (row.worst, row.in_doubt) == ("unknown", 1), "of the other, nothing waits"
+    assert look(8).in_doubt == 1
+    row = look()
+    assert (row.worst, row.in_doubt) == ("stall", 0)

@@ -103,6 +103,34 @@ def test_a_group_that_was_not_read_lately_keeps_its_finding(demo: Cluster) -> No
     assert look(demo) == opened
 
 
+def test_a_group_that_cannot_be_judged_now_keeps_its_finding(demo: Cluster) -> None:
+    """Its samples began anew, or one leader is away: that it reads again is not told."""
+    group_row(demo, "invoice-writer").save()
+    look(demo)
+    opened = look(demo)
+    public_id = Finding.objects.get().public_id
+    GroupState.objects.update(worst="unknown", verdict="unknown", counts={"unknown": 2}, in_doubt=2)
+    assert look(demo) == opened
+    GroupState.objects.update(worst="ok", verdict="ok", counts={"unknown": 1, "ok": 1}, in_doubt=1)
+    assert look(demo) == opened
+    GroupState.objects.update(worst="stall", verdict="err", in_doubt=0)
+    assert look(demo) == opened
+    assert Finding.objects.get().public_id == public_id
+    GroupState.objects.update(worst="ok", verdict="ok", counts={"unknown": 1, "ok": 1}, in_doubt=0, lag_unknown=1)
+    assert look(demo) == set(), "what never waited hides nothing"
+
+
+def test_the_sum_of_the_others_stays_while_one_of_them_cannot_be_judged(demo: Cluster) -> None:
+    GroupState.objects.bulk_create(group_row(demo, f"dead-{n}", LagState.STOP, members=0) for n in range(40))
+    look(demo)
+    assert ("consumer-lag", MORE) in look(demo)
+    GroupState.objects.update(worst="unknown", verdict="unknown", in_doubt=1)
+    opened = look(demo)
+    assert len(opened) == MOST_STOPPED + 1
+    GroupState.objects.update(in_doubt=0)
+    assert look(demo) == set()
+
+
 def test_lost_records_and_a_group_that_was_never_judged(demo: Cluster) -> None:
     group_row(demo, "reader", LagState.OK, lost=7).save()
     new = group_row(demo, "new", LagState.UNKNOWN, taken_at=NOW - timedelta(hours=1), worst_partition=None)

@@ -98,13 +98,21 @@ def consumer_loss(facts: Facts, at: datetime, now: datetime) -> Iterator[Finding
 
 def unread_groups(facts: Facts, now: datetime) -> Iterator[tuple[FindingKind, str]]:
     """Those that were not read lately, for example because their coordinator does not answer: nothing is told of them.
+    And those that cannot be judged now, because their samples begin anew or a leader does not tell its log's end: that
+    they read is not told either.
 
     As long as there are any, the sum of the others may not close either.
     """
-    old = [group.key for group in facts.groups_in_trouble if _is_old(facts, group, now)]
-    for key in [*old, *([MORE] if old else [])]:
-        yield FindingKind.CONSUMER_LAG, key
-        yield FindingKind.CONSUMER_LOSS, key
+    old = {group.key for group in facts.groups_in_trouble if _is_old(facts, group, now)}
+    no_leader = {g.key for g in facts.groups_in_trouble if g.lag_unknown and facts.offline.number != 0}
+    in_doubt = {g.key for g in facts.groups_in_trouble if g.in_doubt and not g.worst.failing}
+    for kind, keys in (
+        (FindingKind.CONSUMER_LAG, old | no_leader | in_doubt),
+        (FindingKind.CONSUMER_LOSS, old | no_leader),
+    ):
+        yield from ((kind, key) for key in keys)
+        if keys:
+            yield kind, MORE
 
 
 def shortened(name: str) -> str:

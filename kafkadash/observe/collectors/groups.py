@@ -279,6 +279,7 @@ def values_of(group: Group, found: GroupLag, judged: Sequence[PartitionLag]) -> 
         "topics": topics_of(judged),
         "lag": _stored(found.lag),
         "lag_unknown": found.lag_unknown,
+        "in_doubt": found.in_doubt,
         "worst_topic": worst.topic if worst else "",
         "worst_partition": worst.partition if worst else None,
         "worst_lag": worst.lag if worst else None,

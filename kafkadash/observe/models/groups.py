@@ -37,6 +37,9 @@ class GroupState(models.Model):
     lag_unknown = models.PositiveIntegerField(
         default=0, help_text="partitions whose lag is not known, those without a commit included"
     )
+    in_doubt = models.PositiveIntegerField(
+        default=0, help_text="partitions that cannot be judged now, and in which more waited than is allowed"
+    )
     worst_topic = models.TextField(blank=True)
     worst_partition = models.IntegerField(null=True)
     worst_lag = models.BigIntegerField(null=True)
