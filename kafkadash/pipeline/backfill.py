@@ -20,7 +20,7 @@ from kafkadash.pipeline import clockwork, flushes
 from kafkadash.pipeline.batch import Batches
 from kafkadash.pipeline.done import Done
 from kafkadash.pipeline.faults import PipelineFault
-from kafkadash.pipeline.lake import Lake, Span
+from kafkadash.pipeline.lake import EVER, Lake, Span
 from kafkadash.pipeline.pieces import FOLDER, HOURS
 from kafkadash.pipeline.results import Name
 from kafkadash.pipeline.session import open_session
@@ -91,11 +91,11 @@ def do_chunks(batches: Batches, work: Sequence[Chunk], say: Callable[[str], None
 
 def do_coarser(lake: Lake, begin: datetime, end: datetime, now: datetime, say: Callable[[str], None]) -> int:
     """Hours and days once more that are over and of which all segments are kept. Raises as ``backfill`` does."""
-    flushed = {_number(flushed_in(manifest)) for manifest in flushes.manifests(lake.store)}
+    flushed = {clockwork.hour_of(flushes.flushed_at(manifest)) for manifest in flushes.manifests(lake.store)}
     # Of the oldest hour a part may be gone already.
     whole = [hour for hour in _hours_within(begin, min(end, now - clockwork.SETTLES)) if hour > min(flushed)]
     again = clockwork.Clockwork(lake, say, folders=(f"{lake.folder}/{FOLDER}", HOURS), leaving=LEFT_OUT)
-    made = [hour for hour in whole if any(lake.parts([hour], clockwork.EVER))]
+    made = [hour for hour in whole if any(lake.parts([hour], EVER))]
     rows = 0
     for hour in made:
         rows += sum(again.roll_up(Name(f"{lake.query}-hours", hour * 3600), hour).values())
@@ -122,18 +122,12 @@ def _hours_within(begin: datetime, end: datetime) -> range:
     return range(-(-int(begin.timestamp()) // 3600), int(end.timestamp()) // 3600)
 
 
-def _number(hour: str) -> int:
-    return clockwork.hour_of(datetime.strptime(hour, "%Y-%m-%d %H").replace(tzinfo=UTC))
-
-
 def of_history() -> Sequence[Work]:
     return [work for work in works() if work.scope is Scope.MINUTES]
 
 
 def flushed_in(manifest: str) -> str:
-    """Its hour, of its address ``manifest/<date>/<hour>/<name>``."""
-    _, date, hour, _ = manifest.split("/")
-    return f"{date} {hour}"
+    return _hour(flushes.flushed_at(manifest))
 
 
 def whole_minutes(begin: datetime, end: datetime) -> Span:

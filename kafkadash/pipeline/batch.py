@@ -69,7 +69,7 @@ class Batches:
         try:
             made = self._results(name, intake)
         except Exception:
-            bad = unreadable(store, intake)
+            bad = [*unreadable(store, intake.names), *self._earlier_unreadable(batch, intake)]
             if not bad:
                 raise
             intake = without(intake, bad)
@@ -81,6 +81,15 @@ class Batches:
         return Done(
             name, len(intake.flushes), rows, intake.set_aside, intake.newest, committed, time.monotonic() - began
         )
+
+    def _earlier_unreadable(self, batch: int, intake: Intake) -> list[SetAside]:
+        """Of the files that batches before this one brought, and that its windows reach: they are read no more."""
+        touched = list(stretches(intake.minutes))
+        reach = self.snapshots.before(touched, batch)
+        files = {file for kind in SegmentKind for file in self.lake.files(kind, [*touched, *reach[kind]], batch)}
+        bad = unreadable(self.lake.store, sorted(files - intake.names))
+        self.lake.set_aside(bad)
+        return bad
 
     def _results(self, name: Name, intake: Intake) -> list[ResultKind]:
         self.lake.write(name.batch, intake)

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from kafkadash.domain.pipeline_results import HOURS_OF_WEEK, RESULTS, Grain, ResultKind
 from kafkadash.domain.segments import SegmentKind as Facts
 from kafkadash.pipeline import done, results
-from kafkadash.pipeline.lake import LAKE, MINUTES_OF_HOUR, Lake, Span, within
+from kafkadash.pipeline.flushes import flushed_at, manifests, unreadable
+from kafkadash.pipeline.lake import EVER, LAKE, MINUTES_OF_HOUR, Lake, Span, within
 from kafkadash.pipeline.pieces import FOLDER, HOURS, PIECES, Kept
 from kafkadash.pipeline.results import Name
-from kafkadash.pipeline.snapshots import Snapshots
+from kafkadash.pipeline.snapshots import HOURS_BACK, Snapshots
 from kafkadash.pipeline.work import Frames, Looks, Shared
 from kafkadash.pipeline.works import LAGS
 
@@ -34,8 +35,6 @@ RAW_KEPT = timedelta(days=7)
 FORECAST_HOURS = 72
 """Through so many a disk's line is drawn: three days and nights, so that what every night deletes is no growth."""
 
-EVER = 10**15
-"""A batch after all others."""
 HOURS_OF_DAY = 24
 _DAY = timedelta(days=1)
 
@@ -137,11 +136,38 @@ class Clockwork:
             return
         name = Name(f"hourly-{self._short}-{last}", hour * 3600)
         if not results.is_done(self.lake.store, name):
-            self._keep_pieces(hour)
-            rows = self.roll_up(name, hour)
-            self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+            try:
+                self._make_hour(name, hour)
+            except Stopped:
+                raise
+            except Exception:
+                if not self._set_aside_of(hour):
+                    raise
+                self._make_hour(name, hour)
         self.lake.merge(hour, last)
         self._done.note("hour", hour, [self.lake.query, str(last)])
+
+    def _make_hour(self, name: Name, hour: int) -> None:
+        if self._is_cut(hour):
+            self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: left as it is, segments of it are gone")
+            return
+        self._keep_pieces(hour)
+        rows = self.roll_up(name, hour)
+        self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
+
+    def _set_aside_of(self, hour: int) -> bool:
+        """Whether there were files, of it or of those before it that are read with it, that cannot be read any more."""
+        hours = range(hour - HOURS_BACK, hour + 1)
+        bad = unreadable(self.lake.store, sorted({part.file for part in self.lake.parts(hours, EVER)}))
+        self.lake.set_aside(bad)
+        return bool(bad)
+
+    def _is_cut(self, hour: int) -> bool:
+        """Whether segments of it are no longer kept. Made of the rest of them, it would look like the whole."""
+        if not any(each.gone for each in self.lake.aside(hour)):
+            return False
+        kept = manifests(self.lake.store)
+        return not kept or hour <= hour_of(flushed_at(kept[0]))
 
     def _keep_pieces(self, hour: int) -> None:
         have = self._facts_of(hour)
@@ -180,7 +206,7 @@ class Clockwork:
                 self._keep(name, kind, hour)
         finally:
             lags.unpersist()
-        return results.write_marker(self.lake.store, name, jobs, (), ())
+        return results.write_marker(self.lake.store, name, jobs, (), self.lake.aside(hour))
 
     def _facts_of(self, hour: int) -> set[Facts]:
         return {part.kind for part in self.lake.parts([hour], EVER)}

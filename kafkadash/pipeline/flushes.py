@@ -25,10 +25,11 @@ MINUTE_US = 60_000_000
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """``file``: its address below the segments' folder; ``why``: a sentence."""
+    """``file``: its address below the segments' folder; ``why``: a sentence. ``gone``: it is not there any more."""
 
     file: str
     why: str
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,10 @@ class Intake:
         self.files.setdefault(kind, {})[file] = minutes
 
     @property
+    def names(self) -> set[str]:
+        return {name for files in self.files.values() for name in files}
+
+    @property
     def minutes(self) -> set[int]:
         return set().union(*(minutes for files in self.files.values() for minutes in files.values()))
 
@@ -104,19 +109,25 @@ def manifests(store: Store) -> list[str]:
     return sorted(name[prefix:] for name in found if name.endswith(".parquet") and not _is_hidden(name))
 
 
-def unreadable(store: Store, intake: Intake) -> list[SetAside]:
-    """Files of it whose rows cannot be read, though their footers can; slow, for when Spark has failed."""
+def flushed_at(manifest: str) -> datetime:
+    """The hour in which it was made, of its address ``manifest/<date>/<hour>/<name>``."""
+    _, date, hour, _ = manifest.split("/")
+    return datetime.fromisoformat(f"{date}T{hour}:00:00+00:00")
+
+
+def unreadable(store: Store, files: Iterable[str]) -> list[SetAside]:
+    """Those whose rows cannot be read, though their footers could; slow, for when Spark has failed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     bad: list[SetAside] = []
-    for file in (file for files in intake.files.values() for file in files):
+    for file in files:
         try:
             with store.open(f"{FOLDER}/{file}") as opened:
                 for _ in pq.ParquetFile(opened, page_checksum_verification=True).iter_batches():
                     pass
         except FileNotFoundError:
-            bad.append(SetAside(file, said.FILE_GONE()))
+            bad.append(SetAside(file, said.FILE_GONE(), gone=True))
         except (OSError, pa.ArrowException) as error:
             bad.append(SetAside(file, said.FILE_TRUNCATED(fault=_words(error))))
     return bad

@@ -4,7 +4,8 @@ Segments are immutable Parquet by kind and hour already, so that rows are not co
 reckoned from them (ADR 16). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of
 event time, of each kind with the minutes that they span; a batch that is done again writes the same. Rows are read from
 the files that are named, so that Spark lists nothing, and only from those whose minutes are wanted. When an hour is
-over its lists become one, ``<last batch>-all.json``: a batch every few seconds leaves hundreds.
+over its lists become one, ``<last batch>-all.json``: a batch every few seconds leaves hundreds. A file that turned
+out to be damaged or gone stays on them, with the reason, and is not read again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from kafkadash.domain.segments import COLUMNS, SegmentKind
-from kafkadash.pipeline.flushes import FOLDER, Intake
+from kafkadash.pipeline.flushes import FOLDER, Intake, SetAside
 from kafkadash.pipeline.jobs.figures import asked
 from kafkadash.pipeline.schemas import schema_of
 from kafkadash.pipeline.store import Store
@@ -34,6 +35,8 @@ _HOURS_KEPT = 60
 _SETS = 4  # of clusters; each is a task of its own
 _LISTED = 120  # minutes; a list is looked through for each row
 _ALL = "-all.json"
+EVER = 10**15
+"""A batch after all others."""
 _MERGED_FROM = 2
 
 
@@ -51,12 +54,17 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file below the segments' folder, with the minutes that it spans."""
+    """A file below the segments' folder, with the minutes that it spans; ``why`` it is not read: a sentence, or ''.
+
+    ``gone``: because it is not there any more.
+    """
 
     kind: SegmentKind
     file: str
     first: int
     last: int
+    why: str = ""
+    gone: bool = False
 
 
 def stretches(minutes: Collection[int]) -> Iterator[Span]:
@@ -107,11 +115,31 @@ class Lake:
             if len(names) < _MERGED_FROM:
                 return
             merged = f"{until:012d}{_ALL}"
-            self._write(f"{folder}/{merged}", list(dict.fromkeys(self.parts([hour], until))))
+            self._write(f"{folder}/{merged}", list(dict.fromkeys(self._all_parts([hour], until))))
             for name in names:
                 if name != merged:
                     self.store.remove_file(f"{folder}/{name}")
                     self._read.pop(f"{folder}/{name}", None)
+
+    def set_aside(self, files: Iterable[SetAside]) -> None:
+        """Not to be read again, whatever batch brought them. Raises OSError."""
+        named = {each.file: each for each in files}
+        with self._lists:
+            for date in self.store.names(self.folder):
+                for hour in self.store.names(f"{self.folder}/{date}"):
+                    for list_name in self.store.names(f"{self.folder}/{date}/{hour}"):
+                        name = f"{self.folder}/{date}/{hour}/{list_name}"
+                        parts = self._parts(name) if list_name[0] != "_" else ()
+                        if any(part.file in named and not part.why for part in parts):
+                            self._write(name, [_set_aside(part, named.get(part.file)) for part in parts])
+
+    def aside(self, hour: int) -> list[SetAside]:
+        """What is not read of what was observed in an hour."""
+        return [
+            SetAside(part.file, part.why, part.gone)
+            for part in dict.fromkeys(self._all_parts([hour], EVER))
+            if part.why
+        ]
 
     def last_batch(self, hour: int) -> int | None:
         """That brought something of an hour; None where none did. Raises OSError."""
@@ -122,12 +150,15 @@ class Lake:
 
     def _write(self, name: str, parts: Iterable[Part]) -> None:
         self._read.pop(name, None)
-        said = [[part.kind, part.file, part.first, part.last] for part in parts]
+        said = [
+            [each.kind, each.file, each.first, each.last, *([each.why, each.gone] if each.why else [])]
+            for each in parts
+        ]
         self.store.write(name, json.dumps(said, indent=0).encode())
 
     def rows(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
         """What was observed in these spans, as batches up to ``until`` brought it."""
-        return read_segments(self.spark, self.store, kind, self._files(kind, spans, until)).where(within(spans))
+        return read_segments(self.spark, self.store, kind, self.files(kind, spans, until)).where(within(spans))
 
     def looks(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
         """In which files that is, instead of it: a row by ``figures.asked`` for each of a few sets of clusters.
@@ -141,14 +172,14 @@ class Lake:
             of_clusters.setdefault(span.cluster, []).append(span)
         texts = []
         for turn in [sorted(of_clusters)[start::_SETS] for start in range(min(_SETS, len(of_clusters)))]:
-            files = self._files(kind, [span for cluster in turn for span in of_clusters[cluster]], until)
+            files = self.files(kind, [span for cluster in turn for span in of_clusters[cluster]], until)
             minutes = {cluster: [(span.first, span.last) for span in of_clusters[cluster]] for cluster in turn}
             texts.append(f.lit(asked(self.store.uri, files, minutes)))
         numbers = self.spark.range(len(texts), numPartitions=max(1, len(texts)))
         listed = f.array(*texts).cast("array<string>")
         return numbers.select(f.get(listed, f.col("id").cast("int")).alias("asked"))
 
-    def _files(self, kind: SegmentKind, spans: Collection[Span], until: int) -> list[str]:
+    def files(self, kind: SegmentKind, spans: Collection[Span], until: int) -> list[str]:
         return sorted(
             {
                 part.file
@@ -159,6 +190,9 @@ class Lake:
 
     def parts(self, hours: Iterable[int], until: int) -> list[Part]:
         """Of hours since the epoch; a file that reaches over an hour's end comes for each. Raises OSError."""
+        return [part for part in self._all_parts(hours, until) if not part.why]
+
+    def _all_parts(self, hours: Iterable[int], until: int) -> list[Part]:
         with self._lists:
             return [
                 part
@@ -173,8 +207,12 @@ class Lake:
             if len(self._read) > _HOURS_KEPT * 400:
                 self._read.clear()
             said = json.loads(self.store.read(name) or b"[]")
-            self._read[name] = tuple(Part(SegmentKind(kind), file, first, last) for kind, file, first, last in said)
+            self._read[name] = tuple(Part(SegmentKind(kind), *rest) for kind, *rest in said)
         return self._read[name]
+
+
+def _set_aside(part: Part, why: SetAside | None) -> Part:
+    return part if why is None else replace(part, why=why.why, gone=why.gone)
 
 
 def batch_of(name: str) -> int:

@@ -88,6 +88,60 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     assert not list((tmp_path / LAKE / lake.query).iterdir()), "what it names is gone by then"
 
 
+def damage(file: Path) -> None:
+    """Inside: where it ends it is whole."""
+    body = bytearray(file.read_bytes())
+    end = body.rindex(b"ARROW:schema") if b"ARROW:schema" in body else len(body) - 1000
+    body[4 : end // 2] = bytes(end // 2 - 4)
+    file.write_bytes(body)
+
+
+def test_an_hour_of_which_a_file_is_damaged__is_made_of_the_rest_and_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    Maker(tmp_path / "segments", groups=1, partitions=1).flushes(10)
+    store = open_store(tmp_path.as_uri())
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    Batches(lake, ()).do(0, manifests(store))
+    damaged = sorted((tmp_path / "segments" / SegmentKind.BROKER).rglob("*.parquet"))[1]
+    damage(damaged)
+    name = damaged.relative_to(tmp_path / "segments").as_posix()
+    said: list[str] = []
+    Clockwork(lake, said.append).turn(DAY.replace(hour=10, minute=6))
+    assert beginnings(said) == ["hour 2026-03-02 09:00", "forecast until 2026-03-02 10:00", WORKLOAD]
+    told = [[each["file"] for each in marker["set_aside"]] for marker in markers(tmp_path, lambda q: q[:6] == "hourly")]
+    assert sorted(told) == [[], [], [name]]
+    again: list[str] = []
+    Clockwork(Lake(spark, store, lake.query), again.append).turn(DAY.replace(hour=11, minute=6))
+    assert beginnings(again)[0] == "hour 2026-03-02 10:00"
+
+
+def test_an_hour_whose_segments_are_no_longer_kept__is_left_as_it_is_and_nothing_stops(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The pipeline was away for longer than segments are kept: of its last hour nobody can make the whole any more."""
+    maker = Maker(tmp_path / "segments", groups=1, partitions=1)
+    old = maker.flushes(10)
+    store = open_store(tmp_path.as_uri())
+    lake = Lake(spark, store, "1a2b3c4d-e5f6")
+    batches = Batches(lake, ())
+    batches.do(0, manifests(store))
+    for path in (tmp_path / "segments").rglob("*.parquet"):
+        path.unlink()
+    maker.at += timedelta(hours=3)
+    new = maker.flushes(2)
+    batches.do(1, [path.relative_to(tmp_path / "segments").as_posix() for path in new])
+    said: list[str] = []
+    for _ in range(2):
+        Clockwork(Lake(spark, store, lake.query), said.append).turn(DAY.replace(hour=14, minute=6))
+    gone = [f"hour 2026-03-02 {hour}:00: left as it is, segments of it are gone" for hour in ("09", "10")]
+    assert said[:2] == gone
+    assert beginnings(said[2:]) == ["hour 2026-03-02 13:00", "forecast until 2026-03-02 14:00", WORKLOAD[:-5] + "14:00"]
+    assert len(old) == 10
+    hours = [row for row in tables(tmp_path)[ResultKind.CLUSTER_ROLLUP].values() if row["grain"] == "hour"]
+    assert {row["bucket"] for row in hours} == {DAY.replace(hour=13)}
+
+
 def test_a_change_of_the_leader_counts_in_the_hour_in_which_it_was_seen(spark: SparkSession, tmp_path: Path) -> None:
     maker = Maker(tmp_path / "segments")
     known = {"directory_id": "d", "high_watermark": 1, "log_end": 1}

@@ -189,6 +189,28 @@ def test_a_damaged_file_is_set_aside_by_whoever_reads_it(spark: SparkSession, tm
     assert len(tables(tmp_path)[ResultKind.LAG_VERDICT]) == 8
 
 
+def test_a_file_that_is_damaged_after_its_batch__stops_no_batch_that_needs_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = Pipeline(spark, tmp_path, [work for work in works() if work.kind is ResultKind.LAG_VERDICT])
+    made.maker.flushes(4)
+    made.stream()
+    damaged, gone = sorted((tmp_path / "segments" / SegmentKind.GROUP_OFFSET).rglob("*.parquet"))[1:3]
+    body = bytearray(damaged.read_bytes())
+    body[100:3000] = bytes(2900)
+    damaged.write_bytes(body)
+    gone.unlink()
+    made.maker.flushes(9)
+    made.stream()
+    first, second = markers(tmp_path)
+    names = [path.relative_to(tmp_path / "segments").as_posix() for path in (damaged, gone)]
+    assert (first["set_aside"], [each["file"] for each in second["set_aside"]]) == ([], names)
+    assert {row["verdict"] for row in tables(tmp_path)[ResultKind.LAG_VERDICT].values()} != {"unknown"}
+    made.maker.flushes(1)
+    made.stream()
+    assert markers(tmp_path)[2]["set_aside"] == [], "said once"
+
+
 def test_a_file_that_is_being_written_is_not_there_yet(pipeline: Pipeline) -> None:
     manifest = pipeline.maker.flush()
     hidden = manifest.with_name(f"_{manifest.name}")
