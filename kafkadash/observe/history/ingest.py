@@ -8,14 +8,16 @@ already (``upserts``); one with a ledger row is never looked at again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import connection
+from django.db.models import Exists, OuterRef
 
+from kafkadash.accounts.models import AuditEvent
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import MARKERS
 from kafkadash.domain.refusals import history as said
@@ -109,10 +111,11 @@ def _take_all(store: Store, lease: Lease) -> tuple[int, str, int]:
     files = _waiting(store)
     reached("listed")
     clusters = dict(Cluster.objects.values_list("slug", "pk"))
+    since = _named_like_another() if files else {}
     taken, error = 0, ""
     for file in files[:_MOST_RESULTS]:
         try:
-            _take(store, file, clusters, lease)
+            _take(store, file, clusters, since, lease)
             taken += 1
         except StoreFailed as failure:  # of this one; it waits, and the rest goes on
             error = said.STORE_SILENT(why=str(failure).rstrip("."))
@@ -141,7 +144,15 @@ def _waiting(store: Store) -> list[Entry]:
     return [entry for _, key, entry in sorted(left, key=lambda row: row[:2]) if key not in known]
 
 
-def _take(store: Store, file: Entry, clusters: dict[str, int], lease: Lease) -> None:
+def _named_like_another() -> dict[int, datetime]:
+    """Cluster → when it was registered, of those whose name was another's before: segments tell of both by the name."""
+    removed = AuditEvent.objects.filter(
+        action="cluster.removed", cluster=OuterRef("slug"), at__lte=OuterRef("created_at")
+    )
+    return dict(Cluster.objects.filter(Exists(removed)).values_list("pk", "created_at"))
+
+
+def _take(store: Store, file: Entry, clusters: Mapping[str, int], since: Mapping[int, datetime], lease: Lease) -> None:
     began = time.monotonic()
     content = store.read(file.path)
     if content is None:
@@ -154,7 +165,7 @@ def _take(store: Store, file: Entry, clusters: dict[str, int], lease: Lease) -> 
     except SetAside as why:
         aside.append({"file": why.file, "why": str(why)})
     if found is not None:
-        reading = Reading(store, found, clusters, lease.now(), RESULTS)
+        reading = Reading(store, found, clusters, lease.now(), RESULTS, since)
         for name, rows in sorted(found.rows.items()):
             try:
                 if rows:

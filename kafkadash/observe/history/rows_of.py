@@ -40,13 +40,21 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``clusters``: slug → id of those that are registered. ``below``: the results' folder in the store."""
+    """``clusters``: slug → id of those that are registered. ``below``: the results' folder in the store. ``since``: id
+    → when it was registered, of those whose name another cluster had before.
+    """
 
     store: Store
     marker: Marker
     clusters: Mapping[str, int]
     now: datetime
     below: str = "results"
+    since: Mapping[int, datetime] = field(default_factory=dict)
+
+    def cluster(self, slug: str, begins: datetime) -> int | None:
+        """Of whom something tells that began then; None where that is no cluster that is registered."""
+        own = self.clusters.get(slug)
+        return None if own is None or begins < self.since.get(own, begins) else own
 
     def tables(self, kind: ResultKind, columns: Sequence[str]) -> Iterator[Any]:
         return read(self.store, self.marker, kind, columns, self.below)
@@ -162,7 +170,7 @@ def _rollups(reading: Reading, kind: ResultKind, taken: Taken) -> None:
     for table in reading.tables(kind, ["cluster", "grain", "bucket", *names, *figures, *extras]):
         for slug, grain_name, bucket, *rest in rows(table):
             grain = _seconds(reading, kind, grain_name)
-            cluster = reading.clusters.get(slug)
+            cluster = reading.cluster(slug, bucket)
             if cluster is None or not oldest[grain] <= bucket <= reading.now + _AHEAD:
                 skipped += 1
                 continue
@@ -194,11 +202,12 @@ def _seconds(reading: Reading, kind: ResultKind, grain: str) -> int:
 def _plain(reading: Reading, kind: ResultKind, taken: Taken) -> None:
     target = _PLAIN[kind]
     columns = [name for name, _ in target.columns[2:]]
+    begins = columns.index("from_at" if "from_at" in columns else "observed_at")
     found: list[Row] = []
     skipped = 0
     for table in reading.tables(kind, ["cluster", *columns]):
         for slug, *rest in rows(table):
-            cluster = reading.clusters.get(slug)
+            cluster = reading.cluster(slug, rest[begins])
             if cluster is None:
                 skipped += 1
             else:
@@ -214,7 +223,7 @@ def _workload(reading: Reading, taken: Taken) -> None:
     topics: dict[tuple[int, str], list[Row]] = defaultdict(list)
     for table in reading.tables(ResultKind.WORKLOAD, columns):
         for slug, topic, *rest in rows(table):
-            cluster = reading.clusters.get(slug)
+            cluster = reading.cluster(slug, rest[-2])
             if cluster is None:
                 taken.skipped += 1
             else:
@@ -263,14 +272,14 @@ def _verdicts(reading: Reading, taken: Taken) -> None:
             .aggregate([("differs", "count"), ("differs", "sum")])
             .select(["cluster", "hour", "differs_count", "differs_sum"])
         ):
-            cluster = reading.clusters.get(slug)
+            cluster = reading.cluster(slug, hour)
             if cluster is None:
                 continue
             counts = taken.compared.setdefault((cluster, hour), [0, 0])
             counts[0] += judged
             counts[1] += different
         for slug, *rest in rows(both.filter(differs)):
-            if (cluster := reading.clusters.get(slug)) is not None:
+            if (cluster := reading.cluster(slug, rest[3])) is not None:
                 differences.append((cluster, reading.marker.version, stored_name(rest[0]), *rest[1:]))
     differences.sort(key=lambda row: row[5], reverse=True)
     if differences:

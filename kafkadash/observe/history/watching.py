@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
+
 from kafkadash.domain.segments import SegmentKind
 from kafkadash.observe.history.store import Entry, Store
 from kafkadash.observe.models import PipelineLedger
 
-_SEGMENTS = f"segments/{SegmentKind.MANIFEST}"
+_BELOW = "segments/"
+_SEGMENTS = f"{_BELOW}{SegmentKind.MANIFEST}"
 _LOOK_BACK = timedelta(hours=24)
 _MOST_HEARTBEATS = 20
 
@@ -50,14 +53,19 @@ def _waiting(store: Store, now: datetime) -> Iterator[Entry]:
     newest = PipelineLedger.objects.exclude(newest_at=None).order_by("-newest_at").values_list("newest_at", flat=True)
     since = max(newest.first() or now - _LOOK_BACK, now - _LOOK_BACK).replace(minute=0, second=0, microsecond=0)
     known: set[tuple[int, int]] = set()
-    for flushes in PipelineLedger.objects.filter(newest_at__gte=since - timedelta(hours=1)).values_list(
-        "flushes", flat=True
-    ):
+    aside: set[str] = set()
+    lately = since - timedelta(hours=1)
+    # A result of manifests that were all set aside names no segment, and so no time of one.
+    recent = Q(newest_at__gte=lately) | Q(newest_at=None, written_at__gte=lately)
+    for flushes, files in PipelineLedger.objects.filter(recent).values_list("flushes", "set_aside"):
         known |= {(epoch, seq) for epoch, seq in flushes}
+        aside |= {each["file"] for each in files}
     hour = since.astimezone(UTC)
     while hour <= now + timedelta(hours=1):
         for entry in store.files(f"{_SEGMENTS}/{hour:%Y-%m-%d}/{hour:%H}"):
             epoch, _, seq = entry.name.removesuffix(".parquet").partition("-")
-            if epoch.isdecimal() and seq.isdecimal() and (int(epoch), int(seq)) not in known:
+            if not (epoch.isdecimal() and seq.isdecimal()) or (int(epoch), int(seq)) in known:
+                continue
+            if entry.path.removeprefix(_BELOW) not in aside:
                 yield entry
         hour += timedelta(hours=1)

@@ -234,6 +234,16 @@ def test_ingest__what_waits_and_what_beats__is_noted(folder: Folder, turn: Turn)
     assert state.oldest_waiting_at is not None
 
 
+def test_ingest__a_segment_that_was_set_aside__waits_no_longer(folder: Folder, turn: Turn) -> None:
+    truncated = folder.manifest(NOW, 5, 1).relative_to(folder.root / "segments").as_posix()
+    turn()
+    assert PipelineState.objects.get().segments_waiting == 1
+    folder.result(1, {}, instead={"set_aside": [{"file": truncated, "why": "It is not whole."}]})
+    PipelineState.objects.update(looked_at=None)
+    turn()
+    assert PipelineState.objects.get().segments_waiting == 0
+
+
 def test_ingest__without_pyarrow__says_so_and_nothing_else_happens(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     assert turn() == 0

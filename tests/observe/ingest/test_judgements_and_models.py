@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from kafkadash.accounts.audit import record
+from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import ResultKind
 from kafkadash.observe import retention
 from kafkadash.observe.models import (
     DiskForecast,
     PipelineLedger,
+    Rollup,
     VerdictCount,
     VerdictDifference,
     Workload,
 )
 from kafkadash.observe.queries.pipeline import hourly_counts
-from tests.observe.handed_back import Folder, verdict
+from tests.observe.handed_back import Folder, lag_rollup, verdict
 from tests.observe.ingest.taking import NOW, Turn
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +44,31 @@ def test_ingest__verdicts__are_compared_and_only_differences_are_kept(folder: Fo
     folder.result(1, {ResultKind.LAG_VERDICT: rows})
     turn()
     assert list(VerdictCount.objects.order_by("hour").values_list("judged", "differed")) == counts
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_ingest__a_cluster_named_like_one_that_was_removed__has_nothing_of_it(
+    folder: Folder, turn: Turn, cluster: Cluster, another: bool
+) -> None:
+    """Segments tell of both under one name: what began before it was registered is the other's, in part at least."""
+    if another:
+        record("jobs", "cluster.removed", cluster, cluster="memory")
+    registered = datetime.now(UTC)
+    Cluster.objects.update(created_at=registered)
+    after = NOW.replace(second=0) + timedelta(minutes=10)
+    folder.result(
+        1,
+        {
+            ResultKind.LAG_ROLLUP: [lag_rollup("memory", "g", "t", at, 1) for at in (NOW, after)],
+            ResultKind.LAG_VERDICT: [verdict("memory", 0, at, "ok", "stall") for at in (NOW, after)],
+            ResultKind.DISK_FORECAST: [forecast(after, 70)],
+            ResultKind.WORKLOAD: [topic_load("t", 0, None, None)],
+        },
+    )
+    turn()
+    assert Rollup.objects.count() == (1 if another else 2)
+    assert VerdictDifference.objects.count() == 1, "the newest of a partition stays"
+    assert [DiskForecast.objects.count(), Workload.objects.count()] == ([0, 0] if another else [1, 1])
 
 
 def test_ingest__a_query_that_begins_anew__counts_no_verdict_a_second_time(folder: Folder, turn: Turn) -> None:
@@ -71,24 +99,30 @@ def test_ingest__a_query_that_begins_anew__counts_no_verdict_a_second_time(folde
     assert counts == [(at.replace(minute=0), 15, 7), (at.replace(minute=0) + timedelta(hours=1), 4, 2)]
 
 
-def test_ingest__workload__is_packed_by_topic_column_by_column(folder: Folder, turn: Turn) -> None:
-    def row(topic: str, partition: int, typical: float | None, peak: float | None, days: int = 7) -> dict[str, Any]:
-        return {
-            "cluster": "memory",
-            "topic": topic,
-            "partition": partition,
-            "size_bytes": 1000 + partition,
-            "growth_per_day": 5.0,
-            "in_typical": typical,
-            "in_peak": peak,
-            "peak_hour": None if peak is None else 33,
-            "samples": 10,
-            "from_at": NOW - timedelta(days=days),
-            "to_at": NOW,
-        }
+def topic_load(topic: str, partition: int, typical: float | None, peak: float | None, days: int = 7) -> dict[str, Any]:
+    return {
+        "cluster": "memory",
+        "topic": topic,
+        "partition": partition,
+        "size_bytes": 1000 + partition,
+        "growth_per_day": 5.0,
+        "in_typical": typical,
+        "in_peak": peak,
+        "peak_hour": None if peak is None else 33,
+        "samples": 10,
+        "from_at": NOW - timedelta(days=days),
+        "to_at": NOW,
+    }
 
-    rows = [row("t", 1, 20.0, 50.0), row("t", 0, None, None, days=3), row("u", 0, 1.0, 2.0), row("t", 10, 0.0, 0.0)]
-    folder.result(1, {ResultKind.WORKLOAD: [*rows, row("v", 0, 1.0, 1.0) | {"cluster": "elsewhere"}]})
+
+def test_ingest__workload__is_packed_by_topic_column_by_column(folder: Folder, turn: Turn) -> None:
+    rows = [
+        topic_load("t", 1, 20.0, 50.0),
+        topic_load("t", 0, None, None, days=3),
+        topic_load("u", 0, 1.0, 2.0),
+        topic_load("t", 10, 0.0, 0.0),
+    ]
+    folder.result(1, {ResultKind.WORKLOAD: [*rows, topic_load("v", 0, 1.0, 1.0) | {"cluster": "elsewhere"}]})
     turn()
     found = Workload.objects.get(topic="t")
     assert found.partitions == {
