@@ -9,7 +9,9 @@ from kafkadash.pipeline.flushes import Flush, minute_of, read_manifest
 from kafkadash.pipeline.lake import MINUTES_OF_HOUR, Lake, Span
 
 RECENT = 12
-"""Refreshes before the first minute touched: a window of ten samples, and some that a silent coordinator missed."""
+"""Refreshes before the first minute touched."""
+RECENT_OF_GROUPS = 20
+"""Of a group whose coordinator is silent every second time, a worker's ten samples are of nineteen refreshes."""
 
 HOURS_BACK = 6
 """A cluster that was looked at more seldom than that has no window."""
@@ -30,7 +32,7 @@ class Snapshots:
     def before(
         self, touched: Sequence[Span], until: int, kinds: Collection[SegmentKind] = frozenset(SegmentKind)
     ) -> Mapping[SegmentKind, list[Span]]:
-        """Of these kinds, spans that hold the touched ones and ``RECENT`` refreshes before each, cluster by cluster."""
+        """Of these kinds, spans that hold the touched ones and recent refreshes before each, cluster by cluster."""
         found: dict[SegmentKind, list[Span]] = {kind: [] for kind in SegmentKind}
         for span in touched:
             for (cluster, kind), first in self._first_minutes(span, until, kinds).items():
@@ -48,13 +50,13 @@ class Snapshots:
         before: dict[tuple[str, SegmentKind], list[int]] = {key: [] for key in inside}
         hour = span.first // MINUTES_OF_HOUR
         for back in range(HOURS_BACK + 1):
-            if all(len(minutes) >= RECENT for minutes in before.values()):
+            if all(len(minutes) >= _recent(kind) for (_, kind), minutes in before.items()):
                 break
             for times in self._times(range(hour - back, hour - back + 1), until):
                 for key in inside & times.keys():
                     before[key] += [minute for minute in times[key] if minute < span.first]
         return {
-            (cluster, kind): _back(kind, minutes)[:RECENT][-1] if minutes else span.first
+            (cluster, kind): _back(kind, minutes)[: _recent(kind)][-1] if minutes else span.first
             for (cluster, kind), minutes in before.items()
         }
 
@@ -72,6 +74,10 @@ class Snapshots:
         for each in flush.refreshes if isinstance(flush, Flush) else ():
             found.setdefault((each.cluster, each.kind), []).append(minute_of(each.observed_at))
         return {key: tuple(minutes) for key, minutes in found.items()}
+
+
+def _recent(kind: SegmentKind) -> int:
+    return RECENT_OF_GROUPS if kind is SegmentKind.GROUP_OFFSET else RECENT
 
 
 def _back(kind: SegmentKind, minutes: Sequence[int]) -> list[int]:

@@ -20,7 +20,7 @@ from kafkadash.pipeline.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetFile, RowGroupMetaData
 
 WORDS = ("", *(str(state) for state in LagState))
 """What a worker may have said; the first for what this release does not know."""
@@ -120,8 +120,8 @@ class Files:
         with self._store.open(f"{FOLDER}/{file}") as opened:
             parquet = _parquet(opened, ("cluster",))
             for number in range(parquet.num_row_groups):
-                table = _read(parquet, number, ("cluster", *_WHEN))
-                for when, cluster, rows in _of_one_refresh(table):
+                whole = _whole_group(parquet.metadata.row_group(number))
+                for when, cluster, rows in whole or _of_one_refresh(_read(parquet, number, ("cluster", *_WHEN))):
                     minute = when[0] // MINUTE_US
                     if any(first <= minute <= last for first, last in minutes.get(cluster, ())):
                         yield (when, cluster), _Piece(_Group(file, number), rows)
@@ -154,6 +154,25 @@ class Files:
         step = Step(known["committed"], known["lag"], known["log_end"], begins=~known["previous_committed"].known)
         partitions, allowed = (_whole(known[name], name) for name in ("partition", "allowed_lag"))
         return Rows(numbers[at], partitions, known["members"], allowed, said[verdicts], step)
+
+
+def _whole_group(group: RowGroupMetaData) -> list[tuple[_When, str, slice]]:
+    """As ``_of_one_refresh``, of a row group that is of one refresh, as the footer tells; nothing where it does not."""
+    parts = {part.path_in_schema: part for part in map(group.column, range(group.num_columns))}
+    told = []
+    for name in ("cluster", *_WHEN):
+        statistics = parts[name].statistics
+        if (
+            statistics is None
+            or not statistics.has_min_max
+            or statistics.null_count != 0
+            or statistics.min_raw != statistics.max_raw
+        ):
+            return []
+        told.append(statistics.min_raw)
+    cluster, at, epoch, seq = told
+    name = cluster.decode() if isinstance(cluster, bytes) else str(cluster)
+    return [((int(at), int(epoch), int(seq)), name, slice(0, group.num_rows))]
 
 
 def _parquet(opened: pa.NativeFile, texts: Sequence[str]) -> ParquetFile:
