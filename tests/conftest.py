@@ -11,12 +11,13 @@ import hypothesis
 import pytest
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client, override_settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from tests.waiting import wait_until
 
 OWN_TEMPLATES = Path(__file__).parent / "templates"
 PASSWORD = "correct horse battery staple"  # of all users that make_user makes
@@ -60,6 +61,24 @@ def flush_may_empty_the_audit() -> Iterator[None]:
 
     with mock.patch.object(DatabaseOperations, "sql_flush", sql_flush):
         yield
+
+
+@pytest.fixture(autouse=True)
+def connections_come_back(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A thread that keeps one fails the test that began it, not those that need them all later, nor the run's end."""
+    yield
+    if "db" in request.fixturenames or request.node.get_closest_marker("django_db"):
+        wait_until(_all_are_back, "other threads gave their database connections back")
+
+
+def _all_are_back() -> bool:
+    """But for the one of this thread, which the next test goes on with."""
+    pool = connection._connection_pools.get(connection.alias)  # type: ignore[attr-defined]
+    if pool is None:
+        return True
+    stats = pool.get_stats()
+    mine = connection.connection is not None
+    return bool(stats["pool_size"] - stats["pool_available"] <= mine)
 
 
 def new_user(name: str, role: Role | None = None, cluster: Cluster | None = None, **fields: object) -> User:

@@ -64,7 +64,9 @@ class Committed:
     moves ``finished_at`` to the deadline: log ends that are read after that are by as much newer than the others'
     commits. Topics that the principal may not describe are left out by Kafka, without an error.
 
-    A commit may lie beyond the log's end (a topic made anew, an unclean election) or before its start.
+    A commit may lie beyond the log's end (a topic made anew, an unclean election) or before its start. A coordinator
+    that has just taken over answers from its own high watermark, which may still be behind (CoordinatorLoaderImpl): for
+    a moment an older commit, or none, without an error.
     """
 
     offsets: Mapping[str, Offsets]
