@@ -67,7 +67,7 @@ def flush_may_empty_the_audit() -> Iterator[None]:
 def connections_come_back(request: pytest.FixtureRequest) -> Iterator[None]:
     """A thread that keeps one fails the test that began it, not those that need them all later, nor the run's end."""
     yield
-    if "db" in request.fixturenames or request.node.get_closest_marker("django_db"):
+    if {"db", "transactional_db"} & set(request.fixturenames) or request.node.get_closest_marker("django_db"):
         wait_until(_all_are_back, "other threads gave their database connections back")
 
 

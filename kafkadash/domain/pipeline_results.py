@@ -3,8 +3,8 @@
 A batch of the stream is one result: a Parquet folder per kind, and last of all a marker that names them. Identity is
 (query id, batch id): a batch that is done again writes the same addresses. Values are absolute, never increments, so a
 result may be taken in twice. Addresses below the results' folder: ``<kind>/<query id>-<batch id>/`` and
-``markers/<query id>-<batch id>.json``. Jobs that run by the clock have query ids of their own (``hourly``, ``nightly``,
-``backfill-…``) and the time they are for, in epoch seconds, as their batch id.
+``markers/<query id>-<batch id>.json``. Jobs that run by the clock have query ids of their own (``hourly-…``,
+``daily-…``, ``backfill-…``) and the time they are for, in epoch seconds, as their batch id.
 
 The marker: {"format": 1, "query": …, "batch": …, "written_at": ISO, "kinds": {kind: {"rows": n}},
 "flushes": [[epoch, seq, committed_at ISO], …], "set_aside": [{"file": …, "why": sentence}]}.
@@ -111,7 +111,7 @@ RESULTS: Mapping[ResultKind, Result] = {
         ),
     ),
     ResultKind.CLUSTER_ROLLUP: Result(("cluster", "grain", "bucket"), (*_BUCKET, *_distribution("lag"))),
-    # Newest judgement of each group in the batch, by the same rule as the worker's, and how often both agree.
+    # Newest judgement of each partition that a group reads, by the same rule as the worker's, and what that said.
     ResultKind.LAG_VERDICT: Result(
         ("cluster", "group", "topic", "partition"),
         (

@@ -52,16 +52,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def _require_or_tell(uri: str) -> None:
     """Raises PipelineFault where something is missing; pages tell the same, unless another one runs there."""
-    from kafkadash.pipeline.application import PROMISED_SECONDS
-    from kafkadash.pipeline.heartbeat import Heartbeat
-    from kafkadash.pipeline.standing import standing
+    from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, Heartbeat, lives
 
     try:
         session.require()
     except PipelineFault as fault:
         with contextlib.suppress(PipelineFault, OSError, ValueError):
             store = open_store(uri)
-            if standing(store, datetime.now(UTC)).wrong is not None:
+            if not lives(store, datetime.now(UTC)):
                 Heartbeat(store, PROMISED_SECONDS, state="failed", fault=str(fault)).beat()
         raise
 

@@ -17,7 +17,7 @@ from kafkadash.pipeline import heartbeat, query
 from kafkadash.pipeline.batch import Batches, Done, Point
 from kafkadash.pipeline.clockwork import Clockwork
 from kafkadash.pipeline.faults import PipelineFault
-from kafkadash.pipeline.heartbeat import Heartbeat
+from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, Heartbeat
 from kafkadash.pipeline.lake import Lake
 from kafkadash.pipeline.owner import owned
 from kafkadash.pipeline.session import first_line, open_session
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 WAIT_SECONDS = 2
-PROMISED_SECONDS = 5.0
-"""Between two heartbeats at most, as readers are told; they come more often."""
 CLOCK_SECONDS = 60.0
 ENDS_SECONDS = 6.0
 

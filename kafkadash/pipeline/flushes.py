@@ -6,6 +6,7 @@ that fails, ``unreadable`` finds the file.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -116,21 +117,33 @@ def flushed_at(manifest: str) -> datetime:
 
 
 def unreadable(store: Store, files: Iterable[str]) -> list[SetAside]:
-    """Those whose rows cannot be read, though their footers could; slow, for when Spark has failed."""
+    """Those whose rows cannot be read, though their footers could; slow, for when Spark has failed.
+
+    Raises OSError where the store does not give their bytes: that says nothing of the files.
+    """
+    return [bad for file in files if (bad := _damage(store, file)) is not None]
+
+
+def _damage(store: Store, file: str) -> SetAside | None:
+    """From its bytes alone, because Arrow says OSError of a broken page as of a store that does not answer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    bad: list[SetAside] = []
-    for file in files:
-        try:
-            with store.open(f"{FOLDER}/{file}") as opened:
-                for _ in pq.ParquetFile(opened, page_checksum_verification=True).iter_batches():
-                    pass
-        except FileNotFoundError:
-            bad.append(SetAside(file, said.FILE_GONE(), gone=True))
-        except (OSError, pa.ArrowException) as error:
-            bad.append(SetAside(file, said.FILE_TRUNCATED(fault=_words(error))))
-    return bad
+    try:
+        with store.open(f"{FOLDER}/{file}") as opened:
+            content = opened.read()
+    except FileNotFoundError:
+        return SetAside(file, said.FILE_GONE(), gone=True)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return SetAside(file, said.FILE_TRUNCATED(fault=_words(error)))
+    try:
+        for _ in pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).iter_batches():
+            pass
+    except (OSError, pa.ArrowException) as error:
+        return SetAside(file, said.FILE_TRUNCATED(fault=_words(error)))
+    return None
 
 
 def without(intake: Intake, bad: Sequence[SetAside]) -> Intake:
@@ -168,10 +181,10 @@ def _look(store: Store, kind: SegmentKind, file: str) -> tuple[int, set[int]] | 
             for batch in parquet.iter_batches(columns=["observed_at"]):
                 minutes.update(_minutes(batch.column(0)))
             return parquet.metadata.num_rows, minutes
-    except FileNotFoundError:
-        return SetAside(file, said.FILE_GONE())
-    except (OSError, pa.ArrowException) as error:
-        return SetAside(file, said.FILE_TRUNCATED(fault=_words(error)))
+    except (OSError, pa.ArrowException):
+        if (bad := _damage(store, file)) is None:
+            raise
+        return bad
 
 
 def _minutes(times: Any) -> Iterator[int]:
@@ -211,6 +224,7 @@ def _without_value(columns: Iterable[Column], footer: FileMetaData) -> str | Non
 
 
 def read_manifest(store: Store, manifest: str) -> Flush | SetAside:
+    """Raises OSError where the store does not answer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -221,10 +235,10 @@ def read_manifest(store: Store, manifest: str) -> Flush | SetAside:
             if refused is not None:
                 return refused
             rows = parquet.read().to_pylist()
-    except FileNotFoundError:
-        return SetAside(manifest, said.FILE_GONE())
-    except (OSError, pa.ArrowException) as error:
-        return SetAside(manifest, said.FILE_TRUNCATED(fault=_words(error)))
+    except (OSError, pa.ArrowException):
+        if (bad := _damage(store, manifest)) is None:
+            raise
+        return bad
     if not rows:
         return SetAside(manifest, said.FILE_OF_OTHER_ROWS(found=0, expected="at least one"))
     first = rows[0]

@@ -7,16 +7,26 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from kafkadash.domain.pipeline_results import HEARTBEAT_FORMAT, HEARTBEATS
-from kafkadash.pipeline.batch import Done
 from kafkadash.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from kafkadash.pipeline.batch import Done
 
 NAME = "segments"
 BEAT_SECONDS = 2.0
+PROMISED_SECONDS = 5.0
+"""Between two heartbeats at most, as readers are told; they come more often."""
+
+
+MISSED = 3
+# A beat is written every two seconds, however seldom there are batches.
+_LEAST_SECONDS = 10.0
 
 
 def now() -> datetime:
@@ -91,6 +101,18 @@ class Heartbeat:
             "event_lag_seconds": _lag(done, self._done_at),
         }
         self.store.write(f"{HEARTBEATS}/{NAME}.json", json.dumps(said, indent=1, ensure_ascii=False).encode())
+
+
+def lives(store: Store, at: datetime) -> bool:
+    """Whether somebody gives signs of life there. Raises OSError and ValueError where what is there cannot be read."""
+    content = store.read(f"{HEARTBEATS}/{NAME}.json")
+    beat = json.loads(content) if content else {"state": "stopped"}
+    return beat["state"] not in ("stopped", "failed") and not is_late(beat, at)
+
+
+def is_late(beat: Mapping[str, Any], at: datetime) -> bool:
+    age = at - datetime.fromisoformat(beat["beat_at"])
+    return age > timedelta(seconds=MISSED * max(beat["interval_seconds"], _LEAST_SECONDS))
 
 
 def _iso(at: datetime | None) -> str | None:

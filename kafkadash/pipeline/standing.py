@@ -10,12 +10,8 @@ from typing import Any
 from kafkadash.domain.pipeline_results import HEARTBEATS
 from kafkadash.domain.refusals import pipeline as said
 from kafkadash.pipeline import flushes
-from kafkadash.pipeline.heartbeat import NAME
+from kafkadash.pipeline.heartbeat import NAME, is_late
 from kafkadash.pipeline.store import Store
-
-MISSED = 3
-# A beat is written every two seconds, however seldom there are batches.
-_LEAST_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +41,7 @@ def standing(store: Store, now: datetime) -> Standing:
     ]
     if beat["fault"]:
         return Standing(lines, beat["fault"])
-    late = age > timedelta(seconds=MISSED * max(beat["interval_seconds"], _LEAST_SECONDS))
-    if late or beat["state"] == "stopped":
+    if is_late(beat, now) or beat["state"] == "stopped":
         return Standing(lines, said.PIPELINE_SILENT(age=_seconds(age)))
     return Standing(lines, None)
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from django.conf import settings
 
 from kafkadash.domain.refusals import pipeline as said
 from kafkadash.pipeline import __main__ as program
 from kafkadash.pipeline import session
 from kafkadash.pipeline.application import _end_said_to
 from kafkadash.pipeline.faults import PipelineFault
+from kafkadash.pipeline.flushes import take_in, unreadable
 from kafkadash.pipeline.heartbeat import Heartbeat
 from kafkadash.pipeline.standing import standing
 from kafkadash.pipeline.store import Store, open_store
+from tests.pipeline.making import Maker
 
 NO_JAVA = str(said.NO_JAVA_FOR_SPARK(version=17))
 
@@ -45,6 +50,25 @@ def test_no_java__while_another_one_runs__is_said_here_only(store: Store, action
     Heartbeat(store, 5, state="waiting").beat()
     assert program.main([action, "--uri", store.uri]) == program.REFUSED
     assert standing(store, datetime.now(UTC)).wrong is None
+
+
+def test_no_pyspark__is_said_as_well(store: Store) -> None:
+    without = "import sys; sys.modules['pyspark'] = None; from kafkadash.pipeline.__main__ import main; "
+    words = [sys.executable, "-c", f"{without}sys.exit(main(sys.argv[1:]))", "run", "--uri", store.uri]
+    ended = subprocess.run(words, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (program.REFUSED, f"{said.NO_PYSPARK()}\n")
+    assert standing(store, datetime.now(UTC)).wrong == str(said.NO_PYSPARK())
+
+
+def test_a_store_that_does_not_answer__says_nothing_of_its_files(store: Store, tmp_path: Path) -> None:
+    (manifest,) = Maker(tmp_path / "segments").flushes(1)
+    name = manifest.relative_to(tmp_path / "segments").as_posix()
+    assert take_in(store, [name]).set_aside == []
+    with mock.patch.object(Store, "open", side_effect=OSError("When reading: AWS Error SLOW_DOWN")):
+        for ask in (lambda: take_in(store, [name]), lambda: unreadable(store, [name])):
+            with pytest.raises(OSError, match="SLOW_DOWN"):
+                ask()
+    assert unreadable(store, [name, "manifest/2026-03-02/09/none.parquet"])[0].gone
 
 
 def test_a_disk_that_is_full_hides_no_fault(store: Store, capsys: pytest.CaptureFixture[str]) -> None:

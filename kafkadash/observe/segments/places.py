@@ -21,7 +21,8 @@ from kafkadash.domain.refusals import segments as said
 from kafkadash.observe.segments.encoding import Footer, Unreadable, footer
 
 Fill = Callable[[IO[bytes]], None]
-_PUT = ("s3", "gs", "gcs", "abfs", "abfss")
+_PUT = ("s3",)
+_KNOWN = (*_PUT, "hdfs")
 
 
 class PlaceUnknown(Exception):
@@ -83,8 +84,10 @@ def place(uri: str) -> Place:
     from pyarrow import ArrowException
     from pyarrow.fs import FileSystem
 
-    # Spark calls it s3a, PyArrow s3.
+    # Where the pipeline does not read, segments would only pile up. Spark calls it s3a, PyArrow s3.
     arrows = f"s3{uri[3:]}" if parts.scheme in ("s3a", "s3n") else uri
+    if urlsplit(arrows).scheme not in _KNOWN:
+        raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault=f"“{parts.scheme}” is not read by the pipeline"))
     try:
         files, path = FileSystem.from_uri(arrows)
     except (ArrowException, OSError, ValueError) as error:
