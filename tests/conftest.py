@@ -68,7 +68,7 @@ def connections_come_back(request: pytest.FixtureRequest) -> Iterator[None]:
     """A thread that keeps one fails the test that began it, not those that need them all later, nor the run's end."""
     yield
     if {"db", "transactional_db"} & set(request.fixturenames) or request.node.get_closest_marker("django_db"):
-        wait_until(_all_are_back, "other threads gave their database connections back")
+        wait_until(_all_are_back, "other threads gave their database connections back", 10)
 
 
 def _all_are_back() -> bool:

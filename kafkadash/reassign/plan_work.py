@@ -5,10 +5,10 @@ Nobody asks Kafka here. A draft gets its plan (purpose "plan"), a stale request 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from time import monotonic, sleep
 from typing import Any
 
 from django.conf import settings
@@ -106,18 +106,18 @@ def _change(run: Run) -> ChangeRequest:
 
 def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
     """A refresh that is a little late is waited for: nobody has to ask for the plan twice because of it."""
-    until = time.monotonic() + settings.PLAN_WAIT
+    until = monotonic() + settings.PLAN_WAIT
     while True:
         try:
             refuse_old_facts(change.cluster, timezone.now())
             refuse_facts_before_the_end(change.cluster, Asked.from_json(change.input).since)
         except Refused as refused:
-            if time.monotonic() >= until:
+            if monotonic() >= until:
                 raise JobFailed(str(refused)) from refused
         else:
             return
         run.step(0.0, f"waiting for the next refresh of {change.cluster.name}")
-        time.sleep(_LOOK_S)
+        sleep(_LOOK_S)
 
 
 def _upload(change: ChangeRequest, asked: Asked) -> bytes:

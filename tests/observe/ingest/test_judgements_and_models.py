@@ -55,7 +55,7 @@ def test_ingest__a_cluster_named_like_one_that_was_removed__has_nothing_of_it(
         record("jobs", "cluster.removed", cluster, cluster="memory")
     registered = datetime.now(UTC)
     Cluster.objects.update(created_at=registered)
-    after = NOW.replace(second=0) + timedelta(minutes=10)
+    after = registered.replace(second=0, microsecond=0) + timedelta(minutes=10)
     folder.result(
         1,
         {
