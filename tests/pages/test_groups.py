@@ -306,17 +306,17 @@ def test_five_thousand_groups_are_listed_quickly(
     client = client_of(viewer)
     client.get(URL)
     for query in ("", "?q=99", "?sort=-lag&page=7", f"?topic={PAID}"):
-        began = time.process_time()
+        began = time.thread_time()
         assert client.get(URL + query).status_code == 200
-        assert time.process_time() - began < 0.2, query
+        assert time.thread_time() - began < 0.2, query
 
 
 def test_a_group_of_ten_thousand_partitions(demo: Cluster, viewer: User, client_of: Callable[[User], Client]) -> None:
     group_seen(demo, "g", {(PAID, n): WELL for n in range(10_000)})
     client = client_of(viewer)
-    began = time.process_time()
+    began = time.thread_time()
     assert "10,000 partitions" in client.get(f"{URL}g/").content.decode()
-    assert time.process_time() - began < 2.0
+    assert time.thread_time() - began < 2.0
 
 
 def _chart(page: Page, id_: str) -> Any:
