@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.wording import count
 from kafkadash.pipeline import heartbeat, query
 from kafkadash.pipeline.batch import Batches, Done, Point
 from kafkadash.pipeline.clockwork import Clockwork
@@ -101,7 +102,7 @@ def stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop: 
 
     def take(query_id: str, batch: int, manifests: list[str]) -> None:
         beats.query = query_id
-        beats.working_on = f"batch {batch}, {len(manifests)} flushes"
+        beats.working_on = f"batch {batch}, {count(len(manifests), 'flush', 'flushes')}"
         done = of(query_id).do(batch, manifests)
         beats.working_on = None
         beats.caught_up = len(manifests) < way.flushes_at_once

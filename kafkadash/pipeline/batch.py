@@ -69,7 +69,7 @@ class Batches:
         try:
             made = self._results(name, intake)
         except Exception:
-            bad = [*unreadable(store, intake.names), *self._earlier_unreadable(batch, intake)]
+            bad = [*unreadable(store, sorted(intake.names)), *self._earlier_unreadable(batch, intake)]
             if not bad:
                 raise
             intake = without(intake, bad)

@@ -22,8 +22,6 @@ NAME = "segments"
 BEAT_SECONDS = 2.0
 PROMISED_SECONDS = 5.0
 """Between two heartbeats at most, as readers are told; they come more often."""
-
-
 MISSED = 3
 # A beat is written every two seconds, however seldom there are batches.
 _LEAST_SECONDS = 10.0

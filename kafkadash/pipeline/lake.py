@@ -125,13 +125,10 @@ class Lake:
         """Not to be read again, whatever batch brought them. Raises OSError."""
         named = {each.file: each for each in files}
         with self._lists:
-            for date in self.store.names(self.folder):
-                for hour in self.store.names(f"{self.folder}/{date}"):
-                    for list_name in self.store.names(f"{self.folder}/{date}/{hour}"):
-                        name = f"{self.folder}/{date}/{hour}/{list_name}"
-                        parts = self._parts(name) if list_name[0] != "_" else ()
-                        if any(part.file in named and not part.why for part in parts):
-                            self._write(name, [_set_aside(part, named.get(part.file)) for part in parts])
+            for name in self.store.sizes(self.folder):
+                parts = () if name.rpartition("/")[2].startswith("_") else self._parts(name)
+                if any(part.file in named and not part.why for part in parts):
+                    self._write(name, [_set_aside(part, named.get(part.file)) for part in parts])
 
     def aside(self, hour: int) -> list[SetAside]:
         """What is not read of what was observed in an hour."""

@@ -21,6 +21,7 @@ import psutil
 
 from kafkadash.domain.refusals import pipeline as said
 from kafkadash.pipeline.faults import PipelineFault
+from kafkadash.pipeline.owner import ENDS_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,6 @@ _MODULE = "--add-modules=jdk.incubator.vector"  # of org.apache.spark.launcher.J
 MEMORY = "PIPELINE_DRIVER_MEMORY"
 CONF = "PIPELINE_SPARK_CONF"
 _LENIENT = Path(__file__).with_name("java")
-ENDS_SECONDS = 15.0
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 # What any session may be told, also one on a server far away.

@@ -171,8 +171,7 @@ def _whole_group(group: RowGroupMetaData) -> list[tuple[_When, str, slice]]:
             return []
         told.append(statistics.min_raw)
     cluster, at, epoch, seq = told
-    name = cluster.decode() if isinstance(cluster, bytes) else str(cluster)
-    return [((int(at), int(epoch), int(seq)), name, slice(0, group.num_rows))]
+    return [((int(at), int(epoch), int(seq)), cluster.decode(), slice(0, group.num_rows))]
 
 
 def _parquet(opened: pa.NativeFile, texts: Sequence[str]) -> ParquetFile:
