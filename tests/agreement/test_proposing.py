@@ -44,7 +44,7 @@ def test_a_drain__drafted_planned_and_submitted__is_what_kafkas_tool_takes(
     assert {partition: set(target) for partition, target in moved.items()} == {0: {1, 2}, 2: {1, 2}}
     refresh(Kind.METADATA)
     refresh(Kind.REASSIGNMENTS)
-    wizard.sends("why", {"title": "Drain broker 3", "why": "Its disk is failing."})
+    wizard.submits("Drain broker 3", "Its disk is failing.")
     assert wizard.change.state == RequestState.PROPOSED
     file = tmp_path / "plan.json"
     file.write_bytes(wizard.client.get(f"/changes/{wizard.number}/kafka.json").content)

@@ -131,6 +131,12 @@ class Wizard:
         attempt(job.pk)
         return self.change
 
+    def submits(self, title: str, why: str) -> ChangeRequest:
+        """To be approved; of one that is refused the page says why."""
+        answer = self.sends("why", {"title": title, "why": why})
+        assert answer.status_code == 302, text(answer.content.decode())
+        return self.change
+
     @property
     def change(self) -> ChangeRequest:
         return ChangeRequest.objects.select_related("cluster", "job").get(pk=self.number)

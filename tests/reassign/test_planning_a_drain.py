@@ -33,8 +33,7 @@ def test_a_drain_is_planned_shown_and_submitted(wizard: Wizard, demo: Cluster) -
     assert "5 moves, 15.0 GB. No plan that drains broker 3 under these limits moves less." in page.text
     assert "Checked against what was asked for" in page.text
     assert PlanReport.objects.get(request=change).topics.count() == 2
-    wizard.sends("why", {"title": "Drain broker 3", "why": "Its disk is failing."})
-    change = wizard.change
+    change = wizard.submits("Drain broker 3", "Its disk is failing.")
     assert (change.state, change.why) == (RequestState.PROPOSED, "Its disk is failing.")
     assert wizard.client.get(wizard.url("what"))["location"] == f"/changes/{change.pk}/"
 

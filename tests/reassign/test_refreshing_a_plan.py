@@ -29,7 +29,7 @@ def stale(wizard: Wizard, demo: Cluster) -> ChangeRequest:
     wizard.begins(demo, "drain").drains(3)
     wizard.limits()
     wizard.plans()
-    wizard.sends("why", {"title": "Drain broker 3", "why": "Its disk is failing."})
+    wizard.submits("Drain broker 3", "Its disk is failing.")
     topic = TopicState.objects.get(cluster=demo, name="clicks")
     topic.partitions[0][3] = [3, 6]
     topic.partitions[0][4] = [3, 6]
@@ -98,7 +98,7 @@ def test_a_refresh_of_an_explicit_assignment_keeps_its_targets_and_reads_the_rep
     wizard: Wizard, operator: User, demo: Cluster
 ) -> None:
     plan_explicit(wizard, demo, kafka_json(("orders", 0, [6, 1, 2])))
-    wizard.sends("why", {"title": "By hand", "why": "As agreed."})
+    wizard.submits("By hand", "As agreed.")
     topic = TopicState.objects.get(cluster=demo, name="orders")
     topic.partitions[0][3:5] = [[1, 2, 5], [1, 2, 5]]
     topic.shape = "1" * 32

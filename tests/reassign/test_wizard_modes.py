@@ -71,7 +71,7 @@ def test_brokers_are_added(wizard: Wizard, grown: Cluster) -> None:
     page = Page(wizard.sees("plan"))
     assert "No plan that adds brokers 7 and 8 under these limits moves less." in page.words("plan")
     assert "Proven least movement" in page.words("plan")
-    wizard.sends("why", {"title": "Add brokers 7 and 8", "why": "They were bought."})
+    wizard.submits("Add brokers 7 and 8", "They were bought.")
     assert wizard.change.state == RequestState.PROPOSED
     assert "Proven least movement" in text(wizard.client.get(f"/changes/{wizard.number}/").content.decode())
 
@@ -107,7 +107,7 @@ def test_the_replication_factor_of_some_topics_is_changed_and_that_is_approved_w
     assert wizard.change.title == "Set replication factor 3 of topics like “cl.*”"
     assert "the replication factor may change" in text(wizard.sees("why"))
     assert 'name="rebalance"' in wizard.sees("what")
-    wizard.sends("why", {"title": "Three of each", "why": "Two are too few."})
+    wizard.submits("Three of each", "Two are too few.")
     assert wizard.change.state == RequestState.PROPOSED
 
 
@@ -184,7 +184,7 @@ def test_who_is_given_replicas_is_asked_once_only(wizard: Wizard, grown: Cluster
 
 def test_others_may_move_too_where_that_is_asked_for(wizard: Wizard, grown: Cluster) -> None:
     planned(wizard.begins(grown, "drain"), {"brokers": ["3"], "rebalance": "on"})
-    wizard.sends("why", {"title": "Drain broker 3", "why": "Its disk is failing."})
+    wizard.submits("Drain broker 3", "Its disk is failing.")
     review = text(wizard.client.get(f"/changes/{wizard.number}/").content.decode())
     assert "Move every replica off broker 3. Others may move too" in review
 
