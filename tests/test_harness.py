@@ -19,8 +19,9 @@ import pytest
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
-# Only what is asked for: plugins of every kind are installed here, and loading them takes most of a small run.
-BARE = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+# Only what is asked for, here and not of the run around it: plugins of every kind are installed, and loading them takes
+# most of a small run.
+BARE = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
 OF_A_RUN = ("DATABASE_URL", "REDIS_URL", "KAFKADASH_TEST_RUN", "KAFKADASH_TEST_REDIS", "PYTEST_XDIST_WORKER")
 
 CONFIG = """
