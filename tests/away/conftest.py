@@ -24,9 +24,9 @@ from pytest_django import DjangoDbBlocker
 
 from kafkadash.embedded.postgres import DATABASE, NAME, Postgres, install_folder
 from kafkadash.embedded.process import find
-from kafkadash.live.publisher import stop_publishing
 from tests.embedded_plugin import RUN_FOLDER
 from tests.live.conftest import chrome, port, server, watch
+from tests.other_database import led_to
 from tests.reassign.run.conftest import world
 
 __all__ = ["chrome", "port", "server", "watch", "world"]
@@ -110,23 +110,13 @@ def away(other_postgres: Postgres, transactional_db: None) -> Iterator[Away]:
     with psycopg.connect(other_postgres.conninfo(DATABASE), autocommit=True) as own:
         own.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"')
     there = psycopg.conninfo.conninfo_to_dict(other_postgres.conninfo(name))
-    before: dict[str, Any] = dict(connection.settings_dict)
-    _lead_to(HOST=there["host"], NAME=name)
-    yield Away(other_postgres)
-    stop_publishing()
-    _lead_to(**before)
+    with led_to(HOST=there["host"], NAME=name):
+        yield Away(other_postgres)
 
 
 def _pool() -> Any:
     own: Any = connection
     return own.pool
-
-
-def _lead_to(**values: Any) -> None:
-    """The next connection of any thread has these settings."""
-    connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # of PostgreSQL's backend
-    connection.settings_dict.update(values)
 
 
 def _copy_tables(postgres: Postgres, name: str) -> None:

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -25,7 +24,6 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.embedded.postgres import install_folder
 from kafkadash.kafka.connect import close_all
-from kafkadash.live.publisher import stop_publishing
 from kafkadash.observe import collection
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.playground.cluster import Playground
@@ -35,6 +33,7 @@ from kafkadash.reassign.run.measure import stored_progress
 from tests.agreement.conftest import tools
 from tests.agreement.runs import Run, alter
 from tests.agreement.tools import Tools
+from tests.other_database import led_to
 from tests.upgrade.make_dump import BOOTSTRAP, CLUSTER_ID, COMMIT, TOPIC_ID, file_of
 from tests.upgrade.older import PLACEMENT
 
@@ -56,19 +55,16 @@ def older(playground: Playground, tools: Tools, transactional_db: None, tmp_path
     text = text.replace(BOOTSTRAP, playground.bootstrap).replace(CLUSTER_ID, playground.cluster.cluster_id)
     for name, topic_id in ids.items():
         text = text.replace(TOPIC_ID % name, topic_id)
-    before: dict[str, Any] = dict(connection.settings_dict)
     name = f"upgrade_{next(_names)}"
     _restore(text, name)
-    _lead_to(NAME=name)
-    call_command("migrate", verbosity=0)
     try:
-        run = Run(ChangeRequest.objects.get(), User.objects.get(username="alice"))
-        _as_the_dump_says(run, playground, tools, tmp_path)
-        yield run
+        with led_to(NAME=name):
+            call_command("migrate", verbosity=0)
+            run = Run(ChangeRequest.objects.get(), User.objects.get(username="alice"))
+            _as_the_dump_says(run, playground, tools, tmp_path)
+            yield run
     finally:
         close_all()
-        stop_publishing()
-        _lead_to(**before)
         for topic in names:
             tools.run("topics", "--delete", "--topic", topic)
 
@@ -153,9 +149,3 @@ def _restore(text: str, name: str) -> None:
     program = install_folder() / "bin" / "psql"
     command: list[str | Path] = [program, "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", into]
     subprocess.run(command, input=text.encode(), capture_output=True, check=True)
-
-
-def _lead_to(**values: Any) -> None:
-    connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # of PostgreSQL's backend
-    connection.settings_dict.update(values)
