@@ -225,13 +225,17 @@ class Never:
         self.asked = Event()
 
 
-def test_started_again_with_nothing_new__hours_that_are_over_are_done(spark: SparkSession, tmp_path: Path) -> None:
-    from kafkadash.pipeline import application, query
+def test_started_again_with_nothing_new__hours_that_are_over_are_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafkadash.pipeline import application, heartbeat, query
     from kafkadash.pipeline.heartbeat import Heartbeat
+
+    monkeypatch.setattr(heartbeat, "now", lambda: DAY.replace(hour=12))
 
     store = open_store(tmp_path.as_uri())
     maker = Maker(tmp_path / "segments", groups=1, partitions=1)
-    maker.at = datetime.now(UTC).replace(minute=20) - timedelta(hours=2)
+    maker.at = DAY.replace(hour=10, minute=20)
     maker.flushes(3)
 
     def take(query_id: str, batch: int, names: list[str]) -> None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.django_db]
 
-OVER = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-"""The end of the last hour."""
+OVER = (datetime.now(UTC) - timedelta(hours=12)).replace(hour=12, minute=0, second=0, microsecond=0)
+"""The last noon: the hours before it are of one day, which is not over then, whenever the tests run."""
 MINUTES = 180
 TOTAL = 10**12
 
@@ -85,8 +85,8 @@ def test_a_disk_that_fills_is_found_and_the_plan_knows_what_is_taken_in(
 ) -> None:
     settings.PIPELINE_URI = tmp_path.as_uri()
     now = OVER + timedelta(minutes=7)
-    demo = watched("demo")
-    judged(demo)
+    demo = watched("demo", now)
+    judged(demo, now)
     said = _handed_back(spark, tmp_path)
     assert [line.partition(" ")[0] for line in said] == ["hour", "hour", "hour", "forecast", "workload"]
     turns.ensure_state()
