@@ -15,7 +15,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from kafkadash.domain.refusals import playground as said
 from kafkadash.domain.refusals import servers
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.process import (
-    POLL_SECONDS,
     Child,
     ServerError,
     reap_leftovers,
@@ -54,8 +53,6 @@ from kafkadash.playground.storage import format_nodes
 from kafkadash.playground.tool import run_tool
 
 READY_SECONDS = 90.0
-# Far beyond what a start takes on a machine that is busy with other things.
-LATE_SECONDS = 45.0
 STOP_SECONDS = 20.0
 VOTER_STOP_SECONDS = 1.0
 # Brokers go before controllers: a broker that finds no controller takes 25 s to give up.
@@ -287,26 +284,26 @@ class Playground:
     def _start(self, nodes: Sequence[Node], runtime: Runtime) -> list[Child]:
         """Start nodes and return when they serve; stop them again when one does not.
 
-        A broker that comes up while several controllers elect may never hear who won (Kafka 4.3.1: it goes on saying
-        that its registration could not be sent). One that is alone in not serving is started once more.
+        Controllers without a broker serve before any broker starts. While several of them elect for the first time,
+        what one leader wrote may be taken back by the next, and a broker that had read who the voters are by then does
+        not read it again (Kafka 4.3.1, KRaftControlRecordStateMachine, truncateNewEntries): it does not get to serve,
+        or finds no controller any more when the leader changes next.
         """
-        waiting: dict[str, tuple[Child, Callable[[], bool]]] = {}
         stop_all([child for child in self._recorded() if not child.alive()])  # their entries, when they crashed
+        voters = [node for node in nodes if node.broker_port is None]
+        started: list[Child] = []
         try:
-            # Controllers first: a broker that comes before them waits and retries.
-            for node in sorted(nodes, key=lambda node: node.controller_port is None):
-                waiting[node.name] = self._spawn(node, runtime)
-            late = _not_ready_within(LATE_SECONDS, waiting)
-            for node in nodes:
-                if node.name in late and node.controller_port is None:
-                    self._say(said.STARTED_AGAIN(broker=node.node_id))
-                    stop_all([waiting[node.name][0]], VOTER_STOP_SECONDS)
-                    waiting[node.name] = self._spawn(node, runtime)
-            wait_all(waiting.values(), READY_SECONDS)
+            for together in (voters, [node for node in nodes if node not in voters]):
+                pending = []
+                # A combined node first: a broker that comes before it waits and retries.
+                for node in sorted(together, key=lambda node: node.controller_port is None):
+                    pending.append(self._spawn(node, runtime))
+                    started.append(pending[-1][0])
+                wait_all(pending, READY_SECONDS)
         except BaseException:
-            stop_all([child for child, _ in waiting.values()], STOP_SECONDS)
+            stop_all(started, STOP_SECONDS)
             raise
-        return [child for child, _ in waiting.values()]
+        return started
 
     def _spawn(self, node: Node, runtime: Runtime) -> tuple[Child, Callable[[], bool]]:
         """The node's process, and what tells whether it serves."""
@@ -376,18 +373,6 @@ def _pick(node_id: int, nodes: list[Node], role: str) -> Node:
             return node
     known = ", ".join(str(node.node_id) for node in nodes)
     raise ServerError(said.NODE_UNKNOWN(role=role, node=node_id, known=known))
-
-
-def _not_ready_within(seconds: float, waiting: Mapping[str, tuple[Child, Callable[[], bool]]]) -> set[str]:
-    """Names of those that do not serve after this time; none as soon as all do, or one has ended."""
-    end = time.monotonic() + seconds
-    while late := {name for name, (_, ready) in waiting.items() if not ready()}:
-        if not all(child.alive() for child, _ in waiting.values()):
-            return set()
-        if time.monotonic() > end:
-            break
-        time.sleep(POLL_SECONDS)
-    return late
 
 
 def _stage(node: Node) -> int:

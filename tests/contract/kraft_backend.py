@@ -169,8 +169,6 @@ class KraftBackend:
         wait_until(self._is_whole, "all brokers are unfenced and a controller leads", 60)
 
     def _is_whole(self) -> bool:
-        types = raw.request_types(55, 0)
-        asked = types.TopicData(topic_name="__cluster_metadata", partitions=(types.PartitionData(partition_index=0),))
         try:
             for broker in self.broker_ids:
                 live = raw.ask(
@@ -183,10 +181,11 @@ class KraftBackend:
                 )
                 if sorted(b.broker_id for b in live.brokers) != self.broker_ids:
                     return False
-            quorum = raw.ask(self._address(self.broker_ids[0]), 55, 0, topics=(asked,))
+                if raw.quorum_leader(self._address(broker)) not in self.voters():
+                    return False
         except OSError:
             return False
-        return quorum.error_code == 0 and quorum.topics[0].partitions[0].leader_id in self.voters()
+        return True
 
     def _address(self, broker: int) -> str:
         node = next(node for node in self._playground.cluster.brokers if node.node_id == broker)

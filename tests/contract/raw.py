@@ -13,6 +13,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
 TIMEOUT_S = 10.0
+DESCRIBE_QUORUM = 55
 
 
 def ask(address: str, api_key: int, version: int, **fields: object) -> Any:
@@ -35,6 +36,20 @@ def exchange(connection: socket.socket, api_key: int, version: int, **fields: ob
     _, header_size = entity_reader(response.__header_schema__)(answer, 0)
     entity, _ = entity_reader(response)(answer, header_size)
     return entity
+
+
+def quorum_leader(address: str) -> int | None:
+    """The id of the active controller, which the broker at ``host:port`` asks (KIP-595, DescribeQuorum); None: none.
+
+    Raises OSError where no answer came in time.
+    """
+    types = request_types(DESCRIBE_QUORUM, 0)
+    asked = types.TopicData(topic_name="__cluster_metadata", partitions=(types.PartitionData(partition_index=0),))
+    answer = ask(address, DESCRIBE_QUORUM, 0, topics=(asked,))
+    if answer.error_code != 0:
+        return None
+    leader = int(answer.topics[0].partitions[0].leader_id)
+    return leader if leader >= 0 else None
 
 
 def request_types(api_key: int, version: int) -> Any:

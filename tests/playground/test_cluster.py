@@ -264,6 +264,8 @@ def test_three_controllers_survive_the_loss_of_one_and_stop_quickly(small_folder
     playground = Playground(small_folder)
     playground.up(brokers=1, controllers=3)
     assert [node.roles for node in playground.status()] == ["broker", "controller", "controller", "controller"]
+    served = [stamps(playground, node.name, "Kafka Server started") for node in playground.cluster.controllers]
+    assert max(first for first, *_ in served) < stamps(playground, "kafka-1", "INFO")[0], "all before any broker begins"
     leader = leader_of(playground)
     assert leader in (101, 102, 103)
     playground.kill_controller(leader)
@@ -287,6 +289,12 @@ def test_a_majority_of_controllers_cannot_move_and_nothing_is_started(small_fold
         for server in servers:
             server.close()
     assert children(small_folder) == []
+
+
+def stamps(playground: Playground, name: str, words: str) -> list[str]:
+    """Of the lines of a node's log that have these words; a text that sorts."""
+    log = playground.layout.log(name).read_text()
+    return re.findall(rf"^\[([\d\-: ,]+)\] .*{re.escape(words)}", log, re.MULTILINE)
 
 
 def leader_of(playground: Playground) -> int | None:

@@ -82,15 +82,6 @@ class Typist:
                 taken.enter_context(socket.create_server((LOOPBACK, node.controller_port)))
             return self.types("up")
 
-    def started_again(self) -> str:
-        """The first process of a broker does not serve, the second does."""
-        told: list[str] = []
-        own = Playground(self.made(1, 3).folder, say=told.append)
-        commands = mock.Mock(spec=Runtime, **{"server_command.side_effect": [SLEEPER, SERVES]})
-        with mock.patch.object(cluster, "LATE_SECONDS", 0.1):
-            own._start(own.cluster.brokers, commands)
-        return " ".join(told)
-
     def added_in_vain(self) -> str:
         """The process of the new broker ends at once."""
         self.runs(1)
@@ -148,7 +139,6 @@ class Typist:
     case(servers.FILES_NOT_WRITTEN, Typist.below_a_file, files="The playground's files"),
     case(playground.NOBODY_TO_JOIN, lambda t: t.made(1, 3).types("add-broker", "--rack", "b"), running=0, all=3),
     case(playground.ADDED_BUT_NOT_STARTED, Typist.added_in_vain, broker=4),
-    case(playground.STARTED_AGAIN, Typist.started_again, broker=1),
     case(playground.STORAGE_NOT_FORMATTED, lambda t: t.format("echo 'Bad node.id.' >&2; exit 1"), said="Bad node.id"),
     case(servers.PROGRAM_TOO_SLOW, lambda t: t.format("exec sleep 60", 0.1), program="Kafka's storage tool"),
     case(servers.PROGRAM_TOO_SLOW, lambda t: t.tool("topics"), program="Kafka's topics tool", seconds=0.1),

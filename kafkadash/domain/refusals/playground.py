@@ -78,9 +78,6 @@ STORAGE_NOT_FORMATTED = Entry(
     "Kafka's storage tool refused {file}: {said}.",
     "Correct that, or begin anew with `playground up --reset`.",
 )
-STARTED_AGAIN = Entry(
-    "started-again", "Broker {broker} does not find the controllers.", "It is started again, once, by itself."
-)
 NOBODY_TO_JOIN = Entry(
     "nobody-to-join",
     "A new broker joins through most of the controllers, and {running} of {all} run here.",
