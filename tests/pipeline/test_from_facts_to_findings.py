@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.django_db]
 
-OVER = (datetime.now(UTC) - timedelta(hours=12)).replace(hour=12, minute=0, second=0, microsecond=0)
-"""The last noon: the hours before it are of one day, which is not over then, whenever the tests run."""
+OVER = (datetime.now(UTC) - timedelta(hours=13)).replace(hour=12, minute=0, second=0, microsecond=0)
+"""A noon of an hour ago or more: the hours before it are of one day, which is not over then, whenever the tests run."""
 MINUTES = 180
 TOTAL = 10**12
 
