@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 RACKS = ("a", "b", "c")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_tools() -> Iterator[None]:
+    """Kafka's own tools answer from one process of this run; its first call starts it."""
+    from tests.tool_server import tools_share_a_process
+
+    with tools_share_a_process(Path(os.environ[RUN_FOLDER])):
+        yield
+
+
 @pytest.fixture(scope="session")
 def kafka_runtime() -> None:
     """Skips what needs real Kafka where there is no Java, or no way to get Kafka's jars."""

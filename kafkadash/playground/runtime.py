@@ -38,15 +38,30 @@ class Runtime:
     def tool_command(self, main_class: str, args: Sequence[str]) -> list[str]:
         return self._command(self.java.use_flags(self.archive), TOOL_LOG4J, main_class, args)
 
+    def run_class(
+        self, main_class: str, args: Sequence[str], timeout: float | None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a class of Kafka's to its end and return its exit code and output.
+
+        Raises subprocess.TimeoutExpired after ``timeout`` seconds; the process is killed then.
+        """
+        return subprocess.run(
+            self.tool_command(main_class, args),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
     def format_storage(self, cluster_id: str, properties: Path, quorum: Sequence[str]) -> None:
         """Give a node its identity on disk (class kafka.tools.StorageTool).
 
         `quorum` is `--initial-controllers LIST` for a controller, `--no-initial-controllers` for a broker (KIP-853).
         """
         args = ["format", "-t", cluster_id, "-c", str(properties), *quorum]
-        argv = self.tool_command("kafka.tools.StorageTool", args)
         try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=FORMAT_SECONDS, check=False)
+            done = self.run_class("kafka.tools.StorageTool", args, FORMAT_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise ServerError(servers.PROGRAM_TOO_SLOW(program=STORAGE_TOOL, seconds=FORMAT_SECONDS)) from error
         if done.returncode != 0:

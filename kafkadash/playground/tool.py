@@ -41,10 +41,8 @@ def run_tool(
     address = [] if any(arg.split("=")[0] in ADDRESS_FLAGS for arg in args) else ["--bootstrap-server", bootstrap]
     # The cluster tool takes the address as an option of its subcommand, the others before theirs.
     full = [*args, *address] if name == "cluster" else [*address, *args]
-    argv = prepare_runtime(lambda _: None).tool_command(main_class, full)
+    runtime = prepare_runtime(lambda _: None)
     try:
-        return subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
-        )
+        return runtime.run_class(main_class, full, timeout)
     except subprocess.TimeoutExpired as error:
         raise ServerError(servers.PROGRAM_TOO_SLOW(program=f"Kafka's {name} tool", seconds=timeout)) from error
