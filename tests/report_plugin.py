@@ -1,6 +1,8 @@
-"""What a run says at its end: a table of tiers, and as the last line ``N passed, N failed, N skipped``.
+"""What a run says at its end: its tiers, its processes, and as the last line ``N passed, N failed, N skipped``.
 
-A run of everything in which a tier has no test fails. With ``KAFKADASH_REQUIRE=all`` a skipped test fails.
+A run of everything in which a tier has no test fails. With ``KAFKADASH_REQUIRE=all`` a skipped test fails. A run of
+everything is warned of each tier above its budget; with ``KAFKADASH_BUDGET=enforced`` one that takes more than 1.25
+times the processor seconds of all budgets fails.
 """
 
 from __future__ import annotations
@@ -8,9 +10,12 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.effort import MARK, SHARED, EffortMeter
 
 # Folder below tests/ → tier; every other folder is "app". A marker of the same name on a test overrides its folder.
 TIERS = {
@@ -34,6 +39,27 @@ FOLDERS = {
     "pipeline": "pipeline",
     "e2e": "e2e",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class TierBudget:
+    """Seconds on two cores that a tier may take: of its tests, and of all processors."""
+
+    test_s: int
+    processor_s: int
+
+
+BUDGETS = {
+    "domain": TierBudget(100, 100),
+    "app": TierBudget(500, 480),
+    "servers": TierBudget(250, 200),
+    "contract": TierBudget(140, 180),
+    "pipeline": TierBudget(250, 300),
+    "agreement": TierBudget(350, 350),
+    "e2e": TierBudget(400, 400),  # 550 with `make smoke`
+}
+WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
+FAILS_ABOVE = 1.25
 OWN_TARGET = "smoke"  # `make smoke` runs these; `make test` does not
 
 _TIER = "tier"
@@ -46,6 +72,13 @@ class Totals:
         self.outcomes: dict[str, Counter[str]] = {tier: Counter() for tier in TIERS}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.collection_failures = 0
+        self.processor_s: defaultdict[str, float] = defaultdict(float)
+        self._charged: defaultdict[str, float] = defaultdict(float)
+
+    def charge(self, tier: str, worker: str, seconds: float) -> None:
+        """Charge the tier with what the worker and its processes took since the worker's last charge."""
+        self.processor_s[tier] += seconds - self._charged[worker]
+        self._charged[worker] = seconds
 
     def add(self, report: pytest.TestReport) -> None:
         tier = dict(report.user_properties).get(_TIER, "app")
@@ -71,6 +104,7 @@ class Totals:
 
 
 _totals = pytest.StashKey[Totals]()
+_meter = pytest.StashKey[EffortMeter]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -115,7 +149,13 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _config.stash[_totals].add(report)
+    totals, meter = _config.stash[_totals], _config.stash.get(_meter, None)
+    totals.add(report)
+    if meter is not None and report.when == "teardown":
+        node = getattr(report, "node", None)  # of xdist's controller
+        worker = node.gateway.id if node is not None else SHARED
+        tier = dict(report.user_properties).get(_TIER, "app")
+        totals.charge(str(tier), worker, meter.seconds_by_worker().get(worker, 0.0))
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -128,29 +168,49 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     # The two hooks above are not told the config; there is one session in a process.
     global _config  # noqa: PLW0603
     _config = session.config
+    if os.environ.get(MARK) and not _is_worker(session.config) and not session.config.option.collectonly:
+        meter = session.config.stash[_meter] = EffortMeter()
+        session.config.add_cleanup(meter.stop)
+        meter.start()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """An empty tier fails a run of everything; decided here, as the exit code is read right after."""
+    """An empty tier, or too dear a run, fails a run of everything; decided here: the exit code is read right after."""
     if _is_worker(session.config) or not _is_everything(session.config):
         return
-    if session.exitstatus == pytest.ExitCode.OK and _empty_tiers(session.config.stash[_totals]):
+    if session.exitstatus == pytest.ExitCode.OK and (
+        _empty_tiers(session.config.stash[_totals]) or _is_too_dear(session.config)
+    ):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    totals = config.stash[_totals]
+    totals, everything = config.stash[_totals], _is_everything(config)
+    write = terminalreporter.write_line
     terminalreporter.section("tiers")
-    terminalreporter.write_line(f"{'tier':<12}{'tests':>8}{'failed':>8}{'skipped':>9}{'seconds':>10}")
-    for tier in totals.outcomes:
-        counts = totals.outcomes[tier]
-        terminalreporter.write_line(
-            f"{tier:<12}{totals.tests(tier):>8}{counts['failed']:>8}{counts['skipped']:>9}{totals.seconds[tier]:>10.1f}"
-        )
-    if _is_everything(config):
-        for tier in _empty_tiers(totals):
-            terminalreporter.write_line(f"FAILED: the tier {tier} ({TIERS[tier]}) has no test.", red=True)
+    counted = f"{'tests':>8}{'failed':>8}{'skipped':>9}"
+    write(f"{'tier':<12}{counted}{'seconds':>10}{'budget':>8}{'processor s':>13}{'budget':>8}")
+    for tier, counts in totals.outcomes.items():
+        budget = BUDGETS.get(tier)
+        counted = f"{totals.tests(tier):>8}{counts['failed']:>8}{counts['skipped']:>9}"
+        tests = f"{totals.seconds[tier]:>10.1f}{budget.test_s if budget else '':>8}"
+        processors = f"{totals.processor_s[tier]:>13.1f}{budget.processor_s if budget else '':>8}"
+        write(f"{tier:<12}{counted}{tests}{processors}")
+    if meter := config.stash.get(_meter, None):
+        meter.look()
+        terminalreporter.section("processes")
+        for line in meter.table():
+            write(line)
+    if not everything:
+        return
+    for tier in _empty_tiers(totals):
+        write(f"FAILED: the tier {tier} ({TIERS[tier]}) has no test.", red=True)
+    for tier, budget in BUDGETS.items():
+        if totals.processor_s[tier] > budget.processor_s:
+            write(f"Above its budget of {budget.processor_s} processor seconds: {tier}.", yellow=True)
+    if _is_too_dear(config):
+        write(f"FAILED: more than {FAILS_ABOVE} times the budget of {WHOLE_BUDGET_S} processor seconds.", red=True)
 
 
 @pytest.hookimpl(trylast=True)
@@ -160,14 +220,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None or _is_worker(config) or config.option.collectonly:
         return
     totals = config.stash[_totals]
-    empty = len(_empty_tiers(totals)) if _is_everything(config) else 0
+    other = len(_empty_tiers(totals)) + _is_too_dear(config) if _is_everything(config) else 0
     reporter.write_line(
-        f"{totals.of('passed')} passed, {totals.of('failed') + empty} failed, {totals.of('skipped')} skipped"
+        f"{totals.of('passed')} passed, {totals.of('failed') + other} failed, {totals.of('skipped')} skipped"
     )
 
 
 def _empty_tiers(totals: Totals) -> list[str]:
     return [tier for tier in TIERS if totals.tests(tier) == 0]
+
+
+def _is_too_dear(config: pytest.Config) -> bool:
+    """Whether budgets are enforced and the run took far more than all of them."""
+    meter = config.stash.get(_meter, None)
+    if meter is None or os.environ.get("KAFKADASH_BUDGET", "") != "enforced":
+        return False
+    return sum(meter.seconds_by_worker().values()) > FAILS_ABOVE * WHOLE_BUDGET_S
 
 
 def _is_everything(config: pytest.Config) -> bool:

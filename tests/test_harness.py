@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).parent.parent
 # Only what is asked for, here and not of the run around it: plugins of every kind are installed, and loading them takes
 # most of a small run.
-BARE = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+BARE = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "KAFKADASH_TEST_RUN": ""}
 OF_A_RUN = ("DATABASE_URL", "REDIS_URL", "KAFKADASH_TEST_RUN", "KAFKADASH_TEST_REDIS", "PYTEST_XDIST_WORKER")
 
 CONFIG = """
@@ -68,7 +68,7 @@ def test_the_last_line_counts(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 1
     assert last_line(done) == "7 passed, 2 failed, 1 skipped"
-    assert re.search(r"^domain +4 +2 +1 +\d+\.\d$", done.stdout, re.MULTILINE)
+    assert re.search(r"^domain +4 +2 +1 +\d+\.\d ", done.stdout, re.MULTILINE)
 
 
 def test_every_tier_has_its_line(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_every_tier_has_its_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert last_line(done) == "7 passed, 0 failed, 0 skipped"
     for tier in ("domain", "app", "servers", "contract", "pipeline", "agreement", "e2e"):
-        assert re.search(rf"^{tier} +1 +0 +0 +\d+\.\d$", done.stdout, re.MULTILINE)
+        assert re.search(rf"^{tier} +1 +0 +0 +\d+\.\d ", done.stdout, re.MULTILINE)
 
 
 def test_an_empty_tier_fails_a_run_of_everything(tmp_path: Path) -> None:
@@ -117,6 +117,26 @@ def test_workers_report_like_one_process(tmp_path: Path) -> None:
     done = run(tmp_path, "-p", "xdist.plugin", "-n", "2", "--dist", "loadgroup")
     assert done.returncode == 0, done.stdout
     assert last_line(done) == "7 passed, 0 failed, 0 skipped"
+
+
+FREE_OF_CHARGE = "from tests import report_plugin\nreport_plugin.FAILS_ABOVE = 0.0\ndef test_a(): pass"
+
+
+def test_a_run_says_what_its_processes_took(tmp_path: Path) -> None:
+    suite(tmp_path, **ALL_TIERS)
+    done = run(tmp_path, KAFKADASH_TEST_RUN=str(tmp_path))
+    found = re.search(r"^all +(\d+\.\d) +\d+$", done.stdout, re.MULTILINE)
+    assert found is not None, done.stdout
+    assert float(found[1]) > 0
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("budget", "code"), [("enforced", 1), ("", 0)])
+def test_a_run_above_its_budget_fails_where_that_is_enforced(tmp_path: Path, budget: str, code: int) -> None:
+    suite(tmp_path, **{**ALL_TIERS, "domain": FREE_OF_CHARGE})
+    done = run(tmp_path, KAFKADASH_TEST_RUN=str(tmp_path), KAFKADASH_BUDGET=budget)
+    assert done.returncode == code, done.stdout
+    assert last_line(done) == f"7 passed, {code} failed, 0 skipped"
 
 
 @pytest.fixture
