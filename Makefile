@@ -15,10 +15,10 @@ TEST_PROCESSES ?= 2
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-planner bench-pipeline clean
+.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-planner bench-pipeline clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with everything that uv.lock names; starts nothing
 
@@ -27,6 +27,9 @@ demo: $(STAMP) ## start the whole product with a real Kafka cluster (ARGS="--res
 
 test: $(STAMP) ## all tests, then a table of tiers (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
+
+test-fast: $(STAMP) ## tests of rules, models and pages, without Java and browser: for the loop of writing (ARGS="-k name")
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "(domain or app) and not kafka and not browser" $(ARGS)
 
 check: check-style check-types check-imports check-templates check-migrations ## style, types, import contracts, templates, migrations
 

@@ -111,6 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_totals] = Totals()
     for tier, what in {**TIERS, OWN_TARGET: "the whole demo, headless"}.items():
         config.addinivalue_line("markers", f"{tier}: {what}")
+    config.addinivalue_line("markers", "browser: needs Chromium; set on tests that use its fixture")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -119,6 +120,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         tier = tier_of(item, config.rootpath)
         item.user_properties.append((_TIER, tier))
         item.add_marker(tier)
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
 
 
 def tier_of(item: pytest.Item, root: Path) -> str:

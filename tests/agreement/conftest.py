@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
+from kafkadash.domain import ledger
 from kafkadash.kafka.connect import close_all
 from kafkadash.observe import collection
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from kafkadash.reassign.models import Execution
+from kafkadash.reassign.run import throttle_reads
 from tests.agreement.runs import Requests, alter
 from tests.agreement.tools import Tools
 
@@ -35,6 +38,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(Path(__file__).parent):
             for mark in (pytest.mark.kafka, pytest.mark.xdist_group("kraft"), pytest.mark.django_db):
                 item.add_marker(mark)
+
+
+@pytest.fixture(autouse=True)
+def brokers_show_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These brokers show a change within a second: nobody waits six for that, nor ten for what others did."""
+    monkeypatch.setattr(ledger, "SHOWS_LATE", timedelta(seconds=2))
+    monkeypatch.setattr(throttle_reads, "EVERY", timedelta(seconds=2))
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import BrokerState, Collection, ConfigSource, Kind, ThrottleState, TopicState
-from kafkadash.playground.cluster import Playground
+from kafkadash.observe.models import BrokerState, ConfigSource, Kind, ThrottleState, TopicState
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import DEFAULT, Tools
 from tests.waiting import wait_until
@@ -110,38 +109,6 @@ def test_throttles__of_a_move_by_kafkas_tool__are_needed_while_it_runs_and_orpha
     wait_until(lambda: described(tools) == {}, "Kafka's tool has taken its throttles away", 20)
     refresh(Kind.CONFIGS)
     assert stored(cluster) == {}
-
-
-def test_throttles__broker_is_stopped_and_started__its_rate_keeps_its_age_and_is_read_again(
-    cluster: Cluster,
-    refresh: Refresher,
-    make_topic: TopicMaker,
-    playground: Playground,
-    tools: Tools,
-    set_config: Callable[..., None],
-) -> None:
-    make_topic([[1, 2, 3]])
-    set_config(3, leader_replication_throttled_rate="4000004")
-    refresh(Kind.METADATA)
-    refresh(Kind.CONFIGS)
-    before = ThrottleState.objects.get(cluster=cluster)
-    playground.stop_broker(3)
-    try:
-        wait_until(lambda: tools.fenced(3), "Kafka itself calls the broker fenced", 30)
-        refresh(Kind.CONFIGS)
-        away = ThrottleState.objects.get(cluster=cluster)
-        assert (away.value, away.read_at) == ("4000004", before.read_at)
-        last = Collection.objects.filter(cluster=cluster, kind=Kind.CONFIGS).latest("pk")
-        assert last.not_answered == [3]
-    finally:
-        playground.start_broker(3)
-        wait_until(tools.in_sync, "every replica is in sync again", 60)
-    refresh(Kind.CONFIGS)
-    again = ThrottleState.objects.get(cluster=cluster)
-    assert stored(cluster) == described(tools)
-    assert again.pk == before.pk
-    assert again.read_at > before.read_at
-    assert Collection.objects.filter(cluster=cluster, kind=Kind.CONFIGS).latest("pk").not_answered == []
 
 
 def not_default(printed: dict[str, tuple[str | None, str]]) -> dict[str, list[str | None]]:

@@ -144,16 +144,20 @@ def settled(admin: WireClient) -> None:
     wait_until(all_read, "all groups have their partitions and have committed", JOINED_S)
 
 
-def test_consumer_groups__offsets_lag_and_owners__equal_describe_while_groups_stall_stop_and_rewind(
+def test_consumer_groups__members_offsets_lag_and_owners__equal_describe_while_groups_stall_stop_and_rewind(
     playground: Playground, admin: WireClient, tools: Tools
 ) -> None:
     with Consumers(playground.bootstrap, GROUPS, rf=2) as consumers:
         settled(admin)
+        assert_states_and_members_agree(admin, tools)
         agree(admin, tools)
 
         consumers.behave(CLASSIC, Behaviour.STALLED)
         consumers.behave(NEWER, Behaviour.STOPPED)
         consumers.rewind(SLOW, 25)
+        wait_until(
+            lambda: admin.groups(deadline=DEADLINE).groups[NEWER].state == "Empty", f"{NEWER} has no members", JOINED_S
+        )
         stalled = told(admin, NAMES)
         after = agree(admin, tools)
 
@@ -171,15 +175,10 @@ def agree(admin: WireClient, tools: Tools) -> Told:
     return after
 
 
-def test_consumer_groups__states_and_members__equal_describe(
-    playground: Playground, admin: WireClient, tools: Tools
-) -> None:
-    with Consumers(playground.bootstrap, GROUPS, rf=2):
-        settled(admin)
-        ours = admin.groups(deadline=DEADLINE).groups
-        states = {r["GROUP"]: r for r in rows(tools.run("consumer-groups", "--describe", "--all-groups", "--state"))}
-        members = list(rows(tools.run("consumer-groups", "--describe", "--all-groups", "--members")))
-
+def assert_states_and_members_agree(admin: WireClient, tools: Tools) -> None:
+    ours = admin.groups(deadline=DEADLINE).groups
+    states = {r["GROUP"]: r for r in rows(tools.run("consumer-groups", "--describe", "--all-groups", "--state"))}
+    members = list(rows(tools.run("consumer-groups", "--describe", "--all-groups", "--members")))
     for name in NAMES:
         group, row = ours[name], states[name]
         assert (group.state, len(group.members or ())) == (row["STATE"], int(row["#MEMBERS"]))

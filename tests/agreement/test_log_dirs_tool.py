@@ -7,8 +7,7 @@ import zlib
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import two_digits
-from kafkadash.observe.models import BrokerWeights, Collection, Kind, TopicState
-from kafkadash.playground.cluster import Playground
+from kafkadash.observe.models import BrokerWeights, Kind, TopicState
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
@@ -52,33 +51,6 @@ def test_log_dirs__a_directory_is_cordoned__only_that_one_says_so(
         assert directories(cluster, 2, "cordoned") == tools.cordoned(2)
     finally:
         tools.delete_config(1, "cordoned.log.dirs")
-
-
-def test_log_dirs__broker_stopped_and_started__its_directories_keep_their_age_meanwhile(
-    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: Playground, tools: Tools
-) -> None:
-    topic = make_topic([[1, 2, 3]], mib=2)
-    refresh(Kind.METADATA)
-    refresh(Kind.LOG_DIRS)
-    before = BrokerWeights.objects.get(cluster=cluster, broker_id=3)
-    size = TopicState.objects.get(cluster=cluster, name=topic).size_bytes
-    playground.stop_broker(3)
-    try:
-        wait_until(lambda: tools.fenced(3), "Kafka itself calls the broker fenced", 30)
-        refresh(Kind.METADATA)
-        refresh(Kind.LOG_DIRS)
-        assert BrokerWeights.objects.get(cluster=cluster, broker_id=3).taken_at == before.taken_at
-        assert BrokerWeights.objects.get(cluster=cluster, broker_id=1).taken_at > before.taken_at
-        assert TopicState.objects.get(cluster=cluster, name=topic).size_bytes == size
-        assert Collection.objects.filter(cluster=cluster, kind=Kind.LOG_DIRS).latest("pk").not_answered == [3]
-        assert replica_bytes(cluster, [1, 2]) == printed_bytes(tools, [1, 2])
-    finally:
-        playground.start_broker(3)
-        wait_until(tools.in_sync, "every replica is in sync again", 60)
-    refresh(Kind.METADATA)
-    refresh(Kind.LOG_DIRS)
-    assert replica_bytes(cluster, [1, 2, 3]) == printed_bytes(tools, [1, 2, 3])
-    assert BrokerWeights.objects.get(cluster=cluster, broker_id=3).taken_at > before.taken_at
 
 
 def replica_bytes(cluster: Cluster, brokers: list[int]) -> dict[int, dict[str, object]]:

@@ -121,6 +121,7 @@ def test_percent__while_it_copies__lies_between_raw_reads_just_before_and_after(
 ) -> None:
     topic = make_topic([[1, 2]], mib=8)
     mover.start(topic, [1, 3], throttle=500_000)
+    wait_until(lambda: tools.has_copy(3, topic), "the copy has begun", 30)
     # Nobody writes to the topic, so only the log end of the replica that is added moves.
     start, end = tools.offset(1, topic, EARLIEST), tools.offset(1, topic, LATEST)
 

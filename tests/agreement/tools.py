@@ -251,14 +251,22 @@ class Tools:
 
     def offset(self, broker: int, topic: str, timestamp: int) -> int:
         """Log end (LATEST) or log start (EARLIEST) of the broker's own copy of partition 0."""
+        row = self._offset(broker, topic, timestamp)
+        assert row.error_code == 0, row
+        return int(row.offset)
+
+    def has_copy(self, broker: int, topic: str) -> bool:
+        """Whether the broker has begun a copy of partition 0."""
+        return bool(self._offset(broker, topic, LATEST).error_code == 0)
+
+    def _offset(self, broker: int, topic: str, timestamp: int) -> Any:
         types = raw.request_types(LIST_OFFSETS, 7)
         partition = types.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
         asked = types.ListOffsetsTopic(name=topic, partitions=(partition,))
         address = self._address(broker)
         answer = raw.ask(address, LIST_OFFSETS, 7, replica_id=REPLICA_ITSELF, isolation_level=0, topics=(asked,))
         [row] = answer.topics[0].partitions
-        assert row.error_code == 0, row
-        return int(row.offset)
+        return row
 
     def replicas(self, topic: str) -> Ids:
         """Of partition 0, as every broker says; () where one does not know the topic, or they differ."""

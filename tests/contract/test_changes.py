@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation, ReplicaPlace
-from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResource, ItemError, TopicPartition, Unreachable
+from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResource, ItemError, TopicPartition
 from kafkadash.kafka.wire_client import WireClient
 from tests.contract.backends import Backend
 from tests.waiting import wait_until
@@ -146,31 +146,6 @@ def test_another_order_is_done_at_once_and_then_its_leader_is_elected(
     wait_until(lambda: backend.topic(topic_name)[0][0] == 2, "the preferred replica leads")
 
 
-def test_a_preferred_replica_that_is_not_in_sync_is_not_elected(
-    admin: WireClient, backend: Backend, topic_name: str
-) -> None:
-    backend.create_topic(topic_name, [[1, 2]])
-    partition = TopicPartition(topic_name, 0)
-    with backend.stopped(1):
-        wait_until(lambda: backend.topic(topic_name)[0][0] == 2, "broker 2 leads")
-        refused = admin.elect_leaders([partition], deadline=DEADLINE)
-    assert refused.refused[partition].code == 80
-    assert refused.refused[partition].name == "PREFERRED_LEADER_NOT_AVAILABLE"
-
-
-def test_a_stopped_target_is_accepted(admin: WireClient, backend: Backend, topic_name: str) -> None:
-    """It hangs until the broker is back: whoever submits must look first."""
-    backend.create_topic(topic_name, [[1, 2]], records=1)
-    partition = TopicPartition(topic_name, 0)
-    with backend.stopped(3):
-        accepted = _alter(admin, partition, (1, 3))
-        listed = backend.reassignments()
-        cancelled = _alter(admin, partition, None)
-    assert accepted.done == {partition}
-    assert [(row.adding, row.removing) for row in listed] == [((3,), (2,))]
-    assert cancelled.done == {partition}
-
-
 def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]])
     topic = ConfigResource.topic(topic_name)
@@ -250,17 +225,6 @@ def test_a_rate_is_set_through_its_own_broker(admin: WireClient, backend: Backen
     cleared = admin.alter_configs([ConfigChange(b, RATES[0], DELETE) for b in (second, third)], deadline=DEADLINE)
     assert cleared.done == {second, third}
     wait_until(lambda: not _rates(admin, [second, third]), "the rates are gone")
-
-
-def test_a_dead_brokers_rate_is_certainly_not_set(admin: WireClient, backend: Backend) -> None:
-    dead, alive = ConfigResource.broker(3), ConfigResource.broker(1)
-    with backend.stopped(3):
-        with pytest.raises(Unreachable, match="Broker 3"):
-            admin.alter_configs([ConfigChange(dead, RATES[0], SET, "1234567")], deadline=DEADLINE)
-        mixed = admin.alter_configs([ConfigChange(b, RATES[0], DELETE) for b in (dead, alive)], deadline=DEADLINE)
-    assert mixed.done == {alive}
-    assert mixed.refused[dead].code is None
-    assert RATES[0] not in backend.configs(3)
 
 
 def test_a_directory_is_chosen_before_the_replica_comes(admin: WireClient, backend: Backend, topic_name: str) -> None:

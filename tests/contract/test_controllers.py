@@ -1,7 +1,6 @@
 """A broker that is down keeps its configs in the cluster: they are changed through the active controller's listener."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -9,12 +8,10 @@ from kafkadash.kafka.changing import ConfigChange, ConfigOperation
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.port import ConfigResource, Unreachable
 from kafkadash.kafka.wire_client import WireClient
-from tests.contract.backends import Backend
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_changes import ALTER_CONFIGS
 from tests.contract.sockets import closed_port
 from tests.contract.timing import in_time
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.contract
 
@@ -30,22 +27,6 @@ def _set(resource: ConfigResource, value: str = "1234567") -> ConfigChange:
 
 def _clear(resource: ConfigResource) -> ConfigChange:
     return ConfigChange(resource, RATE, ConfigOperation.DELETE)
-
-
-def test_a_dead_brokers_rate_is_changed_through_the_active_controller(connect: Connect, backend: Backend) -> None:
-    admin = connect(replace(backend.connection, controller_servers=backend.controller_servers()))
-    with backend.stopped(3):
-        both = admin.alter_configs([_set(DEAD), _set(ALIVE)], deadline=DEADLINE)
-        unregistered = admin.alter_configs([_set(ALIVE), _set(NOBODY)], deadline=DEADLINE)
-
-    assert both.done == {DEAD, ALIVE}
-    assert unregistered.done == {ALIVE}
-    assert (unregistered.refused[NOBODY].code, unregistered.refused[NOBODY].name) == (102, "BROKER_ID_NOT_REGISTERED")
-    wait_until(lambda: RATE in backend.configs(3), "the broker came back with its rate")
-    assert backend.configs(3)[RATE] == ("1234567", "DYNAMIC_BROKER_CONFIG")
-    with backend.stopped(3):
-        assert admin.alter_configs([_clear(DEAD), _clear(ALIVE)], deadline=DEADLINE).done == {DEAD, ALIVE}
-    wait_until(lambda: RATE not in backend.configs(3), "the broker came back without it")
 
 
 @pytest.mark.parametrize("value", ["-1", "fast", "1.5", "", str(2**63)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,8 +17,6 @@ from kafkadash.domain.planner.disk_room import within_room
 from kafkadash.domain.planner.flow import NoFlow, least_violation
 from tests.domain.small_demands import small_demand
 from tests.domain.test_exact_flow import met
-
-SEEDS = range(300)
 
 
 def arriving(demand: Demand, answer: Answer) -> Ints:
@@ -91,10 +90,22 @@ def least_over(demand: Demand, answer: Answer, room: Ints) -> int:
     return least
 
 
-def test_it_finds_every_placement_that_fits_and_else_the_least_over() -> None:
-    """Of 300 tiny clusters, all: where something fits it is found, where nothing does no placement is less over."""
-    judged = fitting = repaired = 0
-    for seed in SEEDS:
+@dataclass
+class RoomTally:
+    """Small clusters that were compared with another solver; those in which something fits, or was made to fit."""
+
+    judged: int = 0
+    fitting: int = 0
+    repaired: int = 0
+
+
+def compare_rooms(seeds: Iterable[int]) -> RoomTally:
+    """Compare placements of small clusters with the least bytes over that an integer program finds.
+
+    Where something fits it is found; where nothing does no placement is less over. Raises AssertionError.
+    """
+    tally = RoomTally()
+    for seed in seeds:
         case = small_case(seed)
         if case is None or not (case[1].new >= 0).any():
             continue
@@ -107,10 +118,16 @@ def test_it_finds_every_placement_that_fits_and_else_the_least_over() -> None:
         assert (over == np.where(room < 0, 0, np.maximum(coming - room, 0))).all()
         least = least_over(demand, answer, room)
         assert int(over.sum()) == least, seed
-        judged += 1
-        fitting += not least
-        repaired += not least and bool(((arriving(demand, answer) > room) & (room >= 0)).any())
-    assert (judged, fitting, repaired) == (227, 138, 50)
+        tally.judged += 1
+        tally.fitting += not least
+        tally.repaired += not least and bool(((arriving(demand, answer) > room) & (room >= 0)).any())
+    return tally
+
+
+def test_it_finds_every_placement_that_fits_and_else_the_least_over() -> None:
+    """Of the first 100 tiny clusters; `make proof ARGS=planner` goes on."""
+    tally = compare_rooms(range(100))
+    assert (tally.judged, tally.fitting, tally.repaired) == (73, 41, 15)
 
 
 @pytest.mark.parametrize("seed", range(1, 60, 2))

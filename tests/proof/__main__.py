@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.proof.extent import MINUTES, ROUNDS, Extent
 
-PARTS = ("tools", "planner", "segments", "pipeline", "standalone", "points", "upgrade", "crowd")
+PARTS = ("tools", "mutants", "planner", "segments", "pipeline", "standalone", "points", "upgrade", "crowd")
 
 
 def main(arguments: list[str]) -> int:

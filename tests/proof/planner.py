@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.domain.random_requests import compared
+from tests.domain.test_disk_room import compare_rooms
 from tests.proof.extent import Extent
 
 CLUSTERS = 200
@@ -39,4 +40,9 @@ def prove(folder: Path, extent: Extent) -> bool:
     )
     for wrong in (below + far)[:10]:
         print(f"planner: {wrong}")  # noqa: T201
-    return bool(found["compared"]) and equal >= EQUAL and not below and not far
+    rooms = compare_rooms(range(CLUSTERS * extent.rounds))
+    print(  # noqa: T201
+        f"planner: {rooms.judged:,} clusters with rooms of brokers, {rooms.fitting:,} in which all fits, "
+        f"{rooms.repaired:,} after a repair; none is more over its rooms than it must be"
+    )
+    return bool(found["compared"] and rooms.repaired) and equal >= EQUAL and not below and not far

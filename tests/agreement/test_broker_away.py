@@ -1,0 +1,161 @@
+"""A broker is stopped and started again: brokers, configs, sizes and troubles as stored, against Kafka's own tools.
+
+Each of the four is read before, while and after it is away; stopping a broker is dear, so one stop does for all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.models import BrokerWeights, ClusterState, Collection, Kind, ThrottleState, TopicState
+from kafkadash.playground.cluster import Playground
+from tests.agreement.conftest import Refresher, TopicMaker
+from tests.agreement.runs import stopped
+from tests.agreement.test_cluster_tool import stored_brokers
+from tests.agreement.test_configs_tool import described, stored
+from tests.agreement.test_log_dirs_tool import printed_bytes, replica_bytes
+from tests.agreement.tools import Tools
+from tests.waiting import wait_until
+
+AWAY = 3
+LEADER_RATE = "leader_replication_throttled_rate"
+# Kafka's option → our column, the same of a topic and of the cluster.
+TROUBLES = {
+    "under-replicated": "under_replicated",
+    "at-min-isr": "at_min_isr",
+    "under-min-isr": "under_min_isr",
+    "unavailable": "offline_partitions",
+}
+Check = Generator[None, None, None]
+"""Goes on to its next ``yield`` when the broker is away, and to its end when it is back."""
+
+
+def test_broker_stopped_and_started__all_that_is_stored__equals_kafkas_tools(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: Playground, tools: Tools
+) -> None:
+    checks = [
+        fenced_broker(cluster, refresh, make_topic, tools),
+        sizes(cluster, refresh, make_topic, tools),
+        troubled_partitions(cluster, refresh, make_topic, tools),
+        rate_of_the_broker(cluster, refresh, tools),
+    ]
+    try:
+        for check in checks:
+            next(check)
+        with stopped(playground, tools, AWAY):
+            for check in checks:
+                next(check)
+        wait_until(tools.in_sync, "every replica is in sync again", 60)
+        for check in checks:
+            assert next(check, None) is None
+    finally:
+        tools.delete_config(AWAY, LEADER_RATE.replace("_", "."))
+
+
+def fenced_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
+    """It is fenced, and its partitions are under-replicated."""
+    topic = make_topic([[1, 2, 3], [2, 3, 1]])
+    yield
+    refresh(Kind.METADATA)
+    brokers = stored_brokers(cluster)
+    assert brokers == tools.brokers()
+    assert {broker for broker, (*_, fenced) in brokers.items() if fenced} == {AWAY}
+    figures = ClusterState.objects.get(cluster=cluster)
+    behind = tools.partitions_that_are("under-replicated")
+    assert {(topic, 0), (topic, 1)} <= behind
+    assert (figures.brokers_fenced, figures.under_replicated) == (1, len(behind))
+    yield
+
+
+def sizes(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
+    """Its directories keep their age meanwhile."""
+    topic = make_topic([[1, 2, 3]], mib=2)
+    refresh(Kind.METADATA)
+    refresh(Kind.LOG_DIRS)
+    before = BrokerWeights.objects.get(cluster=cluster, broker_id=AWAY)
+    size = TopicState.objects.get(cluster=cluster, name=topic).size_bytes
+    yield
+    refresh(Kind.METADATA)
+    refresh(Kind.LOG_DIRS)
+    assert BrokerWeights.objects.get(cluster=cluster, broker_id=AWAY).taken_at == before.taken_at
+    assert BrokerWeights.objects.get(cluster=cluster, broker_id=1).taken_at > before.taken_at
+    assert TopicState.objects.get(cluster=cluster, name=topic).size_bytes == size
+    assert Collection.objects.filter(cluster=cluster, kind=Kind.LOG_DIRS).latest("pk").not_answered == [AWAY]
+    assert replica_bytes(cluster, [1, 2]) == printed_bytes(tools, [1, 2])
+    yield
+    refresh(Kind.METADATA)
+    refresh(Kind.LOG_DIRS)
+    assert replica_bytes(cluster, [1, 2, 3]) == printed_bytes(tools, [1, 2, 3])
+    assert BrokerWeights.objects.get(cluster=cluster, broker_id=AWAY).taken_at > before.taken_at
+
+
+def troubled_partitions(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
+    """Counted as in the lists of ``kafka-topics --describe``."""
+    strict = make_topic([[1, 2, 3], [3, 1, 2]])
+    loose = make_topic([[2, 3], [1, 2]])
+    alone = make_topic([[3], [1]])
+    tools.set_config(strict, min_insync_replicas="3")
+    tools.set_config(loose, min_insync_replicas="2")
+    _refresh_twice(refresh)
+    _assert_lists_agree(cluster, tools)
+    assert _counted(cluster, "at_min_isr")[strict] == 2
+    assert _counted(cluster, "under_min_isr") == {}
+    yield
+    _refresh_twice(refresh)
+    _assert_lists_agree(cluster, tools)
+    under = _counted(cluster, "under_min_isr")
+    assert (under[strict], under[loose], under[alone]) == (2, 1, 1)
+    assert _counted(cluster, "offline_partitions")[alone] == 1
+    assert _counted(cluster, "at_min_isr")[loose] == 1
+    offline = TopicState.objects.get(cluster=cluster, name=strict)
+    assert offline.offline_replicas == 2
+    assert [row[5] for row in offline.partitions] == [[AWAY], [AWAY]]
+    yield
+    _refresh_twice(refresh)
+    _assert_lists_agree(cluster, tools)
+    assert _counted(cluster, "under_min_isr") == {}
+    topics = tools.topics()
+    led = sum(p.leader == p.replicas[0] for topic in topics.values() for p in topic.partitions.values())
+    assert ClusterState.objects.get(cluster=cluster).preferred_leaders == led
+
+
+def rate_of_the_broker(cluster: Cluster, refresh: Refresher, tools: Tools) -> Check:
+    """Its throttle keeps its age meanwhile and is read again."""
+    tools.set_config(AWAY, **{LEADER_RATE: "4000004"})
+    refresh(Kind.METADATA)
+    refresh(Kind.CONFIGS)
+    before = ThrottleState.objects.get(cluster=cluster)
+    yield
+    refresh(Kind.CONFIGS)
+    away = ThrottleState.objects.get(cluster=cluster)
+    assert (away.value, away.read_at) == ("4000004", before.read_at)
+    assert Collection.objects.filter(cluster=cluster, kind=Kind.CONFIGS).latest("pk").not_answered == [AWAY]
+    yield
+    refresh(Kind.CONFIGS)
+    again = ThrottleState.objects.get(cluster=cluster)
+    assert stored(cluster) == described(tools)
+    assert again.pk == before.pk
+    assert again.read_at > before.read_at
+    assert Collection.objects.filter(cluster=cluster, kind=Kind.CONFIGS).latest("pk").not_answered == []
+
+
+def _refresh_twice(refresh: Refresher) -> None:
+    """Twice the metadata: it counts by the min.insync.replicas that are known."""
+    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.METADATA):
+        refresh(kind)
+
+
+def _assert_lists_agree(cluster: Cluster, tools: Tools) -> None:
+    figures = ClusterState.objects.get(cluster=cluster)
+    for option, column in TROUBLES.items():
+        printed = tools.partitions_that_are(option)
+        assert _counted(cluster, column) == Counter(topic for topic, _ in printed), option
+        assert getattr(figures, column) == len(printed), option
+
+
+def _counted(cluster: Cluster, column: str) -> Counter[str]:
+    """Topic → partitions, where there are any."""
+    rows = TopicState.objects.filter(cluster=cluster).values_list("name", column)
+    return +Counter(dict(rows))

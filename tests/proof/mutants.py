@@ -1,0 +1,190 @@
+"""Part "mutants": small faults put into the code one at a time, each of which some test has to notice.
+
+Forty of them, ten in each of four packages, always the same ones. Each runs only the tests that import its module, none
+of those that need real Kafka, Spark or a browser. Mutants that change nothing anybody could observe, or that were not
+noticed when this part was written, are listed in ``SURVIVORS``; every other one has to be killed.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.proof.extent import Extent
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("kafkadash", "tests", "templates", "static")
+SEED, EACH = 19, 10
+PACKAGES = ("kafkadash/domain", "kafkadash/domain/planner", "kafkadash/reassign/run", "kafkadash/kafka")
+MUTANT_S = 120.0
+SERVERS = "not kafka and not e2e and not pipeline and not servers"
+TESTS_FAILED = 1  # pytest's exit code
+SURVIVORS: frozenset[str] = frozenset()
+
+COMPARISONS: dict[type[ast.cmpop], ast.cmpop] = {
+    ast.Lt: ast.LtE(),
+    ast.LtE: ast.Lt(),
+    ast.Gt: ast.GtE(),
+    ast.GtE: ast.Gt(),
+    ast.Eq: ast.NotEq(),
+    ast.NotEq: ast.Eq(),
+    ast.In: ast.NotIn(),
+    ast.NotIn: ast.In(),
+    ast.Is: ast.IsNot(),
+    ast.IsNot: ast.Is(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeMutant:
+    """A piece of a file, and what stands there instead. Lines count from 1, columns are bytes and count from 0."""
+
+    file: Path
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    before: str
+    after: str
+
+    @property
+    def name(self) -> str:
+        """The same for as long as the code around it is: what ``SURVIVORS`` lists."""
+        return f"{self.file}: {self.before} -> {self.after}"
+
+    def applied(self, source: str) -> str:
+        lines = source.splitlines(keepends=True)
+        first, last = lines[self.line - 1].encode(), lines[self.end_line - 1].encode()
+        changed = first[: self.column] + f"({self.after})".encode() + last[self.end_column :]
+        return "".join([*lines[: self.line - 1], changed.decode(), *lines[self.end_line :]])
+
+
+def prove(folder: Path, extent: Extent) -> bool:
+    """Once, however many rounds are asked for: the mutants are always the same."""
+    del extent
+    folder = folder / "checkout"
+    for name in COPIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for name in ("pyproject.toml", "manage.py"):
+        shutil.copy(ROOT / name, folder)
+    survived, mutants = [], list(chosen())
+    for number, mutant in enumerate(mutants, 1):
+        began = time.monotonic()
+        killed = _is_killed(folder, mutant)
+        print(  # noqa: T201
+            f"mutants: {number:>2} {'killed' if killed else 'SURVIVED'} in {time.monotonic() - began:.0f} s: "
+            f"{mutant.name} (line {mutant.line})",
+            flush=True,
+        )
+        if not killed:
+            survived.append(mutant.name)
+    new = [name for name in survived if name not in SURVIVORS]
+    print(f"mutants: {len(mutants) - len(survived)} of {len(mutants)} killed, {len(new)} survive anew")  # noqa: T201
+    return not new
+
+
+def chosen() -> Iterator[CodeMutant]:
+    """The same for the same code, on every machine."""
+    for package in PACKAGES:
+        files = sorted(path for path in (ROOT / package).glob("*.py") if path.stem not in {"__init__", "fail_points"})
+        found = [mutant for path in files for mutant in _mutants_of(path)]
+        yield from random.Random(SEED).sample(found, EACH)
+
+
+def _is_killed(folder: Path, mutant: CodeMutant) -> bool:
+    """A mutant that makes tests run longer than ``MUTANT_S`` is noticed too."""
+    target, tests = folder / mutant.file, _tests_of(folder, mutant.file)
+    source = target.read_text(encoding="utf-8")
+    target.write_text(mutant.applied(source), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", SERVERS]
+    environment = {**os.environ, "KAFKADASH_REQUIRE": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        [*command, *map(str, tests)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        # 2 and 4 are import errors and usage errors: the tests could not even begin.
+        return process.wait(MUTANT_S) in {TESTS_FAILED, 2, 4}
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait(60)
+        return True
+    finally:
+        target.write_text(source, encoding="utf-8")
+
+
+def _tests_of(folder: Path, file: Path) -> list[Path]:
+    """Those that import the module; where none does, those that import a module that imports it."""
+    modules = {".".join(file.with_suffix("").parts)}
+    for _ in range(3):
+        found = [path for path in sorted((folder / "tests").rglob("test_*.py")) if _imports(path, modules)]
+        if found:
+            return [path.relative_to(folder) for path in found]
+        users = [path for path in (folder / "kafkadash").rglob("*.py") if _imports(path, modules)]
+        users += [path for path in (folder / "tests").rglob("*.py") if _imports(path, modules)]
+        modules |= {".".join(path.relative_to(folder).with_suffix("").parts) for path in users}
+    raise AssertionError(f"no test imports {file}")
+
+
+def _imports(path: Path, modules: set[str]) -> bool:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import) and any(alias.name in modules for alias in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            named = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            if named & modules:
+                return True
+    return False
+
+
+def _mutants_of(path: Path) -> Iterator[CodeMutant]:
+    """In the bodies of functions only: what runs at import fails everything at once and proves nothing."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    # Of expressions in f-strings Python 3.11 does not know the place.
+    seen = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for function in functions:
+        for statement in function.body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.expr) and (after := _mutated(node)) is not None and id(node) not in seen:
+                    seen.add(id(node))
+                    yield CodeMutant(
+                        path.relative_to(ROOT),
+                        node.lineno,
+                        node.col_offset,
+                        node.end_lineno or node.lineno,
+                        node.end_col_offset or node.col_offset,
+                        ast.unparse(node),
+                        ast.unparse(after),
+                    )
+
+
+def _mutated(node: ast.expr) -> ast.expr | None:
+    """Another expression that looks as right, None where this kind of node has none."""
+    match node:
+        case ast.Compare(left, [operator], comparators):
+            return ast.Compare(left, [COMPARISONS[type(operator)]], comparators)
+        case ast.BoolOp(operator, values):
+            return ast.BoolOp(ast.Or() if isinstance(operator, ast.And) else ast.And(), values)
+        case ast.BinOp(left, ast.Add(), right):
+            return ast.BinOp(left, ast.Sub(), right)
+        case ast.BinOp(left, ast.Sub(), right):
+            return ast.BinOp(left, ast.Add(), right)
+        case ast.UnaryOp(ast.Not(), operand):
+            return operand
+        case ast.Constant(bool() as value):
+            return ast.Constant(not value)
+        case ast.Constant(int() as value):
+            return ast.Constant(value + 1)
+    return None
