@@ -86,7 +86,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
 
     def moves() -> bool:
         requests.read_all()  # what the broker that is back holds gets in sync by and by
-        return run.row(topic).state == "moving"
+        return run.state == RequestState.EXECUTING and run.row(topic).state == "moving"
 
     run.until(moves, f"{topic} moves")
     assert run.execution.blocked == ""

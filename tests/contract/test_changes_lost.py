@@ -1,5 +1,6 @@
 """A change is sent once. Where its answer is missing, it is lost: neither done nor refused, and not sent again."""
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,7 +78,7 @@ def test_silent_controllers_lose_what_was_sent_to_them(api_key: int, fake: FakeK
         changed = CALLS[api_key](admin, SHORT)
 
     [error] = changed.lost.values()
-    assert "no controller did within 1 s" in error.message
+    assert re.search(r"no controller did within [\d.]+ s", error.message)
     assert fake.requests[api_key] == 1
     fake.set_quorum(QuorumState.LED)
 
