@@ -1,7 +1,7 @@
 """A browser in front of the running product. Nothing here touches the database: the product is another process.
 
-Playwright's fixtures are made anew for each module instead of once for the session: while Playwright runs, its event
-loop belongs to this thread, and neither Django's database nor tests of coroutines work in it.
+One product and one browser serve all tests of this folder, which follow each other in every order of a run: while
+Playwright runs, its event loop belongs to this thread, and neither Django's database nor coroutines work in it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,23 @@ from tests.e2e.product import Product, run_folder
 from tests.live.chromium import FLAGS, chromium_path
 
 EXPECT_MS = 15_000
-WITH_PIPELINE = Path(__file__).parent / "with_pipeline"
+HERE = Path(__file__).parent
+# What they leave behind others would meet: history, and a broker more.
+LAST = ("test_it_sees_history.py", "test_a_broker_is_added.py")
 DESKTOP = {"width": 1440, "height": 900}
 
 SignIn = Callable[..., Page]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.xdist_group("spark" if WITH_PIPELINE in item.path.parents else "e2e"))
+    own = [item for item in items if item.path.is_relative_to(HERE)]
+    for item in own:
+        item.add_marker(pytest.mark.kafka)
+        item.add_marker(pytest.mark.xdist_group("e2e"))
+    first = next((place for place, item in enumerate(items) if item.path.is_relative_to(HERE)), 0)
+    others = [item for item in items if not item.path.is_relative_to(HERE)]
+    own.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
+    items[:] = [*others[:first], *own, *others[first:]]
 
 
 @pytest.fixture(scope="package")
@@ -48,14 +54,14 @@ def logs_of_a_failure(request: pytest.FixtureRequest, product: Product, tmp_path
         product.keep_logs(tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     with sync_playwright() as playwright:
         expect.set_options(timeout=EXPECT_MS)
         yield playwright
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser_type(playwright: Playwright) -> BrowserType:
     return playwright.chromium
 
@@ -65,7 +71,7 @@ def browser_type_launch_args() -> dict[str, Any]:
     return {"executable_path": chromium_path(), "args": list(FLAGS)}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(browser_type: BrowserType, browser_type_launch_args: dict[str, Any]) -> Iterator[Browser]:
     browser = browser_type.launch(**browser_type_launch_args)
     yield browser
@@ -97,19 +103,19 @@ def sign_in(product: Product) -> SignIn:
     return through_the_form
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def alices_session(browser: Browser, product: Product) -> dict[str, Any]:
     """Cookies of one sign-in as alice, for the tests in which signing in is not the point."""
     return _session_of("alice", browser, product)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def bobs_session(browser: Browser, product: Product) -> dict[str, Any]:
     """Of an approver."""
     return _session_of("bob", browser, product)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def admins_session(browser: Browser, product: Product) -> dict[str, Any]:
     return _session_of("admin", browser, product)
 

@@ -33,8 +33,18 @@ DRAINED = 4  # its rack has another broker: what it holds can go there
 READY_S, STOP_S, COMMAND_S = 240.0, 60.0, 120.0
 READY_WORD = "Ready in"
 # What changes is noticed sooner than usual, so that tests wait less.
-PACE = {"INTERVAL_REASSIGNMENTS": "5", "INTERVAL_METADATA": "10", "INTERVAL_GROUPS": "2"}
-PIPELINE_PACE = {"SEGMENT_FLUSH_SECONDS": "3"}
+PACE = {
+    "INTERVAL_REASSIGNMENTS": "2",
+    "INTERVAL_MOVING": "1",
+    "INTERVAL_METADATA": "5",
+    "INTERVAL_QUORUM": "5",
+    "INTERVAL_LOG_DIRS": "5",
+    "INTERVAL_CONFIGS": "5",
+    "INTERVAL_GROUPS": "1",
+    "EXECUTE_INTERVAL": "1",
+    "SEGMENT_FLUSH_SECONDS": "5",
+}
+SPARK_MEMORY = "576m"  # Spark refuses to start with less than 450 MB of heap, of which Java counts only a part
 UNTHROTTLED = 1_000_000_000  # bytes per second
 # What a test run sets for itself; the demo is to use nothing of it.
 OF_THE_TEST_RUN = ("DATABASE_URL", "SECRET_KEY", "FIELD_KEYS", "KAFKADASH_VAR")
@@ -55,15 +65,11 @@ class Move:
 
 @dataclass
 class Product:
-    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves. A broker for each rack.
-
-    ``pipeline``: whether Spark is started with it; it works some time after the start.
-    """
+    """``folder`` holds everything of one run: the demo's folder, Valkey's, plans of moves. A broker for each rack."""
 
     folder: Path
     racks: tuple[str, ...] = RACKS
     port: int = field(default_factory=free_port)
-    pipeline: bool = False
     _demo: Child | None = None
 
     @property
@@ -94,8 +100,7 @@ class Product:
         """Returns when the pages show figures of real Kafka. Raises ServerError with the supervisor's last words."""
         self.valkey.start()
         options = ("--folder", str(self.var), "--port", str(self.port), "--racks", ",".join(self.racks))
-        without = () if self.pipeline else ("--no-pipeline",)
-        command = self._command("demo", *options, "--no-move", *without)
+        command = self._command("manage.py", "demo", *options, "--no-move", "--no-pipeline")
         self._demo = spawn(self.folder, "demo", command, log=self.log, cwd=CHECKOUT, stop_signal=signal.SIGINT)
         self._demo.wait_ready(lambda: READY_WORD in self.log.read_text(encoding="utf-8"), READY_S)
 
@@ -111,7 +116,7 @@ class Product:
     def manage(self, *args: str, given: str = "") -> str:
         """``manage.py`` on the running product; ``given`` is its standard input."""
         done = subprocess.run(
-            self._command(*args),
+            self._command("manage.py", *args),
             cwd=CHECKOUT,
             input=given,
             capture_output=True,
@@ -159,6 +164,16 @@ class Product:
         finally:
             self._reassign(move, "--cancel")
 
+    @contextmanager
+    def with_pipeline(self) -> Iterator[None]:
+        """Spark runs beside it, as the demo starts it; it works some time after its start."""
+        command = self._command("-m", "kafkadash.pipeline", "run", "--uri", (self.var / "pipeline").as_uri())
+        pipeline = spawn(self.folder, "pipeline", command, log=self.log.with_name("pipeline.log"), cwd=CHECKOUT)
+        try:
+            yield
+        finally:
+            pipeline.stop(STOP_S)
+
     def let_go(self, move: Move) -> None:
         """Lift the throttle, so that the move completes soon."""
         self._reassign(move, "--execute", "--additional", "--throttle", str(UNTHROTTLED))
@@ -178,9 +193,8 @@ class Product:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def _command(self, *args: str) -> list[str]:
-        """``manage.py`` with the product's environment instead of the test run's."""
+        """Python with the product's environment instead of the test run's."""
         without = [part for name in OF_THE_TEST_RUN for part in ("-u", name)]
-        pace = {**PACE, **PIPELINE_PACE} if self.pipeline else PACE
-        given = {"KAFKADASH_VAR": str(self.var), "REDIS_URL": self.valkey.url(), **pace}
-        values = [f"{name}={value}" for name, value in given.items()]
-        return ["env", *without, *values, sys.executable, "manage.py", *args]
+        own = {"KAFKADASH_VAR": str(self.var), "REDIS_URL": self.valkey.url(), "PIPELINE_DRIVER_MEMORY": SPARK_MEMORY}
+        values = [f"{name}={value}" for name, value in {**own, **PACE}.items()]
+        return ["env", *without, *values, sys.executable, *args]

@@ -1,24 +1,22 @@
 """A broker is added to real Kafka and given its share by two people; Kafka's own tool counts what the pages count.
 
-On a product of its own: a broker that came, and that others gave replicas to, stays in what the product shows.
+The last of all (``LAST`` of conftest.py): a broker that came, and that others gave replicas to, stays.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.e2e.conftest import DESKTOP
 from tests.e2e.moves import NOTICED_MS
-from tests.e2e.product import Product, run_folder
+from tests.e2e.product import Product
 from tests.waiting import wait_until
 
-RACK, ADDED, BESIDE = "b", 4, 2  # the new broker stands in the rack of broker 2
+RACK, ADDED, BESIDE = "b", 5, 2  # the new broker stands in the rack of broker 2
 REFRESHED_MS = 120_000
 PLANNED_MS = 120_000
 RUN_MS = 240_000
@@ -26,21 +24,6 @@ WHY = "Broker 2 is alone in its rack and fills up."
 AFTER = re.compile(r"([\d,]+) → ([\d,]+)")
 
 Counts = dict[int, int]
-
-
-@pytest.fixture(scope="module")
-def product(
-    kafka_runtime: None, browser_type_launch_args: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Product]:
-    """The demo on three brokers, each alone in its rack."""
-    own = Product(run_folder("e2e-grows"), racks=("a", RACK, "c"))
-    with own.running(tmp_path_factory.mktemp("product")) as product:
-        yield product
-
-
-@pytest.fixture(scope="module")
-def browser_context_args(product: Product) -> dict[str, Any]:
-    return {"base_url": product.url, "viewport": DESKTOP}
 
 
 def test_a_broker_that_was_added__gets_its_share_as_proposed_approved_and_run__and_kafka_counts_the_same(

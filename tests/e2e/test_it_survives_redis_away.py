@@ -1,4 +1,4 @@
-"""Redis is gone for half a minute while something moves: the page says so, serves on, and comes back by itself."""
+"""Redis is gone while something moves: the page says so, serves on, and comes back by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.moves import NOTICED_MS, REASSIGNMENTS, MoveRow, opened, was_neve
 from tests.e2e.product import Product
 from tests.waiting import wait_until
 
-AWAY_S = 30
+AWAY_S = 15  # what was read before counts as old from 10 on
 # An answer that waited for Redis takes one of its time limits; all of them are longer.
 QUICK_S = 2.5
 BACK_MS = 60_000
@@ -30,12 +30,12 @@ GREEN_WORDS = """() => {
 }"""
 
 
-def test_redis__away_for_half_a_minute__is_said_in_words_and_survived(alice: BrowserContext, product: Product) -> None:
+def test_redis__away__is_said_in_words_and_survived(alice: BrowserContext, product: Product) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     overview = opened(alice.new_page(), "/clusters/demo/")
     pill = overview.locator("#overview-demo .status-pill").first
     well = pill.inner_text()  # how full this machine's disk is does not matter
-    with product.moving(mib=40, throttle=400_000) as move:
+    with product.moving(mib=32, throttle=500_000) as move:
         seen = MoveRow(page, move.topic)
         expect(seen.row).to_be_visible(timeout=NOTICED_MS)
         before = seen.wait_for_more()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from playwright.sync_api import BrowserContext, expect
 
@@ -17,6 +19,14 @@ GROUP, TOPIC = "e2e-archive", "e2e-archived"
 ARRIVES_MS = 100_000
 
 
+@pytest.fixture
+def pipeline(product: Product) -> Iterator[None]:
+    pytest.importorskip("pyspark", reason="the extra “pipeline” is not installed")
+    with product.with_pipeline():
+        yield
+
+
+@pytest.mark.usefixtures("pipeline")
 def test_lag_of_a_group__comes_back_from_spark_as_kafkas_own_tool_tells_it(
     alice: BrowserContext, product: Product
 ) -> None:
