@@ -18,7 +18,7 @@ from tests.e2e.moves import NOTICED_MS, opened, was_never_reloaded
 from tests.e2e.product import Product
 from tests.waiting import wait_until
 
-MIB = 24
+MIB = 32
 REFRESHED_MS = 60_000
 RUN_MS = 120_000
 SIZE = re.compile(r"\d MB")
@@ -36,7 +36,7 @@ def test_a_change__started_by_a_click__is_followed_live_and_goes_on_when_nobody_
     alices = new_context(storage_state=alices_session)
     alice, bob = alices.new_page(), new_context(storage_state=bobs_session).new_page()
     _is_measured(alice, topic)
-    number = propose(alice, topic, 0, [3, 2], throttle="1")
+    number = propose(alice, topic, 0, [3, 2], throttle="2")
     _approve(bob, number)
     bob.close()
 
