@@ -27,7 +27,7 @@ from confluent_kafka.cimpl import NewTopic
 DEBUGGING_REPLICA = -2
 END, START = -1, -2
 REQUEST_MS = 5000
-READ_SECONDS = 0.2
+READ_SECONDS = 0.1
 VALUE_BYTES = 16 * 1024
 
 
@@ -116,14 +116,15 @@ class TruthReader(threading.Thread):
         self._manager.close()
         self._net.stop()
 
-    def at(self, partition: int, moment: float) -> float | None:
-        """Percent at that time, on the line between the readings around it; None where there are none."""
+    def around(self, partition: int, moment: float) -> tuple[float, float, float] | None:
+        """Percent on the line between the readings around that time, and these two; None out of their reach."""
         readings = self.readings[partition]
         after = bisect_left([reading.at for reading in readings], moment)
         if after == 0 or after == len(readings):
             return None
         one, other = readings[after - 1], readings[after]
-        return one.percent + (other.percent - one.percent) * (moment - one.at) / (other.at - one.at)
+        line = one.percent + (other.percent - one.percent) * (moment - one.at) / (other.at - one.at)
+        return line, min(one.percent, other.percent), max(one.percent, other.percent)
 
     def _read(self, partition: int) -> None:
         leader = self._leaders[partition]

@@ -61,8 +61,9 @@ def eta_error(figures: Sequence[Row], samples: Sequence[Sample]) -> str:
 
 
 def gap_of_the_whole(samples: Sequence[Sample], truth: PlanTruth) -> str:
-    """Shown percent of the run against that of all its bytes, on the line between two raw reads."""
-    gaps = [(abs(percent - true), percent, true) for at, percent in samples if (true := truth.whole(at)) is not None]
+    """Shown percent of the run against that of all its bytes."""
+    found = [(percent, truth.whole(at)) for at, percent in samples]
+    gaps = [(points_apart(percent, *true), percent, true[0]) for percent, true in found if true is not None]
     failed = f", {truth.slow} too slow to count" if truth.slow else ""
     failed += f", {len(truth.failures)} failed ({truth.failures[0]})" if truth.failures else ""
     demand(len(gaps) >= len(samples) - 2, f"only {len(gaps)} of {len(samples)} samples were in reach{failed}")
@@ -73,19 +74,15 @@ def gap_of_the_whole(samples: Sequence[Sample], truth: PlanTruth) -> str:
 
 
 def gap_of_rows(row_samples: Sequence[tuple[Copy, Sample]], truth: PlanTruth) -> str:
-    """On the line between the two raw reads around; small ones, and what comes in a burst, against these two.
-
-    Kafka throttles by letting nothing pass and then much at once: where more came between two raw reads than a sample
-    may be off, the line between them says nothing of the moment of the sample, only they do.
-    """
+    """Of each row; small ones only against the two raw reads around."""
     gaps, on_the_line = [], 0
     for copy, (at, percent) in row_samples:
         found = truth.around(copy, at)
         if found is not None:
             true, low, high = found
-            lined = copy.size >= JUDGED_BYTES and high - low <= POINTS_ALLOWED
-            on_the_line += lined
-            apart = abs(percent - true) if lined else max(0.0, low - percent, percent - high)
+            small = copy.size < JUDGED_BYTES
+            on_the_line += not small and high - low <= POINTS_ALLOWED
+            apart = outside(percent, low, high) if small else points_apart(percent, true, low, high)
             gaps.append((apart, f"{copy.topic}-{copy.partition}", percent, true))
     demand(on_the_line >= ROW_SAMPLES_NEEDED, f"only {on_the_line} samples on a line, {ROW_SAMPLES_NEEDED} needed")
     demand(len(gaps) >= len(row_samples) - 2, f"only {len(gaps)} of {len(row_samples)} samples were in reach")
@@ -94,3 +91,16 @@ def gap_of_rows(row_samples: Sequence[tuple[Copy, Sample]], truth: PlanTruth) ->
     said += f"{on_the_line} on a line"
     demand(gap <= POINTS_ALLOWED, said)
     return said
+
+
+def points_apart(percent: float, line: float, low: float, high: float) -> float:
+    """From the line between the two raw reads around; what comes in a burst, from these two.
+
+    Kafka throttles by letting nothing pass and then much at once: where more came between two raw reads than a sample
+    may be off, the line between them says nothing of the moment of the sample, only they do.
+    """
+    return abs(percent - line) if high - low <= POINTS_ALLOWED else outside(percent, low, high)
+
+
+def outside(percent: float, low: float, high: float) -> float:
+    return max(0.0, low - percent, percent - high)

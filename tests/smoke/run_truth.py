@@ -106,16 +106,18 @@ class PlanTruth(threading.Thread):
         """Percent of one copy at that time, and the readings just before and after."""
         return self._readings[copy.destination].around(copy.name, moment)
 
-    def whole(self, moment: float) -> float | None:
-        """Percent of all bytes of the plan at that time."""
+    def whole(self, moment: float) -> tuple[float, float, float] | None:
+        """Percent of all bytes of the plan at that time, by the line and by the readings just before and after."""
         found = [(copy.size, self.around(copy, moment)) for copy in self._copies.values()]
         total = sum(size for size, _ in found)
-        done = 0.0
+        line = low = high = 0.0
         for size, percent in found:
             if percent is None:
                 return None
-            done += size * percent[0] / total
-        return done
+            line, low, high = (
+                done + size * part / total for done, part in zip((line, low, high), percent, strict=True)
+            )
+        return line, low, high
 
     def _read(self) -> None:
         """First what the copies are measured by: it hardly changes."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.4  # most of them ask for a page
 
 
 class NotSo(Exception):

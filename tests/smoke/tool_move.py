@@ -1,4 +1,4 @@
-"""A move of 400 MB that Kafka's own tool started: watched to its end, every pushed figure compared with raw reads."""
+"""A move that Kafka's own tool started: watched to its end, every pushed figure compared with raw reads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kafkadash.playground.cluster import Playground
+from tests.agreement.tools import Tools
 from tests.smoke.browser import Row, rows_of
-from tests.smoke.demo_process import DemoProcess, command
+from tests.smoke.demo_process import DemoProcess
+from tests.smoke.extent import SmokeExtent
 from tests.smoke.kafka_truth import TruthReader, make_topic
+from tests.smoke.run_judged import POINTS_ALLOWED, points_apart
 from tests.smoke.steps import Steps, demand
 from tests.smoke.watching import Sample, Watcher, each_once, judge_samples
 
@@ -18,22 +22,21 @@ TOPIC = "smoke-move"
 # One copy of each partition stays at its leader, the other goes from broker 1 to broker 5.
 BEFORE, AFTER, DESTINATION = [[3, 1], [4, 1]], [[3, 5], [4, 5]], 5
 LEADERS = {0: 3, 1: 4}
-SIZE = 420_000_000
-THROTTLE = 6_000_000
 KEY = "reassignments:demo"
 MOVE_SECONDS = 300.0
-POINTS_ALLOWED = 2.0
 
 
 class ToolMove:
-    def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps) -> None:
+    def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps, extent: SmokeExtent) -> None:
         self._demo, self._servers, self._folder, self._steps = demo, servers, folder, steps
+        self._size, self._rate = extent.move_bytes, extent.move_rate
+        self._tools = Tools(Playground(demo.folder / "playground", detached=True))
         self._plan = folder / "tool-move.json"
 
     def run(self) -> None:
         step = self._steps.step
         with step("topic made and filled") as say:
-            made = make_topic(self._servers, TOPIC, BEFORE, SIZE)
+            made = make_topic(self._servers, TOPIC, BEFORE, self._size)
             say(f"{made / 1e6:.0f} MB in {len(BEFORE)} partitions, 2 replicas each")
         watcher = Watcher(self._demo, "alice", self._folder / "tool-move.jsonl", KEY)
         truth = TruthReader(self._servers, TOPIC, LEADERS, DESTINATION)
@@ -41,8 +44,8 @@ class ToolMove:
             watcher.wait_for_a_frame()
             truth.start()
             with step("move started with Kafka's own tool") as say:
-                self._tool("--execute", "--throttle", str(THROTTLE))
-                say(f"--execute --throttle {THROTTLE}, all to broker {DESTINATION}")
+                self._tool("--execute", "--throttle", str(self._rate))
+                say(f"--execute --throttle {self._rate}, all to broker {DESTINATION}")
             with step("move watched to its end") as say:
                 frames = _frames_until_completed(watcher)
                 say(f"{len(frames)} frames")
@@ -58,8 +61,7 @@ class ToolMove:
     def _tool(self, *options: str) -> str:
         moves = [{"topic": TOPIC, "partition": p, "replicas": replicas} for p, replicas in enumerate(AFTER)]
         self._plan.write_text(json.dumps({"version": 1, "partitions": moves}), encoding="utf-8")
-        plan = ("--reassignment-json-file", str(self._plan))
-        return command(self._demo.folder, "playground", "tool", "reassign", "--", *plan, *options)
+        return self._tools.run("reassign", "--reassignment-json-file", str(self._plan), *options)
 
     def _judge(self, partition: int, frames: Sequence[dict[str, Any]], truth: TruthReader) -> None:
         """One partition: enough samples, in order, growing, true; the last says completed."""
@@ -110,9 +112,9 @@ def _samples(rows: Sequence[Row]) -> list[Sample]:
 def _largest_gap(partition: int, samples: Sequence[Sample], truth: TruthReader) -> str:
     gaps = []
     for at, percent in samples:
-        true = truth.at(partition, at)
+        true = truth.around(partition, at)
         if true is not None:
-            gaps.append((abs(percent - true), percent, true))
+            gaps.append((points_apart(percent, *true), percent, true[0]))
     failed = f", {len(truth.failures)} reads failed" if truth.failures else ""
     # A sample taken before the first raw read that got an answer has nothing to be compared with.
     demand(len(gaps) >= len(samples) - 2, f"only {len(gaps)} of {len(samples)} samples were in reach{failed}")

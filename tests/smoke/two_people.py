@@ -13,13 +13,14 @@ from tests.agreement.tools import Tools
 from tests.smoke import run_judged
 from tests.smoke.browser import Answer, Browser, rows_of
 from tests.smoke.demo_process import DemoProcess
+from tests.smoke.extent import SmokeExtent
 from tests.smoke.run_truth import Copy, PlanTruth
 from tests.smoke.steps import Steps, demand, wait
 from tests.smoke.watching import Watcher, judge_samples
 
 DRAINED, LEAST_BYTES, LEAST_SECONDS = 2, 400_000_000, 80
 RUN_SECONDS, BACK_SECONDS, END_SECONDS = 300.0, 240.0, 60.0
-RAISED_AT, RAISED_TO, RAISED_BACK_TO = 15.0, 6, 50
+RAISED_AT, RAISED_BACK_TO = 15.0, 50
 LEADERS, FOLLOWERS = "leader_replication_throttled", "follower_replication_throttled"
 # Owner (None: all brokers) → what somebody else had set there before: a rate on a broker that takes part, one for all
 # brokers, entries of lists of which one is also the run's, and a list that is for all replicas.
@@ -38,8 +39,9 @@ Placement = Mapping[tuple[str, int], tuple[int, ...]]
 class TwoPeople:
     """Alice proposes and runs, bob approves; ``folder`` takes plans and frames."""
 
-    def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps) -> None:
+    def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps, extent: SmokeExtent) -> None:
         self._demo, self._servers, self._folder, self._steps = demo, servers, folder, steps
+        self._raised_to = extent.raised_to
         self._tools = Tools(Playground(demo.folder / "playground", detached=True))
         self._alice, self._bob = Browser(demo.base), Browser(demo.base)
 
@@ -87,7 +89,7 @@ class TwoPeople:
                 watcher.wait(lambda: percent() >= RAISED_AT, RUN_SECONDS, lambda: self._stands(number))
                 say(f"{len(watcher.panels(run))} frames")
             with step("throttle raised while it runs") as say:
-                say(self._raise_throttle(number, RAISED_TO))
+                say(self._raise_throttle(number, self._raised_to))
             with step("run watched to its end") as say:
                 self._wait_for_done(number, RUN_SECONDS)
                 watcher.wait(lambda: percent() >= 100, END_SECONDS, lambda: f"the last frame said {percent()} %")
