@@ -35,7 +35,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """Starts the real demo with one broker in the test's folder."""
+    """Starts the real demo with one broker and without Spark in the test's folder."""
     try:
         prepare_runtime(lambda _: None)
     except ServerError as error:
@@ -43,7 +43,7 @@ def start(folder: Path) -> Iterator[Start]:
     started: list[DemoProcess] = []
 
     def start_demo(*arguments: str) -> DemoProcess:
-        demo = DemoProcess(folder, "--racks", "a", *arguments)
+        demo = DemoProcess(folder, "--racks", "a", "--no-pipeline", *arguments)
         started.append(demo)
         return demo
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kafkadash.embedded.ports import free_port
+from kafkadash.ops.demo import checks
 from kafkadash.ops.demo import folder as folders
 
 
@@ -47,3 +49,8 @@ def test_reset__leaves_files_of_others(folder: Path) -> None:
     own.log("web").write_text("old", encoding="utf-8")
     own.reset()
     assert {path.name for path in folder.iterdir()} == {"notes.txt"}
+
+
+def test_port_of_the_last_start__is_taken_again_while_it_is_free() -> None:
+    port = free_port()
+    assert checks.choose_port(None, str(port)) == port

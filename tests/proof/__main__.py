@@ -19,7 +19,19 @@ from pathlib import Path
 
 from tests.proof.extent import MINUTES, ROUNDS, Extent
 
-PARTS = ("tools", "mutants", "planner", "segments", "pipeline", "standalone", "points", "upgrade", "crowd")
+PARTS = (
+    "tools",
+    "mutants",
+    "playground",
+    "demo",
+    "planner",
+    "segments",
+    "pipeline",
+    "standalone",
+    "points",
+    "upgrade",
+    "crowd",
+)
 
 
 def main(arguments: list[str]) -> int:
