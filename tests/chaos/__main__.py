@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.chaos import table
-from tests.chaos.scene import Scene, may_mount
+from tests.chaos.scene import LARGE, SMALL, Scene, may_mount
+from tests.tool_server import ToolServer, tools_share_a_process
 
 if TYPE_CHECKING:  # they need Django, which needs the stack's addresses
     from tests.chaos.faults import Fault
@@ -56,7 +57,11 @@ def main(arguments: Sequence[str]) -> int:
                 out.flush()
 
         say(f"chaos in {root}, seed {options.seed}, {options.faults} faults")
-        good = _play(options, root, say)
+        try:
+            with tools_share_a_process(root):
+                good = _play(options, root, say)
+        finally:
+            ToolServer(root).stop()
     if good:
         shutil.rmtree(root, ignore_errors=True)
         return 0
@@ -69,7 +74,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--per-run", type=int, default=MOST_PER_RUN, help="faults of a drain and its rollback")
-    parser.add_argument("--mib", type=int, default=3, help="of each of the eight partitions that are drained")
+    parser.add_argument("--mib", type=int, default=3, help="of each partition that is drained")
+    parser.add_argument("--small", action="store_true", help="three brokers, of which one is the controller too")
     parser.add_argument("--only", action="append", default=[], help="names of faults, or parts of them")
     parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     return parser.parse_args(arguments)
@@ -84,7 +90,7 @@ def _in_a_namespace_of_its_own(arguments: Sequence[str]) -> None:
 
 
 def _play(options: argparse.Namespace, root: Path, say: Callable[[str], None]) -> bool:
-    scene = Scene(root / "scene", say, options.mib)
+    scene = Scene(root / "scene", say, options.mib, SMALL if options.small else LARGE)
     try:
         scene.start()
         os.environ.update(scene.stack.addresses())

@@ -21,10 +21,9 @@ from tests.agreement.tools import DescribedPartition
 from tests.chaos.drain import Leg, again
 from tests.chaos.metadata_log import history
 from tests.chaos.referee import CLOCKS, THROTTLED, throttles_of
-from tests.chaos.scene import DESTINATIONS, ELSEWHERE, JUMPING, KEEPERS, SMALL_DISK, SOURCE, Scene, now
+from tests.chaos.scene import ELSEWHERE, Scene, now
 from tests.waiting import wait_until
 
-LEASE_S = 30
 HOUR = 3600
 FOREIGN_RATE = 3_000_000
 ANOTHER_RATE = 4_000_000
@@ -71,14 +70,14 @@ def _killed(name: str, most_s: float = 6.0) -> Strike:
 
 def _executor_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     """The one that is in the middle of a step."""
-    name = _in_a_step(leg) or chance.choice(("worker-execute", "worker-execute-2"))
+    name = _in_a_step(leg) or chance.choice(scene.ground.executors)
     return _away(scene, name, chance.uniform(0.5, 6.0))
 
 
 def _executor_frozen(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     """In the middle of a step, for longer than its lease: another one takes over, and then this one wakes up."""
     name = _in_a_step(leg) or "worker-execute"
-    hold = LEASE_S + chance.uniform(3, 8)
+    hold = scene.ground.lease_s + chance.uniform(3, 8)
     pid = scene.stack.freeze(name, hold + 60)
     if pid is None:
         raise NotNow(f"{name} is away")
@@ -87,7 +86,7 @@ def _executor_frozen(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 def _clock_jumped(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     """For the rest of the run; but facts carry the time of who read them, so that one is set right again."""
-    name, seconds = chance.choice(JUMPING), chance.choice((HOUR, -HOUR))
+    name, seconds = chance.choice(scene.ground.jumping), chance.choice((HOUR, -HOUR))
     scene.jump(name, seconds)
     lasts = name != "worker-collect"
     return Struck(
@@ -117,12 +116,13 @@ def _controller_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 
 def _disk_full(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
-    rows = [row for row in _moving_rows(leg) if SMALL_DISK in row.target]
-    if not rows or scene.stack.pid(scene.node(SMALL_DISK)) is None:
-        raise NotNow(f"nothing moves to broker {SMALL_DISK}")
-    heal = scene.fill_disk(SMALL_DISK, [f"{row.topic}-{row.partition}" for row in rows])
+    broker = scene.ground.small_disk
+    rows = [row for row in _moving_rows(leg) if broker in row.target]
+    if broker is None or not rows or scene.stack.pid(scene.node(broker)) is None:
+        raise NotNow(f"nothing moves to broker {broker}")
+    heal = scene.fill_disk(broker, [f"{row.topic}-{row.partition}" for row in rows])
     how = "its small file system" if scene.mounts else "a limit on the size of its files"
-    return Struck(f"a directory of broker {SMALL_DISK} is full ({how})", chance.uniform(8, 15), heal)
+    return Struck(f"a directory of broker {broker} is full ({how})", chance.uniform(8, 15), heal)
 
 
 # --- other people ---
@@ -138,7 +138,8 @@ def _topic_recreated(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     row = _a_moving_row(leg, chance)
     _tool(scene, "topics", "--delete", "--topic", row.topic)
     wait_until(lambda: row.topic not in scene.tools.topics(), f"{row.topic} is gone", 30)
-    load(scene.stack.playground.bootstrap, [Topic(row.topic, placement=[KEEPERS, KEEPERS], fill_bytes=MIB)])
+    placement = [scene.ground.keepers, scene.ground.keepers]
+    load(scene.stack.playground.bootstrap, [Topic(row.topic, placement=placement, fill_bytes=MIB)])
     return Struck(f"{row.topic} deleted and created again")
 
 
@@ -151,7 +152,8 @@ def _moved_elsewhere(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 def _retargeted(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     row = _a_moving_row(leg, chance)
-    others = [b for b in (SOURCE, *DESTINATIONS) if b not in row.target and b not in row.current]
+    drained = (scene.ground.source, *scene.ground.destinations)
+    others = [b for b in drained if b not in row.target and b not in row.current]
     if not others:
         raise NotNow(f"{row} has nowhere else to go")
     target = (others[0], *row.target[1:])
@@ -251,6 +253,8 @@ BY_NAME: Mapping[str, Fault] = {fault.name: fault for fault in FAULTS}
 
 
 def _away(scene: Scene, name: str, hold: float) -> Struck:
+    if name not in scene.stack.names():
+        raise NotNow(f"there is no {name} here")
     if scene.stack.pause(name) is None:
         scene.stack.resume(name)
         raise NotNow(f"{name} is away already")
@@ -303,7 +307,7 @@ def _partitions(scene: Scene, topic: str) -> dict[int, DescribedPartition]:
 
 def _elsewhere(scene: Scene, partition: int, chance: random.Random) -> tuple[int, ...]:
     there = _partitions(scene, ELSEWHERE)[partition].replicas
-    return (chance.choice([b for b in (*DESTINATIONS, *KEEPERS) if b not in there]), there[0])
+    return (chance.choice([b for b in (*scene.ground.destinations, *scene.ground.keepers) if b not in there]), there[0])
 
 
 def _reassign(scene: Scene, targets: Mapping[tuple[str, int], Sequence[int]], *options: str) -> None:

@@ -19,7 +19,7 @@ from tests.chaos.drain import POLL_S, Leg, People, Stuck, again, state_of, windo
 from tests.chaos.faults import Fault, NotNow, Struck
 from tests.chaos.own_faults import own_faults
 from tests.chaos.referee import Before, Disturbed, judge, throttles_of
-from tests.chaos.scene import DESTINATIONS, SOURCE, Scene, now, pause
+from tests.chaos.scene import Scene, now, pause
 from tests.chaos.table import Record
 from tests.waiting import wait_until
 
@@ -70,19 +70,20 @@ class Game:
     def play(self, faults: Sequence[Fault]) -> None:
         """Raises nothing that a run did wrong: that is in ``problems``."""
         scene = self.scene
+        source, destinations = scene.ground.source, scene.ground.destinations
         there, back = self._dealt(faults)
         try:
             scene.fresh_topics(self.number)
             people = People(self.say)
             before = Before.of(scene.tools)
             disturbed = Disturbed()
-            drain = people.drain(SOURCE)
-            self._leg(people, Leg(drain, (SOURCE,), DESTINATIONS, disturbed), "drain", there, before)
+            drain = people.drain(source)
+            self._leg(people, Leg(drain, (source,), destinations, disturbed), "drain", there, before)
             number = people.roll_back(drain)
             if number is None:
                 self.unplayed += back
             else:
-                self._leg(people, Leg(number, DESTINATIONS, (SOURCE,), disturbed), "rollback", back, before)
+                self._leg(people, Leg(number, destinations, (source,), disturbed), "rollback", back, before)
             self._tidy(before)
         except (Stuck, AssertionError) as stuck:
             self.stuck = True
@@ -179,7 +180,7 @@ class Game:
     def _planned(self, fault: Fault) -> Planned:
         names = [when for when, _ in SHARES]
         when = When.MOVING if fault.moving else self.chance.choices(names, [share for _, share in SHARES])[0]
-        delay = {When.MOVING: 14.0, When.CLEARING: 1.5}.get(when, 0.5)
+        delay = {When.MOVING: self.scene.ground.strikes_s, When.CLEARING: 1.5}.get(when, 0.5)
         return Planned(fault, when, self.chance.uniform(0, delay), self.chance.randrange(2**32))
 
     def _steers(self, people: People, leg: Leg, name: str) -> Callable[[], None] | None:

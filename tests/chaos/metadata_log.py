@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -94,10 +93,8 @@ def history(playground: Playground, controller: int) -> History:
 def _records(files: list[Path]) -> Iterator[tuple[datetime, str, dict[str, Any]]]:
     if not files:
         return
-    command = prepare_runtime(lambda _: None).tool_command(
-        DUMP, ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))]
-    )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DUMP_SECONDS, check=False)
+    arguments = ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))]
+    done = prepare_runtime(lambda _: None).run_class(DUMP, arguments, DUMP_SECONDS)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     for line in done.stdout.splitlines():
         head, found, payload = line.partition(" payload: ")

@@ -1,8 +1,7 @@
-"""Where chaos happens: a stack with five brokers in racks and three controllers, two executors, disks that can be full
-and clocks that can jump.
+"""Where chaos happens: a stack with brokers in racks, disks that can be full and clocks that can jump.
 
-Broker 1 shares rack a with 2 and 3, so what it holds goes there. Both disks of broker 2 are small file systems of their
-own, if this process may mount such; else a limit of the kernel on the size of a broker's files stands for a full disk.
+Both disks of one broker are small file systems of their own, if this process may mount such; else a limit of the kernel
+on the size of a broker's files stands for a full disk.
 """
 
 from __future__ import annotations
@@ -30,9 +29,6 @@ from tests.agreement.tools import Tools
 from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
-RACKS = ("a", "a", "a", "b", "c")
-SOURCE, DESTINATIONS, KEEPERS = 1, (2, 3), (4, 5)
-SMALL_DISK = 2
 DISK_BYTES = 160 * MIB
 # What is read of the cluster is read more often than usual, so that a run is proposed, approved and started in seconds.
 PACE = {
@@ -42,20 +38,81 @@ PACE = {
     "INTERVAL_REASSIGNMENTS": "5",
     "INTERVAL_QUORUM": "5",
 }
-TOPICS, PARTITIONS = 4, 2
+PARTITIONS = 2
 ELSEWHERE = "elsewhere"
 CLOCK = Path(__file__).with_name("clock")
-JUMPING = ("worker-execute", "worker-execute-2", "worker-tick", "beat", "worker-collect")
 IN_SYNC_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Which brokers there are. What ``source`` holds is drained: it shares its rack with ``destinations`` alone, and
+    ``keepers`` have the other replicas.
+
+    ``small_disk``: the broker whose disks can be full; None where no such fault is played. ``strikes_s``: how long
+    after rows began to move a fault may wait. ``lease_s``: an executor that has not been heard for so long is replaced.
+    """
+
+    racks: tuple[str, ...]
+    controllers: int
+    source: int
+    destinations: tuple[int, ...]
+    keepers: tuple[int, ...]
+    topics: int
+    executes: int
+    webs: int
+    small_disk: int | None
+    strikes_s: float
+    lease_s: int
+
+    @property
+    def jumping(self) -> Sequence[str]:
+        """Processes whose clocks can jump."""
+        executors = ["worker-execute", *(f"worker-execute-{n}" for n in range(2, self.executes + 1))]
+        return (*executors, "worker-tick", "beat", "worker-collect")
+
+    @property
+    def executors(self) -> Sequence[str]:
+        return self.jumping[: self.executes]
+
+
+LARGE = Ground(
+    racks=("a", "a", "a", "b", "c"),
+    controllers=3,
+    source=1,
+    destinations=(2, 3),
+    keepers=(4, 5),
+    topics=4,
+    executes=2,
+    webs=1,
+    small_disk=2,
+    strikes_s=14.0,
+    lease_s=30,
+)
+# Three nodes in all: the source is the controller too.
+SMALL = Ground(
+    racks=("a", "a", "b"),
+    controllers=1,
+    source=1,
+    destinations=(2,),
+    keepers=(3,),
+    topics=2,
+    executes=1,
+    webs=0,
+    small_disk=None,
+    strikes_s=1.0,
+    lease_s=6,
+)
 
 
 @dataclass
 class Scene:
-    """``say`` gets a line for each thing that happens; ``mib`` is the size of each of eight partitions."""
+    """``say`` gets a line for each thing that happens; ``mib`` is the size of each partition that is drained."""
 
     folder: Path
     say: Callable[[str], None]
     mib: int = 3
+    ground: Ground = LARGE
     topics: tuple[str, ...] = ()
     faults_told: Counter[str] = field(default_factory=Counter)
     _mounted: list[Path] = field(default_factory=list)
@@ -68,13 +125,16 @@ class Scene:
     def start(self) -> None:
         """Returns when the product has read the cluster."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.stack.environment[""] = {**PACE, "LOG_LEVEL": "INFO"}
-        for name in JUMPING:
+        self.stack.environment[""] = {**PACE, "LOG_LEVEL": "INFO", "LEASE_TTL": str(self.ground.lease_s)}
+        for name in self.ground.jumping:
             self.jump(name, 0)
             self.stack.environment[name] = {"PYTHONPATH": str(CLOCK), "KAFKADASH_TEST_CLOCK": str(self._clock(name))}
         self.stack.start()
-        self._small_disks()
-        load(self.stack.playground.bootstrap, [Topic(ELSEWHERE, placement=[(4, 5), (5, 4)], fill_bytes=2 * MIB)])
+        if self.ground.small_disk is not None:
+            self._small_disks(self.ground.small_disk)
+        keepers = self.ground.keepers
+        elsewhere = Topic(ELSEWHERE, placement=[keepers, keepers[::-1]], fill_bytes=2 * MIB)
+        load(self.stack.playground.bootstrap, [elsewhere])
         self.stack.provision()
 
     def stop(self) -> None:
@@ -112,18 +172,20 @@ class Scene:
             for deleted in admin.delete_topics(list(self.topics)).values():
                 with contextlib.suppress(KafkaException):  # somebody deleted it, as faults do
                     deleted.result(timeout=30)
-        placement = [(SOURCE, *KEEPERS), (SOURCE, *reversed(KEEPERS))][:PARTITIONS]
+        source, keepers = self.ground.source, self.ground.keepers
+        placement = [(source, *keepers), (source, *reversed(keepers))][:PARTITIONS]
         topics = [
             Topic(f"chaos-{run}-{number}", placement=placement, fill_bytes=PARTITIONS * self.mib * MIB)
-            for number in range(1, TOPICS + 1)
+            for number in range(1, self.ground.topics + 1)
         ]
         load(self.stack.playground.bootstrap, topics)
         self.topics = tuple(topic.name for topic in topics)
 
     def well(self) -> bool:
         """Every broker is there and every replica in sync, as a broker that is up says."""
+        brokers = range(1, len(self.ground.racks) + 1)
         with contextlib.suppress(OSError, StopIteration, AssertionError):
-            return all(not self.tools.fenced(node) for node in range(1, len(RACKS) + 1)) and self.tools.in_sync()
+            return not any(self.tools.fenced(broker) for broker in brokers) and self.tools.in_sync()
         return False
 
     def node(self, broker: int) -> str:
@@ -158,7 +220,7 @@ class Scene:
             assert pid is not None, f"broker {broker} is away"
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
             return lambda: self._restart(broker)
-        folders = self._disks()
+        folders = self._disks(broker)
         folder = max(folders, key=lambda each: sum((each / name).exists() for name in adding))
         ballast = folder / "ballast"
         with ballast.open("wb") as out, contextlib.suppress(OSError):
@@ -175,15 +237,15 @@ class Scene:
     def _restart(self, broker: int) -> None:
         self.stack.kill(self.node(broker), signal.SIGKILL)
 
-    def _disks(self) -> list[Path]:
+    def _disks(self, broker: int) -> list[Path]:
         playground = self.stack.playground
-        node = next(node for node in playground.cluster.brokers if node.node_id == SMALL_DISK)
+        node = next(node for node in playground.cluster.brokers if node.node_id == broker)
         return playground.layout.log_dirs(playground.cluster, node)
 
-    def _small_disks(self) -> None:
-        """Both directories of one broker become file systems of their own, with what they hold."""
-        with self.stack.away(self.node(SMALL_DISK)):
-            for folder in self._disks():
+    def _small_disks(self, broker: int) -> None:
+        """Both directories of this broker become file systems of their own, with what they hold."""
+        with self.stack.away(self.node(broker)):
+            for folder in self._disks(broker):
                 aside = folder.with_name(f"{folder.name}.aside")
                 folder.rename(aside)
                 folder.mkdir()
@@ -192,12 +254,13 @@ class Scene:
                     self._mounted.append(folder)
                 shutil.copytree(aside, folder, dirs_exist_ok=True)
                 shutil.rmtree(aside)
-        self.stack.wait_serving(self.node(SMALL_DISK))
+        self.stack.wait_serving(self.node(broker))
 
     def _new_stack(self) -> Stack:
+        ground = self.ground
         return Stack(
             self.folder / "stack",
-            Shape(racks=RACKS, dirs=2, executes=2),
+            Shape(ground.racks, ground.controllers, dirs=2, webs=ground.webs, executes=ground.executes),
             say=lambda text: self.say(f"  {text}"),
         )
 

@@ -1,4 +1,4 @@
-"""A seeded sample of `make chaos`: two short drains with their way back, two faults in each."""
+"""A seeded sample of `make chaos`: one short drain with its way back on three brokers, and a fault in each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,30 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-RUNS_S = 600.0
-QUICK = ("worker-execute killed", "PostgreSQL killed", "active controller killed", "destination broker killed")
+RUN_S = 300.0
+QUICK = ("PostgreSQL killed", "worker-execute killed")
+SEED = "40"  # a kill while rows move in the drain, and one before the first intent of the way back
 
 
 @pytest.mark.kafka
 @pytest.mark.xdist_group("chaos")
-def test_two_short_runs_hold(kafka_runtime: None) -> None:
+def test_a_short_run_holds(kafka_runtime: None) -> None:
     """The referee's judgement is the exit code; what it says is what fails the test."""
     chosen = [part for name in QUICK for part in ("--only", name)]
-    command = [sys.executable, "-m", "tests.chaos", "--seed", "5", "--faults", "4", "--per-run", "2", "--mib", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.chaos",
+        "--small",
+        "--seed",
+        SEED,
+        "--faults",
+        "2",
+        "--per-run",
+        "2",
+        "--mib",
+        "1",
+    ]
     done = subprocess.Popen(
         [*command, *chosen],
         cwd=CHECKOUT,
@@ -29,11 +43,11 @@ def test_two_short_runs_hold(kafka_runtime: None) -> None:
         text=True,
     )
     try:
-        said, _ = done.communicate(timeout=RUNS_S)
+        said, _ = done.communicate(timeout=RUN_S)
     finally:
         if done.poll() is None:
             done.terminate()
             done.communicate(timeout=120)
     assert done.returncode == 0, said
-    assert "2 of 2 runs hold" in said
-    assert "4 of 4 faults struck" in said
+    assert "1 of 1 runs hold" in said
+    assert "2 of 2 faults struck" in said
