@@ -20,10 +20,13 @@ from kafkadash.embedded.postgres import Postgres
 from kafkadash.embedded.process import ServerError, recorded
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.xdist_group("embedded-postgres")
 
-@pytest.fixture
-def server(state_dir: Path) -> Iterator[Postgres]:
-    server = Postgres(state_dir, fsync=False)
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """One folder for all tests that need no other; each starts what the one before may have stopped or killed."""
+    server = Postgres(tmp_path_factory.mktemp("postgres") / "state", fsync=False)
     yield server
     server.remove()
 
@@ -92,16 +95,14 @@ def test_stopping_does_not_wait_for_clients(server: Postgres) -> None:
             connection.execute("SELECT 1")
 
 
-def test_several_run_side_by_side(tmp_path: Path) -> None:
-    servers = [Postgres(tmp_path / name, fsync=False) for name in ("one", "two")]
+def test_several_run_side_by_side(server: Postgres, tmp_path: Path) -> None:
+    other = Postgres(tmp_path / "other", fsync=False)
+    servers = (server, other)
     try:
-        assert len({server.start().pid for server in servers}) == 2
-        assert {one(server, "SHOW data_directory") for server in servers} == {
-            server._started().data for server in servers
-        }
+        assert len({each.start().pid for each in servers}) == 2
+        assert {one(each, "SHOW data_directory") for each in servers} == {each._started().data for each in servers}
     finally:
-        for server in servers:
-            server.remove()
+        other.remove()
 
 
 def test_a_state_folder_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
@@ -173,12 +174,12 @@ def test_root_can_use_programs_that_the_other_user_cannot_reach(
 
 
 def test_a_platform_without_a_wheel_is_one_sentence_naming_the_way_out(
-    server: Postgres, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
     with pytest.raises(ServerError, match="set DATABASE_URL"):
-        server.start()
-    assert recorded(server.state_dir) == []
+        Postgres(tmp_path).start()
+    assert recorded(tmp_path) == []
 
 
 def test_it_is_asked_to_end_by_fast_shutdown(server: Postgres) -> None:

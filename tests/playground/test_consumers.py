@@ -69,7 +69,7 @@ def goes_back(read: Callable[[], int], what: str) -> None:
 
 def test_each_group_behaves_as_it_is_meant_to(whole: Playground) -> None:
     names = [each.group for each in GROUPS]
-    with client(whole) as admin, Consumers(whole.bootstrap, rewind_every=6.0) as consumers:
+    with client(whole) as admin, Consumers(whole.bootstrap, rewind_every=3.0) as consumers:
         for each in GROUPS:
             begins(admin, each.group, each.topic)
         stalled, stopped = committed(admin, "invoice-writer"), committed(admin, "mail-sender")
