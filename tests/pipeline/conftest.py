@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pipeline.sparing import SPARING
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,6 +18,6 @@ def spark() -> Iterator[SparkSession]:
     from kafkadash.pipeline.session import open_session, require
 
     require()
-    session = open_session({"PIPELINE_DRIVER_MEMORY": "900m"}, "tests")
+    session = open_session({"PIPELINE_DRIVER_MEMORY": "900m", **SPARING}, "tests")
     yield session
     session.stop()

@@ -62,9 +62,12 @@ class Killed:
 
 
 @contextlib.contextmanager
-def driver(folder: Path, at_once: int, every: float = 0, *point: str) -> Iterator[Killed]:
+def driver(
+    folder: Path, at_once: int, every: float = 0, *point: str, told: Mapping[str, str] = NOTHING
+) -> Iterator[Killed]:
+    """``told``: by its environment, beside ours."""
     arguments = [folder.as_uri(), str(at_once), str(every), *point]
-    with _ended(Killed("driver", arguments, folder.with_name(f"{folder.name}-driver.log"))) as process:
+    with _ended(Killed("driver", arguments, folder.with_name(f"{folder.name}-driver.log"), told)) as process:
         yield process
 
 

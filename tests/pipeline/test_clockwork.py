@@ -256,7 +256,7 @@ def test_started_again_with_nothing_new__hours_that_are_over_are_done(
 def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: SparkSession, tmp_path: Path) -> None:
     maker = Maker(tmp_path / "segments", groups=1, partitions=1, every=6 * 3600)
     maker.at = DAY - timedelta(hours=7, minutes=10)
-    maker.flushes(6)  # at ten to eleven in the evening before, and then every six hours
+    maker.flushes(4)  # at ten to eleven in the evening before, and then every six hours
     store = open_store(tmp_path.as_uri())
     now = DAY + timedelta(days=1, hours=6)
     (late,) = (tmp_path / "segments" / "group_offset" / "2026-03-02" / "04").iterdir()
@@ -270,10 +270,10 @@ def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: Spa
     said: list[str] = []
     again = Lake(spark, store, "backfill-1")
     do_chunks(Batches(again, (), within=whole_minutes(begin, end)), chunks(store, begin, end), lambda _: None)
-    do_coarser(again, begin, end, DAY.replace(hour=13), said.append)
+    do_coarser(again, begin, DAY.replace(hour=5), DAY.replace(hour=13), said.append)
     do_coarser(again, begin, end, now, said.append)
     assert said == [
-        "2 hours rolled up again",
+        "1 hour rolled up again",
         "day 2026-03-02 is not over: the stream makes it",
         "2 hours rolled up again",
         "day 2026-03-02 merged again",
@@ -282,7 +282,7 @@ def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: Spa
     whole = Lake(spark, store, "whole-1")
     Batches(whole, ()).do(0, manifests(store))
     clockwork = Clockwork(whole, lambda _: None, folders=(f"{whole.folder}/hours",), leaving=LEFT_OUT)
-    hours = [int(DAY.timestamp()) // 3600 + hour for hour in (4, 10, 16, 22)]
+    hours = [int(DAY.timestamp()) // 3600 + hour for hour in (4, 10, 16)]
     for hour in hours[2:]:
         clockwork.roll_up(Name("elsewhere", hour * 3600), hour)
     for hour in hours[:2]:

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.django_db]
 
 OVER = (datetime.now(UTC) - timedelta(hours=13)).replace(hour=12, minute=0, second=0, microsecond=0)
 """A noon of an hour ago or more: the hours before it are of one day, which is not over then, whenever the tests run."""
-MINUTES = 180
+MINUTES = 120
 TOTAL = 10**12
 
 
@@ -88,14 +88,14 @@ def test_a_disk_that_fills_is_found_and_the_plan_knows_what_is_taken_in(
     demo = watched("demo", now)
     judged(demo, now)
     said = _handed_back(spark, tmp_path)
-    assert [line.partition(" ")[0] for line in said] == ["hour", "hour", "hour", "forecast", "workload"]
+    assert [line.partition(" ")[0] for line in said] == ["hour", "hour", "forecast", "workload"]
     turns.ensure_state()
-    assert ingest.take_turn(turns.STATE_ID, only_if_due=False) == 5 + 1
+    assert ingest.take_turn(turns.STATE_ID, only_if_due=False) == 4 + 1
 
     forecast = DiskForecast.objects.get(cluster=demo, broker=1)
     assert forecast.grows_per_day == pytest.approx(TOTAL * 0.6, rel=0.01)
     assert forecast.days_to_90 == pytest.approx(1 / 6, rel=0.02)
-    assert (forecast.samples, forecast.from_at) == (36, OVER - timedelta(minutes=MINUTES - 4))
+    assert (forecast.samples, forecast.from_at) == (24, OVER - timedelta(minutes=MINUTES - 4))
     assert DiskForecast.objects.get(cluster=demo, broker=2).days_to_80 is None
     judge(demo.pk, now)
     found = Finding.objects.get(cluster=demo, kind="disk-full-soon", closed_at=None)

@@ -17,6 +17,7 @@ from kafkadash.observe.models import PipelineLedger
 from tests.pipeline.answers import of_the_rest, of_the_same_batches
 from tests.pipeline.killing import driver, taker
 from tests.pipeline.making import Maker
+from tests.pipeline.sparing import SPARING
 from tests.pipeline.stored import Rows, differing, stored
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def test_driver_and_ingest__killed_in_the_middle__nothing_is_doubled_or_lost(
     # Ahead of us, so that no hour of it is over.
     began = datetime.now(UTC).replace(minute=50, second=7, microsecond=0) + timedelta(hours=1)
     Maker(disturbed / "segments", groups=2, partitions=2, began=began).flushes(12)
-    with driver(disturbed, 6, 0, "topic_rollup written", "1") as killed:
+    with driver(disturbed, 6, 0, "topic_rollup written", "1", told=SPARING) as killed:
         killed.at_its_point()
     of_the_rest(spark, disturbed, 6)
     with taker(disturbed, _url(), point="portion-stored") as killed:

@@ -67,22 +67,32 @@ def test_without_log_ends_the_bytes_on_disk_say_it(spark: SparkSession) -> None:
 
 
 def test_unknown_is_neither_zero_nor_never(spark: SparkSession) -> None:
-    def figures(looks: Rows) -> tuple[Any, ...]:
-        (row,) = _caught_up(spark, MOVES, looks, [60])
-        return row["bytes_per_second"], row["left_bytes"], row["eta_seconds"]
-
     size = {"at": 55, "bytes_on_disk": 1_000_000, **SIZE}
-    assert figures([]) == (None, None, None)
-    assert figures(_exact(0, 10_000, None)) == (None, None, None)
-    assert figures([*_exact(0, 10_000, 4000), size]) == (None, 600_000, None)
-    # Known in records only: the time is, bytes are not.
-    assert figures([*_exact(0, 10_000, 4000), *_exact(10, 10_000, 5000)]) == (None, None, pytest.approx(50))
-    # It falls behind: a rate below zero, and no end.
-    assert figures([*_exact(0, 10_000, 4000), *_exact(10, 10_000, 4000), size])[2] is None
-    falling = figures([*_exact(0, 9_000, 4000), *_exact(10, 10_000, 4000), size])
-    assert (falling[0], falling[2]) == (pytest.approx(-10_000), None)
-    # It has caught up, whatever the line says.
-    assert figures([*_exact(0, 10_000, 9000), *_exact(10, 10_000, 10_000), size])[1:] == (0, 0.0)
+    looks: dict[str, Rows] = {
+        "nobody looked": [],
+        "leader only": _exact(0, 10_000, None),
+        "one look": [*_exact(0, 10_000, 4000), size],
+        # Known in records only: the time is, bytes are not.
+        "records": [*_exact(0, 10_000, 4000), *_exact(10, 10_000, 5000)],
+        "stands": [*_exact(0, 10_000, 4000), *_exact(10, 10_000, 4000), size],
+        # A rate below zero, and no end.
+        "falls behind": [*_exact(0, 9_000, 4000), *_exact(10, 10_000, 4000), size],
+        # Whatever the line says.
+        "caught up": [*_exact(0, 10_000, 9000), *_exact(10, 10_000, 10_000), size],
+    }
+    moves = [{**move, "topic": topic} for topic in looks for move in MOVES]
+    replicas = [{**look, "topic": topic} for topic, own in looks.items() for look in own]
+    found = {
+        row["topic"]: (row["bytes_per_second"], row["left_bytes"], row["eta_seconds"])
+        for row in _caught_up(spark, moves, replicas, [60])
+    }
+    assert found["nobody looked"] == found["leader only"] == (None, None, None)
+    assert found["one look"] == (None, 600_000, None)
+    assert found["records"] == (None, None, pytest.approx(50))
+    assert found["stands"][2] is None
+    assert (found["falls behind"][0], found["falls behind"][2]) == (pytest.approx(-10_000), None)
+    assert found["caught up"][1:] == (0, 0.0)
+    assert found.keys() == looks.keys()
 
 
 def test_only_what_the_newest_listing_adds(spark: SparkSession) -> None:

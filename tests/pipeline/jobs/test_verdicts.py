@@ -138,8 +138,14 @@ class Judge:
         texts = [asked(self._folder.as_uri(), names, {cluster: [minutes]}) for cluster in sorted(clusters)]
         return lag_verdicts(self._spark.createDataFrame([(text,) for text in texts], "asked string"))
 
-    def says(self, rows: list[dict[str, Any]], **how: Any) -> list[tuple[Any, ...]]:
-        return only(self.frame(rows, **how), ["topic", "partition", "verdict", "worker_verdict"])
+    def says(self, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        return only(self.frame(rows), ["topic", "partition", "verdict", "worker_verdict"])
+
+    def says_of_each(self, *cases: list[dict[str, Any]]) -> list[list[tuple[Any, ...]]]:
+        """Of several cases at once, each in a cluster of its own: verdict and the worker's word of its partitions."""
+        rows = [{**row, "cluster": f"case-{number}"} for number, case in enumerate(cases) for row in case]
+        found = only(self.frame(rows), ["cluster", "topic", "partition", "verdict", "worker_verdict"])
+        return [[row[3:] for row in found if row[0] == f"case-{number}"] for number in range(len(cases))]
 
 
 @pytest.fixture
@@ -151,9 +157,12 @@ def test_the_last_ten_samples_are_judged_and_the_workers_word_stands_beside(judg
     # Before these ten, the offset moved and was at the end once: nobody looks at that.
     rows = [_row(n, 5 if n > 1 else n, 5 if n == 1 else 100 + n) for n in range(WINDOW + 2)]
     rows[-1]["verdict"] = "stall"
-    assert judge_of.says(rows) == [("orders", 0, "stall", "stall")]
-    assert judge_of.says(rows[3:]) == [("orders", 0, "unknown", "stall")]
-    assert judge_of.says([*rows[:-1], rows[-1] | {"verdict": "of a later release"}]) == [("orders", 0, "stall", "")]
+    of_later = [*rows[:-1], rows[-1] | {"verdict": "of a later release"}]
+    assert judge_of.says_of_each(rows, rows[3:], of_later) == [
+        [("stall", "stall")],
+        [("unknown", "stall")],
+        [("stall", "")],
+    ]
 
 
 def test_the_newest_row_says_who_is_there_and_how_much_is_allowed(judge_of: Judge) -> None:
@@ -172,20 +181,21 @@ def test_the_newest_row_says_who_is_there_and_how_much_is_allowed(judge_of: Judg
 
 def test_a_lag_that_is_not_known_is_no_lag_of_zero(judge_of: Judge) -> None:
     rows = [_row(n, 5 + n, 100 + 2 * n) for n in range(WINDOW)]
-    assert judge_of.says(rows)[0][2] == "warn"
     unknown_between = [row | {"lag": None, "log_end": None} if row["at"] == 4 else row for row in rows]
-    assert judge_of.says(unknown_between)[0][2] == "warn"
     unknown_last = [row | {"lag": None, "log_end": None} if row["at"] == WINDOW - 1 else row for row in rows]
-    assert judge_of.says(unknown_last)[0][2] == "unknown"
     no_commit = [row | {"lag": None, "committed": None} if row["at"] == 4 else row for row in rows]
-    assert judge_of.says(no_commit)[0][2] == "unknown"
+    said = judge_of.says_of_each(rows, unknown_between, unknown_last, no_commit)
+    assert [verdict for [(verdict, _)] in said] == ["warn", "warn", "unknown", "unknown"]
 
 
 def test_no_window_reaches_beyond_where_the_workers_begins(judge_of: Judge) -> None:
     rows = [_row(n, 5, 100 + n) for n in range(2 * WINDOW)]
-    for beginning, expected in ((WINDOW, "stall"), (WINDOW + 1, "unknown"), (2 * WINDOW - 1, "unknown")):
-        broken = [row | {"previous_committed": None} if row["at"] == beginning else row for row in rows]
-        assert judge_of.says(broken) == [("orders", 0, expected, "unknown")]
+    broken = [
+        [row | {"previous_committed": None} if row["at"] == beginning else row for row in rows]
+        for beginning in (WINDOW, WINDOW + 1, 2 * WINDOW - 1)
+    ]
+    expected = ("stall", "unknown", "unknown")
+    assert judge_of.says_of_each(*broken) == [[(verdict, "unknown")] for verdict in expected]
 
 
 def test_what_the_order_and_the_files_of_rows_are_makes_no_difference(judge_of: Judge) -> None:
@@ -226,9 +236,8 @@ def test_two_refreshes_at_one_time_are_in_the_order_of_their_numbers(judge_of: J
     last = {"at": WINDOW, "previous_committed": 1, "log_end": 200, "lag": 190, "verdict": "ok"}
     rows.append({**last, "committed": 7, "epoch": 2, "seq": 1, "verdict": "stall"})
     rows.append({**last, "committed": 9, "epoch": 1, "seq": 50})
-    assert judge_of.says(rows) == [("orders", 0, "rewind", "stall")]
-    rows[-1] |= {"epoch": 2, "seq": 2}
-    assert judge_of.says(rows) == [("orders", 0, "warn", "ok")]
+    later = [*rows[:-1], rows[-1] | {"epoch": 2, "seq": 2}]
+    assert judge_of.says_of_each(rows, later) == [[("rewind", "stall")], [("warn", "ok")]]
 
 
 def test_partitions_come_and_go(judge_of: Judge) -> None:

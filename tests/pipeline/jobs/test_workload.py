@@ -75,12 +75,11 @@ def test_of_two_weeks_the_last_counts(spark: SparkSession) -> None:
 
 
 def test_growth_is_of_a_day_at_least(spark: SparkSession) -> None:
-    (row,) = _workload(spark, _looks([10**6 + n * 50 for n in range(30)], every=HOUR))
-    assert row["growth_per_day"] == pytest.approx(1200)
-    (row,) = _workload(spark, _looks([10**6 - n * 50 for n in range(30)], every=HOUR))
-    assert row["growth_per_day"] == pytest.approx(-1200)
-    (row,) = _workload(spark, _looks([10**6 + n * 50 for n in range(24)], every=HOUR))
-    assert row["growth_per_day"] is None
+    grows = _looks([10**6 + n * 50 for n in range(30)], every=HOUR, topic="grows")
+    shrinks = _looks([10**6 - n * 50 for n in range(30)], every=HOUR, topic="shrinks")
+    too_short = _looks([10**6 + n * 50 for n in range(24)], every=HOUR, topic="too short")
+    found = {row["topic"]: row["growth_per_day"] for row in _workload(spark, [*grows, *shrinks, *too_short])}
+    assert found == {"grows": pytest.approx(1200), "shrinks": pytest.approx(-1200), "too short": None}
 
 
 def test_what_says_nothing_is_left_out(spark: SparkSession) -> None:
