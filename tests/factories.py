@@ -24,12 +24,14 @@ from kafkadash.observe.models import (
     GroupState,
     Kind,
     Outcome,
+    PipelineState,
     QuorumSnapshot,
     ReassignmentSnapshot,
     ThrottledResource,
     ThrottleState,
     TopicState,
 )
+from kafkadash.oncall.models import Judgement
 from kafkadash.oncall.services import judge
 
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
@@ -44,6 +46,9 @@ ROWS = {
     Kind.GROUPS: 4,
 }
 """Rows of the newest refresh of a cluster from ``watched``."""
+SIZES = {"brokers", "racks", "topics", "partitions"}
+"""Figures of a cluster that say nothing about how it does."""
+BrokerNode = tuple[BrokerState, BrokerWeights]
 
 
 class ClusterFactory(DjangoModelFactory[Cluster]):
@@ -271,19 +276,42 @@ def node(
     }
 
 
-def watched(name: str, now: datetime = NOW, **figures: Any) -> Cluster:
-    """A healthy cluster with fresh data of every kind: three brokers, a quorum of three, nothing in flight."""
+def three_brokers(cluster: Cluster, taken_at: datetime) -> list[BrokerNode]:
+    return [
+        (
+            BrokerFactory.build(cluster=cluster, broker_id=broker_id),
+            BrokerWeightsFactory.build(cluster=cluster, broker_id=broker_id, taken_at=taken_at),
+        )
+        for broker_id in (1, 2, 3)
+    ]
+
+
+def watched(
+    name: str,
+    now: datetime = NOW,
+    *,
+    nodes: Callable[[Cluster, datetime], list[BrokerNode]] = three_brokers,
+    **figures: Any,
+) -> Cluster:
+    """A healthy cluster with fresh data of every kind: a quorum of three, nothing in flight, and these ``nodes``.
+
+    Most tests begin with one: its rows go in a table at a time.
+    """
+    taken_at = now - timedelta(seconds=3)
     cluster = ClusterFactory.create(name=name)
     ClusterStateFactory.create(cluster=cluster, **figures)
-    taken_at = now - timedelta(seconds=3)
-    for kind in Kind:
-        CollectorRunFactory.create(cluster=cluster, kind=kind, attempted_at=taken_at, succeeded_at=taken_at)
-        CollectionFactory.create(cluster=cluster, kind=kind, started_at=taken_at, taken_at=taken_at, rows=ROWS[kind])
-    for broker_id in (1, 2, 3):
-        BrokerFactory.create(cluster=cluster, broker_id=broker_id)
-        BrokerWeightsFactory.create(cluster=cluster, broker_id=broker_id, taken_at=taken_at)
+    fresh: dict[str, Any] = {"cluster": cluster, "attempted_at": taken_at, "succeeded_at": taken_at}
+    CollectorRun.objects.bulk_create(CollectorRunFactory.build(kind=kind, **fresh) for kind in Kind)
+    read: dict[str, Any] = {"cluster": cluster, "started_at": taken_at, "taken_at": taken_at}
+    Collection.objects.bulk_create(CollectionFactory.build(kind=kind, rows=ROWS[kind], **read) for kind in Kind)
+    there = nodes(cluster, taken_at)
+    BrokerState.objects.bulk_create(broker for broker, _ in there)
+    BrokerWeights.objects.bulk_create(weights for _, weights in there)
     QuorumFactory.create(cluster=cluster, taken_at=taken_at)
-    judge(cluster.pk, now)
+    if figures.keys() <= SIZES and not PipelineState.objects.exists():
+        Judgement.objects.create(cluster=cluster, judged_at=now)  # as ``judge`` says of one that is well
+    else:
+        judge(cluster.pk, now)
     return cluster
 
 

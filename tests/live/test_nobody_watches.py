@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
@@ -52,10 +54,13 @@ def test_one_is_watched__the_others_are_not_rendered(
 def test_redis_is_away__all_of_them_may_be_watched_and_it_is_not_asked_each_time(
     own_valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchers, "ASK_AGAIN_S", 3.0)
+    clock = SimpleNamespace(now=time.monotonic())
+    monkeypatch.setattr(watchers, "time", SimpleNamespace(monotonic=lambda: clock.now))
     assert watched_by_nobody(KEYS) == set(KEYS)
     own_valkey.stop()
     assert watched_by_nobody(KEYS) == frozenset()
     own_valkey.start()
+    clock.now += watchers.ASK_AGAIN_S - 0.1
     assert watched_by_nobody(KEYS) == frozenset()  # not asked again so soon
+    clock.now += 0.2
     wait_until(lambda: watched_by_nobody(KEYS) == set(KEYS), "it is asked again")

@@ -56,6 +56,9 @@ def open_kinds(cluster: Cluster) -> set[str]:
 
 
 def test_a_well_cluster_has_none_and_was_judged(demo: Cluster) -> None:
+    """``watched`` relies on it: it only says that its clusters were judged."""
+    Judgement.objects.all().delete()
+    judge(demo.pk, NOW)
     assert not Finding.objects.exists()
     assert Judgement.objects.get(cluster=demo).judged_at == NOW
 

@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime
 from html import unescape
 from typing import Any
 
@@ -16,8 +16,8 @@ from django.utils import timezone
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.jobs.run import attempt
-from kafkadash.observe.models import BrokerState, BrokerWeights
-from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, TopicFactory, directory, watched
+from kafkadash.observe.models import TopicState
+from tests.factories import GB, BrokerFactory, BrokerNode, BrokerWeightsFactory, TopicFactory, directory, watched
 from tests.pages.conftest import Page
 
 TOPICS: Mapping[str, Sequence[Sequence[int]]] = {
@@ -48,32 +48,14 @@ def stored(
 ) -> Cluster:
     """Fresh: brokers in these racks, every replica in sync and of ``size`` bytes, ``usable`` of 2 TB left on disks."""
     now = timezone.now()
-    cluster = watched(name, now, partitions=sum(map(len, topics.values())), topics=len(topics), brokers=len(racks))
-    BrokerState.objects.filter(cluster=cluster).delete()
-    BrokerWeights.objects.filter(cluster=cluster).delete()
-    for id_, rack in racks.items():
-        held = {
-            topic: {str(n): size for n, replicas in enumerate(placed) if id_ in replicas}
-            for topic, placed in topics.items()
-        }
-        every = [replicas for placed in topics.values() for replicas in placed]
-        BrokerFactory.create(
-            cluster=cluster,
-            broker_id=id_,
-            rack=rack,
-            replicas=sum(id_ in replicas for replicas in every),
-            leaders=sum(id_ == replicas[0] for replicas in every),
-        )
-        BrokerWeightsFactory.create(
-            cluster=cluster,
-            broker_id=id_,
-            data=zlib.compress(json.dumps(held).encode()),
-            dirs=[directory("/data/a", usable=usable, replica_bytes=sum(sum(h.values()) for h in held.values()))],
-            replica_bytes=sum(sum(h.values()) for h in held.values()),
-            taken_at=now - timedelta(seconds=3),
-        )
-    for topic, placed in topics.items():
-        TopicFactory.create(
+
+    def nodes(cluster: Cluster, taken_at: datetime) -> list[BrokerNode]:
+        return [_node(cluster, id_, rack, topics, size, usable, taken_at) for id_, rack in racks.items()]
+
+    figures = {"partitions": sum(map(len, topics.values())), "topics": len(topics), "brokers": len(racks)}
+    cluster = watched(name, now, nodes=nodes, **figures)
+    TopicState.objects.bulk_create(
+        TopicFactory.build(
             cluster=cluster,
             name=topic,
             topic_id=f"id-of-{topic}",
@@ -82,7 +64,42 @@ def stored(
             replication_factor=max(map(len, placed)),
             changed_at=now,
         )
+        for topic, placed in topics.items()
+    )
     return cluster
+
+
+def _node(
+    cluster: Cluster,
+    id_: int,
+    rack: str | None,
+    topics: Mapping[str, Sequence[Sequence[int]]],
+    size: int,
+    usable: int,
+    taken_at: datetime,
+) -> BrokerNode:
+    held = {
+        topic: {str(n): size for n, replicas in enumerate(placed) if id_ in replicas}
+        for topic, placed in topics.items()
+    }
+    every = [replicas for placed in topics.values() for replicas in placed]
+    in_all = sum(sum(sizes.values()) for sizes in held.values())
+    broker = BrokerFactory.build(
+        cluster=cluster,
+        broker_id=id_,
+        rack=rack,
+        replicas=sum(id_ in replicas for replicas in every),
+        leaders=sum(id_ == replicas[0] for replicas in every),
+    )
+    weights = BrokerWeightsFactory.build(
+        cluster=cluster,
+        broker_id=id_,
+        data=zlib.compress(json.dumps(held).encode()),
+        dirs=[directory("/data/a", usable=usable, replica_bytes=in_all)],
+        replica_bytes=in_all,
+        taken_at=taken_at,
+    )
+    return broker, weights
 
 
 def kafka_json(*rows: tuple[str, int, Sequence[int]], version: object = 1) -> str:
