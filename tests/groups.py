@@ -86,8 +86,11 @@ def _look(partitions: Mapping[tuple[str, int], Samples], place: int, start: int)
             commits.setdefault(topic, {})[number] = commit
         if end is not None:
             spans.setdefault(topic, {})[number] = (start, end, 0.0)
-    here = [key for key, own in partitions.items() if place + len(own) >= 0]
-    return look(commits, {topic: [n for t, n in here if t == topic] for topic, _ in here}, spans)
+    here: dict[str, list[int]] = {}
+    for (topic, number), own in partitions.items():
+        if place + len(own) >= 0:
+            here.setdefault(topic, []).append(number)
+    return look(commits, here, spans)
 
 
 def point(row: GroupState, minutes_ago: float, lag: int | None, *, state: str = "ok", until: float = 0) -> None:
