@@ -45,13 +45,13 @@ check-templates: $(STAMP)
 check-migrations: $(STAMP)
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-smoke: $(STAMP) ## start the demo apart, move, drain and roll back 400 MB, compare every figure (ARGS="people" for one part)
+smoke: $(STAMP) ## start the demo apart, move 120 MB, drain and roll back 460 MB, compare every figure (ARGS="people" for one part, ARGS="--full" for more bytes)
 	@$(BIN)/python -m tests.smoke $(ARGS)
 
 chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, let a crowd work (ARGS="crowd --minutes 3")
+proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
 	@$(BIN)/python -m tests.proof $(ARGS)
 
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")

@@ -38,7 +38,7 @@ EXIT = "org.apache.kafka.common.utils.Exit"
 # Where the process keeps what every caller needs: system properties take any object.
 OUT, ERR, ENDED = "kafkadash.out", "kafkadash.err", "kafkadash.ended"
 # Of a stack trace that a tool prints, what stands below its main here: reflection and the gateway.
-BELOW_MAIN = re.compile(r"\tat (?:java\.base/(?:jdk\.internal|java\.lang)\.(?:reflect|Thread\.run)|py4j\.).*\n")
+BELOW_MAIN = re.compile(r"\tat (?:(?:java\.base/)?(?:jdk\.internal|java\.lang)\.(?:reflect|Thread\.run)|py4j\.).*\n")
 # Of two answers that say the same: when a line was logged, how far the metadata log is, how deep a trace is.
 OF_THE_MOMENT = re.compile(r"^\[[\d :,-]{23}\]|^HighWatermark: +\d+|^\t\.\.\. \d+ more", re.MULTILINE)
 
