@@ -42,6 +42,7 @@ BELOW_MAIN = re.compile(r"\tat (?:(?:java\.base/)?(?:jdk\.internal|java\.lang)\.
 # Of two answers that say the same: when a line was logged, how far the metadata log is, how deep a trace is.
 OF_THE_MOMENT = re.compile(r"^\[[\d :,-]{23}\]|^HighWatermark: +\d+|^\t\.\.\. \d+ more", re.MULTILINE)
 
+log = logging.getLogger(__name__)
 logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a process that a tool ended is told by the call that met it
 
 
@@ -62,10 +63,11 @@ class ToolServer:
             began = time.monotonic()
             try:
                 return _call(gateway, main_class, args)
-            except Py4JError:
-                self.stop()
+            except Py4JError as error:
                 if timeout is not None and time.monotonic() - began >= timeout:
+                    self.stop()
                     raise subprocess.TimeoutExpired(main_class, timeout) from None
+                log.warning("%s is run by its script: %s", main_class, error)
                 return SCRIPT(prepare_runtime(lambda _: None), main_class, args, timeout)
             finally:
                 gateway.close()
