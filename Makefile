@@ -45,7 +45,7 @@ check-templates: $(STAMP)
 check-migrations: $(STAMP)
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-smoke: $(STAMP) ## start the demo apart, move 120 MB, drain and roll back 460 MB, compare every figure (ARGS="people" for one part, ARGS="--full" for more bytes)
+smoke: $(STAMP) ## start the demo apart, move 200 MB, drain and roll back 460 MB, compare every figure (ARGS="people" for one part, ARGS="--full" for more bytes)
 	@$(BIN)/python -m tests.smoke $(ARGS)
 
 chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")

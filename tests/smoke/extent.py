@@ -21,7 +21,7 @@ class SmokeExtent:
 
 FULL = SmokeExtent(move_bytes=420_000_000, move_rate=6_000_000, raised_to=6)
 SHORT = SmokeExtent(
-    move_bytes=120_000_000,
+    move_bytes=200_000_000,
     move_rate=4_000_000,
     raised_to=10,
     pace={
