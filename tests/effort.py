@@ -137,7 +137,8 @@ class EffortMeter:
     def _meet(self, pid: int) -> None:
         try:
             process = psutil.Process(pid)
-            parent = self._seen.get(process.ppid())
+            parent_id = process.ppid()
+            parent = self._seen.get(parent_id)
             environment = process.environ() if parent is None or parent.worker == SHARED else {}
         except (psutil.Error, OSError):
             self._others.add(pid)
@@ -148,7 +149,7 @@ class EffortMeter:
         worker = environment.get(WORKER) or (parent.worker if parent is not None else SHARED)
         if worker and parent is not None and parent.worker == SHARED and parent.process.pid != os.getpid():
             parent.worker = worker  # it has named itself since it was started
-        self._seen[pid] = SeenProcess(process, worker, process.ppid())
+        self._seen[pid] = SeenProcess(process, worker, parent_id)
 
     def _forget(self, pid: int) -> None:
         """Its seconds are its parent's now, if that waited for it; else they are kept here."""
