@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import psutil
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaClass, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -42,7 +43,6 @@ BELOW_MAIN = re.compile(r"\tat (?:(?:java\.base/)?(?:jdk\.internal|java\.lang)\.
 # Of two answers that say the same: when a line was logged, how far the metadata log is, how deep a trace is.
 OF_THE_MOMENT = re.compile(r"^\[[\d :,-]{23}\]|^HighWatermark: +\d+|^\t\.\.\. \d+ more", re.MULTILINE)
 
-log = logging.getLogger(__name__)
 logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a process that a tool ended is told by the call that met it
 
 
@@ -55,8 +55,10 @@ class ToolServer:
     def run(self, main_class: str, args: Sequence[str], timeout: float | None) -> subprocess.CompletedProcess[str]:
         """Call ``main`` and return what a process of its own would: exit code, standard output, standard error.
 
-        Raises subprocess.TimeoutExpired; the process is killed then, and the next call starts another one. A tool that
-        ends Java itself, past Kafka's ``Exit``, is run once more by its script.
+        Raises subprocess.TimeoutExpired, or RuntimeError where the answer was lost; the process is ended then, and the
+        next call starts another one. Nothing is called twice, as a tool may have changed the cluster already. Only a
+        tool that ended Java itself, past Kafka's ``Exit``, goes to its script: argparse4j does that with options
+        that it refuses, before anything is sent.
         """
         with locked(self.folder / f"{NAME}.lock"):
             gateway = self._gateway(timeout)
@@ -64,11 +66,13 @@ class ToolServer:
             try:
                 return _call(gateway, main_class, args)
             except Py4JError as error:
-                if timeout is not None and time.monotonic() - began >= timeout:
-                    self.stop()
-                    raise subprocess.TimeoutExpired(main_class, timeout) from None
-                log.warning("%s is run by its script: %s", main_class, error)
-                return SCRIPT(prepare_runtime(lambda _: None), main_class, args, timeout)
+                late = timeout is not None and time.monotonic() - began >= timeout
+                if not late and self._ends():
+                    return SCRIPT(prepare_runtime(lambda _: None), main_class, args, timeout)
+                self.stop()
+                if late:
+                    raise subprocess.TimeoutExpired(main_class, timeout or 0.0) from None
+                raise RuntimeError(f"The answer of {main_class} {' '.join(args)} was lost.") from error
             finally:
                 gateway.close()
 
@@ -76,6 +80,19 @@ class ToolServer:
     def process(self) -> Child | None:
         """None where no call has started it yet, or it ended."""
         return find(self.folder, NAME, self._log)
+
+    def _ends(self) -> bool:
+        """Return whether the process ends within a moment; its connection is gone a little earlier."""
+        process = self.process
+        if process is None:
+            return True
+        try:
+            psutil.Process(process.pid).wait(STOP_SECONDS)
+        except psutil.TimeoutExpired:
+            return False
+        except psutil.NoSuchProcess:
+            return True
+        return True
 
     def stop(self) -> None:
         if (process := self.process) is not None:

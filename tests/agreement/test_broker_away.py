@@ -12,7 +12,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import BrokerWeights, ClusterState, Collection, Kind, ThrottleState, TopicState
 from kafkadash.playground.cluster import Playground
 from tests.agreement.conftest import Refresher, TopicMaker
-from tests.agreement.runs import stopped
+from tests.agreement.runs import alter, stopped
 from tests.agreement.test_cluster_tool import stored_brokers
 from tests.agreement.test_configs_tool import described, stored
 from tests.agreement.test_log_dirs_tool import printed_bytes, replica_bytes
@@ -21,6 +21,7 @@ from tests.waiting import wait_until
 
 AWAY = 3
 LEADER_RATE = "leader_replication_throttled_rate"
+ENDED = object()
 # Kafka's option → our column, the same of a topic and of the cluster.
 TROUBLES = {
     "under-replicated": "under_replicated",
@@ -29,7 +30,7 @@ TROUBLES = {
     "unavailable": "offline_partitions",
 }
 Check = Generator[None, None, None]
-"""Goes on to its next ``yield`` when the broker is away, and to its end when it is back."""
+"""A check goes on to its next ``yield`` when the broker is away, and to its end when the broker is back."""
 
 
 def test_broker_stopped_and_started__all_that_is_stored__equals_kafkas_tools(
@@ -49,13 +50,13 @@ def test_broker_stopped_and_started__all_that_is_stored__equals_kafkas_tools(
                 next(check)
         wait_until(tools.in_sync, "every replica is in sync again", 60)
         for check in checks:
-            assert next(check, None) is None
+            assert next(check, ENDED) is ENDED
     finally:
-        tools.delete_config(AWAY, LEADER_RATE.replace("_", "."))
+        alter(playground, AWAY, **{LEADER_RATE: None})
 
 
 def fenced_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
-    """It is fenced, and its partitions are under-replicated."""
+    """The broker is fenced, and its partitions are under-replicated."""
     topic = make_topic([[1, 2, 3], [2, 3, 1]])
     yield
     refresh(Kind.METADATA)
@@ -70,7 +71,7 @@ def fenced_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, 
 
 
 def sizes(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
-    """Its directories keep their age meanwhile."""
+    """Directories of the broker keep their age meanwhile."""
     topic = make_topic([[1, 2, 3]], mib=2)
     refresh(Kind.METADATA)
     refresh(Kind.LOG_DIRS)
@@ -92,7 +93,7 @@ def sizes(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: T
 
 
 def troubled_partitions(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
-    """Counted as in the lists of ``kafka-topics --describe``."""
+    """Troubles are counted as in the lists of ``kafka-topics --describe``."""
     strict = make_topic([[1, 2, 3], [3, 1, 2]])
     loose = make_topic([[2, 3], [1, 2]])
     alone = make_topic([[3], [1]])
@@ -122,7 +123,7 @@ def troubled_partitions(cluster: Cluster, refresh: Refresher, make_topic: TopicM
 
 
 def rate_of_the_broker(cluster: Cluster, refresh: Refresher, tools: Tools) -> Check:
-    """Its throttle keeps its age meanwhile and is read again."""
+    """The broker's throttle keeps its age meanwhile and is read again."""
     tools.set_config(AWAY, **{LEADER_RATE: "4000004"})
     refresh(Kind.METADATA)
     refresh(Kind.CONFIGS)

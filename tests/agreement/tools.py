@@ -256,7 +256,7 @@ class Tools:
         return int(row.offset)
 
     def has_copy(self, broker: int, topic: str) -> bool:
-        """Whether the broker has begun a copy of partition 0."""
+        """Return whether the broker has begun a copy of partition 0."""
         return bool(self._offset(broker, topic, LATEST).error_code == 0)
 
     def _offset(self, broker: int, topic: str, timestamp: int) -> Any:

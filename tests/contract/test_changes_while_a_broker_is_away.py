@@ -1,4 +1,4 @@
-"""What can be changed while a broker is away, and in whose words the rest is refused. On the fake and on real Kafka.
+"""Changes while a broker is away: those that are done, and those that are refused. On the fake and on real Kafka.
 
 One stop does for all of it, as stopping and starting a real broker is dear.
 """
@@ -38,8 +38,8 @@ def test_a_broker_that_is_away__cannot_lead_but_may_be_a_target__and_its_rate_ne
     with backend.stopped(AWAY):
         is_not_elected(by_brokers, backend, led)
         is_accepted_as_a_target(by_brokers, backend, moved)
-        rate_is_certainly_not_set(by_brokers)
         rate_is_set_by_the_active_controller(by_controller)
+        rate_is_certainly_not_set(by_brokers)
     wait_until(lambda: LEADER_RATE in backend.configs(AWAY), "the broker came back with its rate")
     assert backend.configs(AWAY)[LEADER_RATE] == ("1234567", "DYNAMIC_BROKER_CONFIG")
     assert FOLLOWER_RATE not in backend.configs(AWAY)
@@ -48,7 +48,7 @@ def test_a_broker_that_is_away__cannot_lead_but_may_be_a_target__and_its_rate_ne
 
 
 def is_not_elected(admin: WireClient, backend: Backend, topic: str) -> None:
-    """A preferred replica that is not in sync."""
+    """The preferred replica is not in sync, so the election is refused."""
     partition = TopicPartition(topic, 0)
     wait_until(lambda: backend.topic(topic)[0][0] == 2, "broker 2 leads")
     refused = admin.elect_leaders([partition], deadline=DEADLINE)
@@ -68,16 +68,16 @@ def is_accepted_as_a_target(admin: WireClient, backend: Backend, topic: str) -> 
 
 
 def rate_is_certainly_not_set(admin: WireClient) -> None:
-    """Where nobody named the controllers' own addresses."""
+    """A client that does not know the controllers' own addresses cannot set it."""
     with pytest.raises(Unreachable, match="Broker 3"):
-        admin.alter_configs([ConfigChange(DEAD, LEADER_RATE, SET, "7654321")], deadline=DEADLINE)
-    mixed = admin.alter_configs([ConfigChange(b, LEADER_RATE, DELETE) for b in (DEAD, ALIVE)], deadline=DEADLINE)
+        admin.alter_configs([ConfigChange(DEAD, FOLLOWER_RATE, SET, "7654321")], deadline=DEADLINE)
+    mixed = admin.alter_configs([ConfigChange(b, FOLLOWER_RATE, DELETE) for b in (DEAD, ALIVE)], deadline=DEADLINE)
     assert mixed.done == {ALIVE}
     assert mixed.refused[DEAD].code is None
 
 
 def rate_is_set_by_the_active_controller(admin: WireClient) -> None:
-    """One rate is set and stays; the other is set and deleted again."""
+    """The active controller sets both rates of the broker and deletes one again."""
     both = admin.alter_configs([ConfigChange(b, LEADER_RATE, SET, "1234567") for b in (DEAD, ALIVE)], deadline=DEADLINE)
     unregistered = admin.alter_configs(
         [ConfigChange(b, LEADER_RATE, SET, "1234567") for b in (ALIVE, NOBODY)], deadline=DEADLINE
@@ -86,5 +86,5 @@ def rate_is_set_by_the_active_controller(admin: WireClient) -> None:
     assert unregistered.done == {ALIVE}
     assert (unregistered.refused[NOBODY].code, unregistered.refused[NOBODY].name) == (102, "BROKER_ID_NOT_REGISTERED")
     for operation, value in ((SET, "1234567"), (DELETE, None)):
-        changed = admin.alter_configs([ConfigChange(DEAD, FOLLOWER_RATE, operation, value)], deadline=DEADLINE)
-        assert changed.done == {DEAD}
+        changes = [ConfigChange(broker, FOLLOWER_RATE, operation, value) for broker in (DEAD, ALIVE)]
+        assert admin.alter_configs(changes, deadline=DEADLINE).done == {DEAD, ALIVE}
