@@ -128,7 +128,8 @@ def tools_share_a_process(folder: Path) -> Iterator[None]:
     def run_class(
         runtime: Runtime, main_class: str, args: Sequence[str], timeout: float | None
     ) -> subprocess.CompletedProcess[str]:
-        if runtime != prepare_runtime(lambda _: None):  # a test's own Java
+        # While the class archive is recorded, once on a machine, `prepare_runtime` waits for what is called here.
+        if not runtime.archive.exists() or runtime != prepare_runtime(lambda _: None):  # or for a test's own Java
             return SCRIPT(runtime, main_class, args, timeout)
         return server.run(main_class, args, timeout)
 
