@@ -7,7 +7,9 @@ between two looks are in the sum, because whoever waits for a child is charged w
 
 from __future__ import annotations
 
+import itertools
 import os
+import statistics
 import threading
 import time
 from collections import Counter, defaultdict
@@ -20,6 +22,10 @@ import psutil
 LOOK_SECONDS = 0.5
 # A process shows its parent's command until it has become its own program.
 SETTLED_SECONDS = 3.0
+# Machines differ by more than a factor of two, and a busy host is a slow one: budgets are compared with what a fixed
+# piece of work takes during the run. WORK_SECONDS is what it took on the machine where the budgets were set.
+WORK_SECONDS = 0.02
+LOOKS_PER_WORK = 60
 MARK = "KAFKADASH_TEST_RUN"  # in the environment of what a run starts
 WORKER = "PYTEST_XDIST_WORKER"
 SHARED = ""  # the worker of what serves all of them
@@ -61,6 +67,7 @@ class EffortMeter:
     _ended: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     _orphaned: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     _started: Counter[str] = field(default_factory=Counter)
+    _works: list[float] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -103,6 +110,14 @@ class EffortMeter:
         with self._lock:
             return {kind: self._started[kind] for kind in [*KINDS, OTHER]}
 
+    def weigh_machine(self) -> None:
+        """Take one more sample of how long this machine takes for a fixed piece of work."""
+        self._works.append(_do_fixed_work())
+
+    def slowness(self) -> float:
+        """How many times longer this machine took than the one of the budgets: median of the samples, 1 without."""
+        return statistics.median(self._works) / WORK_SECONDS if self._works else 1.0
+
     def table(self) -> list[str]:
         """Lines to print: kind, processor seconds, processes started."""
         seconds, started = self.seconds_by_kind(), self.started_by_kind()
@@ -128,8 +143,10 @@ class EffortMeter:
                     self._forget(pid)
 
     def _look_often(self) -> None:
-        while True:
+        for number in itertools.count():
             self.look()
+            if number % LOOKS_PER_WORK == 0:
+                self.weigh_machine()
             if self._stop.wait(LOOK_SECONDS):
                 self.look()
                 return
@@ -165,6 +182,14 @@ class EffortMeter:
         seen.settled = True
         parent = self._seen.get(seen.parent)
         self._started[seen.kind] += parent is None or parent.kind != seen.kind
+
+
+def _do_fixed_work() -> float:
+    """Return the processor seconds of a work that needs memory as much as arithmetic, as most of a run does."""
+    began = time.thread_time()
+    texts = {number * 7919 % 100_003: str(number) for number in range(100_000)}
+    sum(map(len, texts.values()))
+    return time.thread_time() - began
 
 
 def _read(seen: SeenProcess) -> None:

@@ -43,7 +43,9 @@ FOLDERS = {
 
 @dataclass(frozen=True, slots=True)
 class TierBudget:
-    """Seconds on two cores that a tier may take: of its tests, and of all processors."""
+    """Seconds that a tier may take on the two cores of the machine that `EffortMeter.slowness` compares with: of its
+    tests, and of all processors.
+    """
 
     test_s: int
     processor_s: int
@@ -205,12 +207,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("processes")
         for line in meter.table():
             write(line)
+        write(f"This machine takes {meter.slowness():.2f} times the processor seconds of the one of the budgets.")
     if not everything:
         return
     for tier in _empty_tiers(totals):
         write(f"FAILED: the tier {tier} ({TIERS[tier]}) has no test.", red=True)
+    slowness = meter.slowness() if meter else 1.0
     for tier, budget in BUDGETS.items():
-        if totals.processor_s[tier] > budget.processor_s:
+        if totals.processor_s[tier] > slowness * budget.processor_s:
             write(f"Above its budget of {budget.processor_s} processor seconds: {tier}.", yellow=True)
     if _is_too_dear(config):
         write(f"FAILED: more than {FAILS_ABOVE} times the budget of {WHOLE_BUDGET_S} processor seconds.", red=True)
@@ -238,7 +242,7 @@ def _is_too_dear(config: pytest.Config) -> bool:
     meter = config.stash.get(_meter, None)
     if meter is None or os.environ.get("KAFKADASH_BUDGET", "") != "enforced":
         return False
-    return sum(meter.seconds_by_worker().values()) > FAILS_ABOVE * WHOLE_BUDGET_S
+    return sum(meter.seconds_by_worker().values()) > meter.slowness() * FAILS_ABOVE * WHOLE_BUDGET_S
 
 
 def _is_everything(config: pytest.Config) -> bool:

@@ -9,6 +9,7 @@ import sys
 import psutil
 import pytest
 
+from tests import effort
 from tests.effort import MARK, OTHER, WORKER, EffortMeter, kind_of
 from tests.waiting import wait_until
 
@@ -32,6 +33,17 @@ def test_effort__child_ended_between_two_looks__is_in_the_sum(meter: EffortMeter
     meter.look()
     assert sum(meter.seconds_by_kind().values()) - before >= ENOUGH
     assert meter.seconds_by_kind()[OTHER] >= ENOUGH
+
+
+def test_effort__machine_that_was_slow_for_a_moment__is_as_slow_as_usual(
+    meter: EffortMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert meter.slowness() == 1.0
+    samples = iter([2.0, 90.0, 3.0])
+    monkeypatch.setattr(effort, "_do_fixed_work", lambda: next(samples) * effort.WORK_SECONDS)
+    for _ in range(3):
+        meter.weigh_machine()
+    assert meter.slowness() == pytest.approx(3.0)
 
 
 def test_effort__process_that_lost_its_parent__is_found_by_its_environment(meter: EffortMeter) -> None:
