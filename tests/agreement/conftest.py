@@ -32,6 +32,7 @@ Refresher = Callable[[Kind], collection.Refresh]
 TopicMaker = Callable[..., str]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, also where only this folder is asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this folder ask the session's one real cluster, and store what it says."""
     for item in items:

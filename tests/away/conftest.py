@@ -82,6 +82,7 @@ class Away:
             return len(ended.fetchall())
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, also where only this folder is asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker runs them all: one server."""
     for item in items:

@@ -25,6 +25,7 @@ DESKTOP = {"width": 1440, "height": 900}
 SignIn = Callable[..., Page]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, also where only this folder is asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     own = [item for item in items if item.path.is_relative_to(HERE)]
     for item in own:

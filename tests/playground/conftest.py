@@ -96,7 +96,7 @@ def runtime() -> None:
         pytest.skip(f"no real Kafka here: {error}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def grown(run_folder: Path, runtime: None) -> Iterator[Grown]:
     """Racks a, b and b, two directories each; nothing of it runs at the end."""
     playground = Playground(run_folder / f"playground-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}")
