@@ -26,22 +26,21 @@ from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from tests.agreement.tools import Tools
 from tests.embedded_plugin import RUN_FOLDER
+from tests.pipeline.sparing import SPARING
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RACKS = ("a", "b", "c", "c")
 DRAINED = 4  # its rack has another broker: what it holds can go there
 READY_S, STOP_S, COMMAND_S = 240.0, 60.0, 120.0
 READY_WORD = "Ready in"
-# What changes is noticed sooner than usual, so that tests wait less.
+# What tests wait for is noticed sooner than usual. The rest keeps the product's own pace: a refresh costs four brokers,
+# a worker and each open page something.
 PACE = {
     "INTERVAL_REASSIGNMENTS": "2",
-    "INTERVAL_MOVING": "1",
-    "INTERVAL_METADATA": "5",
-    "INTERVAL_QUORUM": "5",
-    "INTERVAL_LOG_DIRS": "5",
-    "INTERVAL_CONFIGS": "5",
-    "INTERVAL_GROUPS": "1",
-    "EXECUTE_INTERVAL": "1",
+    "INTERVAL_METADATA": "6",
+    "INTERVAL_LOG_DIRS": "6",
+    "INTERVAL_CONFIGS": "10",
+    "INTERVAL_GROUPS": "2",
     "SEGMENT_FLUSH_SECONDS": "5",
 }
 SPARK_MEMORY = "576m"  # Spark refuses to start with less than 450 MB of heap, of which Java counts only a part
@@ -196,5 +195,5 @@ class Product:
         """Python with the product's environment instead of the test run's."""
         without = [part for name in OF_THE_TEST_RUN for part in ("-u", name)]
         own = {"KAFKADASH_VAR": str(self.var), "REDIS_URL": self.valkey.url(), "PIPELINE_DRIVER_MEMORY": SPARK_MEMORY}
-        values = [f"{name}={value}" for name, value in {**own, **PACE}.items()]
+        values = [f"{name}={value}" for name, value in {**own, **PACE, **SPARING}.items()]
         return ["env", *without, *values, sys.executable, *args]
