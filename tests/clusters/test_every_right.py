@@ -6,7 +6,7 @@ them read-only, and none on the third.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
@@ -15,10 +15,12 @@ from typing import Literal
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import DjangoDbBlocker
 
-from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from tests.clusters.test_every_url import URLS, Url, address
+from tests.conftest import new_user, signed_in
+from tests.kept_rows import kept
 
 Where = Literal["own", "frozen", "other"]
 ROLES = {"v": Role.VIEWER, "o": Role.OPERATOR, "p": Role.APPROVER, "u": Role.AUDITOR, "a": Role.ADMIN}
@@ -173,26 +175,41 @@ def expected(row: Row, person: str, where: Where, answer: int | tuple[int, ...])
     return {row.other} | wrong_verb if where == "other" else allowed
 
 
+@dataclass(frozen=True)
+class RightsWorld:
+    """``cookies``: of a browser in which that person is signed in."""
+
+    clusters: Mapping[Where, Cluster]
+    cookies: Mapping[str, SimpleCookie]
+
+
+@pytest.fixture(scope="module")
+def made_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[RightsWorld]:
+    """Made once: each test, and each request in one, takes back what it changes."""
+    with kept(django_db_blocker, _world) as world:
+        yield world
+
+
 @pytest.fixture
-def clusters(db: None) -> Mapping[Where, Cluster]:
+def world(made_once: RightsWorld, db: None) -> RightsWorld:
+    return made_once
+
+
+def _world() -> RightsWorld:
     names: tuple[Where, ...] = ("own", "frozen", "other")
-    return {
+    clusters = {
         name: Cluster.objects.create(name=name, slug=name, bootstrap_servers="a:1", read_only=name == "frozen")
         for name in names
     }
-
-
-@pytest.fixture
-def people(clusters: Mapping[Where, Cluster], make_user: Callable[..., User]) -> Mapping[str, User]:
-    made = {
-        NO_ROLE: make_user("nobody"),
-        ADMIN_OF_ALL: make_user("adam", Role.ADMIN),
-        SUPERUSER: make_user("root", is_superuser=True),
+    people = {
+        NO_ROLE: new_user("nobody"),
+        ADMIN_OF_ALL: new_user("adam", Role.ADMIN),
+        SUPERUSER: new_user("root", is_superuser=True),
     }
     for letter, role in ROLES.items():
-        made[letter] = make_user(role.value, role, clusters["own"])
-        ClusterRole.objects.create(user=made[letter], role=role, cluster=clusters["frozen"])
-    return made
+        people[letter] = new_user(role.value, role, clusters["own"])
+        ClusterRole.objects.create(user=people[letter], role=role, cluster=clusters["frozen"])
+    return RightsWorld(clusters, {person: signed_in(user).cookies for person, user in people.items()})
 
 
 def test_every_route_is_in_the_table_and_nothing_else() -> None:
@@ -201,17 +218,12 @@ def test_every_route_is_in_the_table_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("url", URLS, ids=lambda url: url.name)
 def test_everybody_gets_the_answer_of_the_table(
-    url: Url,
-    clusters: Mapping[Where, Cluster],
-    people: Mapping[str, User],
-    client_of: Callable[[User], Client],
-    undone: Callable[[], AbstractContextManager[None]],
+    url: Url, world: RightsWorld, undone: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """Everybody finds the same: what one is answered changes nothing for the next."""
     row, wrong = TABLE[url.name], []
     everywhere = row.of in ("cluster", "any")
-    cookies = {person: client_of(user).cookies for person, user in people.items()}
-    for where, cluster in clusters.items():
+    for where, cluster in world.clusters.items():
         if where != "own" and not everywhere:
             continue
         if where == "frozen" and row.post == WRONG_VERB:
@@ -222,7 +234,7 @@ def test_everybody_gets_the_answer_of_the_table(
                 if answer == WRONG_VERB:
                     continue
                 with undone():
-                    got = _status(cookies[person], verb, at)
+                    got = _status(world.cookies[person], verb, at)
                 should = expected(row, person, where, answer)
                 if got not in should:
                     wrong.append(f"{verb} {at} as {person} on {where}: {got} instead of {sorted(should)}")
@@ -237,10 +249,10 @@ def _status(cookies: SimpleCookie, verb: str, at: str) -> int:
 
 
 @pytest.mark.parametrize("url", URLS, ids=lambda url: url.name)
-def test_anonymous_is_asked_to_sign_in(url: Url, clusters: Mapping[Where, Cluster], client: Client) -> None:
+def test_anonymous_is_asked_to_sign_in(url: Url, world: RightsWorld, client: Client) -> None:
     row = TABLE[url.name]
     for verb in ("get", "post"):
-        response = getattr(client, verb)(address(url, clusters["own"]))
+        response = getattr(client, verb)(address(url, world.clusters["own"]))
         to_sign_in = response.status_code == 302 and response["Location"].startswith(
             reverse("account_login") + "?next="
         )

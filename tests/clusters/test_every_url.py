@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
@@ -31,7 +33,9 @@ from kafkadash.observe.models import BrokerState, GroupState, ReassignmentSnapsh
 from kafkadash.oncall.models import Finding
 from kafkadash.reassign.models import Execution, Verification
 from kafkadash.reassign.verify_job import KIND as VERIFY
+from tests.conftest import new_user, signed_in
 from tests.groups import group_seen
+from tests.kept_rows import kept
 from tests.reassign.plans import drained, planned, world
 from tests.reassign.runs import requested, running
 
@@ -202,6 +206,38 @@ ARGUMENTS: dict[str, Callable[[Cluster], str]] = {
 }
 
 
+@dataclass(frozen=True)
+class OneCluster:
+    """``cookies``: of a browser in which somebody with this role everywhere is signed in, and with none."""
+
+    cluster: Cluster
+    cookies: Mapping[Role | None, SimpleCookie]
+
+    def browser(self, role: Role | None) -> Client:
+        client = Client()
+        client.cookies.update(self.cookies[role])
+        return client
+
+
+@pytest.fixture(scope="module")
+def made_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[OneCluster]:
+    """Each test takes back what it changes."""
+    with kept(django_db_blocker, _one_cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def demo(made_once: OneCluster, db: None) -> OneCluster:
+    return made_once
+
+
+def _one_cluster() -> OneCluster:
+    cluster = Cluster.objects.create(name="Demo", slug="demo", bootstrap_servers="127.0.0.1:1")
+    people: dict[Role | None, User] = {role: new_user(role.value, role) for role in Role}
+    people[None] = new_user("stan")
+    return OneCluster(cluster, {role: signed_in(user).cookies for role, user in people.items()})
+
+
 def answers(client: Client, where: str) -> tuple[int, int]:
     """Status of GET and of POST. A view of one verb only answers 405 to the other, after the permission or before."""
     return client.get(where).status_code, client.post(where).status_code
@@ -219,8 +255,8 @@ def test_it_declares_a_permission(url: Url) -> None:
 
 
 @every_url
-def test_it_asks_anonymous_to_sign_in(url: Url, cluster: Cluster, client: Client) -> None:
-    where = address(url, cluster)
+def test_it_asks_anonymous_to_sign_in(url: Url, demo: OneCluster, client: Client) -> None:
+    where = address(url, demo.cluster)
     for response in (client.get(where), client.post(where)):
         to_sign_in = response.status_code == 302 and response["Location"].startswith(
             f"{reverse('account_login')}?next="
@@ -229,10 +265,8 @@ def test_it_asks_anonymous_to_sign_in(url: Url, cluster: Cluster, client: Client
 
 
 @every_url
-def test_it_refuses_whoever_has_no_role(
-    url: Url, cluster: Cluster, stranger: User, client_of: Callable[[User], Client]
-) -> None:
-    got = answers(client_of(stranger), address(url, cluster))
+def test_it_refuses_whoever_has_no_role(url: Url, demo: OneCluster) -> None:
+    got = answers(demo.browser(None), address(url, demo.cluster))
     if url.permission.level != "needs":
         assert not set(got) & {401, 403, 404, 500}
     else:
@@ -244,18 +278,14 @@ def test_it_refuses_whoever_has_no_role(
 
 @every_url
 def test_it_lets_in_exactly_the_roles_that_may(
-    url: Url,
-    cluster: Cluster,
-    make_user: Callable[..., User],
-    client_of: Callable[[User], Client],
-    undone: Callable[[], AbstractContextManager[None]],
+    url: Url, demo: OneCluster, undone: Callable[[], AbstractContextManager[None]]
 ) -> None:
     if url.permission.level != "needs":
         return
-    where, wrong = address(url, cluster), []
+    where, wrong = address(url, demo.cluster), []
     for role in Role:
         with undone():
-            got = answers(client_of(make_user("ann", role)), where)
+            got = answers(demo.browser(role), where)
         if url.permission.action in ALLOWS[role]:
             may_post = POST_NEEDS.get(url.name, url.permission.action) in ALLOWS[role]
             as_it_should = not {got[0], *([got[1]] if may_post else [])} & {401, 403, 404, 500}
@@ -267,14 +297,12 @@ def test_it_lets_in_exactly_the_roles_that_may(
     assert not wrong, f"{where} answers to GET and POST of the {', '.join(wrong)}"
 
 
-def test_every_live_panel_asks_for_the_same_rights(
-    cluster: Cluster, stranger: User, viewer: User, client_of: Callable[[User], Client]
-) -> None:
+def test_every_live_panel_asks_for_the_same_rights(demo: OneCluster) -> None:
     assert PANELS
     for panel in PANELS.values():
         assert panel.action in ACTIONS
-        key = panel.key(cluster.slug)
+        key = panel.key(demo.cluster.slug)
         assert judge(None, [key]).close_code == NOT_SIGNED_IN
-        assert judge(client_of(stranger).session.session_key, [key]).close_code == NOT_ALLOWED
+        assert judge(demo.browser(None).session.session_key, [key]).close_code == NOT_ALLOWED
         may = panel.action in ALLOWS[Role.VIEWER]
-        assert judge(client_of(viewer).session.session_key, [key]).close_code == (None if may else NOT_ALLOWED)
+        assert judge(demo.browser(Role.VIEWER).session.session_key, [key]).close_code == (None if may else NOT_ALLOWED)
