@@ -24,8 +24,8 @@ LOOK_SECONDS = 0.5
 SETTLED_SECONDS = 3.0
 # Machines differ by more than a factor of two, and a busy host is a slow one: budgets are compared with what a fixed
 # piece of work takes during the run. WORK_SECONDS is what it took on the machine where the budgets were set.
-WORK_SECONDS = 0.02
-LOOKS_PER_WORK = 60
+WORK_SECONDS = 0.015
+LOOKS_PER_WORK = 10
 MARK = "KAFKADASH_TEST_RUN"  # in the environment of what a run starts
 WORKER = "PYTEST_XDIST_WORKER"
 SHARED = ""  # the worker of what serves all of them
@@ -63,6 +63,7 @@ class EffortMeter:
     run: str = field(default_factory=lambda: os.environ.get(MARK, ""))
     _seen: dict[int, SeenProcess] = field(default_factory=dict)
     _others: set[int] = field(default_factory=set)
+    _workers: dict[int, str] = field(default_factory=dict)
     # Seconds of processes that ended: by kind; and by worker, of those for which nobody of the run waited.
     _ended: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     _orphaned: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -86,6 +87,13 @@ class EffortMeter:
         """Count this process, and from now on all that it starts."""
         own = psutil.Process()
         self._seen[own.pid] = SeenProcess(own, SHARED, own.ppid(), "pytest", settled=True)
+
+    def name_worker(self, pid: int, worker: str) -> None:
+        """Charge this process, and what it starts from now on, to the worker."""
+        with self._lock:
+            self._workers[pid] = worker
+            if (seen := self._seen.get(pid)) is not None:
+                seen.worker = worker
 
     def seconds_by_worker(self) -> dict[str, float]:
         """Worker → processor seconds until now of its process and of what it started."""
@@ -163,9 +171,7 @@ class EffortMeter:
         if parent is None and not (self.run and environment.get(MARK) == self.run):
             self._others.add(pid)
             return
-        worker = environment.get(WORKER) or (parent.worker if parent is not None else SHARED)
-        if worker and parent is not None and parent.worker == SHARED and parent.process.pid != os.getpid():
-            parent.worker = worker  # it has named itself since it was started
+        worker = self._workers.get(pid) or environment.get(WORKER) or (parent.worker if parent is not None else SHARED)
         self._seen[pid] = SeenProcess(process, worker, parent_id)
 
     def _forget(self, pid: int) -> None:
@@ -185,11 +191,17 @@ class EffortMeter:
 
 
 def _do_fixed_work() -> float:
-    """Return the processor seconds of a work that needs memory as much as arithmetic, as most of a run does."""
+    """Return the processor seconds of a work that fits into a processor's own cache, as most of a run does."""
     began = time.thread_time()
-    texts = {number * 7919 % 100_003: str(number) for number in range(100_000)}
-    sum(map(len, texts.values()))
+    for _ in range(25):
+        texts = {number * 7919 % 4003: str(number) for number in range(4000)}
+        sum(map(len, texts.values()))
     return time.thread_time() - began
+
+
+def slowness_now() -> float:
+    """How many times longer this machine takes at this moment than the one of the budgets; at least 1."""
+    return max(1.0, statistics.median(_do_fixed_work() for _ in range(3)) / WORK_SECONDS)
 
 
 def _read(seen: SeenProcess) -> None:

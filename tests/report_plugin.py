@@ -64,7 +64,7 @@ WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25
 OWN_TARGET = "smoke"  # `make smoke` runs these; `make test` does not
 
-_TIER = "tier"
+_TIER, _PROCESS = "tier", "process id"
 
 
 class Totals:
@@ -120,7 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         tier = tier_of(item, config.rootpath)
-        item.user_properties.append((_TIER, tier))
+        item.user_properties += [(_TIER, tier), (_PROCESS, os.getpid())]
         item.add_marker(tier)
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
@@ -159,8 +159,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if meter is not None and report.when == "teardown":
         node = getattr(report, "node", None)  # of xdist's controller
         worker = node.gateway.id if node is not None else SHARED
-        tier = dict(report.user_properties).get(_TIER, "app")
-        totals.charge(str(tier), worker, meter.seconds_by_worker().get(worker, 0.0))
+        properties = dict(report.user_properties)
+        if node is not None and isinstance(pid := properties.get(_PROCESS), int):
+            meter.name_worker(pid, worker)
+        totals.charge(str(properties.get(_TIER, "app")), worker, meter.seconds_by_worker().get(worker, 0.0))
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

