@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
@@ -41,5 +45,18 @@ def waiting_for(user: User | AnonymousUser) -> QuerySet[ChangeRequest]:
 
 
 def waiting_count(user: User | AnonymousUser) -> int:
-    """For the navigation; one query."""
-    return waiting_for(user).count() if user.is_authenticated else 0
+    """For the navigation of every page; one query."""
+    if not user.is_authenticated:
+        return 0
+    statement, parameters = _count_statement(user.pk)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        (count,) = cursor.fetchone()
+    return int(count)
+
+
+@lru_cache(maxsize=1000)
+def _count_statement(user_id: int) -> tuple[str, tuple[Any, ...]]:
+    """SQL and its parameters, kept: they depend on nothing else, and building them takes longer than the answer."""
+    rows, parameters = waiting_for(User(pk=user_id)).order_by().values("pk").query.sql_with_params()
+    return f"SELECT count(*) FROM ({rows}) AS waiting", parameters  # noqa: S608  no text of anybody is in it
