@@ -49,6 +49,12 @@ def brokers_show_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def late_calls_come_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that hung for a test does what it was sent as soon as it goes on: no minute is waited for that."""
+    monkeypatch.setattr(ledger, "UNANSWERED", timedelta(seconds=4))
+
+
+@pytest.fixture
 def tools(playground: Playground) -> Iterator[Tools]:
     """No broker keeps a rate for the tests that follow, also where a topic was deleted in the middle of its move."""
     tools = Tools(playground)

@@ -21,13 +21,14 @@ from kafkadash.observe.models import Kind
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.asked import EXPLICIT, Asked, options_json
 from kafkadash.reassign.drafts import KIND
-from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.plan_store import store_report
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run.measure import stored_progress
 from kafkadash.reassign.run.step import step_once
 from kafkadash.reassign.topology import load_topology
 from tests.agreement.tools import Tools
+from tests.frozen_nodes import fenced_broker
 from tests.waiting import wait_until
 
 READ = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS, Kind.CONFIGS)
@@ -61,6 +62,10 @@ class Run:
 
     def row(self, topic: str, partition: int = 0) -> Move:
         return Move.objects.get(execution__request=self.change, topic=topic, partition=partition)
+
+    def uncleared(self) -> list[ThrottleEntry]:
+        """Throttles that it set and has not taken away yet."""
+        return list(ThrottleEntry.objects.filter(execution=self.execution).exclude(state="cleared"))
 
     def figures(self, topic: str, partition: int = 0) -> RowNow | None:
         now = self.now
@@ -201,12 +206,21 @@ def alter(playground: Playground, owner: str | int, **configs: str | None) -> No
 
 
 @contextmanager
-def stopped(playground: Playground, tools: Tools, broker: int) -> Iterator[None]:
-    """Away, and known to be; afterwards it is back, and every replica in sync."""
-    playground.stop_broker(broker)
+def broker_killed(playground: Playground, tools: Tools, broker: int) -> Iterator[None]:
+    """Away, and known to be; afterwards it serves again."""
+    playground.kill_broker(broker)
     try:
         wait_until(lambda: tools.fenced(broker), f"Kafka itself calls broker {broker} fenced", 30)
         yield
     finally:
         playground.start_broker(broker)
         wait_until(lambda: not tools.fenced(broker), f"broker {broker} is back", 60)
+
+
+@contextmanager
+def broker_hung(playground: Playground, tools: Tools, broker: int) -> Iterator[None]:
+    """As ``broker_killed`` without the price of a start. A request that the broker has in hand may still be done."""
+    with fenced_broker(playground, broker):
+        assert tools.fenced(broker)
+        yield
+    wait_until(lambda: not tools.fenced(broker), f"broker {broker} is back", 60)

@@ -1,10 +1,9 @@
-"""Controllers killed and started again: what is stored, what the page says. After each test all of them run again."""
+"""Controllers that hang, die and come back: what is stored, what the page says. After each test all run again."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,15 +12,16 @@ from pytest_django import Settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.drill import Hit, drill
 from kafkadash.domain.quorum import NodeStatus
 from kafkadash.observe import collection
 from kafkadash.observe.models import CollectorRun, Kind, QuorumReplicaState, QuorumSnapshot
 from kafkadash.observe.standing import QuorumSeen, newest_quorums
-from kafkadash.oncall.drills import placed_partitions
 from kafkadash.playground.cluster import Playground
-from tests.agreement.conftest import TopicMaker
+from tests.agreement.conftest import Mover, TopicMaker
+from tests.agreement.runs import SLOW
+from tests.agreement.test_reassign_partitions_tool import stored_moves
 from tests.agreement.tools import Tools
+from tests.frozen_nodes import fenced_broker, freeze_nodes, frozen_nodes, thaw_nodes
 from tests.pages.conftest import Page
 from tests.waiting import wait_until
 
@@ -35,7 +35,9 @@ def mended(playground: Playground, tools: Tools) -> Iterator[None]:
     """Everything runs again, and is in sync, before the next test."""
     yield
     for node in playground.status():
-        if node.pid is None:
+        if node.pid is not None:
+            thaw_nodes(playground, node.node_id)
+        else:
             restart = playground.start_broker if node.broker_port else playground.start_controller
             restart(node.node_id)
     wait_until(lambda: not any(map(tools.fenced, BROKERS)) and tools.in_sync(), "every replica is in sync again", 60)
@@ -77,7 +79,7 @@ def all_in_sync(cluster: Cluster, look: Callable[[Kind], str], nodes: int = 6) -
     return len(said) == nodes and set(said.values()) == {"Leader", "In sync"}
 
 
-def test_a_follower_killed__its_lag_and_stamps__equal_describe_replication_and_it_heals(
+def test_a_follower_that_hangs__its_lag_and_stamps__equal_describe_replication_and_it_heals(
     playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
 ) -> None:
     look(Kind.METADATA)
@@ -85,36 +87,36 @@ def test_a_follower_killed__its_lag_and_stamps__equal_describe_replication_and_i
     assert open_page().title == "The quorum survives 1 more failure."
     leader = seen(cluster).snapshot.leader_id
     victim = next(node.node_id for node in playground.cluster.controllers if node.node_id != leader)
-    playground.kill_controller(victim)
+    with frozen_nodes(playground, victim):
+        wait_until(
+            lambda: not look(Kind.QUORUM) and statuses(cluster)[victim] == NodeStatus.LAGGING,
+            "the one that hangs lags",
+            30,
+        )
+        assert open_page().title == "The quorum survives no further failure."
+        assert f"{victim} follower Lagging" in open_page().words("nodes-real")
 
-    wait_until(
-        lambda: not look(Kind.QUORUM) and statuses(cluster)[victim] == NodeStatus.LAGGING, "the killed one lags", 30
-    )
-    assert open_page().title == "The quorum survives no further failure."
-    assert f"{victim} follower Lagging" in open_page().words("nodes-real")
+        before = tools.quorum_replication()
+        assert look(Kind.QUORUM) == ""
+        after = tools.quorum_replication()
+        stored = {row["id"]: row for row in QuorumSnapshot.objects.filter(cluster=cluster).latest("taken_at").replicas}
+        assert before.keys() == after.keys() == stored.keys()
+        for node, row in stored.items():
+            assert before[node].log_end <= row["log_end_offset"] <= after[node].log_end
+            assert row["voter"] is (before[node].role != "Observer")
+            assert row["directory_id"] == before[node].directory_id
+        # Of one that does not fetch any more the stamps stand still: there the figures are the very same.
+        assert stored[victim]["log_end_offset"] == before[victim].log_end
+        assert stored[victim]["last_fetch_ms"] == before[victim].last_fetch_ms
+        assert stored[victim]["last_caught_up_ms"] == before[victim].last_caught_up_ms
+        judged = {s.node.id: s for s in seen(cluster).quorum.voters}[victim]
+        assert judged.lag_records is not None
+        assert before[victim].lag <= judged.lag_records <= after[victim].lag
+        assert judged.lag_ms is not None
+        least = before[leader].last_caught_up_ms - before[victim].last_caught_up_ms
+        most = after[leader].last_caught_up_ms - after[victim].last_caught_up_ms
+        assert least <= judged.lag_ms <= most
 
-    before = tools.quorum_replication()
-    assert look(Kind.QUORUM) == ""
-    after = tools.quorum_replication()
-    stored = {row["id"]: row for row in QuorumSnapshot.objects.filter(cluster=cluster).latest("taken_at").replicas}
-    assert before.keys() == after.keys() == stored.keys()
-    for node, row in stored.items():
-        assert before[node].log_end <= row["log_end_offset"] <= after[node].log_end
-        assert row["voter"] is (before[node].role != "Observer")
-        assert row["directory_id"] == before[node].directory_id
-    # Of one that does not fetch any more the stamps stand still: there the figures are the very same.
-    assert stored[victim]["log_end_offset"] == before[victim].log_end
-    assert stored[victim]["last_fetch_ms"] == before[victim].last_fetch_ms
-    assert stored[victim]["last_caught_up_ms"] == before[victim].last_caught_up_ms
-    judged = {s.node.id: s for s in seen(cluster).quorum.voters}[victim]
-    assert judged.lag_records is not None
-    assert before[victim].lag <= judged.lag_records <= after[victim].lag
-    assert judged.lag_ms is not None
-    least = before[leader].last_caught_up_ms - before[victim].last_caught_up_ms
-    most = after[leader].last_caught_up_ms - after[victim].last_caught_up_ms
-    assert least <= judged.lag_ms <= most
-
-    playground.start_controller(victim)
     wait_until(lambda: all_in_sync(cluster, look), "it is in sync again", 60)
     assert open_page().title == "The quorum survives 1 more failure."
     kept = QuorumReplicaState.objects.get(cluster=cluster, node_id=victim)
@@ -123,68 +125,79 @@ def test_a_follower_killed__its_lag_and_stamps__equal_describe_replication_and_i
 
 
 def test_the_active_controller_killed__a_leader_change_within_seconds_and_never_minutes_of_lag(
-    playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
+    playground: Playground,
+    cluster: Cluster,
+    look: Callable[[Kind], str],
+    tools: Tools,
+    open_page: Callable[[], Page],
+    make_topic: TopicMaker,
+    mover: Mover,
 ) -> None:
     look(Kind.METADATA)
     wait_until(lambda: all_in_sync(cluster, look), "all are in sync", 60)
     first = seen(cluster).snapshot
     # A new leader starts with an empty list of observers: the broker that is away then is not in it.
     away = 2
-    playground.stop_broker(away)
-    playground.kill_controller(first.leader_id)
-    killed_at = time.monotonic()
-    worst_ms: list[int] = []
+    mover.start(make_topic([[1, 3]], mib=4), [away, 3], throttle=SLOW)
+    with fenced_broker(playground, away):
+        playground.kill_controller(first.leader_id)
+        killed_at = time.monotonic()
+        worst_ms: list[int] = []
 
-    def another_leads() -> bool:
-        if look(Kind.QUORUM):
-            return False
-        judged = seen(cluster)
-        alive = [s for s in (*judged.quorum.voters, *judged.quorum.observers) if s.node.id != first.leader_id]
-        worst_ms.extend(s.lag_ms for s in alive if s.lag_ms is not None and s.node.id != away)
-        return judged.snapshot.leader_id != first.leader_id
+        def another_leads() -> bool:
+            if look(Kind.QUORUM):
+                return False
+            judged = seen(cluster)
+            alive = [s for s in (*judged.quorum.voters, *judged.quorum.observers) if s.node.id != first.leader_id]
+            worst_ms.extend(s.lag_ms for s in alive if s.lag_ms is not None and s.node.id != away)
+            return judged.snapshot.leader_id != first.leader_id
 
-    wait_until(another_leads, "another controller leads", CHANGE_S)
-    assert time.monotonic() - killed_at < CHANGE_S
-    wait_until(
-        lambda: (
-            another_leads()
-            and NodeStatus.UNKNOWN not in {statuses(cluster)[n] for n in voters_alive(playground)}
-            and observers(seen(cluster).snapshot) == set(BROKERS) - {away}
-        ),
-        "the voters and brokers that live are heard of",
-        30,
-    )
-    # The followers stand still for as long as nobody leads, and are behind by no more than that.
-    assert max(worst_ms) < CHANGE_S * 1000
+        wait_until(another_leads, "another controller leads", CHANGE_S)
+        assert time.monotonic() - killed_at < CHANGE_S
+        wait_until(
+            lambda: (
+                another_leads()
+                and NodeStatus.UNKNOWN not in {statuses(cluster)[n] for n in voters_alive(playground)}
+                and observers(seen(cluster).snapshot) == set(BROKERS) - {away}
+            ),
+            "the voters and brokers that live are heard of",
+            30,
+        )
+        # The followers stand still for as long as nobody leads, and are behind by no more than that.
+        assert max(worst_ms) < CHANGE_S * 1000
 
-    now = seen(cluster).snapshot
-    status = tools.quorum_status()
-    assert (now.leader_id, now.leader_epoch) == (status.leader_id, status.leader_epoch)
-    assert now.leader_epoch > first.leader_epoch
-    assert observers(now) == {id_ for id_, _ in status.observers}
-    shown = open_page()
-    assert f"Controller {now.leader_id} has led since" in shown.text
-    assert re.search(
-        rf"{now.leader_id} leads, epoch {now.leader_epoch} after {first.leader_id}", shown.words("leaders-real")
-    )
-    assert "or longer" not in shown.words("controllers-real")
-    assert f"{first.leader_id} → {now.leader_id}, epoch {now.leader_epoch}" in shown.words("lag-real")
+        now = seen(cluster).snapshot
+        status = tools.quorum_status()
+        assert (now.leader_id, now.leader_epoch) == (status.leader_id, status.leader_epoch)
+        assert now.leader_epoch > first.leader_epoch
+        assert observers(now) == {id_ for id_, _ in status.observers}
+        shown = open_page()
+        assert f"Controller {now.leader_id} has led since" in shown.text
+        assert re.search(
+            rf"{now.leader_id} leads, epoch {now.leader_epoch} after {first.leader_id}", shown.words("leaders-real")
+        )
+        assert "or longer" not in shown.words("controllers-real")
+        assert f"{first.leader_id} → {now.leader_id}, epoch {now.leader_epoch}" in shown.words("lag-real")
 
-    look(Kind.METADATA)
-    assert away not in {id_ for id_, _ in status.observers}
-    assert QuorumReplicaState.objects.get(cluster=cluster, node_id=away).status == "Gone"
-    assert f"{away} observer Gone b not listed" in open_page().words("nodes-real")
+        look(Kind.METADATA)
+        assert away not in {id_ for id_, _ in status.observers}
+        assert QuorumReplicaState.objects.get(cluster=cluster, node_id=away).status == "Gone"
+        assert f"{away} observer Gone b not listed" in open_page().words("nodes-real")
+
+        assert look(Kind.REASSIGNMENTS) == ""
+        moves = stored_moves(cluster)
+        assert [move.adding for move in moves] == [(away,)]
+        assert moves == tools.moves()
 
 
-def test_the_majority_killed__a_state_of_its_own_while_brokers_answer__and_it_heals(
+def test_the_majority_hangs__a_state_of_its_own_while_brokers_answer__and_it_heals(
     playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, open_page: Callable[[], Page]
 ) -> None:
     look(Kind.METADATA)
     wait_until(lambda: all_in_sync(cluster, look), "all are in sync", 60)
     known = seen(cluster).snapshot
-    victims = [node.node_id for node in playground.cluster.controllers][:2]
-    for victim in victims:
-        playground.kill_controller(victim)
+    majority = [node.node_id for node in playground.cluster.controllers][:2]
+    freeze_nodes(playground, *majority)
     # The one that is left may still believe for a while that it leads.
     wait_until(lambda: look(Kind.QUORUM) and look(Kind.QUORUM), "the controllers do not answer any more", 60)
 
@@ -198,8 +211,7 @@ def test_the_majority_killed__a_state_of_its_own_while_brokers_answer__and_it_he
     assert last.leader_epoch >= known.leader_epoch
     assert 'data-state="ok"' not in shown.part("nodes-real")
 
-    for victim in victims:
-        playground.start_controller(victim)
+    thaw_nodes(playground, *majority)
     wait_until(lambda: all_in_sync(cluster, look), "the quorum is healthy again", 60)
     status = tools.quorum_status()
     again = seen(cluster).snapshot
@@ -207,40 +219,8 @@ def test_the_majority_killed__a_state_of_its_own_while_brokers_answer__and_it_he
     assert open_page().title == "The quorum survives 1 more failure."
 
 
-def test_a_broker_killed__does_what_the_drill_said(
-    playground: Playground, cluster: Cluster, look: Callable[[Kind], str], tools: Tools, make_topic: TopicMaker
-) -> None:
-    make_topic([[1, 2], [2, 1]])
-    single = make_topic([[2], [1]])
-    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.METADATA):
-        assert look(kind) == ""
-    victim = 2
-    partitions = placed_partitions(cluster)
-    said = drill(partitions, set(BROKERS), {victim})
-    assert (single, 0) in {named(hit) for hit in said.offline}
-    assert (single, 1) not in {named(hit) for hit in said.offline}
-    at_min_isr_now = tools.partitions_that_are("at-min-isr")
-    assert said.at_now == len(at_min_isr_now)
-
-    playground.kill_broker(victim)
-    wait_until(lambda: tools.fenced(victim), "the killed broker is fenced", 30)
-    then = tools.topics()
-    assert tools.partitions_that_are("unavailable") == {named(hit) for hit in said.offline}
-    for hit in said.moving:
-        assert then[hit.partition.topic].partitions[hit.partition.number].leader == hit.leader_then
-    leads = Counter(p.leader for t in then.values() for p in t.partitions.values() if p.leader is not None)
-    assert leads == +Counter({broker: load_of.leaders_then for broker, load_of in said.load.items()})
-    # The tool counts a partition without a leader by the ISR that it had.
-    at_min_isr = tools.partitions_that_are("at-min-isr")
-    assert {named(hit) for hit in said.at_min_isr} == at_min_isr - at_min_isr_now
-
-
 def observers(snapshot: QuorumSnapshot) -> set[int]:
     return {row["id"] for row in snapshot.replicas if not row["voter"]}
-
-
-def named(hit: Hit) -> tuple[str, int]:
-    return hit.partition.topic, hit.partition.number
 
 
 def voters_alive(playground: Playground) -> list[int]:

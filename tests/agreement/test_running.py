@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from kafkadash.changes.models import RequestState
 from kafkadash.domain import run_measure, run_stuck
@@ -15,7 +16,7 @@ from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from kafkadash.reassign.models import Outcome
 from tests.agreement.conftest import TopicMaker
-from tests.agreement.runs import SLOW, Requests, braked, stopped
+from tests.agreement.runs import SLOW, Requests, braked, broker_hung
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
 
@@ -70,14 +71,16 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
     tools: Tools,
     playground: Playground,
     monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
 ) -> None:
+    settings.KAFKA_DEADLINE = 2.0  # a broker that hangs is not waited for long
     for module in (run_stuck, run_measure):
         for name, seconds in (("SLOW_AFTER_S", 1.0), ("STUCK_AFTER_S", 2.0)):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, seconds)
     topic = make_topic([[1, 2]], mib=8)
     run = requests.approved({(topic, 0): [1, 3]})
-    with stopped(playground, tools, 3):
+    with broker_hung(playground, tools, 3):
         run.start().step()
         assert run.state == RequestState.QUEUED
         assert "Broker 3 is away" in run.execution.blocked
@@ -90,7 +93,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
 
     run.until(moves, f"{topic} moves")
     assert run.execution.blocked == ""
-    with stopped(playground, tools, 3):
+    with broker_hung(playground, tools, 3):
         run.until(lambda: run.mark(topic) is Mark.STUCK, "it is stuck")
         now = run.figures(topic)
         assert now is not None

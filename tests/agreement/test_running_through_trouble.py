@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +18,9 @@ from kafkadash.kafka.wire_client import WireClient
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.models import Outcome
 from tests.agreement.conftest import Mover, TopicMaker
-from tests.agreement.runs import SLOW, Requests, braked, stopped
+from tests.agreement.runs import SLOW, Requests, braked, broker_hung
 from tests.agreement.tools import Tools
+from tests.frozen_nodes import freeze_nodes, thaw_nodes
 from tests.waiting import wait_until
 
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -106,6 +105,7 @@ def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_
     assert tools.throttles(topic, 1, 2, 3) == {}
 
 
+@pytest.mark.usefixtures("late_calls_come_soon")
 def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
     requests: Requests, cluster: Cluster, make_topic: TopicMaker, tools: Tools, playground: Playground
 ) -> None:
@@ -117,11 +117,10 @@ def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
     run.until_moving(topic)
     braked(tools, 3, FOLLOWER_RATE, SLOW)
 
-    with stopped(playground, tools, 3):
+    with broker_hung(playground, tools, 3):
         run.cancel("Its destination died.")
-        for _ in range(3):
-            run.step()
-    assert tools.throttles(topic, 1, 2, 3) == {}
+        run.until(lambda: not run.uncleared(), "its rate is taken away")
+    wait_until(lambda: tools.throttles(topic, 1, 2, 3) == {}, "the broker has heard of it")
     assert run.row(topic).state == "cancelled"
 
 
@@ -145,18 +144,10 @@ def without_majority(playground: Playground, tools: Tools) -> Iterator[Callable[
     leader = tools.quorum_status().leader_id
     voters = [node.node_id for node in playground.cluster.controllers]
     chosen = {leader, next(voter for voter in voters if voter != leader)}
-    pids = [status.pid for status in playground.status() if status.node_id in chosen and status.pid]
-    assert len(pids) == 2
-
-    def freeze() -> None:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-
     try:
-        yield freeze
+        yield lambda: freeze_nodes(playground, *chosen)
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        thaw_nodes(playground, *chosen)
 
 
 def _plan(folder: Path, topic: str, replicas: Sequence[int]) -> Path:

@@ -8,6 +8,7 @@ left behind (``referee``). Prints a table of faults and what became of them; exi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -15,7 +16,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from tests.chaos import table
 from tests.chaos.scene import LARGE, SMALL, Scene, may_mount
+from tests.embedded_plugin import RUN_FOLDER
 from tests.tool_server import ToolServer, tools_share_a_process
 
 if TYPE_CHECKING:  # they need Django, which needs the stack's addresses
@@ -57,16 +59,25 @@ def main(arguments: Sequence[str]) -> int:
                 out.flush()
 
         say(f"chaos in {root}, seed {options.seed}, {options.faults} faults")
-        try:
-            with tools_share_a_process(root):
-                good = _play(options, root, say)
-        finally:
-            ToolServer(root).stop()
+        with _tools(root):
+            good = _play(options, root, say)
     if good:
         shutil.rmtree(root, ignore_errors=True)
         return 0
     sys.stdout.write(f"What is left of it is kept in {root}.\n")
     return 1
+
+
+@contextlib.contextmanager
+def _tools(root: Path) -> Iterator[None]:
+    """One process for Kafka's tools: that of the test run which plays this game, or one of its own."""
+    run_folder = os.environ.get(RUN_FOLDER)
+    try:
+        with tools_share_a_process(Path(run_folder or root)):
+            yield
+    finally:
+        if run_folder is None:
+            ToolServer(root).stop()
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -68,8 +68,8 @@ class Backend(Protocol):
 
     def frozen(self, broker: int) -> AbstractContextManager[None]: ...
 
-    def stopped(self, broker: int) -> AbstractContextManager[None]:
-        """Its process ended, and the cluster knows it."""
+    def fenced(self, broker: int) -> AbstractContextManager[None]:
+        """It does not answer, and the cluster knows it."""
         ...
 
     def controller_servers(self) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class FakeBackend:
         return self.kafka.controller_servers
 
     @contextmanager
-    def stopped(self, broker: int) -> Iterator[None]:
+    def fenced(self, broker: int) -> Iterator[None]:
         self.kafka.kill(broker)
         self.model.fence(broker)
         try:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-
-import psutil
 
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.port import OngoingReassignment
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from tests.contract import raw
+from tests.frozen_nodes import alive_by, fenced_broker, frozen_nodes
 from tests.waiting import wait_until
 
 RECORD_BYTES = 16 * 1024
@@ -123,7 +119,7 @@ class KraftBackend:
     @contextmanager
     def frozen(self, broker: int) -> Iterator[None]:
         """SIGSTOP; ends when the cluster lists all brokers again."""
-        with self._stopped([broker]):
+        with frozen_nodes(self._playground, broker):
             yield
         self._wait_until_whole()
 
@@ -141,29 +137,20 @@ class KraftBackend:
             self._wait_until_whole()
 
     @contextmanager
-    def without_controllers(self) -> Iterator[None]:
-        """The leader and one more of three controllers are stopped; ends when there is a leader again."""
-        leader = self.controller()
-        other = next(voter for voter in self.voters() if voter != leader)
-        with self._stopped([leader, other]):
+    def fenced(self, broker: int) -> Iterator[None]:
+        """SIGSTOP, and the cluster takes it for dead; ends when the cluster lists all brokers again."""
+        with fenced_broker(self._playground, broker):
             yield
         self._wait_until_whole()
 
     @contextmanager
-    def _stopped(self, nodes: Sequence[int]) -> Iterator[None]:
-        pids = [status.pid for status in self._playground.status() if status.node_id in nodes]
-        assert len(pids) == len(nodes)
-        for pid in pids:
-            assert pid
-            os.kill(pid, signal.SIGSTOP)
-            # The signal stops one thread after the other: until then a broker may still answer.
-            wait_until(partial(_all_threads_stopped, pid), f"process {pid} stands still", 30)
-        try:
+    def without_controllers(self) -> Iterator[None]:
+        """The leader and one more of three controllers are stopped; ends when there is a leader again."""
+        leader = self.controller()
+        other = next(voter for voter in self.voters() if voter != leader)
+        with frozen_nodes(self._playground, leader, other):
             yield
-        finally:
-            for pid in pids:
-                assert pid
-                os.kill(pid, signal.SIGCONT)
+        self._wait_until_whole()
 
     def _wait_until_whole(self) -> None:
         wait_until(self._is_whole, "all brokers are unfenced and a controller leads", 60)
@@ -171,15 +158,7 @@ class KraftBackend:
     def _is_whole(self) -> bool:
         try:
             for broker in self.broker_ids:
-                live = raw.ask(
-                    self._address(broker),
-                    60,
-                    2,
-                    include_cluster_authorized_operations=False,
-                    endpoint_type=1,
-                    include_fenced_brokers=False,
-                )
-                if sorted(b.broker_id for b in live.brokers) != self.broker_ids:
+                if alive_by(self._address(broker)) != self.broker_ids:
                     return False
                 if raw.quorum_leader(self._address(broker)) not in self.voters():
                     return False
@@ -218,11 +197,3 @@ def _ids(text: str) -> tuple[int, ...]:
 def _topic_and_index(name: str) -> tuple[str, int]:
     topic, _, index = name.rpartition("-")
     return topic, int(index)
-
-
-def _all_threads_stopped(pid: int) -> bool:
-    tasks = Path(f"/proc/{pid}/task")
-    if not tasks.exists():  # not Linux
-        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
-    states = [(task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] for task in tasks.iterdir()]
-    return all(state == "T" for state in states)

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from kafkadash.ops.management.commands import playground
 from kafkadash.playground.cluster import Playground
 from tests.waiting import wait_until
 
@@ -30,10 +32,16 @@ def environment() -> dict[str, str]:
 
 
 def call(folder: Path, *args: str) -> tuple[int, str, str]:
-    """The command in this process: exit code, what it printed, what it printed as errors."""
+    """The command in this process: exit code, what it printed, what it printed as errors.
+
+    Nodes that it starts belong to this process; as detached ones they would be ended and started again by whoever
+    wants the cluster next.
+    """
     out, err = io.StringIO(), io.StringIO()
+    attached = mock.patch.object(playground, "Playground", lambda folder, **said: Playground(folder, say=said["say"]))
     try:
-        call_command("playground", "--folder", str(folder), *args, stdout=out, stderr=err)
+        with attached:
+            call_command("playground", "--folder", str(folder), *args, stdout=out, stderr=err)
     except SystemExit as ended:
         return int(ended.code or 0), out.getvalue(), err.getvalue()
     return 0, out.getvalue(), err.getvalue()
