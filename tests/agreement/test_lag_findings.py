@@ -45,6 +45,11 @@ class Watch:
         found = Finding.objects.filter(closed_at=None, opened_at__isnull=False, scope=row.key if row else "")
         return row.worst if row else "", [finding.sentence for finding in found]
 
+    def finding(self) -> Finding:
+        """The open one of this group; groups of other tests may have theirs."""
+        row = GroupState.objects.get(cluster=self.cluster, name=GROUP)
+        return Finding.objects.get(kind="consumer-lag", closed_at=None, scope=row.key)
+
     def until(self, worst: str, begins: str = "") -> None:
         """The verdict is this one, and so is the one finding, or there is none."""
 
@@ -71,7 +76,7 @@ def test_verdict_and_finding_follow_what_a_real_group_does(
 
     consumers.behave(GROUP, Behaviour.STALLED)
     watch.until("stall", f"Group {GROUP} stalls on {FED}-")
-    stalled = Finding.objects.get(kind="consumer-lag", closed_at=None)
+    stalled = watch.finding()
     consumers.behave(GROUP, Behaviour.HEALTHY)
     watch.until("ok")
     stalled.refresh_from_db()
@@ -79,10 +84,10 @@ def test_verdict_and_finding_follow_what_a_real_group_does(
 
     consumers.behave(GROUP, Behaviour.STOPPED)
     watch.until("stop", f"Group {GROUP} has no members while ")
-    stopped = Finding.objects.get(kind="consumer-lag", closed_at=None)
+    stopped = watch.finding()
     set_back(playground)
     watch.until("rewind", f"Group {GROUP} was set back on {FED}-")
-    assert Finding.objects.get(kind="consumer-lag", closed_at=None).pk == stopped.pk
+    assert watch.finding().pk == stopped.pk
     consumers.behave(GROUP, Behaviour.HEALTHY)
     watch.until("ok")
     stopped.refresh_from_db()
