@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _PARTITION = ("cluster", "topic", "partition")
 _REFRESH = ("observed_at", "epoch", "seq")
 _COPY = (*_PARTITION, "broker")
+_MEASURES = ("log_end", "bytes_on_disk")
+_SEEN = ("is_leader", "is_future", "log_start", *_MEASURES)
 _MINUTES = 10
 """In which somebody looked, up to the newest look at a partition. What a batch sees reaches back further than that,
 and how much further differs: nothing may depend on it."""
@@ -29,27 +31,25 @@ def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -
     of the leader's records; otherwise bytes on disk. Fewer than two looks have no rate, a distance that does not shrink
     no end, and a copy of which nothing was read has neither; none of these is a zero.
     """
-    adding = _adding(reassignment, manifest)
-    replica = _recent(adding, replica)
-    records = _lines(_distances(adding, replica, "log_end")).withColumnsRenamed(
-        {"_left": "_left_records", "_rate": "_records_per_second", "_at": "_records_at"}
+    adding = _adding(reassignment, _clusters(replica, manifest))
+    looks = replica.join(sql.broadcast(adding.select(*_PARTITION)), list(_PARTITION), "left_semi")
+    # A row for each copy among the looks, and all that is known of the copy put into it: rows are moved once, by
+    # partition, and nothing is joined to them any more.
+    rows = looks.select(*_COPY, *_REFRESH, *_SEEN).unionByName(adding, allowMissingColumns=True)
+    rows = _lines(_distances(_mean_record(_recent(rows))))
+    exact = sql.col("_rate_log_end").isNotNull() | sql.col("_rate_bytes_on_disk").isNull()
+    by_records = sql.col("_left_log_end").isNotNull() & exact
+    rate, left = (
+        sql.when(by_records, sql.col(f"{name}_log_end")).otherwise(sql.col(f"{name}_bytes_on_disk"))
+        for name in ("_rate", "_left")
     )
-    sizes = _lines(_distances(adding, replica, "bytes_on_disk"))
-    mean = _mean_record(replica)
-    rows = (
-        adding.join(records, list(_COPY), "left").join(sizes, list(_COPY), "left").join(mean, list(_PARTITION), "left")
-    )
-    exact = sql.col("_records_per_second").isNotNull() | sql.col("_rate").isNull()
-    by_records = sql.col("_left_records").isNotNull() & exact
-    size = sql.col("_record")
-    rate = sql.when(by_records, sql.col("_records_per_second")).otherwise(sql.col("_rate"))
-    left = sql.when(by_records, sql.col("_left_records")).otherwise(sql.col("_left"))
-    factor = sql.when(by_records, size).otherwise(sql.lit(1.0))
+    factor = sql.when(by_records, sql.col("_record")).otherwise(sql.lit(1.0))
     eta = sql.when(left <= 0, sql.lit(0.0)).when(rate > 0, left / rate)
+    at = sql.coalesce(sql.when(by_records, sql.col("_at_log_end")), "_at_bytes_on_disk", "_listed_at")
     return result(
         rows.withColumns(
             {
-                "observed_at": sql.coalesce(sql.when(by_records, sql.col("_records_at")), "_at", "_listed_at"),
+                "observed_at": at,
                 "bytes_per_second": rate * factor,
                 "left_bytes": sql.round(left * factor),
                 "eta_seconds": eta,
@@ -59,69 +59,83 @@ def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -
     )
 
 
-def _adding(reassignment: DataFrame, manifest: DataFrame) -> DataFrame:
-    """Partition and broker; of the newest listing, which may list nothing any more."""
-    listings = manifest.where(sql.col("kind") == "reassignment")
-    newest = listings.groupBy("cluster").agg(sql.max(sql.struct(*_REFRESH)).alias("_listing"))
-    current = newest.select("cluster", *(sql.col(f"_listing.{name}").alias(name) for name in _REFRESH))
-    return (
-        reassignment.join(current, ["cluster", *_REFRESH])
-        .select(*_PARTITION, sql.explode("adding").alias("broker"), sql.col("observed_at").alias("_listed_at"))
-        .dropDuplicates(list(_COPY))
+def _clusters(replica: DataFrame, manifest: DataFrame) -> DataFrame:
+    """A row for each cluster: its newest listing, and the minutes in which replicas were looked at, newest first."""
+    listings = manifest.where(sql.col("kind") == "reassignment").select("cluster", sql.struct(*_REFRESH).alias("_one"))
+    minutes = replica.select("cluster", bucket(sql.col("observed_at"), Grain.MINUTE).alias("_minute"))
+    both = listings.unionByName(minutes, allowMissingColumns=True).groupBy("cluster")
+    return both.agg(
+        sql.max("_one").alias("_listing"), sql.sort_array(sql.collect_set("_minute"), asc=False).alias("_minutes")
     )
 
 
-def _recent(adding: DataFrame, replica: DataFrame) -> DataFrame:
-    """Looks at the partitions that get a copy, in the last ``_MINUTES``."""
-    timed = replica.withColumn("_minute", bucket(sql.col("observed_at"), Grain.MINUTE))
-    newest_first = Window.partitionBy("cluster").orderBy(sql.desc("_minute"))
-    minutes = timed.select("cluster", "_minute").distinct().withColumn("_back", sql.row_number().over(newest_first))
-    looks = timed.join(adding.select(*_PARTITION).distinct(), list(_PARTITION), "left_semi")
-    newest = sql.min("_back").over(Window.partitionBy(*_PARTITION))
-    counted = looks.join(minutes, ["cluster", "_minute"]).withColumn("_back", sql.col("_back") - newest)
-    return counted.where(sql.col("_back") < _MINUTES).drop("_minute", "_back")
-
-
-def _distances(adding: DataFrame, replica: DataFrame, what: str) -> DataFrame:
-    """Of each look at leader and copy together: how much the copy lacks."""
-    looks = replica.where(sql.col(what).isNotNull() & ~sql.col("is_future"))
-    leaders = looks.where(sql.col("is_leader")).select(*_PARTITION, *_REFRESH, sql.col(what).alias("_ahead"))
-    copies = looks.join(adding.select(*_COPY), list(_COPY), "left_semi").where(~sql.col("is_leader"))
-    return copies.join(leaders, [*_PARTITION, *_REFRESH]).select(
-        *_COPY, *_REFRESH, sql.greatest(sql.col("_ahead") - sql.col(what), sql.lit(0)).alias("_distance")
+def _adding(reassignment: DataFrame, clusters: DataFrame) -> DataFrame:
+    """A row for each copy of the newest listing, which may list nothing any more."""
+    current = clusters.select("cluster", *(sql.col(f"_listing.{name}").alias(name) for name in _REFRESH), "_minutes")
+    return reassignment.join(sql.broadcast(current), ["cluster", *_REFRESH]).select(
+        *_PARTITION, sql.explode("adding").alias("broker"), sql.col("observed_at").alias("_listed_at"), "_minutes"
     )
 
 
-def _lines(distances: DataFrame) -> DataFrame:
-    """Newest distance, and by how much it shrinks a second along the line through all of them.
+def _recent(rows: DataFrame) -> DataFrame:
+    """Without looks that are older than the last ``_MINUTES``, and without future replicas."""
+    whole = Window.partitionBy(*_PARTITION)
+    newest = bucket(sql.max("observed_at").over(whole), Grain.MINUTE)
+    timed = rows.withColumns({"_newest": newest, "_minutes": sql.max("_minutes").over(whole)})
+    counted = sql.filter("_minutes", lambda minute: minute <= sql.col("_newest"))
+    oldest = sql.coalesce(sql.get(counted, sql.lit(_MINUTES - 1)), sql.array_min("_minutes"))
+    look = (sql.col("observed_at") >= oldest) & ~sql.col("is_future")
+    return timed.where(sql.col("_listed_at").isNotNull() | look)
+
+
+def _mean_record(rows: DataFrame) -> DataFrame:
+    """Bytes of a record: the leader's newest size through its newest span of offsets, each where it is known.
+
+    Of a compacted log that is less than a record has, and by as much are the bytes that are left.
+    """
+    span = sql.col("log_end") - sql.col("log_start")
+    size, at = sql.col("bytes_on_disk"), sql.when(sql.col("is_leader"), sql.struct(*_REFRESH))
+    whole = Window.partitionBy(*_PARTITION)
+    newest_size = sql.max_by(size, sql.when(size.isNotNull(), at)).over(whole)
+    newest_span = sql.max_by(span, sql.when(span > 0, at)).over(whole)
+    return rows.withColumns({"_size": newest_size, "_span": newest_span}).withColumn(
+        "_record", sql.col("_size") / sql.col("_span")
+    )
+
+
+def _distances(rows: DataFrame) -> DataFrame:
+    """How much the copy lacks of its leader, where one look saw both."""
+    look = Window.partitionBy(*_PARTITION, *_REFRESH)
+    ahead = {f"_ahead_{name}": sql.max(sql.when(sql.col("is_leader"), sql.col(name))).over(look) for name in _MEASURES}
+    lacking = {
+        f"_distance_{name}": sql.when(
+            ~sql.col("is_leader") & sql.col(name).isNotNull() & sql.col(f"_ahead_{name}").isNotNull(),
+            sql.greatest(sql.col(f"_ahead_{name}") - sql.col(name), sql.lit(0)),
+        )
+        for name in _MEASURES
+    }
+    return rows.withColumns(ahead).withColumns(lacking)
+
+
+def _lines(rows: DataFrame) -> DataFrame:
+    """Rows of copies: the newest distance, and by how much it shrinks a second along the line through all of them.
 
     As a window in order of time: sums of doubles then come out the same whatever order rows are read in.
     """
     order = Window.partitionBy(*_COPY).orderBy(*_REFRESH)
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    at = {
+        f"_at_{name}": sql.when(sql.col(f"_distance_{name}").isNotNull(), sql.col("observed_at")) for name in _MEASURES
+    }
     # From the first look on: squares of seconds since 1970 would leave nothing of a double.
-    seconds = epoch(sql.col("observed_at")) - sql.first(epoch(sql.col("observed_at"))).over(whole)
-    sloped = distances.withColumn("_seconds", seconds).withColumns(
-        {
-            "_rate": -sql.regr_slope(sql.col("_distance").cast("double"), sql.col("_seconds")).over(whole),
-            "_n": sql.row_number().over(Window.partitionBy(*_COPY).orderBy(*(sql.desc(name) for name in _REFRESH))),
-        }
-    )
-    return sloped.where(sql.col("_n") == 1).select(
-        *_COPY, sql.col("_distance").alias("_left"), "_rate", sql.col("observed_at").alias("_at")
-    )
-
-
-def _mean_record(replica: DataFrame) -> DataFrame:
-    """Bytes of a record: the leader's newest size through its newest span of offsets, each where it is known.
-
-    Of a compacted log that is less than a record has, and by as much are the bytes that are left.
-    """
-    leader = replica.where(sql.col("is_leader") & ~sql.col("is_future"))
-    span = sql.col("log_end") - sql.col("log_start")
-    at = sql.struct(*_REFRESH)
-    newest = leader.groupBy(*_PARTITION).agg(
-        sql.max_by("bytes_on_disk", sql.when(sql.col("bytes_on_disk").isNotNull(), at)).alias("_bytes"),
-        sql.max_by(span, sql.when(span > 0, at)).alias("_span"),
-    )
-    return newest.select(*_PARTITION, (sql.col("_bytes") / sql.col("_span")).alias("_record"))
+    begin = {f"_begin_{name}": sql.first(f"_at_{name}", ignorenulls=True).over(whole) for name in _MEASURES}
+    lines = {"_n": sql.row_number().over(order)}
+    for name in _MEASURES:
+        seconds = epoch(sql.col(f"_at_{name}")) - epoch(sql.col(f"_begin_{name}"))
+        distance = sql.col(f"_distance_{name}")
+        lines[f"_rate_{name}"] = -sql.regr_slope(distance.cast("double"), seconds).over(whole)
+        lines[f"_left_{name}"] = sql.last(distance, ignorenulls=True).over(whole)
+        lines[f"_at_{name}"] = sql.last(f"_at_{name}", ignorenulls=True).over(whole)
+    # That of the copy stands before its looks: it has no time.
+    found = rows.withColumns(at).withColumns(begin).withColumns(lines)
+    return found.where(sql.col("_listed_at").isNotNull() & (sql.col("_n") == 1))
