@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _REFRESH = ("cluster", "observed_at", "epoch", "seq")
+_BESIDES = {
+    "fetch_age_ms_max": "_fetch_age",
+    "leader_changes": "leader_changes",  # of the bucket, in each of its rows
+    "epoch_changes": "epoch_changes",
+}
 
 
 def quorum_rollup(quorum: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
@@ -29,22 +34,18 @@ def quorum_rollup(quorum: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
     shows in the epochs only, which count as many changes as they went up by.
     """
     keys = RESULTS[ResultKind.QUORUM_ROLLUP].key
-    clock = (
-        quorum.where(sql.col("replica") == sql.col("leader"))
-        .groupBy(*_REFRESH)
-        .agg(sql.max("last_caught_up_ts").alias("_now"))
-    )
-    seen = quorum.join(clock, list(_REFRESH), "left")
-    led = sql.col("replica") == sql.col("leader")
-    seen = in_buckets(seen, grain).withColumns(
+    looks = _refreshes(quorum, grain).select("*", sql.explode("_nodes").alias("_node"))
+    led = sql.col("_node.replica") == sql.col("_node.leader")
+    seen = looks.withColumns(
         {
-            "_lag": sql.when(~led, _since("last_caught_up_ts")),
-            "_fetch_age": sql.when(~led, _since("last_fetch_ts")),
+            "replica": sql.col("_node.replica"),
+            "_lag": sql.when(~led, _since("_node.last_caught_up_ts")),
+            "_fetch_age": sql.when(~led, _since("_node.last_fetch_ts")),
         }
     )
-    lags = gathered(seen, keys, sql.col("_lag"), sql.max("_fetch_age").alias("fetch_age_ms_max"))
-    rows = distribution(lags, [*keys, "fetch_age_ms_max"], "lag_ms")
-    return result(rows.join(_changes(quorum, grain), ["cluster", "grain", "bucket"]), ResultKind.QUORUM_ROLLUP)
+    besides = {name: sql.max(column).alias(name) for name, column in _BESIDES.items()}
+    lags = gathered(seen, keys, sql.col("_lag"), *besides.values())
+    return result(distribution(lags, [*keys, *besides], "lag_ms"), ResultKind.QUORUM_ROLLUP)
 
 
 def _since(name: str) -> Column:
@@ -54,18 +55,22 @@ def _since(name: str) -> Column:
     return sql.when(known, sql.floor(sql.greatest(now - then, sql.lit(0)) / 1000))
 
 
-def _changes(quorum: DataFrame, grain: Grain) -> DataFrame:
+def _refreshes(quorum: DataFrame, grain: Grain) -> DataFrame:
+    """A row for each refresh: its leader's now, all nodes of it, and what changed in its bucket."""
+    is_leader = sql.col("replica") == sql.col("leader")
     refreshes = quorum.groupBy(*_REFRESH).agg(
-        sql.max("leader_epoch").alias("leader_epoch"), sql.max_by("leader", "leader_epoch").alias("leader")
+        sql.max(sql.when(is_leader, sql.col("last_caught_up_ts"))).alias("_now"),
+        sql.max("leader_epoch").alias("leader_epoch"),
+        sql.max_by("leader", "leader_epoch").alias("leader"),
+        sql.collect_list(sql.struct("replica", "leader", "last_caught_up_ts", "last_fetch_ts")).alias("_nodes"),
     )
     order = Window.partitionBy("cluster").orderBy("observed_at", "epoch", "seq")
     risen = sql.greatest(sql.col("leader_epoch") - sql.lag("leader_epoch").over(order), sql.lit(0))
     other = (sql.col("leader") != sql.lag("leader").over(order)).cast("bigint")
-    return (
-        in_buckets(refreshes.withColumns({"_risen": risen, "_other": other}), grain)
-        .groupBy("cluster", "grain", "bucket")
-        .agg(
-            sql.coalesce(sql.sum("_other"), sql.lit(0)).alias("leader_changes"),
-            sql.coalesce(sql.sum("_risen"), sql.lit(0)).alias("epoch_changes"),
-        )
+    whole = Window.partitionBy("cluster", "grain", "bucket")
+    return in_buckets(refreshes.withColumns({"_risen": risen, "_other": other}), grain).withColumns(
+        {
+            "leader_changes": sql.coalesce(sql.sum("_other").over(whole), sql.lit(0)),
+            "epoch_changes": sql.coalesce(sql.sum("_risen").over(whole), sql.lit(0)),
+        }
     )

@@ -83,10 +83,9 @@ def broker_rollup(replica: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
     keys = RESULTS[ResultKind.BROKER_ROLLUP].key
     # Looks at moves read log ends alone, of a few replicas; they say nothing of how many there are.
     sizes = in_buckets(replica.where(sql.col("bytes_on_disk").isNotNull() | (sql.col("method") == "size")), grain)
-    seen = sizes.groupBy(*keys, "epoch", "seq").agg(sql.count("*").alias("seen"))
-    newest = seen.groupBy(*keys).agg(sql.max_by("seen", sql.struct("epoch", "seq")).alias("replicas"))
-    bytes_ = gathered(sizes, keys, sql.col("bytes_on_disk"))
-    rows = distribution(bytes_, keys, "replica_bytes").join(newest, list(keys))
+    seen = gathered(sizes, [*keys, "epoch", "seq"], sql.col("bytes_on_disk"), sql.count("*").alias("seen"))
+    newest = sql.max_by("seen", sql.struct("epoch", "seq")).alias("replicas")
+    rows = distribution(together(seen, keys, newest), [*keys, "replicas"], "replica_bytes")
     return result(rows, ResultKind.BROKER_ROLLUP)
 
 
