@@ -60,7 +60,7 @@ class Maker:
         self._random = Random(seed)
         self._groups = groups
         self._partitions = partitions
-        self._every = timedelta(seconds=every)
+        self.every = timedelta(seconds=every)
         self._committed: dict[tuple[str, str, int], int] = {}
         self._ends: dict[tuple[str, str, int], int] = {}
         self._copied: dict[tuple[str, str, int], int] = {}
@@ -69,7 +69,7 @@ class Maker:
     def flush(self, clusters: Sequence[str] = ("east", "west")) -> Path:
         """One flush of all kinds; the path of its manifest."""
         self.seq += 1
-        self.at += self._every
+        self.at += self.every
         rows: dict[SegmentKind, list[dict[str, Any]]] = {}
         for cluster in clusters:
             at = self.at - timedelta(seconds=self._random.randrange(12))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -253,10 +253,18 @@ def test_started_again_with_nothing_new__hours_that_are_over_are_done(
     assert len(made) == 3
 
 
+def _of_broker(maker: Maker) -> dict[str, Any]:
+    identity = {"schema": 1, "cluster": "east", "epoch": EPOCH, "seq": maker.seq, "observed_at": maker.at}
+    return {**identity, "broker": 1, "directory": "/data", "total_bytes": 10, "usable_bytes": 5, "replica_bytes": 5}
+
+
 def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: SparkSession, tmp_path: Path) -> None:
     maker = Maker(tmp_path / "segments", groups=1, partitions=1, every=6 * 3600)
-    maker.at = DAY - timedelta(hours=7, minutes=10)
-    maker.flushes(4)  # at ten to eleven in the evening before, and then every six hours
+    maker.at = DAY - timedelta(hours=1, minutes=10)
+    # Of the evening before only what is rolled up into nothing: that it was not the first day is all that it is for.
+    maker.write({SegmentKind.BROKER: [_of_broker(maker)]})
+    maker.seq += 1
+    maker.flushes(3)  # every six hours
     store = open_store(tmp_path.as_uri())
     now = DAY + timedelta(days=1, hours=6)
     (late,) = (tmp_path / "segments" / "group_offset" / "2026-03-02" / "04").iterdir()

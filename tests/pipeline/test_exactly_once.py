@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,29 +68,6 @@ def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
     return Pipeline(spark, tmp_path)
 
 
-def test_stream_and_backfill_and_one_batch_say_the_same_of_all_that_is_reckoned(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    made = Pipeline(spark, tmp_path, works())
-    made.maker.flushes(13)  # minutes end in the middle of batches, and an hour does
-    streamed = made.stream(at_once=7)
-    made.at_once()
-    stream, batch = tables(tmp_path, lambda q: q == streamed), tables(tmp_path, lambda q: q == "batch")
-    assert set(stream) == {work.kind for work in made.works}
-    assert all(stream.values())
-    assert differing(stream, batch) == {}
-
-    begin, end = BEGAN.replace(minute=58, second=0), BEGAN.replace(hour=10, minute=1, second=0)
-    again = Batches(Lake(spark, made.store, "backfill"), of_history(), within=whole_minutes(begin, end))
-    do_chunks(again, chunks(made.store, begin, end), lambda _: None)
-    told = tables(tmp_path, lambda q: q == "backfill")
-    assert set(told) == {work.kind for work in of_history()}, "judgements are of now"
-    for kind, rows in told.items():
-        within = {key: row for key, row in batch[kind].items() if begin <= row["bucket"] < end}
-        assert rows == within, kind
-    assert len(told[ResultKind.CLUSTER_ROLLUP]) == 6, "two clusters, three whole minutes"
-
-
 @pytest.mark.parametrize("where", POINTS)
 def test_what_was_broken_off_is_done_again(pipeline: Pipeline, where: str) -> None:
     pipeline.maker.flushes(5)
@@ -109,8 +87,13 @@ def test_what_was_broken_off_is_done_again(pipeline: Pipeline, where: str) -> No
     assert tables(pipeline.folder, lambda q: q == begun) == tables(pipeline.folder, lambda q: q == "batch")
 
 
-def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again(spark: SparkSession, tmp_path: Path) -> None:
-    """Over more minutes than any window reaches back, in batches of other lengths each time."""
+def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again_and_by_a_backfill(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Over more minutes than any window reaches back, in batches of other lengths each time.
+
+    Minutes have one flush at first, and four at the end, where one is cut by the end of a batch.
+    """
     made = Pipeline(spark, tmp_path, works(), every=61)
     made.maker.flushes(12)
     seen = []
@@ -124,7 +107,13 @@ def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again(spark: Spa
         made.stream(6, break_off)
     first = made.stream(6)
     shutil.rmtree(tmp_path / query.CHECKPOINT)
-    made.maker.flushes(8)
+    made.maker.flush()
+    made.maker.every = timedelta(seconds=17)
+    made.maker.flushes(3)
+    end_of_batch = made.maker.at
+    made.maker.flush()
+    assert end_of_batch.minute == made.maker.at.minute, "a minute goes on in the next batch"
+    made.maker.flushes(3)
     second = made.stream(16)
     made.at_once()
     whole = tables(tmp_path, lambda q: q == "batch")
@@ -132,6 +121,16 @@ def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again(spark: Spa
     assert all(whole.values())
     assert differing(tables(tmp_path, lambda q: q == second), whole) == {}
     assert differing(tables(tmp_path, lambda q: q in (first, second)), whole) == {}, "one after the other is no other"
+
+    begin, end = BEGAN.replace(minute=59, second=0), BEGAN.replace(hour=10, minute=12, second=0)
+    again = Batches(Lake(spark, made.store, "backfill"), of_history(), within=whole_minutes(begin, end))
+    do_chunks(again, chunks(made.store, begin, end), lambda _: None)
+    told = tables(tmp_path, lambda q: q == "backfill")
+    assert set(told) == {work.kind for work in of_history()}, "judgements are of now"
+    for kind, rows in told.items():
+        within = {key: row for key, row in whole[kind].items() if begin <= row["bucket"] < end}
+        assert rows == within, kind
+    assert len(told[ResultKind.CLUSTER_ROLLUP]) == 26, "two clusters, thirteen whole minutes"
 
 
 def test_a_lost_checkpoint_gives_the_same_tables_again(pipeline: Pipeline) -> None:
