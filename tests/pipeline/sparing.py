@@ -8,9 +8,15 @@ from types import MappingProxyType
 from kafkadash.pipeline.session import CONF, settings
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-TOLD = {
+_JAVA = (
     # The quick compiler alone: the other one would spend more time on a method than all its calls do.
-    JAVA_OPTIONS: f"{settings({})[JAVA_OPTIONS]} -XX:TieredStopAtLevel=1",
+    "-XX:TieredStopAtLevel=1",
+    # Thousands of classes are loaded for little work; that they are sound is not what is tested.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+TOLD = {
+    JAVA_OPTIONS: " ".join((settings({})[JAVA_OPTIONS], *_JAVA)),
     "spark.sql.shuffle.partitions": "2",
     # On a machine that is busy a Python worker takes its time to say who it is.
     "spark.python.authenticate.socketTimeout": "120s",
