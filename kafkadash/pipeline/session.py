@@ -43,6 +43,8 @@ _QUERIES = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # hours of a week are listed without a job
     "spark.sql.ansi.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "3",
+    # Each call of a column would look up its line and tell the JVM of it, for a message that nobody is shown.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # What is laid down when the JVM starts.
 _PROCESS = {
