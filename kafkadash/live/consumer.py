@@ -22,6 +22,7 @@ from kafkadash.live.frames import Frame, heartbeat_text, hint_frame, in_thread
 from kafkadash.live.hub import hub_of_this_loop
 from kafkadash.live.panels import BOARD, MAX_KEYS, watched
 from kafkadash.live.rights import Verdict, judge
+from kafkadash.live.watchers import hinted_lately
 
 log = structlog.get_logger(__name__)
 
@@ -130,8 +131,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def _catch_up(self) -> None:
         """After joining and after an outage: the current frame of each key, unless a newer one was pushed meanwhile.
 
-        A hint that was missed in an outage is made up for by another.
+        A hint that may have been missed is made up for by another: after joining, of a key that was hinted since the
+        page can have been rendered; after an outage, of each.
         """
+        hints = [key for key in self.keys if (what := watched(key)) is not None and not what.pushed]
         while True:
             await self._missed_something.wait()
             self._missed_something.clear()
@@ -139,10 +142,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
             for frame in await asyncio.gather(*map(self._hub.frames.get, self.keys)):
                 if frame is not None and frame.key not in self._pushed:
                     self.offer(frame)
-            if self._caught_up:
-                for what in map(watched, self.keys):
-                    if what is not None and not what.pushed:
-                        self.offer(hint_frame(what.key, 0))
+            for key in hints if self._caught_up else await in_thread(hinted_lately)(hints):
+                self.offer(hint_frame(key, 0))
             self._caught_up = True
 
     # Small steps.

@@ -24,7 +24,7 @@ from kafkadash.kafka import clock
 from kafkadash.live.frames import frame_of, hint_frame, panel_frame
 from kafkadash.live.hub import RIGHTS_GROUP, group_of
 from kafkadash.live.panels import Panel, Watched, panels_of, watched
-from kafkadash.live.watchers import watched_by_nobody
+from kafkadash.live.watchers import remember_hint, watched_by_nobody
 from kafkadash.observe.read_hints import read_hint
 
 log = structlog.get_logger(__name__)
@@ -193,6 +193,7 @@ def _push_now(what: Watched, seq: int) -> None:
 
 
 def _hint(key: str, seq: int) -> None:
+    remember_hint(key)
     _hand_over(group_of(key), {"type": "frame", **hint_frame(key, seq).packed()})
 
 

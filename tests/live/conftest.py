@@ -26,7 +26,7 @@ from websockets.sync.client import ClientConnection, connect
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.embedded.valkey import Valkey
-from kafkadash.live import panels
+from kafkadash.live import consumer, panels
 from kafkadash.live.panels import Panel
 from kafkadash.live.publisher import stop_publishing
 from tests.live.chromium import chromium
@@ -145,6 +145,12 @@ def plain_panels(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, panel in panels.PANELS.items()
     }
     monkeypatch.setattr(panels, "PANELS", replaced)
+
+
+@pytest.fixture
+def no_earlier_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets are told of no hint that was sent before they were subscribed, by this test's set-up or another test."""
+    monkeypatch.setattr(consumer, "hinted_lately", lambda _: frozenset())
 
 
 @pytest.fixture

@@ -15,11 +15,12 @@ from pytest_django import Settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.embedded.valkey import Valkey
 from kafkadash.events import changed
-from kafkadash.live import panels, publisher
+from kafkadash.live import panels, publisher, watchers
 from kafkadash.live.frames import Frame
 from kafkadash.live.hub import group_of
-from kafkadash.live.publisher import publish_panels
+from kafkadash.live.publisher import publish_keys, publish_panels
 from tests.live.conftest import Socket, set_row
 from tests.waiting import wait_until
 
@@ -84,6 +85,7 @@ def test_burst__within_an_interval__sends_the_first_at_once_and_then_the_last(
     assert all(gap > 0.9 for gap in gaps), gaps
 
 
+@pytest.mark.usefixtures("no_earlier_hint")
 def test_frame__of_one_key__does_not_wait_for_another(
     watch: Watch, cluster: Cluster, viewer: User, settings: Settings
 ) -> None:
@@ -138,6 +140,35 @@ def test_heartbeat__says_the_servers_time_at_once_and_every_interval(
     assert abs(datetime.now(UTC) - times[-1]) < timedelta(seconds=5)
 
 
+def test_hint__sent_before_the_socket_is_subscribed__comes_after_it(
+    own_valkey: Valkey, watch: Watch, viewer: User
+) -> None:
+    publish_keys(["changes"])
+    publisher.stop_publishing()  # it has left, and nobody was there
+
+    browser = watch("pipeline", "changes", user=viewer)
+
+    assert browser.until(lambda message: "hint" in message)["key"] == "changes"
+
+
+def test_hint__of_longer_ago__does_not_come_again(
+    cluster: Cluster, own_valkey: Valkey, watch: Watch, viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchers, "HINT_KEPT", timedelta(milliseconds=1))
+    publish_keys(["board"])
+    wait_until(lambda: not watchers.hinted_lately(["board"]), "it is forgotten")
+
+    set_row(cluster, "before")
+    browser = watch("board", "status:demo", user=viewer)
+
+    browser.shows("before")
+    set_row(cluster, "later")
+    publish_panels(cluster.pk, {"metadata"}, seq=1)
+    browser.shows("later")
+    assert not any("hint" in message for message in browser.messages)
+
+
+@pytest.mark.usefixtures("no_earlier_hint")
 def test_board__when_a_clusters_state_changes__is_hinted_once(watch: Watch, cluster: Cluster, viewer: User) -> None:
     set_row(cluster, "before")
     browser = watch("status:demo", "board", user=viewer)
@@ -154,6 +185,7 @@ def test_board__when_a_clusters_state_changes__is_hinted_once(watch: Watch, clus
     assert hint["key"] == "board"
 
 
+@pytest.mark.usefixtures("no_earlier_hint")
 def test_board__when_a_cluster_is_added_or_removed__is_hinted(watch: Watch, cluster: Cluster, viewer: User) -> None:
     browser = watch("board", "status:demo", user=viewer)
     browser.shows("status-demo")
@@ -168,6 +200,7 @@ def test_board__may_be_watched_by_everybody_who_is_signed_in(watch: Watch, stran
     watch("board", user=stranger).until(lambda message: "heartbeat" in message)
 
 
+@pytest.mark.usefixtures("no_earlier_hint")
 def test_page_of_a_cluster__is_hinted_when_that_kind_was_read_from_that_cluster(
     watch: Watch, cluster: Cluster, viewer: User
 ) -> None:
@@ -183,6 +216,7 @@ def test_page_of_a_cluster__is_hinted_when_that_kind_was_read_from_that_cluster(
     assert (hint["key"], hint["seq"]) == ("log-dirs-read:demo", 7)
 
 
+@pytest.mark.usefixtures("no_earlier_hint")
 def test_changed_keys__push_panels_and_hint_the_rest(watch: Watch, cluster: Cluster, viewer: User) -> None:
     browser = watch("quorum:demo", "board", user=viewer)
     browser.shows("quorum-demo")
