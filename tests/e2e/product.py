@@ -41,7 +41,7 @@ PACE = {
     "INTERVAL_LOG_DIRS": "6",
     "INTERVAL_CONFIGS": "10",
     "INTERVAL_GROUPS": "2",
-    "SEGMENT_FLUSH_SECONDS": "5",
+    "SEGMENT_FLUSH_SECONDS": "10",
 }
 SPARK_MEMORY = "576m"  # Spark refuses to start with less than 450 MB of heap, of which Java counts only a part
 UNTHROTTLED = 1_000_000_000  # bytes per second

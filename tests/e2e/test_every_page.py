@@ -116,12 +116,13 @@ def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_sa
             continue
         if "{group}" in visited.addresses[0] and not world.group:
             continue
-        for number, address in enumerate(visited.addresses):
+        # What was never read has nothing to be filtered.
+        for number, address in enumerate(visited.addresses if told else visited.addresses[:1]):
             at = address.format(
                 slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker, group=world.group
             )
             says = visited.says(told) if told and not number else ()
-            looks = TWO_LOOKS if number else EVERY_LOOK
+            looks = EVERY_LOOK if slug == "demo" and not number else TWO_LOOKS
             visitor.visit(at, f"{_name(route)}{number or ''}", shows=says, looks=looks)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 

@@ -57,7 +57,7 @@ FIND_COLOUR_VIOLATIONS = """
   return axe.run(judged, options).then((found) => found.violations);
 }
 """
-# For a page that was looked at in all ways with another filter.
+# For a page that was looked at in all ways with another filter or of another cluster.
 TWO_LOOKS: Sequence[Look] = ((1440, "light"), (320, "dark"))
 # Chromium's own word on a page that is answered with 403 or 404, as it should be.
 EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[34]\b")
