@@ -38,9 +38,9 @@ READY_WORD = "Ready in"
 PACE = {
     "INTERVAL_REASSIGNMENTS": "2",
     "INTERVAL_METADATA": "6",
-    "INTERVAL_LOG_DIRS": "6",
+    "INTERVAL_LOG_DIRS": "10",
     "INTERVAL_CONFIGS": "10",
-    "INTERVAL_GROUPS": "2",
+    "INTERVAL_GROUPS": "10",
     "SEGMENT_FLUSH_SECONDS": "10",
 }
 SPARK_MEMORY = "576m"  # Spark refuses to start with less than 450 MB of heap, of which Java counts only a part

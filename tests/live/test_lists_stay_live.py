@@ -12,10 +12,12 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.live.publisher import publish_panels
 from kafkadash.observe.models import CollectorRun, Kind, TopicState
 from tests.factories import TopicFactory
+from tests.groups import STALLED, WELL, group_seen
 from tests.live.conftest import Server
 from tests.live.test_page_stays_live import opened
 
 pytestmark = pytest.mark.e2e
+GROUPS = "/clusters/demo/groups/"
 TOPICS = "/clusters/demo/topics/"
 
 
@@ -66,3 +68,22 @@ def test_rows_of_a_list__are_walked_by_keys_and_opened(
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("The only partition of orders has all its replicas in sync.")
+
+
+def test_group__whose_verdict_turns__is_shown_on_its_page_and_in_the_list(
+    chrome: BrowserContext, server: Server, topics: Cluster
+) -> None:
+    now = timezone.now()
+    CollectorRun.objects.create(cluster=topics, kind=Kind.GROUPS, interval_s=30, succeeded_at=now)
+    well = group_seen(topics, "reader", {("orders", 0): WELL}, members={"c": {"orders": [0]}}, now=now)
+    listed, page = opened(chrome, server, GROUPS), opened(chrome, server, f"{GROUPS}reader/")
+    row, pill = listed.locator("table.groups tbody tr"), page.locator("#verdict-demo .status-pill")
+    expect(row).to_contain_text("OK")
+    expect(pill).to_have_text("OK")
+
+    well.delete()
+    group_seen(topics, "reader", {("orders", 0): STALLED}, now=now)
+    publish_panels(topics.pk, {Kind.GROUPS}, 1)
+
+    expect(row).to_contain_text("Stop")
+    expect(pill).to_have_text("Stop")
