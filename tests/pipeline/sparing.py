@@ -18,6 +18,8 @@ _JAVA = (
 TOLD = {
     JAVA_OPTIONS: " ".join((settings({})[JAVA_OPTIONS], *_JAVA)),
     "spark.sql.shuffle.partitions": "2",
+    # Dozens of Python workers come and go, and each would spend a second on imports.
+    "spark.python.daemon.module": "tests.pipeline.warm_daemon",
     # On a machine that is busy a Python worker takes its time to say who it is.
     "spark.python.authenticate.socketTimeout": "120s",
 }

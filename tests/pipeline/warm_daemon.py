@@ -1,0 +1,15 @@
+"""Spark's daemon of Python workers with what they need imported: a worker is a fork of it, and imports nothing again.
+
+``spark.python.daemon.module`` names it. None of these imports starts a thread, which a fork would lose.
+"""
+
+from __future__ import annotations
+
+import pyarrow.parquet  # noqa: F401
+from pyspark.daemon import manager
+
+import kafkadash.pipeline.jobs.figures
+import kafkadash.pipeline.source  # noqa: F401
+
+if __name__ == "__main__":
+    manager()
