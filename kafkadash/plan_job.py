@@ -30,7 +30,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,10 @@ PLANNED, PROBLEMS = 0, 2
 MOST_LISTED = 1000
 
 
+Progress = Callable[[str, float], None]
+"""Is told the stage and the fraction of the whole that is done."""
+
+
 class _Progress:
     """Says how far it is; ``within`` scales a step's own share into the whole."""
 
@@ -64,7 +68,7 @@ class _Progress:
         sys.stdout.flush()
 
 
-def run(folder: Path, say: _Progress) -> int:
+def run(folder: Path, say: Progress) -> int:
     """Raises what only a fault of this program or of its caller can raise; MemoryError where the limit is too low."""
     began = time.monotonic()
     request = json.loads((folder / "request.json").read_bytes())
@@ -84,7 +88,7 @@ def run(folder: Path, say: _Progress) -> int:
     return _finish(folder, planned, (topology, wanted, bool(request.get("elect_leaders", True))), began, say)
 
 
-def _planned(folder: Path, wanted: PlanRequest, topology: Topology, say: _Progress) -> Planned:
+def _planned(folder: Path, wanted: PlanRequest, topology: Topology, say: Progress) -> Planned:
     brought = None
     if wanted.mode not in PLANNED_MODES:
         stage = "reading the file"
@@ -99,7 +103,7 @@ def _finish(
     planned: Planned,
     known: tuple[Topology, PlanRequest, bool] | None,
     began: float,
-    say: _Progress,
+    say: Progress,
 ) -> int:
     result: dict[str, Any] = {
         "format": FORMAT,

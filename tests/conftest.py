@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -28,6 +29,7 @@ from servestatic.middleware import ServeStaticMiddleware
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.reassign import plan_process
 from tests.waiting import wait_until
 
 OWN_TEMPLATES = Path(__file__).parent / "templates"
@@ -124,6 +126,29 @@ def flush_deletes_rows() -> Iterator[None]:
         mock.patch.object(DatabaseOperations, "sql_flush", sql_flush),
         mock.patch.object(flush, "emit_post_migrate_signal"),
     ):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def plans_are_made_here(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In this process, which loads NumPy and the solver once: the child that makes a plan takes a second for that.
+
+    Tests marked ``plan_process`` have the real child; so has the product in every e2e test.
+    """
+    if request.node.get_closest_marker("plan_process"):
+        yield
+        return
+
+    def run_here(folder: Path, step: plan_process.Step) -> int:
+        from kafkadash import plan_job
+
+        asked = json.loads((folder / "request.json").read_bytes())
+        # The limit would be that of the whole run.
+        (folder / "request.json").write_text(json.dumps({**asked, "memory_bytes": None}), encoding="utf-8")
+        step(0.0, "starting")
+        return plan_job.run(folder, lambda stage, fraction: step(fraction, stage))
+
+    with mock.patch.object(plan_process, "_run", run_here):
         yield
 
 

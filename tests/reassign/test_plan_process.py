@@ -18,6 +18,8 @@ from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.reassign.plan_process import LEFT_BEHIND_S, PREFIX, PlanFault, make_plan
 from tests.domain.topologies import topology
 
+pytestmark = pytest.mark.plan_process
+
 WORLD = topology({"orders": [[1, 2, 3], [2, 3, 4], [3, 1, 5]], "clicks": [[3, 4]]})
 DRAIN: dict[str, Any] = {"mode": "drain", "brokers": [3], "disk_limit": 0.8}
 REQUEST: dict[str, Any] = {"format": 2, "request": DRAIN}
