@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from functools import cache
@@ -38,6 +38,19 @@ BACKEND = settings.AUTHENTICATION_BACKENDS[0]
 # Tables of what Django knows of models: each database has it from its migrations on, and nothing else is in them.
 OF_MODELS = ("django_content_type", "auth_permission")
 
+# Group of tests that one worker runs → seconds it takes. By itself xdist begins with the group of the most tests.
+LONG_GROUPS: Mapping[str, int] = {
+    "e2e": 600,
+    "kraft": 500,
+    "spark": 450,
+    "away": 100,
+    "chaos": 80,
+    "own-playground": 70,
+    "demo": 30,
+    "stack": 20,
+    "secured-kafka": 15,
+    "embedded-postgres": 10,
+}
 GARBAGE_AFTER = 100_000  # objects; Python's own figure is 700
 
 # How long an example takes says more about what else the machine does than about the code; benches measure.
@@ -45,6 +58,18 @@ hypothesis.settings.register_profile(
     "kafkadash", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("kafkadash")
+
+
+@pytest.hookimpl(trylast=True)  # after all that puts items in an order of their own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long is begun first, so that no worker is left with it alone; the rest keeps its order."""
+    items.sort(key=lambda item: -LONG_GROUPS.get(group_of(item), 0))
+
+
+def group_of(item: pytest.Item) -> str:
+    """The name of its xdist group, "" without one."""
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0]) if mark is not None and mark.args else ""
 
 
 @pytest.fixture(scope="session", autouse=True)
