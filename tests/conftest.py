@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from functools import cache
@@ -38,19 +38,20 @@ BACKEND = settings.AUTHENTICATION_BACKENDS[0]
 # Tables of what Django knows of models: each database has it from its migrations on, and nothing else is in them.
 OF_MODELS = ("django_content_type", "auth_permission")
 
-# Group of tests that one worker runs → seconds it takes. By itself xdist begins with the group of the most tests.
-LONG_GROUPS: Mapping[str, int] = {
-    "e2e": 600,
-    "kraft": 500,
-    "spark": 450,
-    "away": 100,
-    "chaos": 80,
-    "own-playground": 70,
-    "demo": 30,
-    "stack": 20,
-    "secured-kafka": 15,
-    "embedded-postgres": 10,
-}
+# Groups of tests that one worker runs for long, in the order in which they are begun: next to what waits for brokers
+# stands what computes. By itself xdist begins with the groups of the most tests.
+LONG_GROUPS = (
+    "e2e",
+    "spark",
+    "kraft",
+    "away",
+    "chaos",
+    "own-playground",
+    "demo",
+    "stack",
+    "secured-kafka",
+    "embedded-postgres",
+)
 GARBAGE_AFTER = 100_000  # objects; Python's own figure is 700
 
 # How long an example takes says more about what else the machine does than about the code; benches measure.
@@ -63,7 +64,8 @@ hypothesis.settings.load_profile("kafkadash")
 @pytest.hookimpl(trylast=True)  # after all that puts items in an order of their own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long is begun first, so that no worker is left with it alone; the rest keeps its order."""
-    items.sort(key=lambda item: -LONG_GROUPS.get(group_of(item), 0))
+    places = {group: place for place, group in enumerate(LONG_GROUPS)}
+    items.sort(key=lambda item: places.get(group_of(item), len(places)))
 
 
 def group_of(item: pytest.Item) -> str:
