@@ -38,8 +38,8 @@ BACKEND = settings.AUTHENTICATION_BACKENDS[0]
 # Tables of what Django knows of models: each database has it from its migrations on, and nothing else is in them.
 OF_MODELS = ("django_content_type", "auth_permission")
 
-# Groups of tests that one worker runs for long, in the order in which they are begun: next to what waits for brokers
-# stands what computes. By itself xdist begins with the groups of the most tests.
+# Groups that keep one worker for long, in the order in which they are begun: groups that compute run beside those that
+# wait for brokers. By itself xdist begins with the groups of the most tests.
 LONG_GROUPS = (
     "e2e",
     "spark",
@@ -63,7 +63,7 @@ hypothesis.settings.load_profile("kafkadash")
 
 @pytest.hookimpl(trylast=True)  # after all that puts items in an order of their own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long is begun first, so that no worker is left with it alone; the rest keeps its order."""
+    """Begin the groups that take longest first, so that none runs alone at the end; the rest keeps its order."""
     places = {group: place for place, group in enumerate(LONG_GROUPS)}
     items.sort(key=lambda item: places.get(group_of(item), len(places)))
 
@@ -158,7 +158,7 @@ def flush_deletes_rows() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def plans_are_made_here(request: pytest.FixtureRequest) -> Iterator[None]:
-    """In this process, which loads NumPy and the solver once: the child that makes a plan takes a second for that.
+    """Make plans in this process, which loads NumPy and the solver once: the child takes a second for that each time.
 
     Tests marked ``plan_process`` have the real child; so has the product in every e2e test.
     """

@@ -1,4 +1,4 @@
-"""What the page of a group says of its offsets is what Kafka's own tool says.
+"""Offsets on the page of a group are those of Kafka's own tool.
 
 That its verdict turns with one finding, and back: tests/agreement/test_lag_findings.py; that an open page shows it at
 once: tests/live/test_lists_stay_live.py.
