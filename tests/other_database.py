@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from kafkadash.kafka.connect import close_all
 from kafkadash.live.publisher import stop_publishing
 from kafkadash.reassign import topology
 
@@ -18,17 +19,19 @@ def led_to(**values: Any) -> Iterator[None]:
     """The next connection of any thread has these settings, until the end.
 
     What the process keeps of rows stays apart: those of two databases have the same numbers, and a test that came
-    later would be judged by the topics of one that is gone.
+    later would be judged by the topics of one that is gone, or would ask its brokers.
     """
     before: dict[str, Any] = dict(connection.settings_dict)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topology, "_kept", topology._Kept())
         patch.setattr(topology, "_sizes_kept", topology._SizesKept())
+        close_all()
         _connect_with(values)
         try:
             yield
         finally:
             stop_publishing()
+            close_all()
             _connect_with(before)
 
 
