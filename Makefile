@@ -9,8 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
-# Two test processes suit two cores: with a third each takes more processor time for the same.
-TEST_PROCESSES ?= 2
+# One more than two cores: tests that wait for brokers, Spark or a browser would leave a core idle.
+TEST_PROCESSES ?= 3
 
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
