@@ -30,7 +30,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from kafkadash.domain import checker
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import read_reassignment
 from kafkadash.domain.plan import canonical, sha256
+from kafkadash.domain.planner.exact import Say
 from kafkadash.domain.planner.generated import generated_bytes
 from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.planned import Planned, answer
@@ -52,10 +53,6 @@ PLANNED, PROBLEMS = 0, 2
 MOST_LISTED = 1000
 
 
-Progress = Callable[[str, float], None]
-"""Is told the stage and the fraction of the whole that is done."""
-
-
 class _Progress:
     """Says how far it is; ``within`` scales a step's own share into the whole."""
 
@@ -68,7 +65,7 @@ class _Progress:
         sys.stdout.flush()
 
 
-def run(folder: Path, say: Progress) -> int:
+def run(folder: Path, say: Say) -> int:
     """Raises what only a fault of this program or of its caller can raise; MemoryError where the limit is too low."""
     began = time.monotonic()
     request = json.loads((folder / "request.json").read_bytes())
@@ -88,7 +85,7 @@ def run(folder: Path, say: Progress) -> int:
     return _finish(folder, planned, (topology, wanted, bool(request.get("elect_leaders", True))), began, say)
 
 
-def _planned(folder: Path, wanted: PlanRequest, topology: Topology, say: Progress) -> Planned:
+def _planned(folder: Path, wanted: PlanRequest, topology: Topology, say: Say) -> Planned:
     brought = None
     if wanted.mode not in PLANNED_MODES:
         stage = "reading the file"
@@ -103,7 +100,7 @@ def _finish(
     planned: Planned,
     known: tuple[Topology, PlanRequest, bool] | None,
     began: float,
-    say: Progress,
+    say: Say,
 ) -> int:
     result: dict[str, Any] = {
         "format": FORMAT,

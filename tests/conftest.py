@@ -89,9 +89,9 @@ def quick_files() -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: the collector need not look through it again and again.
+    """Take imported modules and collected tests out of garbage collection: they stay to the end.
 
-    A test leaves little behind: looking for it a hundred times less often takes a twentieth off all tests.
+    Tests leave little garbage: collecting it less often takes a twentieth off their processor seconds.
     """
     gc.collect()
     gc.freeze()

@@ -142,7 +142,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
             for frame in await asyncio.gather(*map(self._hub.frames.get, self.keys)):
                 if frame is not None and frame.key not in self._pushed:
                     self.offer(frame)
-            for key in hints if self._caught_up else await in_thread(hinted_lately)(hints):
+            missed = hints if self._caught_up or not hints else await in_thread(hinted_lately)(hints)
+            for key in missed:
                 self.offer(hint_frame(key, 0))
             self._caught_up = True
 

@@ -50,11 +50,11 @@ class Watchers:
         self._ask(lambda client: client.set(self._hint_name(key), 1, px=HINT_KEPT))
 
     def hinted(self, keys: Sequence[str]) -> frozenset[str]:
-        """Those of the keys that were hinted in the last ``HINT_KEPT``; all of them where Redis cannot say."""
-        found = self._ask(lambda client: client.mget([self._hint_name(key) for key in keys])) if keys else []
-        return (
-            frozenset(keys) if found is None else frozenset(key for key, kept in zip(keys, found, strict=True) if kept)
-        )
+        """Return the keys that were hinted in the last ``HINT_KEPT``; all of them where Redis cannot say."""
+        found = self._ask(lambda client: client.mget([self._hint_name(key) for key in keys]))
+        if found is None:
+            return frozenset(keys)
+        return frozenset(key for key, kept in zip(keys, found, strict=True) if kept)
 
     def _hint_name(self, key: str) -> str:
         return f"{self._prefix}__hinted__{key}"
@@ -77,14 +77,14 @@ def watched_by_nobody(keys: Collection[str]) -> frozenset[str]:
 
 
 def remember_hint(key: str) -> None:
-    """Keep for ``HINT_KEPT`` that this key was hinted. Call it before the hint is sent."""
+    """Keep for ``HINT_KEPT`` that this key was hinted. Call it before the hint is sent. Never raises for Redis."""
     if settings.REDIS_URL:
         _of_the_layer().remember_hint(key)
 
 
 def hinted_lately(keys: Sequence[str]) -> frozenset[str]:
-    """Those of the keys of which a socket that was just subscribed may have missed a hint."""
-    return _of_the_layer().hinted(keys) if settings.REDIS_URL else frozenset()
+    """Return the keys of which a socket that was just subscribed may have missed a hint. Waits at most ``WAIT_S``."""
+    return _of_the_layer().hinted(keys) if keys and settings.REDIS_URL else frozenset()
 
 
 def _of_the_layer() -> Watchers:

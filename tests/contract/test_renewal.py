@@ -27,7 +27,7 @@ NO_TOPICS: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, (
 
 
 def wire_threads(connection: str) -> list[threading.Thread]:
-    """Of connections whose names begin so; those of other tests end when their admin is collected."""
+    """Return the threads of connections whose names begin so; other tests' end when their admin is collected."""
     return [thread for thread in threading.enumerate() if thread.name.startswith(f"kafka-wire-{connection}")]
 
 

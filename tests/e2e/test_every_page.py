@@ -116,7 +116,7 @@ def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_sa
             continue
         if "{group}" in visited.addresses[0] and not world.group:
             continue
-        # What was never read has nothing to be filtered.
+        # A cluster that was never read has no rows to filter.
         for number, address in enumerate(visited.addresses if told else visited.addresses[:1]):
             at = address.format(
                 slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker, group=world.group
