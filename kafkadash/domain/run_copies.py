@@ -45,17 +45,36 @@ class Times:
 
     def end_at(self, at: float, past: Sequence[int | None], newest: int | None) -> int | None:
         """The log end at a time within the last minute, on a line between the two looks around it; None if unknown."""
+        found = self._around(at, past, newest)
+        if found is None:
+            return None
+        first, second, part = found
+        return round(first + (second - first) * part)
+
+    def end_nearest(self, at: float, past: Sequence[int | None], newest: int | None, expected: float) -> int | None:
+        """The log end at a time within the last minute that is nearest to the expected one; None if unknown.
+
+        It lies between the two looks around that time. A throttled copy gets its records in bursts (KIP-73), so the
+        line between the two looks does not tell on which side of a burst that time was.
+        """
+        found = self._around(at, past, newest)
+        if found is None:
+            return None
+        low, high = sorted(found[:2])
+        return round(min(max(expected, low), high))
+
+    def _around(self, at: float, past: Sequence[int | None], newest: int | None) -> tuple[int, int, float] | None:
+        """Log ends at the looks before and after that time, and how far between them it lies, from 0 to 1."""
         ends = (*past, newest)
         after = bisect_right(self._at, at)
         if after == 0 or len(ends) != len(self._at):
             return None
-        if after == len(self._at):
-            return newest
-        first, second = ends[after - 1], ends[after]
+        before, until = after - 1, min(after, len(self._at) - 1)
+        first, second = ends[before], ends[until]
         if first is None or second is None:
             return None
-        part = (at - self._at[after - 1]) / (self._at[after] - self._at[after - 1])
-        return round(first + (second - first) * part)
+        passed = self._at[until] - self._at[before]
+        return first, second, (at - self._at[before]) / passed if passed else 1.0
 
 
 def copied_bytes(log_start: int, log_end: int, own: int, size: float, known: tuple[int, int] | None) -> float:
@@ -103,7 +122,7 @@ def update(
     _learn_record_size(row, key, size_at_start, sizes, times)
     grown = {broker: _grown(row, copy, read.ends.get(broker)) for broker, copy in row.copies.items()}
     for broker, copy in row.copies.items():
-        _learn_own_size(copy, key, sizes.get(broker), times)
+        _learn_own_size(row, copy, key, sizes.get(broker), times)
     records = sum(grown.values())
     row.got += records
     stood = row.grew_at is not None and row.moved is not None and row.moved.at - row.grew_at >= ANEW_AFTER_S
@@ -199,13 +218,17 @@ def _learn_record_size(row: RowMemory, key: Key, size_at_start: int | None, size
         row.record_bytes = size_at_start / max(1, row.log_end - (row.log_start or 0))
 
 
-def _learn_own_size(copy: CopyMemory, key: Key, read: tuple[float, Mapping[Key, int]] | None, times: Times) -> None:
-    if read is None:
+def _learn_own_size(
+    row: RowMemory, copy: CopyMemory, key: Key, read: tuple[float, Mapping[Key, int]] | None, times: Times
+) -> None:
+    """Records of another size than the mean are concluded only from what the looks around cannot explain."""
+    if read is None or key not in read[1] or not row.record_bytes:
         return
-    at, replicas = read
-    end = times.end_at(at, copy.past, copy.end)
-    if end is not None and key in replicas:
-        copy.known = (end, replicas[key])
+    at, own_bytes = read[0], read[1][key]
+    expected = (row.log_start or 0) + own_bytes / row.record_bytes
+    end = times.end_nearest(at, copy.past, copy.end, expected)
+    if end is not None:
+        copy.known = (end, own_bytes)
 
 
 def _losing(row: RowMemory) -> bool:

@@ -6,10 +6,11 @@ import pytest
 
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.progress import RATE_MIN_WINDOW_S
+from kafkadash.domain.run_copies import Sizes
 from kafkadash.domain.run_progress import Direction, RunNow
 from tests.domain.executor_cluster import START
 from tests.domain.run_bursts import Bursting
-from tests.domain.run_model import MB, Running
+from tests.domain.run_model import MB, Logs, Running
 
 SIZE, RATE, BURST = 84 * MB, 1 * MB, 24 * MB
 
@@ -114,3 +115,38 @@ def test_many_moves__half_way__time_left_is_near() -> None:
     half = min(run.told, key=lambda now: abs(seconds(now) - took / 2))
 
     assert half.eta_s == pytest.approx(took - seconds(half), rel=0.2)
+
+
+class ReadBefore(Logs):
+    """``pace``: bytes per second of each copy; ``stored``: directories as a collector read them before."""
+
+    pace = float(RATE)
+    stored: Sizes | None = None
+
+    def speed(self, broker: int, way: str) -> float:
+        return self.pace
+
+    def sizes(self) -> Sizes:
+        return self.stored or super().sizes()
+
+
+@pytest.mark.parametrize("before_burst", [True, False], ids=["read before the burst", "read after the burst"])
+def test_directory_read_between_two_looks__burst_there__bytes_agree_with_records(before_burst: bool) -> None:
+    rows = [Row("orders", "id", 0, (1, 2), (1, 3))]
+    cluster = ReadBefore(rows, {("orders", 0): SIZE}, range(1, 4), RATE)
+    run = Running(cluster, rows, Options(RATE, 1, 10**12, 5, 50))
+    for _ in range(12):
+        run.tick()
+    pauses = [(0.0, 1.9), (BURST / 0.1, 0.1)] if before_burst else [(BURST / 0.1, 0.1), (0.0, 1.9)]
+
+    cluster.pace, seconds_first = pauses[0]
+    run.tick(seconds_first, measure=False)
+    cluster.stored = cluster.sizes()
+    cluster.pace, seconds_then = pauses[1]
+    cluster.pass_time(seconds_then)
+    now = run.tick(sizes=True)
+
+    assert now is not None
+    [row] = now.rows
+    assert row.percent == pytest.approx((24 * RATE + BURST) / SIZE * 100, abs=3)
+    assert now.percent == pytest.approx(row.percent, abs=0.5)
