@@ -11,10 +11,11 @@ import ast
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,12 +77,16 @@ def prove(folder: Path, extent: Extent) -> bool:
     for name in ("pyproject.toml", "manage.py"):
         shutil.copy(ROOT / name, folder)
     survived, mutants = [], list(chosen())
+    unchanged: dict[Path, float] = {}
     for number, mutant in enumerate(mutants, 1):
+        tests = _tests_of(folder, mutant.file)
+        if mutant.file not in unchanged:
+            unchanged[mutant.file] = _time_unchanged(folder, tests)
         began = time.monotonic()
-        killed = _is_killed(folder, mutant)
+        killed = _is_killed(folder, mutant, tests, unchanged[mutant.file])
         print(  # noqa: T201
-            f"mutants: {number:>2} {'killed' if killed else 'SURVIVED'} in {time.monotonic() - began:.0f} s: "
-            f"{mutant.name} (line {mutant.line})",
+            f"mutants: {number:>2} {'killed' if killed else 'SURVIVED'} in {time.monotonic() - began:.0f} s "
+            f"(all tests without it {unchanged[mutant.file]:.0f} s): {mutant.name} (line {mutant.line})",
             flush=True,
         )
         if not killed:
@@ -99,29 +104,46 @@ def chosen() -> Iterator[CodeMutant]:
         yield from random.Random(SEED).sample(found, EACH)
 
 
-def _is_killed(folder: Path, mutant: CodeMutant) -> bool:
-    """A mutant that makes tests run longer than ``MUTANT_S`` is noticed too."""
-    target, tests = folder / mutant.file, _tests_of(folder, mutant.file)
+def _time_unchanged(folder: Path, tests: Sequence[Path]) -> float:
+    """Seconds that the tests of a module take without a fault; ``MUTANT_S`` where they take longer.
+
+    Raises AssertionError where they fail: then a fault would be noticed by chance only.
+    """
+    began = time.monotonic()
+    code = _run_tests(folder, tests)
+    assert code in {0, None}, f"these tests fail without a fault, with exit code {code}: {' '.join(map(str, tests))}"
+    return time.monotonic() - began
+
+
+def _is_killed(folder: Path, mutant: CodeMutant, tests: Sequence[Path], unchanged_s: float) -> bool:
+    """A fault that makes tests run longer than ``MUTANT_S`` is noticed too, where they need less than half without."""
+    target = folder / mutant.file
     source = target.read_text(encoding="utf-8")
     target.write_text(mutant.applied(source), encoding="utf-8")
+    try:
+        code = _run_tests(folder, tests)
+    finally:
+        target.write_text(source, encoding="utf-8")
+    # 2 and 4 are import errors and usage errors: the tests could not even begin.
+    return unchanged_s < MUTANT_S / 2 if code is None else code in {TESTS_FAILED, 2, 4}
+
+
+def _run_tests(folder: Path, tests: Sequence[Path]) -> int | None:
+    """The exit code of pytest; None where it took longer than ``MUTANT_S``."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", SERVERS]
-    environment = {**os.environ, "KAFKADASH_REQUIRE": "", "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
         [*command, *map(str, tests)],
         cwd=folder,
-        env=environment,
+        env={**os.environ, "KAFKADASH_REQUIRE": "", "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        # 2 and 4 are import errors and usage errors: the tests could not even begin.
-        return process.wait(MUTANT_S) in {TESTS_FAILED, 2, 4}
+        return process.wait(MUTANT_S)
     except subprocess.TimeoutExpired:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # so that it ends the servers of its run
         process.wait(60)
-        return True
-    finally:
-        target.write_text(source, encoding="utf-8")
+        return None
 
 
 def _tests_of(folder: Path, file: Path) -> list[Path]:
