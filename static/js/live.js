@@ -164,10 +164,12 @@
     if (url && liveElement() && !sameKeys(url, liveElement().getAttribute("hx-ws:connect"))) restart(url);
   }
 
-  // A whole page that was held back is old when it may be shown: panels were pushed since.
-  function showPageLater() {
-    etag = null;
+  // A whole page that was held back is old when it may be shown: panels were pushed since. A fetch that is under way may
+  // be answered with 304, which shows nothing.
+  async function showPageLater() {
     showInAnyCase = true;
+    await fetching;
+    etag = null;
     fetchPage();
   }
 

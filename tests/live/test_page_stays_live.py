@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Locator, Page, WebSocketRoute, expect
+from playwright.sync_api import BrowserContext, Locator, Page, Route, WebSocketRoute, expect
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole
@@ -272,6 +272,31 @@ def test_board__in_a_new_order__is_held_while_the_pointer_is_in_it(
 
     expect(page.locator("#status-another")).to_be_visible()
     expect(page.get_by_role("button", name="Order changed, show")).to_have_count(0)
+
+
+def test_board__new_order_asked_for_while_the_page_is_fetched__is_shown(
+    chrome: BrowserContext, server: Server, cluster: Cluster
+) -> None:
+    Cluster.objects.create(name="Zulu", slug="zulu", bootstrap_servers="127.0.0.1:1")
+    page = opened(chrome, server, "/")
+    page.locator("#status-zulu").hover()
+    Cluster.objects.create(name="Another", slug="another", bootstrap_servers="127.0.0.1:1")
+    show = page.get_by_role("button", name="Order changed, show").first
+    expect(show).to_be_visible()
+    page.clock.install()  # so that from here on a hint fetches only when the test lets time pass
+    page.clock.pause_at(timezone.now() + timedelta(seconds=1))
+    under_way: list[Route] = []
+    page.route(page.url, lambda route: route.continue_() if under_way else under_way.append(route))
+    with page.expect_request(page.url):
+        page.evaluate("document.dispatchEvent(new Event('kafkadash:stale'))")
+        page.clock.run_for(2000)
+
+    show.click()
+    with page.expect_request(page.url):
+        under_way[0].fulfill(status=304)
+
+    page.clock.resume()
+    expect(page.locator("#status-another")).to_be_visible()
 
 
 def test_role__taken_away__leads_away_from_the_page(
