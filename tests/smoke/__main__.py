@@ -12,6 +12,7 @@ import argparse
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell lets what runs in its background ignore Ctrl-C
+        signal.signal(number, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="kafkadash-smoke-"))
     root.chmod(0o755)  # started by root, PostgreSQL runs as another user and must reach its files in here
     say(f"smoke in {root}")
