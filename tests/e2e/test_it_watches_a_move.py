@@ -18,7 +18,7 @@ def test_move__started_by_kafkas_tool__is_seen_on_three_pages_until_it_completes
     overview = opened(alice.new_page(), "/clusters/demo/")
     page = opened(alice.new_page(), REASSIGNMENTS)
 
-    with product.moving(mib=48, throttle=1_000_000) as move:
+    with product.moving(mib=48, throttle=500_000) as move:
         seen = MoveRow(page, move.topic)
         expect(seen.row).to_be_visible(timeout=NOTICED_MS)
         expect(board.locator("#status-demo")).to_contain_text("1 moving")
