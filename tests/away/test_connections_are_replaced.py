@@ -93,14 +93,14 @@ def test_after_all_connections_died__everybody_is_served_at_once(
 
 
 def test_a_restart_within_the_wait__is_only_a_slow_page(away: Away, wait: Callable[[float], None]) -> None:
-    wait(20)
+    wait(60)
     assert asked() < AT_ONCE_S + 1
     away.kill()
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(asked)
         wait_until(lambda: pool().get_stats().get("connections_errors", 0), "it was refused")
         away.start()
-        assert waits.result(30) < 20
+        assert waits.result(90) < 60
 
 
 def test_while_it_is_away__only_the_first_waits_long(away: Away, wait: Callable[[float], None]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-RUN_S = 300.0
+RUN_S = 900.0
 QUICK = ("PostgreSQL killed", "worker-execute killed")
 SEED = "40"  # a kill while rows move in the drain, and one before the first intent of the way back
 

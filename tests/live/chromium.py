@@ -19,7 +19,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-EXPECT_MS = 10_000
+EXPECT_MS = 30_000
 PROGRAMS = ("chromium-headless-shell", "chromium")
 """Debian's. The first is the same browser without its window, which needs two thirds of the processor's time."""
 

@@ -43,7 +43,6 @@ class Socket:
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
         self.messages: list[dict[str, Any]] = []
-        self.arrived: list[float] = []
 
     def until(self, wanted: Callable[[dict[str, Any]], bool], deadline: float = DEADLINE_SECONDS) -> dict[str, Any]:
         """The next message for which ``wanted`` is true; fails when there is none in time."""
@@ -54,7 +53,6 @@ class Socket:
             except TimeoutError:
                 break
             self.messages.append(message)
-            self.arrived.append(time.monotonic())
             if wanted(message):
                 return message
         raise AssertionError(f"nothing of the kind within {deadline:g} s; {self}")

@@ -176,6 +176,8 @@ def test_browser__whose_clock_is_wrong__shows_ages_by_the_servers(
 def test_server__that_stops_and_starts__is_waited_for_in_words_and_found_again(
     chrome: BrowserContext, server: Server, moves: list[ReassignmentSnapshot]
 ) -> None:
+    # A machine without a network says so at once: what is meant here is a server that does not answer.
+    chrome.add_init_script("Object.defineProperty(Navigator.prototype, 'onLine', { get: () => true })")
     page = opened(chrome, server, REASSIGNMENTS)
 
     server.stop()

@@ -66,7 +66,7 @@ class RunPage:
         return self.page(progress=b"", progress_at=None, looked_at=None, started_at=began, **fields)
 
     def old(self, state: State = State.EXECUTING, **fields: Any) -> str:
-        then = self.now - timedelta(minutes=15)
+        then = self.now - timedelta(hours=2)
         run = self.run(state, looked_at=then, progress_at=then, started_at=then, **fields)
         CollectorRun.objects.update(succeeded_at=then)
         return self.get(run)
@@ -139,7 +139,7 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
     case(underway.CLUSTER_UNREAD, RunPage.fails, again=", 3 times in a row", error="No broker answered within 8 s."),
     case(underway.NOT_READ_YET, lambda p: p.unseen(error="No broker answered.", failures=1)),
     case(underway.NEVER_LOOKED, RunPage.unseen),
-    case(underway.SHOWN_IS_OLD, RunPage.old, age="15 min"),
+    case(underway.SHOWN_IS_OLD, RunPage.old, age="2 h"),
     case(underway.NOBODY_READS, RunPage.old, interval=2),
     case(
         underway.CANCEL_CANNOT_END,
