@@ -20,12 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.proof.extent import Extent
+from tests.report_plugin import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("kafkadash", "tests", "templates", "static")
 SEED, EACH = 19, 10
 PACKAGES = ("kafkadash/domain", "kafkadash/domain/planner", "kafkadash/reassign/run", "kafkadash/kafka")
 MUTANT_S = 120.0
+WITH_SERVERS = {"servers", "pipeline", "agreement", "e2e"}
 SERVERS = "not kafka and not e2e and not pipeline and not servers"
 TESTS_FAILED = 1  # pytest's exit code
 SURVIVORS: frozenset[str] = frozenset()
@@ -151,6 +153,7 @@ def _tests_of(folder: Path, file: Path) -> list[Path]:
     modules = {".".join(file.with_suffix("").parts)}
     for _ in range(3):
         found = [path for path in sorted((folder / "tests").rglob("test_*.py")) if _imports(path, modules)]
+        found = [path for path in found if FOLDERS.get(path.relative_to(folder).parts[1]) not in WITH_SERVERS]
         if found:
             return [path.relative_to(folder) for path in found]
         users = [path for path in (folder / "kafkadash").rglob("*.py") if _imports(path, modules)]
