@@ -23,7 +23,7 @@ from tests.proof.extent import Extent
 from tests.report_plugin import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("kafkadash", "tests", "templates", "static")
+COPIED = ("kafkadash", "tests", "templates", "static", "docs")
 SEED, EACH = 19, 10
 PACKAGES = ("kafkadash/domain", "kafkadash/domain/planner", "kafkadash/reassign/run", "kafkadash/kafka")
 MUTANT_S = 120.0
