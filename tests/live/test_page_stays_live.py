@@ -15,6 +15,7 @@ from kafkadash.live.publisher import publish_panels
 from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.oncall.services import judge
 from tests.live.conftest import Server
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 REASSIGNMENTS = "/clusters/demo/reassignments/"
@@ -287,15 +288,22 @@ def test_board__new_order_asked_for_while_the_page_is_fetched__is_shown(
     expect(show).to_be_visible()
     page.clock.install()  # so that from here on a hint fetches only when the test lets time pass
     page.clock.pause_at(timezone.now() + timedelta(seconds=1))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     under_way: list[Route] = []
     page.route(page.url, lambda route: route.continue_() if under_way else under_way.append(route))
-    with page.expect_request(page.url):
+
+    def fetch_begins() -> bool:
+        """Also where another fetch, which a hint of before began, has to end first."""
         page.evaluate("document.dispatchEvent(new Event('kafkadash:stale'))")
         page.clock.run_for(2000)
+        return bool(under_way)
 
+    wait_until(fetch_begins, "the page is fetched")
+    before = len(asked)
     show.click()
-    with page.expect_request(page.url):
-        under_way[0].fulfill(status=304)
+    under_way[0].fulfill(status=304)
+    wait_until(lambda: page.title() and len(asked) > before, "the page is fetched once more")
 
     page.clock.resume()
     expect(page.locator("#status-another")).to_be_visible()
