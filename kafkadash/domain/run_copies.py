@@ -221,7 +221,10 @@ def _learn_record_size(row: RowMemory, key: Key, size_at_start: int | None, size
 def _learn_own_size(
     row: RowMemory, copy: CopyMemory, key: Key, read: tuple[float, Mapping[Key, int]] | None, times: Times
 ) -> None:
-    """Records of another size than the mean are concluded only from what the looks around cannot explain."""
+    """Remember how many bytes the copy's directory held, and the copy's log end at that time.
+
+    The log end is the one at which records have the mean size, or the nearest to it that the looks allow.
+    """
     if read is None or key not in read[1] or not row.record_bytes:
         return
     at, own_bytes = read[0], read[1][key]

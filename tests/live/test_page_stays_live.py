@@ -45,6 +45,17 @@ def opened(chrome: BrowserContext, server: Server, path: str, words: str = "Live
     return page
 
 
+def board_in_a_new_order(chrome: BrowserContext, server: Server) -> tuple[Page, Locator]:
+    """The status board under the pointer while a cluster is added before others, and its button to show that."""
+    Cluster.objects.create(name="Zulu", slug="zulu", bootstrap_servers="127.0.0.1:1")
+    page = opened(chrome, server, "/")
+    page.locator("#status-zulu").hover()
+    Cluster.objects.create(name="Another", slug="another", bootstrap_servers="127.0.0.1:1")
+    show = page.get_by_role("button", name="Order changed, show").first
+    expect(show).to_be_visible()
+    return page, show
+
+
 def connection(page: Page) -> Locator:
     return page.locator("#connection .connection-words")
 
@@ -263,13 +274,7 @@ def test_board__of_one_state__shows_a_cluster_that_gets_into_it(
 def test_board__in_a_new_order__is_held_while_the_pointer_is_in_it(
     chrome: BrowserContext, server: Server, cluster: Cluster
 ) -> None:
-    Cluster.objects.create(name="Zulu", slug="zulu", bootstrap_servers="127.0.0.1:1")
-    page = opened(chrome, server, "/")
-    page.locator("#status-zulu").hover()
-
-    Cluster.objects.create(name="Another", slug="another", bootstrap_servers="127.0.0.1:1")
-    show = page.get_by_role("button", name="Order changed, show").first
-    expect(show).to_be_visible()
+    page, show = board_in_a_new_order(chrome, server)
     expect(page.locator("#status-another")).to_have_count(0)
     show.click()
 
@@ -280,12 +285,7 @@ def test_board__in_a_new_order__is_held_while_the_pointer_is_in_it(
 def test_board__new_order_asked_for_while_the_page_is_fetched__is_shown(
     chrome: BrowserContext, server: Server, cluster: Cluster
 ) -> None:
-    Cluster.objects.create(name="Zulu", slug="zulu", bootstrap_servers="127.0.0.1:1")
-    page = opened(chrome, server, "/")
-    page.locator("#status-zulu").hover()
-    Cluster.objects.create(name="Another", slug="another", bootstrap_servers="127.0.0.1:1")
-    show = page.get_by_role("button", name="Order changed, show").first
-    expect(show).to_be_visible()
+    page, show = board_in_a_new_order(chrome, server)
     page.clock.install()  # so that from here on a hint fetches only when the test lets time pass
     page.clock.pause_at(timezone.now() + timedelta(seconds=1))
     asked: list[str] = []
@@ -294,7 +294,7 @@ def test_board__new_order_asked_for_while_the_page_is_fetched__is_shown(
     page.route(page.url, lambda route: route.continue_() if under_way else under_way.append(route))
 
     def fetch_begins() -> bool:
-        """Also where another fetch, which a hint of before began, has to end first."""
+        """Ask for a fetch; an earlier one, which a hint began, has to end first."""
         page.evaluate("document.dispatchEvent(new Event('kafkadash:stale'))")
         page.clock.run_for(2000)
         return bool(under_way)

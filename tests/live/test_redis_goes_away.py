@@ -24,8 +24,8 @@ from tests.waiting import wait_until
 Watch = Callable[..., Socket]
 pytestmark = pytest.mark.usefixtures("plain_panels")
 
-# What one call may take in a worker, in seconds: two queries and a template on a busy machine, and a question to Redis
-# that is given up after 0.2 s. A call that waited until a frame is sent would take 2.
+# Seconds that one call may take in a worker: two queries and a template on a busy machine, and a question to Redis
+# that is given up after 0.2 s. A call that waited until a frame is sent would take 2 s.
 CALL_SECONDS = 1.5
 
 
