@@ -16,8 +16,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from tests.proof.extent import Extent
 from tests.report_plugin import FOLDERS
@@ -26,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("kafkadash", "tests", "templates", "static", "docs")
 SEED, EACH = 19, 10
 PACKAGES = ("kafkadash/domain", "kafkadash/domain/planner", "kafkadash/reassign/run", "kafkadash/kafka")
-MUTANT_S = 120.0
+MUTANT_S = 120.0  # of processor time, so that a busy machine does not decide
+WAITING_S = 900.0  # of wall time: what waits for ever takes no processor time
 WITH_SERVERS = {"servers", "pipeline", "agreement", "e2e"}
 SERVERS = "not kafka and not e2e and not pipeline and not servers"
 TESTS_FAILED = 1  # pytest's exit code
@@ -70,6 +74,14 @@ class CodeMutant:
         return "".join([*lines[: self.line - 1], changed.decode(), *lines[self.end_line :]])
 
 
+@dataclass(frozen=True, slots=True)
+class PytestEnd:
+    """``code``: pytest's exit code, None where it was ended after ``MUTANT_S`` or ``WAITING_S``."""
+
+    code: int | None
+    processor_s: float
+
+
 def prove(folder: Path, extent: Extent) -> bool:
     """Once, however many rounds are asked for: the mutants are always the same."""
     del extent
@@ -79,16 +91,16 @@ def prove(folder: Path, extent: Extent) -> bool:
     for name in ("pyproject.toml", "manage.py"):
         shutil.copy(ROOT / name, folder)
     survived, mutants = [], list(chosen())
-    unchanged: dict[Path, float] = {}
+    unchanged: dict[Path, PytestEnd] = {}
     for number, mutant in enumerate(mutants, 1):
         tests = _tests_of(folder, mutant.file)
         if mutant.file not in unchanged:
-            unchanged[mutant.file] = _time_unchanged(folder, tests)
-        began = time.monotonic()
-        killed = _is_killed(folder, mutant, tests, unchanged[mutant.file])
+            unchanged[mutant.file] = _run_unchanged(folder, tests)
+        end = _run_mutated(folder, mutant, tests)
+        killed = _is_killed(end, unchanged[mutant.file])
         print(  # noqa: T201
-            f"mutants: {number:>2} {'killed' if killed else 'SURVIVED'} in {time.monotonic() - began:.0f} s "
-            f"(all tests without it {unchanged[mutant.file]:.0f} s): {mutant.name} (line {mutant.line})",
+            f"mutants: {number:>2} {'killed' if killed else 'SURVIVED'} in {end.processor_s:.0f} processor s "
+            f"(all tests without it {unchanged[mutant.file].processor_s:.0f} s): {mutant.name} (line {mutant.line})",
             flush=True,
         )
         if not killed:
@@ -106,46 +118,53 @@ def chosen() -> Iterator[CodeMutant]:
         yield from random.Random(SEED).sample(found, EACH)
 
 
-def _time_unchanged(folder: Path, tests: Sequence[Path]) -> float:
-    """Seconds that the tests of a module take without a fault; ``MUTANT_S`` where they take longer.
-
-    Raises AssertionError where they fail: then a fault would be noticed by chance only.
-    """
-    began = time.monotonic()
-    code = _run_tests(folder, tests)
-    assert code in {0, None}, f"these tests fail without a fault, with exit code {code}: {' '.join(map(str, tests))}"
-    return time.monotonic() - began
+def _run_unchanged(folder: Path, tests: Sequence[Path]) -> PytestEnd:
+    """Raises AssertionError where the tests of a module fail without a fault: one would be noticed by chance only."""
+    end = _run_tests(folder, tests)
+    assert end.code in {0, None}, f"these tests fail without a fault, exit code {end.code}: {' '.join(map(str, tests))}"
+    return end
 
 
-def _is_killed(folder: Path, mutant: CodeMutant, tests: Sequence[Path], unchanged_s: float) -> bool:
-    """A fault that makes tests run longer than ``MUTANT_S`` is noticed too, where they need less than half without."""
+def _run_mutated(folder: Path, mutant: CodeMutant, tests: Sequence[Path]) -> PytestEnd:
     target = folder / mutant.file
     source = target.read_text(encoding="utf-8")
     target.write_text(mutant.applied(source), encoding="utf-8")
     try:
-        code = _run_tests(folder, tests)
+        return _run_tests(folder, tests)
     finally:
         target.write_text(source, encoding="utf-8")
-    # 2 and 4 are import errors and usage errors: the tests could not even begin.
-    return unchanged_s < MUTANT_S / 2 if code is None else code in {TESTS_FAILED, 2, 4}
 
 
-def _run_tests(folder: Path, tests: Sequence[Path]) -> int | None:
-    """The exit code of pytest; None where it took longer than ``MUTANT_S``."""
+def _is_killed(end: PytestEnd, unchanged: PytestEnd) -> bool:
+    """A fault that makes tests run on and on is noticed too, where they need less than half of that without."""
+    if end.code is None:
+        return unchanged.code is not None and unchanged.processor_s < MUTANT_S / 2
+    return end.code in {TESTS_FAILED, 2, 4}  # 2 and 4 are import errors and usage errors: they could not even begin
+
+
+def _run_tests(folder: Path, tests: Sequence[Path]) -> PytestEnd:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", SERVERS]
-    process = subprocess.Popen(
+    process = psutil.Popen(
         [*command, *map(str, tests)],
         cwd=folder,
         env={**os.environ, "KAFKADASH_REQUIRE": "", "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    used, began = 0.0, time.monotonic()
+    while used < MUTANT_S and time.monotonic() - began < WAITING_S:
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used = times.user + times.system
+        with suppress(psutil.TimeoutExpired):
+            return PytestEnd(process.wait(0.2), used)
+    process.send_signal(signal.SIGINT)  # so that it ends the servers of its run
     try:
-        return process.wait(MUTANT_S)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)  # so that it ends the servers of its run
         process.wait(60)
-        return None
+    except psutil.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return PytestEnd(None, used)
 
 
 def _tests_of(folder: Path, file: Path) -> list[Path]:
