@@ -15,7 +15,7 @@ _TICK_S = 0.01
 def in_time(deadline: float) -> Iterator[None]:
     """Fails when the block takes longer than ``deadline`` and half a second.
 
-    A thread beside it measures by how much this machine wakes a sleeper late; that much is not the block's fault.
+    A thread beside it adds up by how much this machine wakes a sleeper late; that much is not the block's fault.
     """
     ended = threading.Event()
     lateness = 0.0
@@ -26,7 +26,7 @@ def in_time(deadline: float) -> Iterator[None]:
             began = time.monotonic()
             if ended.wait(_TICK_S):
                 return
-            lateness = max(lateness, time.monotonic() - began - _TICK_S)
+            lateness += max(0.0, time.monotonic() - began - _TICK_S)
 
     sleeper = threading.Thread(target=measure, daemon=True)
     sleeper.start()
