@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
@@ -196,26 +195,3 @@ def span_request(
             for name, indexes in partitions.items()
         ],
     )
-
-
-def assigned_by(assignment: bytes) -> dict[str, tuple[int, ...]]:
-    """Topic → partitions of a classic member (ConsumerProtocolAssignment.json; later versions only add at the end).
-
-    Empty for none, which is what members have while their group rebalances. Raises ValueError for other bytes.
-    """
-    if not assignment:
-        return {}
-    found: dict[str, tuple[int, ...]] = {}
-    try:
-        _, topics = struct.unpack_from(">hi", assignment)
-        at = 6
-        for _ in range(topics):
-            (length,) = struct.unpack_from(">h", assignment, at)
-            name = bytes(assignment[at + 2 : at + 2 + length]).decode()
-            at += 2 + length
-            (count,) = struct.unpack_from(">i", assignment, at)
-            found[name] = struct.unpack_from(f">{count}i", assignment, at + 4)
-            at += 4 + 4 * count
-    except struct.error as error:
-        raise ValueError(str(error)) from error
-    return found

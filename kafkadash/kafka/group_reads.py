@@ -14,16 +14,18 @@ from functools import partial
 from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock
 from kafkadash.kafka.asking import Answer, Ask
+from kafkadash.kafka.client_bytes import AssignmentReading, clean_text
 from kafkadash.kafka.codes import COORDINATOR_MOVES, GROUP_ID_NOT_FOUND, call_failure, item_error
 from kafkadash.kafka.coordinators import DESCRIBE_GROUP, Locator
 from kafkadash.kafka.group_messages import (
     ConsumerGroup,
     ConsumerGroupsAnswer,
+    ConsumerMember,
     DescribedGroup,
+    DescribedMember,
     DescribeGroupsAnswer,
     ListedGroup,
     ListGroupsAnswer,
-    assigned_by,
     describe_consumer_groups_request,
     describe_groups_request,
     list_groups_request,
@@ -65,6 +67,7 @@ class GroupReading:
         self._errors: dict[int, ItemError] = {}
         self._taken_at: list[float] = []
         self._refused: list[int] = []  # codes
+        self._assignments = AssignmentReading()
 
     def read(self) -> Groups:
         """Raises KafkaFailure when no broker listed its groups."""
@@ -136,7 +139,7 @@ class GroupReading:
         codes = {name: GROUP_ID_NOT_FOUND if name in dead else row.error_code for name, row in rows.items()}
         for name in self._answered(broker, CLASSIC, groups, codes):
             if rows[name].protocol_type in _PROTOCOL_TYPES:
-                self._found[name] = _classic(broker, rows[name])
+                self._found[name] = _classic(broker, rows[name], self._assignments)
 
     def _told_consumer(
         self, broker: int, groups: Sequence[str], result: Answer[ConsumerGroupsAnswer] | KafkaFailure
@@ -199,41 +202,59 @@ def _listed(broker: int, row: ListedGroup) -> Group | None:
     return Group(row.group_id, state, kind, row.protocol_type, "", broker, members=())
 
 
-def _classic(broker: int, row: DescribedGroup) -> Group:
-    members: list[GroupMember] = []
-    error: ItemError | None = None
-    for member in row.members:
-        assigned: dict[str, tuple[int, ...]] = {}
-        try:
-            assigned = assigned_by(member.member_assignment)
-        except ValueError:
-            error = ItemError(said.ASSIGNMENT_UNREADABLE(group=row.group_id, member=member.member_id))
-        members.append(
-            GroupMember(
-                member.member_id,
-                member.client_id,
-                member.client_host.removeprefix("/"),
-                member.group_instance_id,
-                assigned,
-            )
-        )
+def _classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -> Group:
+    """Where the assignment of a member cannot be read, its own is empty, and the group says so."""
+    assigned = assignments.decode_group([member.member_assignment for member in row.members])
+    members = [
+        _member(member, member.group_instance_id, of_it or {})
+        for member, of_it in zip(row.members, assigned, strict=True)
+    ]
+    unreadable = [member.member_id for member, of_it in zip(members, assigned, strict=True) if of_it is None]
+    error = None
+    if unreadable:
+        error = ItemError(said.ASSIGNMENT_UNREADABLE(group=clean_text(row.group_id), member=unreadable[0]))
     return Group(
-        row.group_id, _state(row.group_state), CLASSIC, row.protocol_type, row.protocol_data, broker, members, error
+        row.group_id,
+        _state(row.group_state),
+        CLASSIC,
+        row.protocol_type,
+        clean_text(row.protocol_data or ""),
+        broker,
+        members,
+        error,
     )
 
 
 def _consumer(broker: int, row: ConsumerGroup) -> Group:
     members = [
-        GroupMember(
-            member.member_id,
-            member.client_id,
-            member.client_host.removeprefix("/"),
+        _member(
+            member,
             member.instance_id,
             {topic.topic_name: tuple(topic.partitions) for topic in member.assignment.topic_partitions},
         )
         for member in row.members
     ]
-    return Group(row.group_id, _state(row.group_state), CONSUMER, "consumer", row.assignor_name, broker, members)
+    return Group(
+        row.group_id,
+        _state(row.group_state),
+        CONSUMER,
+        "consumer",
+        clean_text(row.assignor_name or ""),
+        broker,
+        members,
+    )
+
+
+def _member(
+    row: DescribedMember | ConsumerMember, instance: str | None, assigned: Mapping[str, Sequence[int]]
+) -> GroupMember:
+    return GroupMember(
+        clean_text(row.member_id),
+        clean_text(row.client_id),
+        clean_text(row.client_host.removeprefix("/")),
+        None if instance is None else clean_text(instance),
+        assigned,
+    )
 
 
 def _state(word: str) -> str:
