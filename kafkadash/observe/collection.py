@@ -11,6 +11,7 @@ from django.db import transaction
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
+from kafkadash.database.away import is_away
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for
@@ -73,7 +74,7 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
             said.ANOTHER_COLLECTOR(),
         )
     except Exception:
-        lease.postpone(run.interval_s)  # a fault of ours that repeats must not run every second
+        lease.postpone(run.interval_s)  # a fault that repeats must not run every second
         raise
     finally:
         lease.give_back()
@@ -93,9 +94,27 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
     return result
 
 
+class CollectorFault(Exception):
+    """A refresh ended with an exception that is no answer of Kafka's; its text is a sentence."""
+
+
 def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
+    """A fault of ours is stored like a failure of Kafka, so that the pages say why nothing new comes."""
+    try:
+        return _store(run, lease, *_ask(run, lease))
+    except leases.LeaseLost:
+        raise
+    except Exception as fault:
+        if is_away(fault):
+            raise
+        log.exception("collection.fault", cluster=run.cluster.slug, kind=run.kind)
+        kind = Kind(run.kind)
+        sentence = said.COLLECTOR_FAULT(kind=kind.label, fault=type(fault).__name__)
+        return _store(run, lease, None, CollectorFault(sentence))
+
+
+def _store(run: CollectorRun, lease: leases.Lease, reading: Reading | None, failure: Exception | None) -> Refresh:
     kind = Kind(run.kind)
-    reading, failure = _ask(run, lease)
     error = str(failure) if failure else ""
     duration = round((lease.now() - lease.taken_at).total_seconds() * 1000)
     packs = outbox.packed(reading.facts) if reading else outbox.nothing_of(kind)

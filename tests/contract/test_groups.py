@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import time
 from collections.abc import Callable
 
 import pytest
@@ -140,3 +142,28 @@ def test_members_whose_assignment_is_in_other_bytes_are_told_without_it(fake: Fa
     assert group.error is not None
     assert "consumer protocol" in group.error.message
     assert [dict(member.assigned) for member in group.members or ()] == [{}]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(struct.pack(">hih", 0, 2**31 - 1, 1) + b"a" + struct.pack(">ih", 0, -6), id="moves backwards"),
+        pytest.param(struct.pack(">hih", 0, 1, 3) + b"a\x00b" + struct.pack(">ii", 1, 0), id="NUL in a topic"),
+        pytest.param(struct.pack(">hih", 0, 1, 3) + b"a/b" + struct.pack(">ii", 1, 0), id="slash in a topic"),
+    ],
+)
+def test_members__hostile_assignment__costs_itself_only(fake: FakeKafka, admin: WireClient, raw: bytes) -> None:
+    fake.model.add_group(
+        "g", members=[FakeMember("bad", "c\x00", {}, raw=raw), FakeMember("good", "c", {"orders": [0]})]
+    )
+
+    began = time.thread_time()
+    group = admin.groups(deadline=DEADLINE).groups["g"]
+
+    assert time.thread_time() - began < 1
+    assert group.error is not None
+    assert {member.member_id: dict(member.assigned) for member in group.members or ()} == {
+        "bad": {},
+        "good": {"orders": (0,)},
+    }
+    assert {member.client_id for member in group.members or ()} == {"c\N{REPLACEMENT CHARACTER}", "c"}

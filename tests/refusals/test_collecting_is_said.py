@@ -93,6 +93,17 @@ def taken_over(desk: Desk) -> str:
     return told.error
 
 
+def with_a_fault(desk: Desk) -> str:
+    run = desk.cluster.collector_runs.get(kind="metadata")
+    with mock.patch("kafkadash.observe.collection._ask", side_effect=ZeroDivisionError):
+        told = refresh(run.pk, only_if_due=False)
+    assert told is not None
+    run.refresh_from_db()
+    assert (run.failures, run.last_error) == (1, told.error)
+    assert run.next_at > NOW
+    return told.error
+
+
 def collected_by_another(desk: Desk) -> str:
     told = io.StringIO()
     with (
@@ -130,6 +141,7 @@ def lost_worker(desk: Desk) -> str:
     ),
     case(collecting.WITH_ZOOKEEPER, lambda d: of_the_cluster(d, mode=Mode.ZOOKEEPER)),
     case(collecting.ANOTHER_COLLECTOR, taken_over),
+    case(collecting.COLLECTOR_FAULT, with_a_fault, kind="topics and brokers", fault="ZeroDivisionError"),
     case(collecting.COLLECTED_BY_ANOTHER, collected_by_another, kind="metadata"),
     case(settings.CLUSTER_UNKNOWN, unknown_cluster("collect", "nowhere"), slug="nowhere", known="demo"),
     case(settings.CLUSTER_UNKNOWN, unknown_cluster("cluster", "roles", "nowhere"), slug="nowhere", known="demo"),

@@ -38,6 +38,11 @@ WITH_ZOOKEEPER = Entry(
 ANOTHER_COLLECTOR = Entry(
     "another-collector", "Another collector took over; nothing was stored.", "What the other one reads is stored."
 )
+COLLECTOR_FAULT = Entry(
+    "collector-fault",
+    "kafkadash failed while it read {kind} ({fault}). Nothing of that refresh was stored.",
+    "The log of the worker says where; report it if it goes on.",
+)
 COLLECTED_BY_ANOTHER = Entry(
     "collected-by-another",
     "{kind}: another collector is at it; nothing was done.",
