@@ -13,6 +13,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.database.away import is_away
 from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.wording import duration
 from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure
@@ -34,6 +35,7 @@ COLLECTORS: Mapping[Kind, Callable[[Asking], Reading]] = {
     Kind.GROUPS: groups.read,
 }
 _MOST_ERRORS_KEPT = 20
+MOST_OVERRUNS, SET_ASIDE_S = 2, 300.0
 NEVER_AGAIN_S = 10 * 365 * 86_400.0  # until somebody changes the connection, or switches collection off and on
 
 
@@ -58,7 +60,7 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
         return None
     run = CollectorRun.objects.select_related("cluster").get(pk=run_id)
     try:
-        result = _collect(run, lease)
+        result = _set_aside(run, lease) if run.overruns >= MOST_OVERRUNS else _collect(run, lease)
     except leases.LeaseLost:
         log.warning(
             "collection.lease_lost",
@@ -96,6 +98,21 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
 
 class CollectorFault(Exception):
     """A refresh ended with an exception that is no answer of Kafka's; its text is a sentence."""
+
+
+class CollectorSetAside(Exception):
+    """Refreshes of this kind hang, so it is not read for a while; its text is a sentence."""
+
+
+def _set_aside(run: CollectorRun, lease: leases.Lease) -> Refresh:
+    """A refresh that hangs keeps its thread, and would take one thread of the pool after the other.
+
+    A worker that is killed leaves its lease in the same way, hence more than one in a row, and hence only for a while.
+    """
+    kind, times = Kind(run.kind), run.overruns
+    log.error("collection.set_aside", cluster=run.cluster.slug, kind=run.kind, overruns=times)
+    sentence = said.COLLECTOR_SET_ASIDE(kind=kind.label, times=times, pause=duration(SET_ASIDE_S))
+    return _store(run, lease, None, CollectorSetAside(sentence))
 
 
 def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
@@ -186,6 +203,7 @@ def _schedule_next(
     run.last_error = str(failure) if failure else ""
     run.last_failure = type(failure).__name__ if failure else ""
     run.failures = run.failures + 1 if failure else 0
+    run.overruns = MOST_OVERRUNS - 1 if isinstance(failure, CollectorSetAside) else 0  # the next one is enough
     if reading:
         run.refusals = 0
     elif isinstance(failure, AuthenticationFailed):
@@ -203,6 +221,7 @@ def _schedule_next(
             "last_failure",
             "failures",
             "refusals",
+            "overruns",
             "succeeded_at",
         ]
     )
@@ -215,6 +234,8 @@ def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> flo
 
     Settings that were changed while this refresh was under way are tried at once.
     """
+    if isinstance(failure, CollectorSetAside):
+        return SET_ASIDE_S
     if not isinstance(failure, AuthenticationFailed):
         return interval
     unchanged = Cluster.objects.filter(pk=run.cluster_id, connection_version=run.cluster.connection_version)

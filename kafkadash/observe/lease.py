@@ -28,14 +28,16 @@ _FROM_NOW = "clock_timestamp() + make_interval(secs => %s)"
 class Leased:
     """A table whose rows have ``epoch``, ``lease_until``, ``next_at`` and ``dispatched_until``.
 
-    ``counter`` is its column that counts what was written under a lease.
+    ``counter`` is its column that counts what was written under a lease, ``overruns``, where there is one, that which
+    counts leases that ran out instead of being given back.
     """
 
     table: str
     counter: str
+    overruns: str = ""
 
 
-COLLECTORS = Leased(CollectorRun._meta.db_table, "seq")
+COLLECTORS = Leased(CollectorRun._meta.db_table, "seq", overruns="overruns")
 
 
 class _ClockTimestamp(Func):
@@ -158,10 +160,11 @@ def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> L
     What this process reads from now on is stamped with the database's time (``kafka.clock``).
     """
     due = " AND next_at <= clock_timestamp()" if only_if_due else ""
+    count = f", {of.overruns} = {of.overruns} + (lease_until IS NOT NULL)::int" if of.overruns else ""
     ends, asked = _ends(), time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE {of.table} SET epoch = epoch + 1, lease_until = {_FROM_NOW}"
+            f"UPDATE {of.table} SET epoch = epoch + 1, lease_until = {_FROM_NOW}{count}"
             f" WHERE id = %s AND (lease_until IS NULL OR lease_until < clock_timestamp()){due}"
             " RETURNING epoch, clock_timestamp()",
             [_ttl(), run_id],

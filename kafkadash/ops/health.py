@@ -160,16 +160,18 @@ def _collection() -> Check:
             "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - r.next_at))"
             "  FILTER (WHERE r.lease_until IS NULL OR r.lease_until < clock_timestamp()), 0),"
             " COUNT(DISTINCT r.cluster_id),"
-            " COUNT(DISTINCT r.cluster_id) FILTER (WHERE r.kind = 'metadata' AND r.failures > 0)"
+            " COUNT(DISTINCT r.cluster_id) FILTER (WHERE r.kind = 'metadata' AND r.failures > 0),"
+            " EXTRACT(EPOCH FROM clock_timestamp() - MAX(r.attempted_at))"
             " FROM observe_collectorrun r JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled"
         )
-        overdue, clusters, silent = cursor.fetchone()
+        overdue, clusters, silent, quiet = cursor.fetchone()
     late = max(0.0, float(overdue))
     if not clusters:
         return Check(State.OK, "No cluster is to be collected.")
     if late > COLLECTION_LATE_S:
-        sentence = said.COLLECTION_LATE(age=duration(late))
-        return Check(State.DEGRADED, sentence, round(late, 1))
+        if quiet is not None and quiet > COLLECTION_LATE_S:
+            return Check(State.BAD, said.COLLECTION_STANDS(age=duration(float(quiet))), round(late, 1))
+        return Check(State.DEGRADED, said.COLLECTION_LATE(age=duration(late)), round(late, 1))
     if silent:
         verb = "does" if silent == 1 else "do"
         return Check(

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe import lease
-from kafkadash.observe.collection import Refresh, refresh
+from kafkadash.observe.collection import MOST_OVERRUNS, SET_ASIDE_S, Refresh, refresh
 from kafkadash.observe.models import Collection, CollectorRun, Kind, QuorumSnapshot
 from tests.observe.memory_cluster import MemoryCluster
 
@@ -43,6 +43,45 @@ def test_take__not_due__gets_nothing_unless_asked_to(cluster: Cluster) -> None:
     CollectorRun.objects.filter(pk=run.pk).update(next_at=datetime.now(UTC) + timedelta(minutes=1))
     assert lease.take(run.pk) is None
     assert lease.take(run.pk, only_if_due=False) is not None
+
+
+@pytest.mark.django_db
+def test_refresh__overran_its_lease_twice__is_set_aside_and_tried_again_later(
+    cluster: Cluster, kafka: MemoryCluster, settings: Settings
+) -> None:
+    run = quorum_run(cluster)
+    settings.LEASE_TTL = -1  # over before it began
+    for _ in range(MOST_OVERRUNS):
+        assert lease.take(run.pk) is not None
+    settings.LEASE_TTL = 30
+
+    aside = refresh(run.pk)
+
+    assert aside is not None
+    run.refresh_from_db()
+    assert (run.failures, run.last_failure, run.last_error) == (1, "CollectorSetAside", aside.error)
+    assert run.next_at > datetime.now(UTC) + timedelta(seconds=SET_ASIDE_S - 60)
+    assert refresh(run.pk) is None
+    again = refresh(run.pk, only_if_due=False)
+    assert again is not None
+    assert not again.error
+    run.refresh_from_db()
+    assert (run.failures, run.overruns) == (0, 0)
+
+
+@pytest.mark.django_db
+def test_refresh__set_aside__needs_to_overrun_only_once_more(cluster: Cluster, settings: Settings) -> None:
+    run = quorum_run(cluster)
+    CollectorRun.objects.filter(pk=run.pk).update(overruns=MOST_OVERRUNS)
+    assert refresh(run.pk) is not None
+    settings.LEASE_TTL = -1
+    assert lease.take(run.pk, only_if_due=False) is not None
+    settings.LEASE_TTL = 30
+
+    aside = refresh(run.pk, only_if_due=False)
+
+    assert aside is not None
+    assert CollectorRun.objects.get(pk=run.pk).last_failure == "CollectorSetAside"
 
 
 @pytest.mark.django_db

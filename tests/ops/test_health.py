@@ -129,6 +129,17 @@ def test_collectors_that_nobody_takes_make_it_degraded(client: Client, cluster: 
     assert answer(client)[1]["state"] == "ready", "one that is at work is not late"
 
 
+def test_collectors__none_has_ended_for_a_minute_and_others_wait__make_it_not_ready(
+    client: Client, cluster: Cluster, beating: None
+) -> None:
+    ensure_runs()
+    late(next_at=Now() - timedelta(seconds=120), attempted_at=Now() - timedelta(seconds=90))
+    status, document = answer(client)
+    assert (status, states(document)["collection"]) == (503, "bad")
+    late(attempted_at=Now() - timedelta(seconds=5))
+    assert answer(client)[0] == 200, "one has ended meanwhile"
+
+
 def test_a_cluster_that_does_not_answer_makes_it_degraded_and_is_not_named(
     client: Client, cluster: Cluster, beating: None
 ) -> None:

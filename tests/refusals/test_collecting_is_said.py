@@ -104,6 +104,13 @@ def with_a_fault(desk: Desk) -> str:
     return told.error
 
 
+def hung(desk: Desk) -> str:
+    CollectorRun.objects.filter(cluster=desk.cluster, kind="metadata").update(overruns=2)
+    told = refresh(desk.cluster.collector_runs.get(kind="metadata").pk, only_if_due=False)
+    assert told is not None
+    return told.error
+
+
 def collected_by_another(desk: Desk) -> str:
     told = io.StringIO()
     with (
@@ -142,6 +149,7 @@ def lost_worker(desk: Desk) -> str:
     case(collecting.WITH_ZOOKEEPER, lambda d: of_the_cluster(d, mode=Mode.ZOOKEEPER)),
     case(collecting.ANOTHER_COLLECTOR, taken_over),
     case(collecting.COLLECTOR_FAULT, with_a_fault, kind="topics and brokers", fault="ZeroDivisionError"),
+    case(collecting.COLLECTOR_SET_ASIDE, hung, kind="topics and brokers", times=2, pause="5 min"),
     case(collecting.COLLECTED_BY_ANOTHER, collected_by_another, kind="metadata"),
     case(settings.CLUSTER_UNKNOWN, unknown_cluster("collect", "nowhere"), slug="nowhere", known="demo"),
     case(settings.CLUSTER_UNKNOWN, unknown_cluster("cluster", "roles", "nowhere"), slug="nowhere", known="demo"),

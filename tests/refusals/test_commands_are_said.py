@@ -142,6 +142,11 @@ def server(cluster: Cluster, tmp_path: Path) -> Server:
     case(commands.TICK_LATE, lambda s: s.ticked(60), age="1 min"),
     case(commands.CLOCK_WRONG, Server.an_hour_ahead, off="1 h", way="ahead of"),
     case(commands.COLLECTION_LATE, lambda s: s.collected(next_at=Now() - timedelta(hours=1)), age="1 h"),
+    case(
+        commands.COLLECTION_STANDS,
+        lambda s: s.collected(next_at=Now() - timedelta(hours=1), attempted_at=Now() - timedelta(minutes=2)),
+        age="2 min",
+    ),
     case(commands.CLUSTERS_SILENT, lambda s: s.collected(failures=3), silent=1, clusters="1 cluster", verb="does"),
     case(commands.RUN_LATE, Server.late_run, age="16 min 39 s"),
 )

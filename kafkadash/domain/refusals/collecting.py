@@ -43,6 +43,12 @@ COLLECTOR_FAULT = Entry(
     "kafkadash failed while it read {kind} ({fault}). Nothing of that refresh was stored.",
     "The log of the worker says where; report it if it goes on.",
 )
+COLLECTOR_SET_ASIDE = Entry(
+    "collector-set-aside",
+    "Reading {kind} did not end in time {times} times in a row. It is set aside for {pause}, so that no more workers "
+    "are lost to it.",
+    "The log of the worker says what it was at; a restart of the worker frees those that still hang.",
+)
 COLLECTED_BY_ANOTHER = Entry(
     "collected-by-another",
     "{kind}: another collector is at it; nothing was done.",

@@ -91,6 +91,11 @@ TICK_LATE = Entry("tick-late", "", "The tick last ran {age} ago: is beat running
 COLLECTION_LATE = Entry(
     "collection-late", "", "A collector waits for a worker since {age}: is one running for the queue collect?"
 )
+COLLECTION_STANDS = Entry(
+    "collection-stands",
+    "",
+    "Collectors wait for a worker, and none has ended a refresh for {age}: restart the worker of the queue collect.",
+)
 CLUSTERS_SILENT = Entry(
     "clusters-silent", "{silent} of {clusters} {verb} not answer.", "The status board says which, and why."
 )

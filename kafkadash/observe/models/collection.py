@@ -41,6 +41,9 @@ class CollectorRun(models.Model):
     refusals = models.PositiveIntegerField(
         default=0, db_default=0, help_text="refreshes that ended with refused credentials since the last good one"
     )
+    overruns = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="leases in a row that ran out before their refresh was stored"
+    )
     last_error = models.TextField(blank=True)
     last_failure = models.CharField(
         max_length=32, blank=True, help_text="class of the last failure (kafka.port), empty after a good refresh"
