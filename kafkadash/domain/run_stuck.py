@@ -11,6 +11,7 @@ from kafkadash.domain.refusals import stuck as said
 from kafkadash.domain.run_flows import AT_THROTTLE
 from kafkadash.domain.run_memory import Lane, RowMemory
 from kafkadash.domain.run_progress import Cause, Direction, Mark
+from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 from kafkadash.domain.wording import count, duration, listed
 
 SLOW_AFTER_S, STUCK_AFTER_S = 90.0, 300.0
@@ -70,15 +71,16 @@ class ForeignThrottle:
     @property
     def lane(self) -> Lane | None:
         """The broker and direction that a replication rate holds back; None for a list, or a rate between disks."""
-        if self.resource != "broker" or not self.name.isdecimal():
+        broker = read_whole_number(self.name, LARGEST_INT) if self.resource == "broker" else None
+        if broker is None:
             return None
         ways = {"leader.": Direction.OUT, "follower.": Direction.IN}
         way = next((way for head, way in ways.items() if self.key.startswith(head)), None)
-        return (int(self.name), way) if way else None
+        return (broker, way) if way else None
 
     @property
     def rate(self) -> int | None:
-        return int(self.value) if self.value.isdecimal() else None
+        return read_whole_number(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafkadash.domain.throttles import DISK_RATE, EVERY_REPLICA, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
+from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 
 WORDS: Mapping[str, str] = {
     LEADER_RATE: "sending as leader",
@@ -24,7 +25,7 @@ WORDS: Mapping[str, str] = {
 class ThrottledReplicas:
     """The value of a topic's list: ``everything`` for ``*``, else pairs of partition and broker.
 
-    ``unreadable`` is a part that is neither, where there is one: Kafka refuses it, so nobody should ever see it.
+    ``unreadable`` is a part that is neither, where there is one: Kafka refuses it, or takes it and fails to read it.
     """
 
     everything: bool = False
@@ -47,14 +48,13 @@ def throttled_replicas(value: str) -> ThrottledReplicas:
         return ThrottledReplicas(everything=True)
     pairs = set()
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        partition, colon, broker = part.partition(":")
-        if not (colon and partition.isdecimal() and broker.isdecimal()):
+        partition, broker = (read_whole_number(number, LARGEST_INT) for number in part.partition(":")[::2])
+        if partition is None or broker is None:
             return ThrottledReplicas(unreadable=part)
-        pairs.add((int(partition), int(broker)))
+        pairs.add((partition, broker))
     return ThrottledReplicas(pairs=frozenset(pairs))
 
 
 def rate_of(value: str) -> int | None:
     """A rate in bytes per second, or None for text that is none."""
-    text = value.strip()
-    return int(text) if text.isdecimal() else None
+    return read_whole_number(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
+
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -37,8 +39,8 @@ def listed_partitions(value: str) -> frozenset[int] | None:
     """The partitions that a list names; None for all of them. Entries that are no ``partition:broker`` name none."""
     if value.strip() == EVERY_REPLICA:
         return None
-    heads = (entry.partition(":")[0].strip() for entry in value.split(","))
-    return frozenset(int(head) for head in heads if head.isdecimal())
+    heads = (read_whole_number(entry.partition(":")[0], LARGEST_INT) for entry in value.split(","))
+    return frozenset(head for head in heads if head is not None)
 
 
 def list_needed(topic: str, value: str, moving: InFlight) -> bool:

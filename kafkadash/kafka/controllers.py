@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.kafka.admin import WireAdmin, countdown
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.change_messages import AlterConfigsAnswer
@@ -35,8 +36,7 @@ def harmless(change: ConfigChange) -> bool:
         return False
     if change.operation is ConfigOperation.DELETE:
         return True
-    value = change.value or ""
-    return change.operation is ConfigOperation.SET and value.isdecimal() and int(value) < 2**63
+    return change.operation is ConfigOperation.SET and read_whole_number(change.value or "") is not None
 
 
 class Controllers(WireAdmin):

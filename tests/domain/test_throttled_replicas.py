@@ -23,7 +23,12 @@ def test_an_empty_list_is_set_but_off() -> None:
     assert not throttled_replicas("").names(0, 1)
 
 
-@pytest.mark.parametrize("value", ["1", "a:b", "0:1,x", "1:-2", "0:1;1:2"])
+TOO_LONG = "9" * 5000  # longer than any text that int() takes
+
+
+@pytest.mark.parametrize(
+    "value", ["1", "a:b", "0:1,x", "1:-2", "0:1;1:2", f"0:{TOO_LONG}", f"{TOO_LONG}:1", "0:2147483648", "0:²"]
+)
 def test_what_is_no_list_names_nothing_and_says_so(value: str) -> None:
     listed = throttled_replicas(value)
     assert listed.unreadable
@@ -36,3 +41,4 @@ def test_a_rate_that_is_no_number_is_not_zero() -> None:
     assert rate_of("0") == 0
     assert rate_of("") is None
     assert rate_of("-1") is None
+    assert rate_of(TOO_LONG) is None

@@ -14,6 +14,7 @@ from django.db.models import Sum
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.topology import PartitionShape, health
+from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 from kafkadash.kafka.port import (
     CLUSTER_DEFAULT,
     ConfigEntry,
@@ -194,7 +195,7 @@ def pack(entries: Mapping[str, ConfigEntry]) -> Packed:
 
 def _min_isr(entries: Mapping[str, ConfigEntry]) -> int | None:
     entry = entries.get(MIN_ISR)
-    return int(entry.value) if entry and entry.value and entry.value.isdecimal() else None
+    return read_whole_number(entry.value, LARGEST_INT) if entry and entry.value else None
 
 
 def _digest(config: Packed, min_isr: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.segments import SegmentKind
 from kafkadash.domain.throttles import RATES
+from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.kafka.port import LogDir
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerWeights, ThrottledResource, ThrottleState, TopicState
@@ -88,7 +89,7 @@ class _Known:
     def rate(self, broker: int, key: str) -> int | None:
         """Bytes per second; a broker's own comes before that of all. None where none is set."""
         value = self._rates.get((str(broker), key), self._rates.get(("", key)))
-        return int(value) if value is not None and value.isdecimal() and int(value) < 2**63 else None
+        return None if value is None else read_whole_number(value)
 
     def growth(self, broker: int, path: str, replica_bytes: int) -> float | None:
         """Bytes per second since the last look; None where there was none, or where figures are missing in it."""

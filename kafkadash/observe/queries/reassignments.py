@@ -12,6 +12,7 @@ from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import filters as said
+from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 from kafkadash.domain.wording import duration
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind, Outcome, ReassignmentSnapshot
@@ -120,12 +121,13 @@ def _filtered(rows: QuerySet[ReassignmentSnapshot], listing: Listing) -> QuerySe
         rows = rows.filter(topic__icontains=text)
     if outcome := listing.values["outcome"]:
         rows = rows.filter(outcome=outcome)
-    broker = listing.values["broker"]
-    if broker and not broker.isdecimal():
-        listing.problems.append(said.REASSIGNMENTS_NO_BROKER(typed=broker[:60]))
-        listing.values["broker"] = ""
-    elif broker:
-        rows = rows.filter(Q(replicas__contains=[int(broker)]) | Q(target__contains=[int(broker)]))
+    if typed := listing.values["broker"]:
+        broker = read_whole_number(typed, LARGEST_INT)
+        if broker is None:
+            listing.problems.append(said.REASSIGNMENTS_NO_BROKER(typed=typed[:60]))
+            listing.values["broker"] = ""
+        else:
+            rows = rows.filter(Q(replicas__contains=[broker]) | Q(target__contains=[broker]))
     return rows
 
 

@@ -16,6 +16,7 @@ from kafkadash.domain.partition_state import PartitionTrouble
 from kafkadash.domain.rack_spread import Spread
 from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.throttles import LISTS
+from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.broker_replicas import leader_sizes
 from kafkadash.observe.config_rows import config_rows
@@ -136,12 +137,13 @@ def _chosen(every: Sequence[TopicPartition], listing: Listing) -> list[TopicPart
     kept = list(every)
     if state := listing.values["state"]:
         kept = [p for p in kept if _IS[state](p)]
-    broker = listing.values["broker"]
-    if broker and not broker.isdecimal():
-        listing.problems.append(said.PARTITIONS_NO_BROKER(typed=broker[:60]))
-        listing.values["broker"] = ""
-    elif broker:
-        kept = [p for p in kept if int(broker) in p.line.replicas]
+    if typed := listing.values["broker"]:
+        broker = read_whole_number(typed, LARGEST_INT)
+        if broker is None:
+            listing.problems.append(said.PARTITIONS_NO_BROKER(typed=typed[:60]))
+            listing.values["broker"] = ""
+        else:
+            kept = [p for p in kept if broker in p.line.replicas]
     return kept
 
 

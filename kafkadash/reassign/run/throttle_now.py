@@ -13,6 +13,7 @@ from django.db.models import Count, F, Func, IntegerField, Q, Sum
 
 from kafkadash.domain.plan import Options
 from kafkadash.domain.run_progress import RunNow
+from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.domain.wording import count
 from kafkadash.observe.models import ThrottledResource
 from kafkadash.reassign.models import EntryState, Execution, ThrottleEntry
@@ -182,8 +183,8 @@ def value_words(key: str, value: str | None) -> str:
     text = str(value) if value is not None else ""
     if not text:
         return "nothing"
-    if not key.endswith(".replicas") and text.isdecimal():
-        rate = int(text)
+    rate = None if key.endswith(".replicas") else read_whole_number(text)
+    if rate is not None:
         return f"{rate:,} B/s" if rate < 1000 else f"{megabytes(rate)} MB/s ({rate:,} B/s)"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
