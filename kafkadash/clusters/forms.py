@@ -11,10 +11,9 @@ from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role, SecurityProtocol
-from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Refused
+from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, SECRETS, Refused
 from kafkadash.domain.refusals import settings
 
-SECRETS = ("sasl_password", "key_pem")
 SECURITY_WORDS = {
     SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no login",
     SecurityProtocol.SSL: "SSL: encryption, perhaps a client certificate",
@@ -87,7 +86,7 @@ class ConnectionForm(SettingsForm):
         for name in SECRETS:
             stored = cluster is not None and bool(cluster.__dict__[name])
             self.fields[name].help_text = (
-                "Set. It is not shown; leave this empty to keep it."
+                "Set. It is not shown; leave this empty to keep it. New addresses or security need it again."
                 if stored
                 else "Stored encrypted, and never shown again."
             )

@@ -19,6 +19,7 @@ from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secrets import EncryptedTextField
 from kafkadash.domain.refusals import connection, settings
+from kafkadash.domain.wording import listed
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.port import AuthenticationFailed
 from kafkadash.kafka.tls import ssl_context
@@ -38,6 +39,12 @@ CONNECTION_FIELDS = (
     "key_pem",
     "check_hostname",
 )
+# Stored secrets, and the protocols that use them.
+SECRETS: Mapping[str, frozenset[str]] = {
+    "sasl_password": frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}),
+    "key_pem": frozenset({SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}),
+}
+_MEANT_FOR = {"security_protocol": "protocol", "sasl_mechanism": "SASL mechanism", "ca_pem": "CA certificates"}
 
 
 class Refused(Exception):
@@ -82,15 +89,20 @@ def register_cluster(
 def tried_connection(cluster: Cluster | None, values: Mapping[str, Any]) -> Cluster:
     """A cluster as it would be with these parts of its connection, not saved: to try them first.
 
-    What is not in ``values`` is as it is stored. Raises Refused with a sentence for each thing that is wrong.
+    What is not in ``values`` is as it is stored. Raises Refused with a sentence for each thing that is wrong, and
+    where a stored secret would be used in another way than it was entered for.
     """
     tried = Cluster(name=cluster.name if cluster else "not registered yet", slug="tried")
+    before: dict[str, Any] = {}
     if cluster is not None:
+        before = {name: cluster.__dict__[name] for name in CONNECTION_FIELDS}
         tried.pk, tried.slug, tried.kafka_id = cluster.pk, cluster.slug, cluster.kafka_id
         for name in CONNECTION_FIELDS:
-            setattr(tried, name, cluster.__dict__[name])
+            setattr(tried, name, before[name])
     _assign(tried, values)
     _check(tried, named=cluster is not None)
+    if cluster is not None:
+        _keep_secrets_in_place(before, tried)
     return tried
 
 
@@ -99,7 +111,8 @@ def update_connection(
 ) -> Cluster:
     """Change addresses or secrets; the next question to Kafka uses them, in every process. Nothing changed: no event.
 
-    Raises Refused with a sentence for each thing that is wrong.
+    Raises Refused with a sentence for each thing that is wrong, and where a stored secret would be used in another way
+    than it was entered for.
     """
     with transaction.atomic():
         current = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
@@ -107,6 +120,7 @@ def update_connection(
         shown_before = shown_values(current, CONNECTION_FIELDS)
         _assign(current, connection)
         _check(current)
+        _keep_secrets_in_place(before, current)
         changed = [name for name in CONNECTION_FIELDS if current.__dict__[name] != before[name]]
         if changed:
             current.connection_version = F("connection_version") + 1
@@ -286,6 +300,29 @@ def _check(cluster: Cluster, *, named: bool = True) -> None:
         cluster.clean_fields(exclude=secret)
     except ValidationError as error:
         raise Refused(error.message_dict) from error
+
+
+def _keep_secrets_in_place(before: Mapping[str, Any], cluster: Cluster) -> None:
+    """Raises Refused where a stored secret would be used in another way than it was entered for.
+
+    Otherwise whoever may change the connection could have the secret sent to an address of his own, or unprotected.
+    """
+    known = set(_split_addresses(before)) | {""}
+    new = [address for address in _split_addresses(cluster.__dict__) if address not in known]
+    changed = ["addresses"] if new else []
+    changed += [label for name, label in _MEANT_FOR.items() if before[name] != cluster.__dict__[name]]
+    if before["check_hostname"] and not cluster.check_hostname:
+        changed.append("check of host names")
+    if not changed:
+        return
+    kept = [name for name in SECRETS if before[name] and cluster.__dict__[name] == before[name]]
+    used = [name for name in kept if cluster.security_protocol in SECRETS[name]]
+    if used:
+        raise Refused({name: [settings.SECRET_ENTERED_FOR_OTHER(changed=listed(changed))] for name in used})
+
+
+def _split_addresses(values: Mapping[str, Any]) -> list[str]:
+    return [*values["bootstrap_servers"].split(","), *values["controller_servers"].split(",")]
 
 
 def _check_name(cluster: Cluster, wrong: dict[str, list[str]]) -> None:

@@ -22,8 +22,10 @@ from kafkadash.clusters.services import (
     register_cluster,
     remove_role,
     set_enabled,
+    tried_connection,
     update_connection,
 )
+from tests.contract.certificates import new_authority
 
 SECRET = "pl4nted-p4ssword"
 SASL: dict[str, Any] = {
@@ -102,6 +104,56 @@ def test_a_new_password_alone_counts_up(admin: User) -> None:
     changed = update_connection(admin, cluster, sasl_password="another one")
     assert changed.connection_version == 2
     assert changed.connection().security.sasl_password == "another one"
+
+
+AUTHORITY = new_authority()
+ELSEWHERE: list[dict[str, Any]] = [
+    {"bootstrap_servers": "evil:9092"},
+    {"bootstrap_servers": "a:9092,evil:9092", "check_hostname": True},
+    {"controller_servers": "evil:9093"},
+    {"security_protocol": "SASL_PLAINTEXT"},
+    {"sasl_mechanism": "PLAIN"},
+    {"ca_pem": AUTHORITY.pem},
+    {"check_hostname": False},
+]
+
+
+@pytest.mark.parametrize("other", ELSEWHERE, ids=lambda other: "-".join(map(str, other.values()))[:20])
+def test_a_stored_password_is_not_used_in_another_way(other: dict[str, Any], admin: User) -> None:
+    cluster = register_cluster(admin, "x", "a:9092,b:9092", **SASL)
+    with pytest.raises(Refused) as caught:
+        update_connection(admin, cluster, **other)
+    assert set(caught.value.sentences) == {"sasl_password"}
+    with pytest.raises(Refused):
+        tried_connection(cluster, other)
+    cluster.refresh_from_db()
+    assert cluster.connection_version == 1
+    assert update_connection(admin, cluster, **other, sasl_password=SECRET).connection_version == 2
+
+
+@pytest.mark.parametrize(
+    "other", [{"bootstrap_servers": "b:9092"}, {"sasl_username": "another"}, {"controller_servers": "a:9092"}]
+)
+def test_a_stored_password_stays_with_the_addresses_it_was_entered_for(other: dict[str, Any], admin: User) -> None:
+    cluster = register_cluster(admin, "x", "a:9092,b:9092", **SASL)
+    assert tried_connection(cluster, other).connection().security.sasl_password == SECRET
+    assert update_connection(admin, cluster, **other).connection().security.sasl_password == SECRET
+
+
+def test_a_stored_password_does_not_come_along_by_a_detour(admin: User) -> None:
+    """First an address without a login, then the login at that address."""
+    cluster = register_cluster(admin, "x", "a:9092", **SASL)
+    update_connection(admin, cluster, bootstrap_servers="evil:9092", security_protocol="PLAINTEXT")
+    with pytest.raises(Refused):
+        update_connection(admin, cluster, security_protocol="SASL_PLAINTEXT")
+
+
+def test_a_client_key_is_not_used_at_another_address(admin: User) -> None:
+    client = {"certificate_pem": AUTHORITY.client.pem, "key_pem": AUTHORITY.client.key_pem}
+    cluster = register_cluster(admin, "x", "a:9092", security_protocol="SSL", **client)
+    with pytest.raises(Refused) as caught:
+        update_connection(admin, cluster, bootstrap_servers="evil:9092")
+    assert set(caught.value.sentences) == {"key_pem"}
 
 
 def test_a_bad_change_changes_nothing(admin: User, cluster: Cluster) -> None:

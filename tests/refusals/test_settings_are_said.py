@@ -16,7 +16,13 @@ from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.allowed_lag import MOST_RULES, allow_lag
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
-from kafkadash.clusters.services import IdentityChanged, Refused, check_identity, register_cluster
+from kafkadash.clusters.services import (
+    IdentityChanged,
+    Refused,
+    check_identity,
+    register_cluster,
+    update_connection,
+)
 from kafkadash.domain.refusals import connection, settings
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each, refused
@@ -67,6 +73,13 @@ def registers(desk: Desk, **typed: str) -> str:
     return desk.sent("adam", "/settings/register/", {**form, **typed})
 
 
+def connects_elsewhere(desk: Desk) -> str:
+    login = {"sasl_mechanism": "PLAIN", "sasl_username": "watcher"}
+    update_connection("cli", desk.cluster, security_protocol="SASL_SSL", sasl_password="planted", **login)
+    form = {"bootstrap_servers": "evil:9092", "security_protocol": "SASL_PLAINTEXT", "check_hostname": "on", **login}
+    return desk.sent("adam", "/settings/clusters/demo/", form)
+
+
 def just_taken(_: Desk) -> str:
     """Somebody else registers it between the check and the row."""
     with mock.patch("kafkadash.clusters.services._check_name"):
@@ -92,6 +105,7 @@ def takes(desk: Desk, **typed: str) -> str:
     ),
     case(settings.MECHANISM_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL")),
     case(settings.LOGIN_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL", sasl_mechanism="PLAIN")),
+    case(settings.SECRET_ENTERED_FOR_OTHER, connects_elsewhere, changed="addresses and protocol"),
     case(settings.PAIR_NEEDED, lambda d: registers(d, security_protocol="SSL", certificate_pem="x")),
     case(settings.ROLE_NOT_LISTED, lambda d: takes(d, user="nobody")),
     case(settings.ROLE_TAKEN_MEANWHILE, lambda d: takes(d, role="operator"), name="vera", role="operator"),

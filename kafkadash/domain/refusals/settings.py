@@ -46,6 +46,11 @@ CLUSTER_NAME_TOO_ALIKE = Entry(
 )
 MECHANISM_NEEDED = Entry("mechanism-needed", "", "SASL needs a mechanism, one of {known}.")
 LOGIN_NEEDED = Entry("login-needed", "", "SASL needs a user name and a password.")
+SECRET_ENTERED_FOR_OTHER = Entry(
+    "secret-entered-for-other",
+    "The stored secret was entered for other settings. Changed since: {changed}.",
+    "Type it again to use it with the new ones.",
+)
 PAIR_NEEDED = Entry(
     "pair-needed", "", "A client certificate and its private key belong together: give both or neither."
 )
