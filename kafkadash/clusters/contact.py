@@ -10,6 +10,7 @@ from typing import Protocol
 from django.conf import settings
 
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.clusters.services import said_of_double
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
@@ -76,6 +77,8 @@ def _judged(
         return "maintenance", "Disabled", "Nothing is collected; what was collected stays."
     if cluster.other_kafka_id:
         return "critical", "Another cluster", other_cluster(cluster)
+    if cluster.same_as is not None:
+        return "critical", "Registered twice", said_of_double(cluster, cluster.same_as)
     if metadata is None or metadata.attempted_at is None:
         return "unknown", "Not tried yet", "A worker tries it within seconds of the registration."
     if metadata.failures:

@@ -64,6 +64,15 @@ class Cluster(models.Model):
     other_kafka_id = models.CharField(
         max_length=64, blank=True, help_text="id of a different Kafka cluster that now answers at this address"
     )
+    same_as = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="doubles",
+        help_text="the cluster that was registered first for the same Kafka cluster",
+    )
     read_only = models.BooleanField(default=False)
     enabled = models.BooleanField(default=True)
     cadence = models.JSONField(default=dict, blank=True, help_text="kind → seconds, where it differs from the default")

@@ -59,6 +59,10 @@ class IdentityChanged(Exception):
     """Behind a cluster's addresses answers another Kafka cluster than before; ``str()`` explains it."""
 
 
+class RegisteredTwice(IdentityChanged):
+    """Behind a cluster's addresses answers a Kafka cluster that is registered under another name as well."""
+
+
 def register_cluster(
     actor: User | str,
     name: str,
@@ -141,8 +145,14 @@ def update_connection(
 
 
 def set_read_only(actor: User | str, cluster: Cluster, read_only: bool, *, request: HttpRequest | None = None) -> bool:
-    """Whether kafkadash may ever change anything in this cluster. Returns whether that is new."""
+    """Whether kafkadash may ever change anything in this cluster. Returns whether that is new.
+
+    Raises Refused where it may not, because the same Kafka cluster is registered under another name.
+    """
     with transaction.atomic():
+        current = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+        if not read_only and current.same_as is not None:
+            raise Refused({"read_only": [said_of_double(current, current.same_as)]})
         changed = Cluster.objects.filter(pk=cluster.pk, read_only=not read_only).update(read_only=read_only)
         if changed:
             before, after = {"read_only": not read_only}, {"read_only": read_only}
@@ -175,12 +185,41 @@ def _try_at_once(cluster: Cluster) -> None:
     cluster.collector_runs.update(next_at=Least(F("next_at"), Now()), refusals=0)
 
 
+def first_registered(cluster: Cluster, kafka_id: str) -> Cluster | None:
+    """Another cluster that this Kafka cluster is registered as; None where this one was the first, or is the only one.
+
+    Two of them would change the same Kafka cluster without knowing of each other's runs and throttles.
+    """
+    others = Cluster.objects.filter(kafka_id=kafka_id).exclude(pk=cluster.pk)
+    if cluster.kafka_id and cluster.pk is not None:
+        others = others.filter(pk__lt=cluster.pk)
+    return others.order_by("pk").first()
+
+
+def remember_double(actor: User | str, cluster: Cluster, first: Cluster | None) -> None:
+    """Keep which cluster is registered for the same Kafka cluster, and make this one read-only; None: there is none."""
+    with transaction.atomic():
+        Cluster.objects.filter(pk=cluster.pk).update(same_as=first)
+        if first is not None:
+            set_read_only(actor, cluster, read_only=True)
+
+
+def said_of_double(cluster: Cluster, first: Cluster) -> str:
+    return settings.SAME_CLUSTER(cluster=cluster.name, other=first.name)
+
+
 def check_identity(cluster: Cluster, kafka_id: str) -> None:
-    """Raises IdentityChanged when another Kafka cluster answers than before: their figures must not be mixed."""
+    """Raises IdentityChanged when another Kafka cluster answers than before: their figures must not be mixed.
+
+    Raises RegisteredTwice where the one that answers is registered under another name.
+    """
     if cluster.kafka_id and cluster.kafka_id != kafka_id:
         raise IdentityChanged(
             settings.IDENTITY_CHANGED(cluster=cluster.name, answered=kafka_id, expected=cluster.kafka_id)
         )
+    first = first_registered(cluster, kafka_id)
+    if first is not None:
+        raise RegisteredTwice(said_of_double(cluster, first))
 
 
 def learn_identity(actor: User | str, cluster_id: int, *, kafka_id: str, mode: Mode = Mode.UNKNOWN) -> None:

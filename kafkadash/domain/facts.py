@@ -133,6 +133,7 @@ NOT_KNOWN = Partitions()
 class Facts:
     """Everything that a judgement needs.
 
+    ``same_as``: the cluster that the same Kafka cluster is registered as.
     ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
     min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
@@ -148,6 +149,7 @@ class Facts:
     addresses: int = 1
     kafka_id: str = ""
     other_kafka_id: str = ""
+    same_as: str = ""
     metadata: Refreshed = NEVER
     reassignments: Refreshed = NEVER
     quorum: Refreshed = NEVER
@@ -178,6 +180,11 @@ class Facts:
     groups_named: frozenset[str] = frozenset()
     forecasts: tuple[ForecastFact, ...] = ()
     pipeline_stands: PipelineFact | None = None
+
+    @property
+    def collected(self) -> bool:
+        """Whether answers of this cluster are stored at all."""
+        return self.enabled and not self.other_kafka_id and not self.same_as
 
     @property
     def controllers_silent(self) -> bool:

@@ -34,6 +34,7 @@ class FindingKind(StrEnum):
     SEGMENT_SET_ASIDE = "segment-set-aside"
     PIPELINE_STILL = "pipeline-stands-still"
     ANOTHER_CLUSTER = "another-cluster"
+    REGISTERED_TWICE = "registered-twice"
     UNREACHABLE = "unreachable"
     STALE = "stale-data"
     ZOOKEEPER = "zookeeper-mode"
@@ -134,6 +135,7 @@ ABOUT: Mapping[FindingKind, About] = {
     FindingKind.SEGMENT_SET_ASIDE: About(_WARNING, "Pipeline", "Segments set aside", Source.PIPELINE),
     FindingKind.PIPELINE_STILL: About(_WARNING, "Pipeline", "Pipeline stands still", Source.PIPELINE, looks=2),
     FindingKind.ANOTHER_CLUSTER: About(_UNKNOWN, "Cannot tell", "Another cluster answers", Source.AGES),
+    FindingKind.REGISTERED_TWICE: About(_UNKNOWN, "Cannot tell", "Registered twice", Source.AGES),
     FindingKind.UNREACHABLE: About(_UNKNOWN, "Cannot tell", "Unreachable", Source.AGES),
     FindingKind.STALE: About(_UNKNOWN, "Cannot tell", "Stale data", Source.AGES),
     FindingKind.ZOOKEEPER: About(_UNKNOWN, "Not supported", "ZooKeeper mode", Source.AGES),

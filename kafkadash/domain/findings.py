@@ -46,7 +46,7 @@ def evaluate(facts: Facts, now: datetime) -> Evaluation:
     ]
     taken = dict.fromkeys((kind for kind in FindingKind if kind.about.source is Source.AGES), now)
     blind = set()
-    reading = facts.enabled and not facts.other_kafka_id
+    reading = facts.collected
     for kind in FindingKind:
         source = kind.about.source
         if source is Source.AGES:

@@ -47,6 +47,8 @@ def ages(facts: Facts, now: datetime) -> tuple[AgeFinding, ...]:
         return (_DISABLED,)
     if facts.other_kafka_id:
         return (_another(facts),)
+    if facts.same_as:
+        return (_double(facts),)
     if facts.metadata.stale(now):
         return (_nothing_new(facts, now),)
     return (*_stale(facts, now), *([_ZOOKEEPER] if facts.zookeeper else []))
@@ -54,7 +56,7 @@ def ages(facts: Facts, now: datetime) -> tuple[AgeFinding, ...]:
 
 def trusted(facts: Facts, now: datetime) -> bool:
     """Whether the cluster is read at all; if not, everything stored about it is history."""
-    return facts.enabled and not facts.other_kafka_id and not facts.metadata.stale(now)
+    return facts.collected and not facts.metadata.stale(now)
 
 
 def not_judged(judged_at: datetime | None, facts: Facts, now: datetime) -> AgeFinding | None:
@@ -98,6 +100,18 @@ def _another(facts: Facts) -> AgeFinding:
         detail=f"Registered was {facts.kafka_id} · correct the address, or register the other one under its own name",
         measured="another id",
         limit="than the registered one",
+        since=facts.metadata.taken_at,
+    )
+
+
+def _double(facts: Facts) -> AgeFinding:
+    return AgeFinding(
+        FindingKind.REGISTERED_TWICE,
+        f"It is the same Kafka cluster as {facts.same_as}, which was registered first. It is not read, and read-only.",
+        f"it is the same Kafka cluster as {facts.same_as}",
+        detail=f"Use {facts.same_as}, and remove this one under Settings",
+        measured="registered twice",
+        limit="once",
         since=facts.metadata.taken_at,
     )
 

@@ -157,11 +157,7 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
     except IdentityChanged as error:
         steps.end("critical", str(error))
         raise JobFailed(str(error)) from error
-    same = Cluster.objects.filter(kafka_id=described.cluster_id).exclude(pk=target.pk).first()
-    if same is not None:
-        steps.end("warning", said.REGISTERED_TWICE(kafka_id=described.cluster_id, other=same.name))
-    else:
-        steps.end("ok", f"It is the Kafka cluster {described.cluster_id}.")
+    steps.end("ok", f"It is the Kafka cluster {described.cluster_id}.")
     return described
 
 

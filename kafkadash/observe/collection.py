@@ -11,6 +11,7 @@ from django.db import transaction
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
+from kafkadash.clusters.services import RegisteredTwice, said_of_double
 from kafkadash.database.away import is_away
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.wording import duration
@@ -171,6 +172,8 @@ def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Except
     cluster = run.cluster
     if cluster.other_kafka_id and run.kind != Kind.METADATA:
         return None, metadata.AnotherCluster(metadata.other_cluster_sentence(cluster, cluster.other_kafka_id))
+    if cluster.same_as is not None and run.kind != Kind.METADATA:
+        return None, RegisteredTwice(said_of_double(cluster, cluster.same_as))
     try:
         client = admin_for(cluster.connection())
         asking = Asking(
@@ -183,7 +186,7 @@ def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Except
             interval_s=run.interval_s,
         )
         return COLLECTORS[Kind(run.kind)](asking), None
-    except (KafkaFailure, SecretError, metadata.AnotherCluster) as failure:
+    except (KafkaFailure, SecretError, metadata.AnotherCluster, RegisteredTwice) as failure:
         return None, failure
 
 

@@ -65,6 +65,7 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
         addresses=len([a for a in cluster.bootstrap_servers.split(",") if a.strip()]),
         kafka_id=cluster.kafka_id,
         other_kafka_id=cluster.other_kafka_id,
+        same_as=cluster.same_as.name if cluster.same_as else "",
         metadata=_refreshed(runs.get(Kind.METADATA)),
         reassignments=_refreshed(runs.get(Kind.REASSIGNMENTS)),
         quorum=_refreshed(runs.get(Kind.QUORUM)),

@@ -70,6 +70,7 @@ _WAYS: Mapping[FindingKind, tuple[_Way, ...]] = {
     FindingKind.SEGMENT_SET_ASIDE: (_PIPELINE,),
     FindingKind.PIPELINE_STILL: (_PIPELINE,),
     FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
+    FindingKind.REGISTERED_TWICE: (_COLLECTION,),
     FindingKind.UNREACHABLE: (_COLLECTION,),
     FindingKind.STALE: (_COLLECTION,),
     FindingKind.ZOOKEEPER: (_COLLECTION,),

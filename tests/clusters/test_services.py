@@ -17,14 +17,18 @@ from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
 from kafkadash.clusters.services import (
     IdentityChanged,
     Refused,
+    RegisteredTwice,
     give_role,
     learn_identity,
     register_cluster,
+    remember_double,
     remove_role,
     set_enabled,
+    set_read_only,
     tried_connection,
     update_connection,
 )
+from kafkadash.domain.refusals import settings
 from tests.contract.certificates import new_authority
 
 SECRET = "pl4nted-p4ssword"
@@ -194,6 +198,28 @@ def test_the_identity_is_kept_at_the_first_contact(cluster: Cluster) -> None:
     cluster.refresh_from_db()
     assert (cluster.kafka_id, cluster.mode) == ("abc", Mode.KRAFT)
     assert AuditEvent.objects.get().action == "cluster.identified"
+
+
+def test_a_kafka_cluster_is_registered_once(admin: User, cluster: Cluster) -> None:
+    learn_identity("jobs", cluster.pk, kafka_id="abc")
+    double = register_cluster(admin, "again", "b:9092")
+    with pytest.raises(RegisteredTwice) as caught:
+        learn_identity("jobs", double.pk, kafka_id="abc")
+    assert str(caught.value) == settings.SAME_CLUSTER(cluster="again", other="Demo")
+    double.refresh_from_db()
+    assert double.kafka_id == ""
+    learn_identity("jobs", cluster.pk, kafka_id="abc", mode=Mode.KRAFT)
+
+
+def test_a_double_stays_read_only(admin: User, cluster: Cluster) -> None:
+    double = register_cluster(admin, "again", "b:9092")
+    remember_double("collector", double, cluster)
+    assert AuditEvent.objects.filter(action="cluster.read_only_changed", cluster="again").count() == 1
+    with pytest.raises(Refused) as caught:
+        set_read_only(admin, double, read_only=False)
+    assert caught.value.sentences == {"read_only": [settings.SAME_CLUSTER(cluster="again", other="Demo")]}
+    remember_double("collector", double, None)
+    assert set_read_only(admin, double, read_only=False)
 
 
 def test_another_kafka_cluster_is_refused(cluster: Cluster) -> None:

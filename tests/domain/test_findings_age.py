@@ -93,6 +93,12 @@ class TestNotWatched:
         assert evaluate(facts, NOW).cannot_tell(FindingKind.OFFLINE, "")
         assert not evaluate(facts, NOW).cannot_tell(FindingKind.UNREACHABLE, "")
 
+    def test_the_cluster_that_was_registered_first_is_named(self) -> None:
+        facts = replace(WELL, same_as="east")
+        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.REGISTERED_TWICE])
+        assert "east" in only(facts)[2]
+        assert evaluate(facts, NOW).cannot_tell(FindingKind.OFFLINE, "")
+
     def test_another_cluster_at_the_address_is_named(self) -> None:
         facts = replace(WELL, kafka_id="one", other_kafka_id="two")
         assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.ANOTHER_CLUSTER])

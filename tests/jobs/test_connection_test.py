@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.clusters.services import Refused, register_cluster
-from kafkadash.domain.refusals import collecting
+from kafkadash.domain.refusals import settings
 from kafkadash.jobs import connection_steps, connection_test
 from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.models import Job, JobState
@@ -325,7 +325,7 @@ def test_a_refused_login_is_the_step_that_failed(admin: User, answers: Answers) 
 
 
 def test_what_was_typed_is_tried_with_the_stored_secrets_and_nothing_is_learned(admin: User, answers: Answers) -> None:
-    cluster = register_cluster(admin, "secure", "a:9093", **SASL)
+    cluster = register_cluster(admin, "secure", "a:9093,b:9093", **SASL)
     job = start_test(admin, cluster, {"bootstrap_servers": "b:9093"})
     assert "s3cret-x" not in str(job.input), "a secret in a job's row is encrypted"
     attempt(job.pk)
@@ -335,7 +335,7 @@ def test_what_was_typed_is_tried_with_the_stored_secrets_and_nothing_is_learned(
     assert answers.connection.bootstrap_servers == ("b:9093",)
     assert answers.connection.security.sasl_password == "s3cret-x"
     cluster.refresh_from_db()
-    assert (cluster.bootstrap_servers, cluster.kafka_id) == ("a:9093", "")
+    assert (cluster.bootstrap_servers, cluster.kafka_id) == ("a:9093,b:9093", "")
     assert "sasl_password" not in job.input["connection"], "the row keeps no secret when the test has ended"
     event = AuditEvent.objects.get(action="cluster.connection_tested")
     assert event.after is not None
@@ -345,7 +345,7 @@ def test_what_was_typed_is_tried_with_the_stored_secrets_and_nothing_is_learned(
 
 @pytest.mark.parametrize("end", ["cancelled while it waits", "its worker is gone", "cancelled, and its worker is gone"])
 def test_no_secret_is_kept_of_a_test_that_ended_without_running_to_its_end(admin: User, end: str) -> None:
-    cluster = register_cluster(admin, "secure", "a:9093", **SASL)
+    cluster = register_cluster(admin, "secure", "a:9093,b:9093", **SASL)
     job = start_test(admin, cluster, {"bootstrap_servers": "b:9093"})
     if end != "cancelled while it waits":
         assert claim(job.pk) is not None
@@ -372,7 +372,8 @@ def test_it_says_when_the_cluster_is_registered_already(admin: User, cluster: Cl
     job = start_test(admin, None, {"bootstrap_servers": "b:9092"})
     attempt(job.pk)
     job.refresh_from_db()
-    assert said(job)["kafka"] == ("warning", collecting.REGISTERED_TWICE(kafka_id="kafka-id-1", other="Demo"))
+    assert job.state == JobState.FAILED
+    assert said(job)["kafka"] == ("critical", settings.SAME_CLUSTER(cluster="The cluster", other="Demo"))
 
 
 def test_settings_that_make_no_sense_are_refused_before_a_job_is_made(admin: User) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals.settings import SAME_CLUSTER
 from kafkadash.kafka.port import DeadlineExceeded
 from kafkadash.observe.collection import Refresh
 from kafkadash.observe.models import (
@@ -153,6 +154,36 @@ def test_collection__address_leads_to_another_cluster__is_refused_by_every_kind(
     kafka.cluster_id = "kafka-1"
     assert refresh("metadata").error == ""
     assert refresh("quorum").error == ""
+
+
+def test_collection__kafka_cluster_is_registered_already__is_not_read_and_read_only(
+    kafka: MemoryCluster, refresh: Refresher, cluster: Cluster
+) -> None:
+    first = Cluster.objects.create(name="first", slug="first", bootstrap_servers="a:1", kafka_id="kafka-1")
+    kafka.add("orders", 0, 1, 2)
+    said = SAME_CLUSTER(cluster="memory", other="first")
+    assert refresh("metadata").error == said
+    assert refresh("quorum").error == said
+    cluster.refresh_from_db()
+    assert (cluster.same_as, cluster.read_only, cluster.kafka_id) == (first, True, "")
+    assert not TopicState.objects.exists()
+    first.delete()
+    assert refresh("metadata").error == ""
+    assert refresh("quorum").error == ""
+    cluster.refresh_from_db()
+    assert (cluster.same_as, cluster.kafka_id) == (None, "kafka-1")
+    assert cluster.read_only, "only an administrator ends that"
+
+
+def test_collection__registered_twice_from_before__first_one_goes_on(
+    kafka: MemoryCluster, refresh: Refresher, cluster: Cluster
+) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(kafka_id="kafka-1")
+    Cluster.objects.create(name="second", slug="second", bootstrap_servers="a:1", kafka_id="kafka-1")
+    kafka.add("orders", 0, 1, 2)
+    assert refresh("metadata").error == ""
+    cluster.refresh_from_db()
+    assert (cluster.same_as, cluster.read_only) == (None, False)
 
 
 def test_collection__first_replica_does_not_lead__is_counted(kafka: MemoryCluster, refresh: Refresher) -> None:

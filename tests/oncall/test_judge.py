@@ -310,6 +310,12 @@ class TestFacts:
         judge(demo.pk, NOW)
         assert open_kinds(demo) == {"another-cluster"}
 
+    def test_registered_twice(self, demo: Cluster) -> None:
+        first = Cluster.objects.create(name="first", slug="first", bootstrap_servers="a:1")
+        Cluster.objects.filter(pk=demo.pk).update(same_as=first)
+        judge(demo.pk, NOW)
+        assert open_kinds(demo) == {"registered-twice"}
+
 
 class TestOwner:
     def test_taking_and_giving_back_is_in_the_audit(self, demo: Cluster, operator: User, approver: User, rf) -> None:  # type: ignore[no-untyped-def]

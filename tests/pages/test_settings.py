@@ -163,7 +163,7 @@ def test_unusable_certificates_are_said_at_their_fields(adams: Client, authority
 
 def test_no_secret_comes_back_and_an_empty_field_keeps_it(admin: User, adams: Client, authority: Authority) -> None:
     client_certificate: dict[str, Any] = {"certificate_pem": authority.client.pem, "key_pem": authority.client.key_pem}
-    cluster = register_cluster(admin, "secure", "a:9093", ca_pem=authority.pem, **client_certificate, **SASL)
+    cluster = register_cluster(admin, "secure", "a:9093,b:9093", ca_pem=authority.pem, **client_certificate, **SASL)
     shown = page(adams, "/settings/clusters/secure/")
     assert SECRET not in shown.html
     assert "PRIVATE KEY" not in shown.html
@@ -225,6 +225,20 @@ def test_another_cluster_behind_the_address_is_explained_here_and_on_its_pages(a
         assert "register it under a name of its own" in words
         assert "remove it and register it again" in words
     assert page(adams, "/settings/").title == "1 cluster is registered, it needs a look."
+
+
+def test_a_cluster_that_is_registered_twice_is_explained_here_and_on_its_pages(adams: Client) -> None:
+    cluster = watched("demo")
+    first = Cluster.objects.create(name="first", slug="first", bootstrap_servers="a:1")
+    Cluster.objects.filter(pk=cluster.pk).update(same_as=first, read_only=True)
+    for address in ("/settings/clusters/demo/", "/clusters/demo/", "/clusters/demo/reassignments/"):
+        shown = page(adams, address)
+        assert "registered-twice" in shown.html
+        assert shown.words("registered-twice").startswith("demo is the same Kafka cluster as first")
+    typed = {"bootstrap_servers": cluster.bootstrap_servers, "security_protocol": "PLAINTEXT", "check_hostname": "on"}
+    kept = page(adams, "/settings/clusters/demo/", typed)
+    assert "which was registered first" in kept.words("wrong")
+    assert Cluster.objects.get(slug="demo").read_only
 
 
 # ---- removing

@@ -203,10 +203,6 @@ class Tried:
             versions=ApiVersions({}, {1: ItemError("No answer.")}, taken_at=0),
         )
 
-    def registered_twice(self) -> str:
-        Cluster.objects.create(name="Same", slug="same", bootstrap_servers="a:1", kafka_id="kafka-id-1")
-        return self.told()
-
     def with_login(self) -> str:
         Cluster.objects.filter(pk=self.cluster.pk).update(**{k: v for k, v in SASL.items() if k != "sasl_password"})
         self.cluster.refresh_from_db()
@@ -234,7 +230,6 @@ DOWN = {"k2:9092": (Stage.CONNECT, "Nothing listens there.")}
     case(collecting.LISTENER_UNREACHABLE, lambda t: t.told(unreachable=DOWN), broker=2, why="Nothing listens there."),
     case(collecting.NO_VERSIONS, lambda t: t.described(*brokers())),
     case(collecting.LOGIN_UNANSWERED, Tried.with_login, user="dash", mechanism="PLAIN"),
-    case(collecting.REGISTERED_TWICE, Tried.registered_twice, kafka_id="kafka-id-1", other="Same"),
     case(collecting.NOT_ASKED, lambda t: t.described(*brokers()), broker=3, address="k3:9092"),
     case(
         collecting.TAKES_NO_PART,

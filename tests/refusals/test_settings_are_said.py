@@ -19,6 +19,7 @@ from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import (
     IdentityChanged,
     Refused,
+    RegisteredTwice,
     check_identity,
     register_cluster,
     update_connection,
@@ -45,6 +46,11 @@ def answers_as_another(desk: Desk) -> str:
     return refused(IdentityChanged, lambda: check_identity(desk.cluster, "another"))
 
 
+def answers_as_one_registered(desk: Desk) -> str:
+    Cluster.objects.create(name="Same", slug="same", bootstrap_servers="a:1", kafka_id="kafka-id-1")
+    return refused(RegisteredTwice, lambda: check_identity(Cluster(name="again"), "kafka-id-1"))
+
+
 @each(
     case(settings.NOBODY_NAMED, lambda d: gives(d, user=" ")),
     case(settings.NO_SUCH_ACCOUNT, lambda d: gives(d, user="nobody"), name="nobody"),
@@ -62,6 +68,7 @@ def answers_as_another(desk: Desk) -> str:
         name="adam",
         of="of all clusters",
     ),
+    case(settings.SAME_CLUSTER, answers_as_one_registered, cluster="again", other="Same"),
     case(settings.IDENTITY_CHANGED, answers_as_another, answered="another", expected="MkU3OEVBNTcwNTJENDM2Qg"),
 )
 def test_in_the_settings(one: Case, desk: Desk) -> None:

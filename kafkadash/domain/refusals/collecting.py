@@ -84,11 +84,6 @@ LOGIN_UNANSWERED = Entry(
     "The login as {user} with {mechanism} was not answered.",
     "The next step says what was in the way.",
 )
-REGISTERED_TWICE = Entry(
-    "registered-twice",
-    "It is the Kafka cluster {kafka_id}, registered already as {other}.",
-    "One of the two is enough; changes on it would be proposed in two places.",
-)
 NOT_ASKED = Entry(
     "not-asked", "Broker {broker} at {address} was not asked.", "Test the connection again when it is back."
 )

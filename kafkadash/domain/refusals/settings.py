@@ -22,6 +22,11 @@ IDENTITY_CHANGED = Entry(
     "Behind the addresses of {cluster} answers the Kafka cluster {answered}, and not {expected} as before.",
     "Correct the addresses, or register the other cluster under a name of its own; nothing was stored.",
 )
+SAME_CLUSTER = Entry(
+    "same-cluster",
+    "{cluster} is the same Kafka cluster as {other}, which was registered first. {cluster} is not read, and read-only.",
+    "Use {other}, and remove {cluster} under Settings.",
+)
 CLUSTER_UNKNOWN = Entry("cluster-unknown", "There is no cluster {slug}.", "Registered: {known}.")
 CLUSTER_NAME_EMPTY = Entry(
     "cluster-name-empty", "", "A name needs at least one letter or digit, as it becomes part of the page's address."

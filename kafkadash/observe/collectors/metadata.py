@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.services import RegisteredTwice, first_registered, remember_double, said_of_double
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.kafka.port import ClusterDescription
 from kafkadash.observe.collectors.brokers import BROKER_FIELDS, compare_brokers
@@ -31,6 +32,11 @@ def read(asking: Asking) -> Reading:
     if other_id:
         _remember_conflict(cluster, other_id)
         raise AnotherCluster(other_cluster_sentence(cluster, other_id))
+    first = first_registered(cluster, described.cluster_id)
+    if (first and first.pk) != cluster.same_as_id:
+        remember_double("collector", cluster, first)
+    if first is not None:
+        raise RegisteredTwice(said_of_double(cluster, first))
     topics = compare_topics(cluster, metadata.topics, described.brokers, taken_at)
     brokers = compare_brokers(cluster, described.brokers, metadata.brokers, topics, taken_at)
     figures = _cluster_figures(described, topics)
