@@ -57,9 +57,15 @@ def set_password(actor: User | str, user: User, password: str, *, request: HttpR
 
 
 def set_active(actor: User | str, user: User, active: bool, *, request: HttpRequest | None = None) -> bool:
-    """Close an account or open it again; roles and history stay. Returns whether anything changed."""
+    """Close an account or open it again; roles and history stay. Returns whether anything changed.
+
+    The row is saved, not updated in place, so that the signal of it ends what the account watches.
+    """
     with transaction.atomic():
-        changed = User.objects.filter(pk=user.pk, is_active=not active).update(is_active=active)
-        if changed:
-            record(actor, "user.opened" if active else "user.closed", user, request=request)
-    return bool(changed)
+        row = User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=not active).first()
+        if row is None:
+            return False
+        row.is_active = active
+        row.save(update_fields=["is_active"])
+        record(actor, "user.opened" if active else "user.closed", user, request=request)
+    return True

@@ -10,14 +10,17 @@ from typing import Any
 import structlog
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from kafkadash.changes.kinds import UnknownKind, kind_of
-from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.refusals import Refused
-from kafkadash.changes.transitions import move, swap
+from kafkadash.changes.transitions import move, pure, swap
+from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.domain.checks import About, Check, Checked
 from kafkadash.domain.refusals import checks as said
+from kafkadash.domain.wording import listed
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import WAITING, State, Trigger, Who
 from kafkadash.kafka import clock
@@ -82,6 +85,8 @@ def _one(change: ChangeRequest, now: datetime) -> bool:
     changed by somebody else since is left as it is, until the next refresh.
     """
     try:
+        if _void_approvals_of_leavers(change, now):
+            return True
         checked = kind_of(change.kind).checks(change, now)
         return _store(change, checked, now)
     except (Refused, UnknownKind) as skipped:
@@ -100,21 +105,40 @@ def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
         written["checked_at"] = checked.facts_at
     failed = checked.failed(About.CONTENT)
     if failed and change.state in _MAY_TURN_STALE:
-        _turn_stale(change, failed, written, now)
+        _turn_stale(change, reasons(failed), written, now)
     elif written:
         with transaction.atomic():
             swap(change, written, listed=False)
     return bool(written)
 
 
-def _turn_stale(change: ChangeRequest, failed: Sequence[Check], written: Mapping[str, Any], now: datetime) -> None:
-    told = reasons(failed)
+def _void_approvals_of_leavers(change: ChangeRequest, now: datetime) -> bool:
+    """Approvals count only while whoever gave them may approve; returns whether the request turned stale by that."""
+    able = users_allowed(APPROVE, change.cluster).order_by()
+    left = Review.objects.filter(
+        ~Q(user__in=able) | Q(user=None), request=change, verdict=Verdict.APPROVED, void_at=None, round=change.round
+    )
+    names = list(left.values_list("user_name", flat=True))
+    if not names:
+        return False
+    with transaction.atomic():
+        request = pure(change)
+        decided = change.state in (State.APPROVED, State.QUEUED) and not request.broke_glass
+        stale = decided and len(request.approvals) < (request.needed or 1)
+        if stale:
+            told = [said.APPROVER_LEFT(name=name, cluster=change.cluster.name) for name in names]
+            _turn_stale(change, told, {}, now)
+        left.update(void_at=Now(), void_why=f"{listed(names)} may not approve here any more"[:200])
+    return stale
+
+
+def _turn_stale(change: ChangeRequest, told: Sequence[str], written: Mapping[str, Any], now: datetime) -> None:
     move(
         change,
         Deed(Trigger.CONTENT_FAILED, capacities=frozenset({Who.ITSELF}), reason=told[0]),
         rules_of(policy_of(change.cluster)),
         now,
         actor=ITSELF,
-        fields={**written, "stale_reasons": told},
+        fields={**written, "stale_reasons": list(told)},
         also={"reasons": len(told)},
     )

@@ -16,6 +16,7 @@ from kafkadash.changes.kinds import UnknownKind, kind_of
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.domain.refusals import drafts as said
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, step
@@ -138,8 +139,14 @@ def audit(
 
 
 def pure(change: ChangeRequest) -> Request:
-    """The request as the domain sees it. One query, for the approvals in force."""
-    approvals = Review.objects.filter(request=change, verdict=Verdict.APPROVED, void_at=None, round=change.round)
+    """The request as the domain sees it. One query, for the approvals in force: those of people who may approve now."""
+    approvals = Review.objects.filter(
+        request=change,
+        verdict=Verdict.APPROVED,
+        void_at=None,
+        round=change.round,
+        user__in=users_allowed(APPROVE, change.cluster).order_by(),
+    )
     return Request(
         number=change.pk,
         state=State(change.state),

@@ -69,14 +69,21 @@ def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) ->
     Asks the database each time, so a long-lived holder of ``user`` learns of a role taken away or a closed account.
     Raises ValueError for an action that no role has: that is a typing mistake, not a refusal.
     """
+    able = users_allowed(action, cluster)
+    return user.is_authenticated and able.filter(pk=user.pk).exists()
+
+
+def users_allowed(action: str, cluster: Cluster | None) -> QuerySet[User]:
+    """Who may do this on this cluster now, or on the whole installation where ``cluster`` is None.
+
+    Raises ValueError for an action that no role has.
+    """
     roles = _roles_that_allow(action)
-    if not user.is_authenticated:
-        return False
     where = Q(cluster__isnull=True)
     if cluster is not None:
         where |= Q(cluster=cluster)
     grants = _current(ClusterRole.objects.filter(where, user=OuterRef("pk"), role__in=roles))
-    return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
+    return User.objects.filter(Q(is_superuser=True) | Exists(grants), is_active=True)
 
 
 def allowed_anywhere(user: User | AnonymousUser, action: str) -> bool:

@@ -9,10 +9,15 @@ from functools import partial
 import pytest
 
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.accounts.services import set_active
 from kafkadash.changes import running, services
-from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.models import ChangeRequest, Policy
+from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.clusters.services import remove_role
+from kafkadash.domain.refusals import checks as said
+from kafkadash.domain.refusals import workflow
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
 from tests.changes.test_two_at_once import ATTEMPTS, at_once
@@ -38,6 +43,42 @@ def in_state(change: ChangeRequest, state: State) -> ChangeRequest:
 
 def events(change: ChangeRequest, action: str) -> list[AuditEvent]:
     return list(AuditEvent.objects.filter(action=f"change.{action}", object_id=str(change.pk)))
+
+
+@pytest.mark.parametrize("leaves", ["account closed", "role taken", "account deleted"])
+def test_an_approval_counts_only_while_its_giver_may_approve(
+    world: World, cluster: Cluster, alice: User, bob: User, leaves: str
+) -> None:
+    change = approved(cluster, alice, bob)
+    match leaves:
+        case "account closed":
+            set_active("cli", bob, active=False)
+        case "role taken":
+            remove_role("cli", bob, Role.APPROVER)
+        case _:
+            bob.delete()
+    with pytest.raises(Refused) as caught:
+        running.start(now_of(change), alice)
+    assert str(caught.value) == workflow.LACKS_APPROVALS(name=f"#{change.pk}")
+    recheck(change.cluster_id, datetime.now(UTC))
+    after = now_of(change)
+    assert after.state == State.STALE
+    assert after.stale_reasons == [said.APPROVER_LEFT(name="bob", cluster="orders-eu")]
+    assert "bob may not approve" in after.reviews.get().void_why
+
+
+def test_an_approval_of_a_closed_account_leaves_its_place_to_another(
+    world: World, cluster: Cluster, alice: User, bob: User, bea: User
+) -> None:
+    Policy.objects.create(cluster=cluster, approvals_low=2, approvals_medium=2, approvals_high=2)
+    change = approved(cluster, alice, bob)
+    set_active("cli", bob, active=False)
+    recheck(change.cluster_id, datetime.now(UTC))
+    assert now_of(change).state == State.PROPOSED
+    assert now_of(change).reviews.get().void_at is not None
+    assert services.approve(now_of(change), bea, change.digest).state == State.PROPOSED
+    set_active("cli", bob, active=True)
+    assert services.approve(now_of(change), bob, change.digest).state == State.APPROVED
 
 
 class TestStart:

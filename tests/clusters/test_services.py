@@ -153,7 +153,7 @@ def test_a_stored_password_does_not_come_along_by_a_detour(admin: User) -> None:
 
 
 def test_a_client_key_is_not_used_at_another_address(admin: User) -> None:
-    client = {"certificate_pem": AUTHORITY.client.pem, "key_pem": AUTHORITY.client.key_pem}
+    client: dict[str, Any] = {"certificate_pem": AUTHORITY.client.pem, "key_pem": AUTHORITY.client.key_pem}
     cluster = register_cluster(admin, "x", "a:9092", security_protocol="SSL", **client)
     with pytest.raises(Refused) as caught:
         update_connection(admin, cluster, bootstrap_servers="evil:9092")

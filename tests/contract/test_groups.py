@@ -154,7 +154,7 @@ def test_members_whose_assignment_is_in_other_bytes_are_told_without_it(fake: Fa
 )
 def test_members__hostile_assignment__costs_itself_only(fake: FakeKafka, admin: WireClient, raw: bytes) -> None:
     fake.model.add_group(
-        "g", members=[FakeMember("bad", "c\x00", {}, raw=raw), FakeMember("good", "c", {"orders": [0]})]
+        "g", members=[FakeMember("bad", "c\x00", {}, raw=raw), FakeMember("good", "c", {"orders": (0,)})]
     )
 
     began = time.thread_time()

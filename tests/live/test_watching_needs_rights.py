@@ -13,6 +13,7 @@ from pytest_django import Settings
 from websockets.exceptions import InvalidStatus
 
 from kafkadash.accounts.models import User
+from kafkadash.accounts.services import set_active
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.live.origin import is_ours
 from kafkadash.live.panels import MAX_KEYS
@@ -116,12 +117,14 @@ def test_role__run_out_while_watching__closes_at_the_next_check(
     assert socket.closed_with() == 4403
 
 
-def test_account__deactivated_while_watching__closes_at_once(watch: Watch, cluster: Cluster, viewer: User) -> None:
+def test_account__closed_while_watching__closes_at_once(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings
+) -> None:
+    settings.LIVE_RECHECK_SECONDS = 3600
     socket = watch("status:demo", user=viewer)
     socket.shows("status-demo")
 
-    viewer.is_active = False
-    viewer.save(update_fields=["is_active"])
+    set_active("cli", viewer, active=False)
 
     assert socket.closed_with(deadline=3) == 4401
 

@@ -11,6 +11,7 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting, plans, policy, running, services
 from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain import plan
@@ -79,6 +80,13 @@ class Office:
         change = self.proposed()
         CollectorRun.objects.filter(kind="metadata").update(succeeded_at=succeeded_at)
         return refused(Refused, lambda: services.approve(change, self.people["bob"], change.digest))
+
+    def approver_left(self) -> str:
+        change = self.proposed()
+        services.approve(change, self.people["bob"], change.digest)
+        User.objects.filter(pk=self.people["bob"].pk).update(is_active=False)
+        recheck(self.cluster.pk, datetime.now(UTC))
+        return " ".join(now_of(change).stale_reasons)
 
     def edit(self, change: ChangeRequest, who: str = "alice", title: str = "Drain broker 5") -> ChangeRequest:
         return drafting.edit_draft(change, self.people[who], change.version, title=title)
@@ -161,6 +169,7 @@ def office(people: dict[str, User]) -> Iterator[Office]:
         first="orders-0 is on 1, 2, 4 now; planned was 1, 2, 3.",
         more="",
     ),
+    case(checks.APPROVER_LEFT, Office.approver_left, name="bob", cluster="orders-eu"),
     case(checks.NOT_TRUE_ANY_MORE, lambda o: o.checked(replace(MOVED, problems=())), check=MOVED.title),
     case(drafts.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"),
     case(drafts.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),

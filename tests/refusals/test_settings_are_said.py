@@ -81,7 +81,7 @@ def registers(desk: Desk, **typed: str) -> str:
 
 
 def connects_elsewhere(desk: Desk) -> str:
-    login = {"sasl_mechanism": "PLAIN", "sasl_username": "watcher"}
+    login: dict[str, Any] = {"sasl_mechanism": "PLAIN", "sasl_username": "watcher"}
     update_connection("cli", desk.cluster, security_protocol="SASL_SSL", sasl_password="planted", **login)
     form = {"bootstrap_servers": "evil:9092", "security_protocol": "SASL_PLAINTEXT", "check_hostname": "on", **login}
     return desk.sent("adam", "/settings/clusters/demo/", form)

@@ -6,6 +6,11 @@ _ANEW = "Make the plan again."
 _READ = "See on the overview of the cluster why they are not read."
 
 NOT_TRUE_ANY_MORE = Entry("not-true-any-more", "Not true any more: {check}.", _ANEW)
+APPROVER_LEFT = Entry(
+    "approver-left",
+    "{name} approved it, and may not approve changes of {cluster} any more.",
+    "Make a new plan and have it approved again.",
+)
 GONE = Entry("gone", "{name} does not exist any more.", _ANEW)
 TOPIC_REPLACED = Entry("topic-replaced", "{topic} was deleted and created again since the plan.", _ANEW)
 AS_PLANNED_ALREADY = Entry(
