@@ -139,7 +139,12 @@ REDIS_URL = env.str("REDIS_URL", default="")
 CHANNEL_LAYERS: dict[str, Any] = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": "kafkadash"},
+        # Encrypted, so that who reaches Redis can neither read what is shown nor put anything on people's pages.
+        "CONFIG": {
+            "hosts": [REDIS_URL],
+            "prefix": "kafkadash",
+            "symmetric_encryption_keys": [f"kafkadash.live:{SECRET_KEY}"],
+        },
     }
 }
 

@@ -24,6 +24,7 @@ import structlog
 from channels import DEFAULT_CHANNEL_LAYER
 from channels.layers import channel_layers
 from channels_redis.pubsub import RedisPubSubChannelLayer
+from cryptography.fernet import InvalidToken
 from redis.exceptions import RedisError
 
 from kafkadash.live.frames import CurrentFrames, Frame
@@ -77,6 +78,7 @@ class Hub:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._up = False
+        self._foreign = False
         self._pulse_sent = 0
         self._pulse_back_at = 0.0
 
@@ -157,7 +159,11 @@ class Hub:
 
     async def _read(self, channel: str) -> None:
         while True:
-            message = await self._layer.receive(channel)
+            try:
+                message = await self._layer.receive(channel)
+            except InvalidToken:
+                self._foreign_message()
+                continue
             match message["type"]:
                 case "pulse":
                     self._pulse_came_back(message["number"])
@@ -168,6 +174,12 @@ class Hub:
                 case "rights":
                     for subscriber in self._subscribers():
                         subscriber.rights_changed(message["user_id"])
+
+    def _foreign_message(self) -> None:
+        """Something that was not encrypted with our key; told once, as whoever sends one may send many."""
+        if not self._foreign:
+            log.error("live.foreign_message", doing="ignoring it and all that follow")
+        self._foreign = True
 
     def _pulse_came_back(self, number: int) -> None:
         self._pulse_back_at = _now()

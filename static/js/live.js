@@ -12,6 +12,7 @@
   const FETCH_DEADLINE = 10_000;
   const AWAY_AGAIN = 3_000;
   const REFUSED = new Set([4400, 4401, 4403]);
+  const ACTING = /^(data-)?hx-(?!morph-skip)/; // attributes by which htmx does something
 
   // What is known about the connection. `link`: connecting, live, waiting (until `nextTry`), refused.
   let link = "connecting", nextTry = 0, tries = 0, lastHeard = performance.now(), hadSocket = false, restarts = 0;
@@ -81,8 +82,19 @@
   function take(message) {
     // A page that watches a panel it does not show (one reassignment of them) fetches itself instead.
     if (message.hint || !document.querySelector(message.target)) fetchSoon();
-    else if (message.parts) takeParts(message.content);
-    else kafkadash.apply(message.target, message.content);
+    else if (message.parts) takeParts(inert(message.content));
+    else kafkadash.apply(message.target, inert(message.content));
+  }
+
+  // What is pushed is content only: attributes and elements that make htmx act are taken out.
+  function inert(html) {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    for (const element of template.content.querySelectorAll("*")) {
+      if (element.localName.startsWith("hx-") || element.localName === "template") element.remove();
+      for (const name of element.getAttributeNames()) if (ACTING.test(name)) element.removeAttribute(name);
+    }
+    return template.innerHTML;
   }
 
   // Several elements of the page: each takes the place of the one with its id.

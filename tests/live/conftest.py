@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -16,10 +16,13 @@ from urllib.parse import urlencode
 import pytest
 import uvicorn
 from channels.layers import channel_layers
+from channels_redis.serializers import registry
+from django.conf import settings as django_settings
 from django.db import connection, connections
 from django.test import Client
 from playwright.sync_api import BrowserContext
 from pytest_django import DjangoDbBlocker, Settings
+from redis import Redis
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -27,6 +30,8 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.embedded.valkey import Valkey
 from kafkadash.live import consumer, panels
+from kafkadash.live.frames import Frame
+from kafkadash.live.hub import group_of
 from kafkadash.live.panels import Panel
 from kafkadash.live.publisher import stop_publishing
 from tests.live.chromium import chromium
@@ -157,8 +162,9 @@ def own_valkey(tmp_path: Path, settings: Settings) -> Iterator[Valkey]:
     valkey = Valkey(tmp_path)
     valkey.start()
     stop_publishing()
-    layers = {**settings.CHANNEL_LAYERS["default"], "CONFIG": {"hosts": [valkey.url()], "prefix": "own"}}
-    settings.CHANNEL_LAYERS = {"default": layers}
+    layers = settings.CHANNEL_LAYERS["default"]
+    config = {**layers["CONFIG"], "hosts": [valkey.url()], "prefix": "own"}
+    settings.CHANNEL_LAYERS = {"default": {**layers, "CONFIG": config}}
     assert not channel_layers.backends
     yield valkey
     stop_publishing()
@@ -181,6 +187,16 @@ def chrome(
         yield context
         connections.close_all()  # of the test: beside a running loop Django keeps others than without one
     assert not [fault for fault in faults if not any(word in fault for word in EXPECTED_FAULTS)]
+
+
+def publish_raw(key: str, content: str, *, secret_keys: Sequence[str] = ()) -> None:
+    """Puts a frame into Redis without the product, as somebody would who reaches it."""
+    target = f"#{key.replace(':', '-')}"
+    text = json.dumps({"key": key, "target": target, "content": content})
+    serializer = registry.get_serializer("msgpack", symmetric_encryption_keys=list(secret_keys))
+    with Redis.from_url(django_settings.REDIS_URL) as redis:
+        message = serializer.serialize({"type": "frame", **Frame(key, text).packed()})
+        assert redis.publish(f"kafkadash__group__{group_of(key)}", message) == 1, "nobody listens"
 
 
 def set_row(cluster: Cluster, text: str, state: str = "kraft") -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pytest_django import Settings
+from redis import Redis
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
@@ -21,7 +22,7 @@ from kafkadash.live import panels, publisher, watchers
 from kafkadash.live.frames import Frame
 from kafkadash.live.hub import group_of
 from kafkadash.live.publisher import publish_keys, publish_panels
-from tests.live.conftest import Socket, set_row
+from tests.live.conftest import Socket, publish_raw, set_row
 from tests.waiting import wait_until
 
 Watch = Callable[..., Socket]
@@ -38,6 +39,34 @@ def test_refresh__of_a_watched_panel__is_pushed(watch: Watch, cluster: Cluster, 
     frame = browser.shows("43.2 %")
     assert (frame["key"], frame["seq"], frame["target"]) == ("reassignments:demo", 12, "#reassignments-demo")
     assert datetime.now(UTC) - datetime.fromisoformat(frame["sampled_at"]) < timedelta(seconds=10)
+
+
+def test_frame__put_into_redis_by_somebody_else__is_not_shown(watch: Watch, cluster: Cluster, viewer: User) -> None:
+    browser = watch("status:demo", user=viewer)
+    browser.shows("status-demo")
+    publish_raw("status:demo", "forged")
+    set_row(cluster, "what is true")
+
+    publish_panels(cluster.pk, frozenset({"metadata"}), seq=2)
+
+    browser.shows("what is true")
+    assert not [message for message in browser.messages if "forged" in str(message)]
+
+
+def test_frame__on_its_way__cannot_be_read_in_redis(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings
+) -> None:
+    browser = watch("status:demo", user=viewer)
+    browser.shows("status-demo")
+    with Redis.from_url(settings.REDIS_URL) as redis, redis.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(f"kafkadash__group__{group_of('status:demo')}")
+        listener.get_message(timeout=5)  # that it subscribed
+        set_row(cluster, "what is true")
+        publish_panels(cluster.pk, frozenset({"metadata"}), seq=2)
+        browser.shows("what is true")
+        heard = listener.get_message(timeout=5)
+    assert heard is not None
+    assert b"what is true" not in heard["data"]
 
 
 def test_refresh__of_kinds_that_a_panel_does_not_show__pushes_nothing_to_it(

