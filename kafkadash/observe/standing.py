@@ -11,21 +11,26 @@ from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.quorum import Quorum, QuorumNode, quorum
-from kafkadash.domain.status import is_stale
-from kafkadash.observe.models import CollectorRun, QuorumSnapshot
+from kafkadash.domain.quorum_verdict import majority_lost
+from kafkadash.domain.status import NEVER, Refreshed, is_stale
+from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """When data was taken, how often it is read, and whether it is too old to be trusted as now."""
+    """When data was taken, how often it is read, and whether it is too old to be trusted as now.
+
+    ``frozen``: brokers repeat what the controllers said at ``taken_at``, because these have no majority.
+    """
 
     taken_at: datetime | None
     interval_s: float
     now: datetime
+    frozen: bool = False
 
     @property
     def stale(self) -> bool:
-        return self.taken_at is None or is_stale(self.taken_at, self.interval_s, self.now)
+        return self.frozen or self.taken_at is None or is_stale(self.taken_at, self.interval_s, self.now)
 
     @property
     def age_s(self) -> float | None:
@@ -35,6 +40,27 @@ class Freshness:
 def freshness_of(run: CollectorRun | None, now: datetime) -> Freshness:
     """How fresh the newest data of one kind is; ``run`` is None before its collector was ever due."""
     return Freshness(run.succeeded_at if run else None, run.interval_s if run else 30.0, now)
+
+
+def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Freshness:
+    """How fresh topics and brokers are, as brokers tell them.
+
+    Without a majority of the controllers brokers go on answering Metadata (KRaft's MetadataCache keeps its last image),
+    so what they tell is as old as the last answer of the controllers, also of brokers that died since.
+    """
+    fresh = freshness_of(runs.get(Kind.METADATA), now)
+    quorum = runs.get(Kind.QUORUM)
+    if not majority_lost(refreshed(quorum), refreshed(runs.get(Kind.METADATA))):
+        return fresh
+    said_at = [at for at in (fresh.taken_at, quorum.succeeded_at if quorum else None) if at is not None]
+    return replace(fresh, taken_at=min(said_at, default=None), frozen=True)
+
+
+def refreshed(run: CollectorRun | None) -> Refreshed:
+    """The same for what judges it."""
+    if run is None:
+        return NEVER
+    return Refreshed(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +90,8 @@ class Standing:
     runs: Mapping[str, CollectorRun]
 
     def freshness_of(self, kind: str) -> Freshness:
+        if kind == Kind.METADATA:
+            return metadata_freshness(self.runs, self.now)
         return freshness_of(self.runs.get(kind), self.now)
 
     @cached_property

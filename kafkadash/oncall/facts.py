@@ -25,7 +25,7 @@ from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.judges.groups import MORE
 from kafkadash.domain.lag import LagState
 from kafkadash.domain.quorum_history import FLAPPING_WITHIN, Reign, changes, recent_changes
-from kafkadash.domain.status import NEVER, QUICKEST_JUDGED_S, Refreshed
+from kafkadash.domain.status import QUICKEST_JUDGED_S, Refreshed
 from kafkadash.domain.topology import PartitionShape
 from kafkadash.observe.history.standing import pipeline_standing
 from kafkadash.observe.models import (
@@ -43,7 +43,7 @@ from kafkadash.observe.models import (
     ThrottleState,
     TopicState,
 )
-from kafkadash.observe.standing import newest_quorums
+from kafkadash.observe.standing import newest_quorums, refreshed
 from kafkadash.oncall.models import Finding
 
 _MOST_TOPICS = 50
@@ -66,13 +66,13 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
         kafka_id=cluster.kafka_id,
         other_kafka_id=cluster.other_kafka_id,
         same_as=cluster.same_as.name if cluster.same_as else "",
-        metadata=_refreshed(runs.get(Kind.METADATA)),
-        reassignments=_refreshed(runs.get(Kind.REASSIGNMENTS)),
-        quorum=_refreshed(runs.get(Kind.QUORUM)),
-        log_dirs=_refreshed(runs.get(Kind.LOG_DIRS)),
-        configs=_refreshed(runs.get(Kind.CONFIGS)),
-        versions=_refreshed(runs.get(Kind.VERSIONS)),
-        groups=_refreshed(runs[Source.GROUPS.value]) if Source.GROUPS.value in runs else None,
+        metadata=refreshed(runs.get(Kind.METADATA)),
+        reassignments=refreshed(runs.get(Kind.REASSIGNMENTS)),
+        quorum=refreshed(runs.get(Kind.QUORUM)),
+        log_dirs=refreshed(runs.get(Kind.LOG_DIRS)),
+        configs=refreshed(runs.get(Kind.CONFIGS)),
+        versions=refreshed(runs.get(Kind.VERSIONS)),
+        groups=refreshed(runs[Source.GROUPS.value]) if Source.GROUPS.value in runs else None,
     )
 
 
@@ -323,9 +323,3 @@ def _groups(cluster: Cluster, read: Refreshed, now: datetime) -> dict[str, Any]:
         ),
         "groups_named": scopes - {MORE},
     }
-
-
-def _refreshed(run: CollectorRun | None) -> Refreshed:
-    if run is None:
-        return NEVER
-    return Refreshed(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)

@@ -13,7 +13,7 @@ from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.headline import headline, rolled_up
 from kafkadash.domain.status import State
 from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
-from kafkadash.observe.standing import Freshness, QuorumSeen, Standing, freshness_of, newest_quorums
+from kafkadash.observe.standing import Freshness, QuorumSeen, Standing, freshness_of, metadata_freshness, newest_quorums
 from kafkadash.oncall.facts import age_facts
 from kafkadash.oncall.finding_rows import FindingRow, rows_of
 from kafkadash.oncall.models import Finding
@@ -49,6 +49,8 @@ class ClusterStanding:
         return self.freshness_of(Kind.METADATA)
 
     def freshness_of(self, kind: str) -> Freshness:
+        if kind == Kind.METADATA:
+            return metadata_freshness(self.runs, self.now)
         return freshness_of(self.runs.get(kind), self.now)
 
     @property

@@ -43,6 +43,8 @@
     const panels = new Map();
     let anyStale = false, agedNow = false;
     for (const stamp of document.querySelectorAll(".freshness")) {
+      const panel = stamp.closest(".panel-head")?.closest(".panel"); // a stamp in a row speaks of its row
+      if (panel && stamp.hasAttribute("data-frozen")) panels.set(panel, true);
       const time = stamp.querySelector("time[datetime]");
       const taken = time ? Date.parse(time.getAttribute("datetime")) : NaN;
       if (Number.isNaN(taken)) continue;
@@ -54,7 +56,6 @@
       anyStale ||= stale;
       agedNow ||= stale && stamp.dataset.fresh !== "stale";
       setAttribute(stamp, "data-fresh", stale ? "stale" : null);
-      const panel = stamp.closest(".panel-head")?.closest(".panel"); // a stamp in a row speaks of its row
       if (panel) panels.set(panel, stale || panels.get(panel) === true);
     }
     for (const [panel, stale] of panels) setAttribute(panel, "data-stale", stale ? "" : null);

@@ -31,7 +31,7 @@ from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rac
 from kafkadash.observe.queries.broker_list import UP, Skew
 from kafkadash.observe.queries.brokers import broker_state, directory_row
 from kafkadash.observe.reassignment_rows import ReassignmentRow
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness
 from kafkadash.observe.throttle_rows import Throttles
 
 MOST_TROUBLED = 25
@@ -62,7 +62,7 @@ def broker_listing(query: QueryDict) -> Listing:
 def broker_context(
     cluster: Cluster, broker: BrokerState, listing: Listing, runs: Mapping[str, CollectorRun], now: datetime
 ) -> dict[str, Any]:
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    freshness = metadata_freshness(runs, now)
     state, word = broker_state(broker, freshness)
     weights = BrokerWeights.objects.filter(cluster=cluster, broker_id=broker.broker_id).first()
     disk_interval = runs[Kind.LOG_DIRS].interval_s if Kind.LOG_DIRS in runs else 60.0

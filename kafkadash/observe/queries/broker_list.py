@@ -18,7 +18,7 @@ from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Kind
 from kafkadash.observe.queries.brokers import DirectoryRow, broker_state, directory_row
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness
 from kafkadash.observe.throttle_rows import RateInForce, Throttles
 
 UP = Q(gone_at=None) & (Q(fenced=False) | Q(fenced=None))
@@ -113,7 +113,7 @@ def broker_list_context(
 ) -> dict[str, Any]:
     """One page of brokers with what holds for all of them."""
     tally = _tally(cluster)
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    freshness = metadata_freshness(runs, now)
     page = listing.page_of(_filtered(cluster, listing))
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
     racks = BrokerState.objects.filter(cluster=cluster, gone_at=None).order_by("rack").distinct()
@@ -159,7 +159,7 @@ def _lines(
     weights = {w.broker_id: w for w in BrokerWeights.objects.filter(cluster=cluster, broker_id__in=ids).defer("data")}
     configs = runs.get(Kind.CONFIGS)
     throttles = Throttles(cluster, known=bool(configs and configs.succeeded_at), brokers=ids)
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    freshness = metadata_freshness(runs, now)
     disk_interval = runs[Kind.LOG_DIRS].interval_s if Kind.LOG_DIRS in runs else 60.0
     lines = []
     for broker in brokers:

@@ -13,17 +13,15 @@ from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.quorum import NodeStanding, NodeStatus, Quorum
 from kafkadash.domain.quorum_history import Change, Reign, changes, is_flapping, recent_changes
 from kafkadash.domain.quorum_verdict import quorum_verdict
-from kafkadash.domain.status import NEVER, Refreshed
 from kafkadash.observe.collectors.quorum import GONE
 from kafkadash.observe.models import (
     BrokerState,
     Capabilities,
-    CollectorRun,
     Kind,
     QuorumReplicaState,
     QuorumSnapshot,
 )
-from kafkadash.observe.standing import QuorumSeen, Standing, standing
+from kafkadash.observe.standing import QuorumSeen, Standing, refreshed, standing
 
 GONE_SHOWN_FOR = timedelta(hours=24)
 """A node that is gone stays listed for so long; a registered broker stays until it is back."""
@@ -91,8 +89,8 @@ def controllers_context(
     freshness = read.freshness_of(Kind.QUORUM)
     verdict = quorum_verdict(
         seen.quorum if seen else None,
-        _refreshed(read.runs.get(Kind.QUORUM)),
-        _refreshed(read.runs.get(Kind.METADATA)),
+        refreshed(read.runs.get(Kind.QUORUM)),
+        refreshed(read.runs.get(Kind.METADATA)),
         recent_changes(seen_changes, now),
         now,
     )
@@ -226,9 +224,3 @@ def _voter_kind(cluster: Cluster) -> str:
     # Brokers do not report a level of 0 (KRaftMetadataCache.features); before 3.9 there was no other.
     level = (features.get("kraft.version") or {}).get("finalized")
     return "dynamic voters" if level else "static voters"
-
-
-def _refreshed(run: CollectorRun | None) -> Refreshed:
-    if run is None:
-        return NEVER
-    return Refreshed(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)

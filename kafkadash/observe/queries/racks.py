@@ -15,12 +15,12 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.rack_spread import Spread
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.listing import Listing
-from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Kind, TopicState
+from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, TopicState
 from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rack_labels, running_moves
 from kafkadash.observe.queries.brokers import DirectoryRow, broker_state, directory_row
 from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words, moves_words
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, metadata_freshness
 
 TOPICS_PAGE = 20
 MOST_OF_A_TOPIC = 10
@@ -114,7 +114,7 @@ def rack_listing(query: QueryDict) -> Listing:
 def racks_context(
     cluster: Cluster, listing: Listing, runs: Mapping[str, CollectorRun], now: datetime
 ) -> dict[str, Any]:
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    freshness = metadata_freshness(runs, now)
     judge = RackJudge(cluster)
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
     violating = TopicState.objects.filter(cluster=cluster, rack_violations__gt=0) if judge.known else None

@@ -33,7 +33,7 @@ from kafkadash.observe.queries.group_list import readers_of
 from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words
 from kafkadash.observe.reassignment_rows import ReassignmentRow
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness
 from kafkadash.observe.throttle_rows import list_words
 
 MIN_ISR = "min.insync.replicas"
@@ -90,7 +90,7 @@ def partition_listing(query: QueryDict) -> Listing:
 def topic_context(
     cluster: Cluster, topic: TopicState, listing: Listing, runs: Mapping[str, CollectorRun], now: datetime
 ) -> dict[str, Any]:
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    freshness = metadata_freshness(runs, now)
     moves = running_moves(cluster, [topic.name])
     racks = RackJudge(cluster)
     labels = rack_labels(cluster)

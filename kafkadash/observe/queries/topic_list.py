@@ -14,9 +14,9 @@ from django.http import QueryDict
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.listing import Choice, Listing
-from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
+from kafkadash.observe.models import ClusterState, CollectorRun, Outcome, ReassignmentSnapshot, TopicState
 from kafkadash.observe.partition_rows import partition_lines, running_moves
-from kafkadash.observe.standing import Freshness, freshness_of
+from kafkadash.observe.standing import Freshness, metadata_freshness
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
 _COUNTED: Mapping[str, tuple[str, str]] = {
@@ -107,7 +107,7 @@ def topic_list_context(
     cluster: Cluster, listing: Listing, runs: Mapping[str, CollectorRun], now: datetime
 ) -> dict[str, Any]:
     """One page of topics with the tally of all of them."""
-    freshness = freshness_of(runs.get(Kind.METADATA), now)
+    freshness = metadata_freshness(runs, now)
     tally = _tally(cluster)
     page = listing.page_of(_filtered(cluster, listing))
     topics = list(page.object_list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -104,6 +104,13 @@ def _stamp(of: Freshness, before: str, after: str, variant: str = "") -> SafeStr
     stale = mark_safe(' data-fresh="stale"') if of.stale else ""
     if of.taken_at is None:
         return format_html('<span class="freshness{}"{}><span>no data yet</span></span>', variant, stale)
+    if of.frozen:
+        return format_html(
+            '<span class="freshness{}"{} data-frozen><span>as the controllers said at {} UTC</span></span>',
+            variant,
+            stale,
+            f"{of.taken_at.astimezone(UTC):%H:%M:%S}",
+        )
     return format_html(
         '<span class="freshness{}" data-interval="{}"{}><span>{}<time datetime="{}">{}</time>{}</span></span>',
         variant,

@@ -1,0 +1,40 @@
+"""Without a majority of the controllers brokers repeat what they last heard: no page may be green of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.observe.models import CollectorRun, Kind
+from kafkadash.oncall.services import judge
+from tests.factories import NOW, watched
+from tests.pages.conftest import Page
+from tests.pages.test_drill import topic
+
+pytestmark = pytest.mark.django_db
+PAGES = ("brokers/", "brokers/1/", "topics/", "topics/orders/", "racks/", "drill/", "drill/?broker=1", "")
+
+
+@pytest.fixture
+def quorumless(db: None) -> Cluster:
+    """Metadata was read a moment ago, the controllers last answered 25 s ago and then failed twice."""
+    cluster = watched("demo")
+    topic(cluster, "orders", [1, 2, 3])
+    runs = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM)
+    runs.update(
+        succeeded_at=NOW - timedelta(seconds=25), failures=2, last_failure="QuorumUnavailable", last_error="No."
+    )
+    for seconds in (10, 0):
+        judge(cluster.pk, NOW - timedelta(seconds=seconds))
+    return cluster
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], path: str) -> None:
+    shown = get_page(f"/clusters/demo/{path}")
+    main = shown.html[shown.html.index("<main") :]
+    assert "as the controllers said at 02:02:39 UTC" in shown.text
+    assert 'data-state="ok"' not in main
