@@ -268,7 +268,12 @@ EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
 
 # Sign-in attempts are counted in the database, so the count survives a restart and holds across processes.
 CACHES: dict[str, Any] = {
-    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"},
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "cache",
+        # Counts of wrong tries to sign in are kept here: too few places, and other names push one's own count out.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    },
 }
 
 # What fields of a form may hold together; the size of whole requests is decided before (``body_limit``).

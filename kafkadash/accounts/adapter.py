@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from allauth.account.adapter import DefaultAccountAdapter
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import HttpRequest
 
+from kafkadash.accounts.audit import record
+from kafkadash.accounts.models import User
 from kafkadash.accounts.services import AccountRefused, check_password
 from kafkadash.domain.refusals import accounts
 
@@ -29,6 +34,40 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
+
+    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+        assert isinstance(user, User)
+        with transaction.atomic():
+            super().login(request, user)
+            record(user, "user.signed_in", user, request=request)
+
+    def logout(self, request: HttpRequest) -> None:
+        user = request.user
+        with transaction.atomic():
+            super().logout(request)
+            if isinstance(user, User):
+                record(user, "user.signed_out", user, request=request)
+
+    def set_password(self, user: AbstractBaseUser, password: str) -> None:
+        assert isinstance(user, User)
+        with transaction.atomic():
+            super().set_password(user, password)
+            record(user, "user.password_changed", user)
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        """A name that nobody has is not kept: it may be a password, typed into the wrong field."""
+        user = User.objects.filter(username=credentials.get("username", "")).first()
+        name = user.get_username() if user else ""
+        record("sign-in", "user.sign_in_failed", user or ("user", ""), after={"name": name}, request=request)
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        """Wrong tries are counted by name and address.
+
+        By name alone anybody could lock anybody else out. The host is not part of it, as visitors choose what stands
+        there: a made-up port would begin a new count.
+        """
+        login = credentials.get("email", credentials.get("username", "")).lower()
+        return f"{login}:{request.META.get('REMOTE_ADDR', '')}"
 
     def add_message(self, request: HttpRequest, *args: object, **kwargs: object) -> None:
         """None: no page shows passing messages, and one that nobody reads would stay in a cookie of every request."""

@@ -75,6 +75,10 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "user.closed": "closed an account",
         "user.opened": "opened an account again",
         "user.password_set": "set a password",
+        "user.password_changed": "changed the own password",
+        "user.signed_in": "signed in",
+        "user.signed_out": "signed out",
+        "user.sign_in_failed": "was refused at sign-in",
     },
     "Audit": {"audit.exported": "exported the audit"},
 }

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
-from kafkadash.accounts.models import User
+from kafkadash.accounts.models import AuditEvent, User
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -80,6 +80,43 @@ def test_after_some_wrong_tries_even_the_right_password_must_wait(viewer: User, 
     response = sign_in("vera", PASSWORD, client)
     assert not is_signed_in(client)
     assert "too many" in response.content.decode().lower()
+
+
+def test_a_port_in_the_host_begins_no_new_count(viewer: User, client: Client) -> None:
+    for n in range(TRIES):
+        Client(HTTP_HOST=f"127.0.0.1:{n + 1}").post(SIGN_IN, {"login": "vera", "password": "wrong"})
+    assert "too many" in sign_in("vera", PASSWORD, client).content.decode().lower()
+
+
+def test_nobody_locks_another_person_out(viewer: User, client: Client) -> None:
+    elsewhere = Client(REMOTE_ADDR="192.0.2.7")
+    for _ in range(TRIES):
+        sign_in("vera", "wrong", elsewhere)
+    assert "too many" in sign_in("vera", PASSWORD, elsewhere).content.decode().lower()
+    sign_in("vera", PASSWORD, client)
+    assert is_signed_in(client)
+
+
+def test_signing_in_and_out_is_in_the_audit(viewer: User, client: Client) -> None:
+    sign_in("vera", "wrong", client)
+    sign_in("my-pa55word-in-the-wrong-field", "vera", client)
+    sign_in("vera", PASSWORD, client)
+    client.post("/logout/")
+    events = AuditEvent.objects.order_by("id").values_list("action", "actor_name", "object_id", "address")
+    assert list(events) == [
+        ("user.sign_in_failed", "sign-in", str(viewer.pk), "127.0.0.1"),
+        ("user.sign_in_failed", "sign-in", "", "127.0.0.1"),
+        ("user.signed_in", "vera", str(viewer.pk), "127.0.0.1"),
+        ("user.signed_out", "vera", str(viewer.pk), "127.0.0.1"),
+    ]
+    assert "pa55word" not in repr(list(AuditEvent.objects.values()))
+
+
+def test_a_changed_password_is_in_the_audit(viewer: User, client: Client) -> None:
+    sign_in("vera", PASSWORD, client)
+    new = "another-long-passphrase-7"
+    client.post(reverse("account_change_password"), {"oldpassword": PASSWORD, "password1": new, "password2": new})
+    assert AuditEvent.objects.order_by("-id")[0].action == "user.password_changed"
 
 
 def test_another_account_need_not_wait(viewer: User, operator: User, client: Client) -> None:
