@@ -50,6 +50,8 @@ class Contact:
     taken_at: datetime | None
     interval_s: float
     now: datetime
+    frozen: bool = False
+    """Never: whichever node answered, it is heard of."""
 
     @property
     def stale(self) -> bool:

@@ -249,8 +249,11 @@ def give_role(
 ) -> ClusterRole:
     """A role on that cluster, or on all where none is named; given again, it gets the new expiry.
 
-    Raises Refused when the expiry would leave nobody who may give roles there.
+    Raises Refused when the expiry would leave nobody who may give roles there, and for a role for oneself: whoever
+    administers a cluster could be both persons that a change needs.
     """
+    if isinstance(actor, User) and actor.pk == user.pk:
+        raise Refused({"user": [settings.OWN_ROLE()]})
     with transaction.atomic():
         if expires_at is not None:
             _keep_an_admin(user, role, cluster, "expires_at")

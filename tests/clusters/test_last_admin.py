@@ -19,7 +19,7 @@ def test_the_last_one_of_all_clusters_stays(admin: User) -> None:
     with pytest.raises(Refused, match="adam is the last administrator of all clusters whose role does not run out"):
         remove_role(admin, admin, Role.ADMIN)
     with pytest.raises(Refused, match="last administrator"):
-        give_role(admin, admin, Role.ADMIN, expires_at=LATER)
+        give_role("cli", admin, Role.ADMIN, expires_at=LATER)
     assert ClusterRole.objects.get().expires_at is None
     assert not AuditEvent.objects.exists()
 

@@ -32,7 +32,7 @@ def full(admin: User, name: str = "demo") -> Cluster:
     cluster = watched(name)
     TopicFactory.create_batch(5, cluster=cluster)
     ReassignmentFactory.create(cluster=cluster)
-    give_role(admin, admin, Role.VIEWER, cluster=cluster)
+    give_role("cli", admin, Role.VIEWER, cluster=cluster)
     enqueue(KIND, cluster=cluster)
     return cluster
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters import services
-from kafkadash.clusters.access import VIEW, allowed
+from kafkadash.clusters.access import APPROVE, VIEW, allowed
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
 from kafkadash.clusters.services import (
     IdentityChanged,
@@ -181,6 +181,15 @@ def test_a_role_given_and_taken_holds_in_between(admin: User, stranger: User, cl
     assert not remove_role(admin, stranger, Role.VIEWER, cluster=cluster)
     events = list(AuditEvent.objects.order_by("id").values_list("action", "object_id", "cluster"))
     assert events == [("role.given", str(stranger.pk), "demo"), ("role.removed", str(stranger.pk), "demo")]
+
+
+def test_nobody_gives_a_role_to_himself(admin: User, cluster: Cluster) -> None:
+    for where in (cluster, None):
+        with pytest.raises(Refused) as caught:
+            give_role(admin, admin, Role.APPROVER, cluster=where)
+        assert caught.value.sentences == {"user": [settings.OWN_ROLE()]}
+    give_role("cli", admin, Role.APPROVER, cluster=cluster)
+    assert allowed(admin, APPROVE, cluster)
 
 
 def test_a_role_given_again_gets_the_new_end(admin: User, stranger: User) -> None:

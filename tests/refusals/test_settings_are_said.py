@@ -53,6 +53,7 @@ def answers_as_one_registered(desk: Desk) -> str:
 
 @each(
     case(settings.NOBODY_NAMED, lambda d: gives(d, user=" ")),
+    case(settings.OWN_ROLE, lambda d: gives(d, user="adam")),
     case(settings.NO_SUCH_ACCOUNT, lambda d: gives(d, user="nobody"), name="nobody"),
     case(settings.ACCOUNT_CLOSED, gives_to_a_closed_account, name="vera"),
     case(settings.ROLE_UNKNOWN, lambda d: gives(d, role="")),

@@ -3,6 +3,7 @@
 from kafkadash.domain.refusals.entry import Entry
 
 NOBODY_NAMED = Entry("nobody-named", "", "Nobody was named: whose role is it?")
+OWN_ROLE = Entry("own-role", "Nobody gives a role to himself.", "Ask another administrator to give it.")
 NO_SUCH_ACCOUNT = Entry(
     "no-such-account",
     "There is no account called {name}.",
