@@ -60,7 +60,7 @@ def left_words(number: int) -> str:
         dict(
             Move.objects.filter(execution__request=number)
             .exclude(state=RowState.DONE)
-            .order_by()
+            .order_by("state")
             .values_list("state")
             .annotate(Count("pk"))
         )
