@@ -129,7 +129,7 @@ def test_kafkas_own_tool__taking_our_throttles_away__is_reported_and_they_are_se
         run.step()
         assert tools.throttles(1, 2) == ours, "the tool takes nothing away while something moves"
         tools.run("reassign", "--reassignment-json-file", str(file), "--cancel")
-        assert tools.throttles(1, 2) == {}
+        wait_until(lambda: tools.throttles(1, 2) == {}, "each broker has heard that the tool took ours away")
         run.until(lambda: tools.throttles(1, 2) == ours, "they are set again")
         [event] = run.said("throttle_vanished")
         assert "broker 1" in event.reason
