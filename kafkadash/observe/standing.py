@@ -57,7 +57,7 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
 
 
 def refreshed(run: CollectorRun | None) -> Refreshed:
-    """The same for what judges it."""
+    """How one kind of facts stands, as the domain judges it; ``run`` is None before its collector was ever due."""
     if run is None:
         return NEVER
     return Refreshed(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)
