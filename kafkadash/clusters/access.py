@@ -74,7 +74,7 @@ def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) ->
 
 
 def users_allowed(action: str, cluster: Cluster | None) -> QuerySet[User]:
-    """Who may do this on this cluster now, or on the whole installation where ``cluster`` is None.
+    """Users that may do this on this cluster now, or on the whole installation where ``cluster`` is None.
 
     Raises ValueError for an action that no role has.
     """

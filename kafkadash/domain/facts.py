@@ -16,6 +16,11 @@ NO_CONTROLLER_FAILURES = frozenset({"QuorumUnavailable", "DeadlineExceeded"})
 """Failures (names of ``kafka.port`` classes) that mean silence of the controllers, not a refusal by them."""
 
 
+def controllers_are_silent(asked: Refreshed) -> bool:
+    """True where several questions in a row got no answer; ``asked``: how reading the quorum went."""
+    return asked.failures >= QUORUM_FAILURES and asked.failure in NO_CONTROLLER_FAILURES
+
+
 @dataclass(frozen=True, slots=True)
 class DirectoryFact:
     """A log directory of a broker; ``total_bytes`` is None where Kafka does not tell sizes (before 3.3, KIP-827)."""
@@ -183,14 +188,13 @@ class Facts:
 
     @property
     def collected(self) -> bool:
-        """Whether answers of this cluster are stored at all."""
+        """True where answers of this cluster are stored."""
         return self.enabled and not self.other_kafka_id and not self.same_as
 
     @property
     def controllers_silent(self) -> bool:
         """Several questions in a row got no answer from the controllers."""
-        quorum = self.quorum
-        return self.kraft and quorum.failures >= QUORUM_FAILURES and quorum.failure in NO_CONTROLLER_FAILURES
+        return self.kraft and controllers_are_silent(self.quorum)
 
     def refreshed(self, source: Source) -> Refreshed:
         """How the facts of one source stand; asking for ``Source.AGES`` is a KeyError, they are not read."""

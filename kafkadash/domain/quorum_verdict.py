@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from kafkadash.domain.facts import NO_CONTROLLER_FAILURES, QUORUM_FAILURES
+from kafkadash.domain.facts import controllers_are_silent
 from kafkadash.domain.quorum import NodeStatus, Quorum
 from kafkadash.domain.quorum_history import FLAPPING_CHANGES, FLAPPING_WITHIN
 from kafkadash.domain.status import Refreshed, State
@@ -31,7 +31,7 @@ def majority_lost(asked: Refreshed, metadata: Refreshed) -> bool:
     Without a majority DescribeQuorum, listings and changes time out through every broker, while Metadata goes on
     answering and all brokers look alive.
     """
-    return asked.failures >= QUORUM_FAILURES and asked.failure in NO_CONTROLLER_FAILURES and metadata.failures == 0
+    return controllers_are_silent(asked) and metadata.failures == 0
 
 
 def quorum_verdict(

@@ -93,7 +93,7 @@ class AssignmentReading:
         self._left = MAX_BYTES
 
     def decode_group(self, assignments: Sequence[bytes]) -> list[dict[str, tuple[int, ...]] | None]:
-        """One for each member, in their order; None where it cannot be read."""
+        """Assignments of the members, in their order; None for one that cannot be read."""
         left = min(self._left, MAX_BYTES_OF_GROUP)
         found: list[dict[str, tuple[int, ...]] | None] = []
         for assignment in assignments:

@@ -203,7 +203,7 @@ def _listed(broker: int, row: ListedGroup) -> Group | None:
 
 
 def _classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -> Group:
-    """Where the assignment of a member cannot be read, its own is empty, and the group says so."""
+    """A member whose assignment cannot be read has none here, and the error of the group names it."""
     assigned = assignments.decode_group([member.member_assignment for member in row.members])
     members = [
         _member(member, member.group_instance_id, of_it or {})

@@ -10,8 +10,8 @@ from functools import cached_property
 from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.facts import controllers_are_silent
 from kafkadash.domain.quorum import Quorum, QuorumNode, quorum
-from kafkadash.domain.quorum_verdict import majority_lost
 from kafkadash.domain.status import NEVER, Refreshed, is_stale
 from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot
 
@@ -50,7 +50,7 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
     """
     fresh = freshness_of(runs.get(Kind.METADATA), now)
     quorum = runs.get(Kind.QUORUM)
-    if not majority_lost(refreshed(quorum), refreshed(runs.get(Kind.METADATA))):
+    if fresh.stale or not controllers_are_silent(refreshed(quorum)):
         return fresh
     said_at = [at for at in (fresh.taken_at, quorum.succeeded_at if quorum else None) if at is not None]
     return replace(fresh, taken_at=min(said_at, default=None), frozen=True)

@@ -32,6 +32,16 @@ def quorumless(db: None) -> Cluster:
     return cluster
 
 
+def test_a_read_of_metadata_that_fails_as_well_makes_nothing_green(
+    quorumless: Cluster, get_page: Callable[[str], Page]
+) -> None:
+    """As when a broker dies after the controllers: what was read before is not stale yet."""
+    CollectorRun.objects.filter(cluster=quorumless, kind=Kind.METADATA).update(failures=1, last_failure="Unreachable")
+    shown = get_page("/clusters/demo/brokers/")
+    assert shown.start_tag("broker-list-demo").count("data-stale") == 1
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], path: str) -> None:
     shown = get_page(f"/clusters/demo/{path}")
