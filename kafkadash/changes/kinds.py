@@ -64,10 +64,11 @@ class ChangeKind:
     """One kind. No function here asks Kafka: they read stored rows.
 
     ``edit_url``: where a draft is edited (permalink of its step). ``checks``: content and health, judged at the time
-    given. ``risk``: what the risk floor is reckoned from. ``digest``: of what is in the request now; raises nothing for
-    a request with an artifact. ``review_template`` is included by the review page between the verdict and the checks,
-    with what ``review_context`` returns. ``facts``: short figures for the list and the summary bar, as (figure, unit or
-    words) pairs. ``replan``: queue a new plan for a stale request; ``changes.plans.refreshed`` ends it.
+    given. ``risk``: what the risk floor is reckoned from. ``digest``: of what is in the request now, '' where its plan
+    or options are missing or unreadable; raises nothing. ``review_template`` is included by the review page between
+    the verdict and the checks, with what ``review_context`` returns. ``facts``: short figures for the list and the
+    summary bar, as (figure, unit or words) pairs. ``replan``: queue a new plan for a stale request;
+    ``changes.plans.refreshed`` ends it.
     ``starts``: whether an approved request of this kind can be run by this version. ``moved``: told of each new state
     with the one before, in the transaction that stores it and with the request as it was; what it needs of the request
     beside its state is there. ``copied``:

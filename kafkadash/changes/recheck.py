@@ -16,7 +16,7 @@ from kafkadash.changes.kinds import UnknownKind, kind_of
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.refusals import Refused
-from kafkadash.changes.transitions import move, pure, swap
+from kafkadash.changes.transitions import has_digested_content, move, pure, swap
 from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.domain.checks import About, Check, Checked
 from kafkadash.domain.refusals import checks as said
@@ -87,7 +87,11 @@ def _one(change: ChangeRequest, now: datetime) -> bool:
     try:
         if _void_approvals_of_leavers(change, now):
             return True
-        checked = kind_of(change.kind).checks(change, now)
+        kind = kind_of(change.kind)
+        if change.state in _MAY_TURN_STALE and not has_digested_content(change):
+            _turn_stale(change, [said.CONTENT_ALTERED(name=f"#{change.pk}")], {}, now)
+            return True
+        checked = kind.checks(change, now)
         return _store(change, checked, now)
     except (Refused, UnknownKind) as skipped:
         log.info("change.not_rechecked", change=change.pk, why=str(skipped))

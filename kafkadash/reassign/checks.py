@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
+from kafkadash.domain import plan
 from kafkadash.domain.checks import Checked
 from kafkadash.domain.plan import Row, read
 from kafkadash.domain.reassignment_checks import Limits, judge
@@ -30,9 +31,14 @@ def checks(change: ChangeRequest, now: datetime) -> Checked:
 
 @lru_cache(maxsize=KEPT_PLANS)
 def plan_rows(sha256: str) -> tuple[Row, ...]:
-    """Of the artifact with this name; it never changes. Raises PlanArtifact.DoesNotExist."""
-    data = PlanArtifact.objects.values_list("data", flat=True).get(sha256=sha256)
-    return read(zlib.decompress(data))
+    """Of the artifact with this name; it never changes.
+
+    Raises PlanArtifact.DoesNotExist, and ValueError where the stored bytes are not those of the name.
+    """
+    artifact = zlib.decompress(PlanArtifact.objects.values_list("data", flat=True).get(sha256=sha256))
+    if plan.sha256(artifact) != sha256:
+        raise ValueError(f"plan {sha256}: stored bytes have another sha256")
+    return read(artifact)
 
 
 def limits_of(stored: Mapping[str, Any]) -> Limits:

@@ -39,10 +39,13 @@ def make_known() -> None:
 
 
 def digest(change: ChangeRequest) -> str:
-    """Of the plan and the limits it may be run under."""
-    options = options_of(change.options)
-    assert change.artifact_id is not None, "asked only with a plan"
-    assert options is not None, "a plan is made after the limits"
+    """Of the plan and the limits it may be run under; '' without either."""
+    try:
+        options = options_of(change.options)
+    except (TypeError, ValueError):
+        return ""
+    if change.artifact_id is None or options is None:
+        return ""
     return digest_of(change.cluster.kafka_id, change.artifact_id, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -58,13 +59,15 @@ def propose(cluster: Cluster, author: User, state: State = State.PROPOSED, **fie
     """A request as it is stored in this state, its plan of three rows checked four seconds ago."""
     artifact_bytes = plan.canonical(ROWS)
     sha = plan.sha256(artifact_bytes)
-    artifact, _ = PlanArtifact.objects.get_or_create(sha256=sha, defaults={"data": artifact_bytes, "rows": len(ROWS)})
+    artifact, _ = PlanArtifact.objects.get_or_create(
+        sha256=sha, defaults={"data": zlib.compress(artifact_bytes), "rows": len(ROWS)}
+    )
     drafted = state == State.DRAFT
     stored: dict[str, Any] = {
         "title": "Bring 3 parcels north",
         "why": "The south is closed.",
         "artifact": artifact,
-        "digest": plan.digest(cluster.kafka_id, sha, {}),
+        "digest": plan.digest(cluster.kafka_id, sha, fields.get("options", {})),
         "topology_at": NOW - timedelta(minutes=6),
         "round": 0 if drafted else 1,
         "author_name": author.get_username(),

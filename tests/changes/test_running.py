@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
+from django.db import connection
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.accounts.services import set_active
@@ -16,6 +18,8 @@ from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import remove_role
+from kafkadash.domain import plan
+from kafkadash.domain.plan import Row
 from kafkadash.domain.refusals import checks as said
 from kafkadash.domain.refusals import workflow
 from kafkadash.domain.workflow_states import State
@@ -79,6 +83,60 @@ def test_an_approval_of_a_closed_account_leaves_its_place_to_another(
     assert services.approve(now_of(change), bea, change.digest).state == State.PROPOSED
     set_active("cli", bob, active=True)
     assert services.approve(now_of(change), bob, change.digest).state == State.APPROVED
+
+
+def alter_options(change: ChangeRequest) -> None:
+    ChangeRequest.objects.filter(pk=change.pk).update(options={"bounds": [0, 5_000_000_000]})
+
+
+def alter_artifact(change: ChangeRequest) -> None:
+    artifact = zlib.compress(plan.canonical((Row("orders", "id-1", 0, (1, 2, 3), (4, 5, 6)),)))
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE changes_planartifact DISABLE TRIGGER USER")
+        cursor.execute("UPDATE changes_planartifact SET data = %s WHERE sha256 = %s", [artifact, change.artifact_id])
+        cursor.execute("ALTER TABLE changes_planartifact ENABLE TRIGGER USER")
+
+
+def damage_artifact(change: ChangeRequest) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE changes_planartifact DISABLE TRIGGER USER")
+        cursor.execute("UPDATE changes_planartifact SET data = %s WHERE sha256 = %s", [b"no zlib", change.artifact_id])
+        cursor.execute("ALTER TABLE changes_planartifact ENABLE TRIGGER USER")
+
+
+@pytest.mark.parametrize("alter", [alter_options, alter_artifact, damage_artifact])
+class TestAlteredContent:
+    def test_is_neither_approved_nor_started(
+        self,
+        world: World,
+        cluster: Cluster,
+        alice: User,
+        bob: User,
+        admin: User,
+        alter: Callable[[ChangeRequest], None],
+    ) -> None:
+        open_one, other = proposed(cluster, alice), approved(cluster, alice, bob)
+        alter(open_one)
+        alter(other)
+        deeds: list[tuple[ChangeRequest, Callable[[], object]]] = [
+            (open_one, lambda: services.approve(now_of(open_one), bob, open_one.digest)),
+            (open_one, lambda: services.break_glass(now_of(open_one), admin, open_one.digest, "Now.")),
+            (other, lambda: running.start(now_of(other), alice)),
+        ]
+        for change, deed in deeds:
+            with pytest.raises(Refused) as caught:
+                deed()
+            assert str(caught.value) == said.CONTENT_ALTERED(name=f"#{change.pk}")
+
+    def test_makes_the_request_stale(
+        self, world: World, cluster: Cluster, alice: User, bob: User, alter: Callable[[ChangeRequest], None]
+    ) -> None:
+        change = approved(cluster, alice, bob)
+        alter(change)
+        recheck(cluster.pk, datetime.now(UTC))
+        after = now_of(change)
+        assert after.state == State.STALE
+        assert after.stale_reasons == [said.CONTENT_ALTERED(name=f"#{change.pk}")]
 
 
 class TestStart:

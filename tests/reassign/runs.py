@@ -19,6 +19,7 @@ from kafkadash.domain.run_progress import BrokerNow, Cause, Direction, Mark, Row
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import DRAIN, Asked, options_json
 from kafkadash.reassign.drafts import KIND
+from kafkadash.reassign.kind import digest
 from kafkadash.reassign.models import Execution, Move
 from tests.changes.parcels import propose
 from tests.factories import GB, NOW
@@ -40,6 +41,13 @@ def requested(
         **{"title": "Drain broker 3", "input": asked.as_json(), "options": options_json(options, asked), **fields},
     )
     ChangeRequest.objects.filter(pk=change.pk).update(kind=KIND)
+    return approve_as_stored(change)
+
+
+def approve_as_stored(change: ChangeRequest) -> ChangeRequest:
+    """As if what is stored of the request now had been approved; read anew."""
+    stored = ChangeRequest.objects.select_related("cluster").get(pk=change.pk)
+    ChangeRequest.objects.filter(pk=change.pk).update(digest=digest(stored))
     return ChangeRequest.objects.get(pk=change.pk)
 
 

@@ -88,6 +88,11 @@ class Office:
         recheck(self.cluster.pk, datetime.now(UTC))
         return " ".join(now_of(change).stale_reasons)
 
+    def altered(self) -> str:
+        change = self.proposed()
+        ChangeRequest.objects.filter(pk=change.pk).update(options={"bounds": [1, 2]})
+        return refused(Refused, lambda: services.approve(now_of(change), self.people["bob"], change.digest))
+
     def edit(self, change: ChangeRequest, who: str = "alice", title: str = "Drain broker 5") -> ChangeRequest:
         return drafting.edit_draft(change, self.people[who], change.version, title=title)
 
@@ -171,6 +176,7 @@ def office(people: dict[str, User]) -> Iterator[Office]:
     ),
     case(checks.APPROVER_LEFT, Office.approver_left, name="bob", cluster="orders-eu"),
     case(checks.NOT_TRUE_ANY_MORE, lambda o: o.checked(replace(MOVED, problems=())), check=MOVED.title),
+    case(checks.CONTENT_ALTERED, Office.altered),
     case(drafts.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"),
     case(drafts.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),
     case(drafts.SAVED_IN_ANOTHER_WINDOW, lambda o: o.edited_by("alice")),

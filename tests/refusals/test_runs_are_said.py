@@ -28,7 +28,7 @@ from kafkadash.reassign.run.way_back import refuse_facts_before_the_end
 from tests.pages.conftest import text_of
 from tests.reassign.run.conftest import world
 from tests.reassign.run.runs import World
-from tests.reassign.runs import MB, OPTIONS, requested, running
+from tests.reassign.runs import MB, OPTIONS, approve_as_stored, requested, running
 from tests.reassign.stored import stored
 from tests.refusals.driving import Case, case, each, refused
 
@@ -66,6 +66,7 @@ class RunPage:
     def slow(self) -> str:
         run = self.run()
         ChangeRequest.objects.update(options={**run.request.options, "throttle_min": 1})
+        approve_as_stored(run.request)
         return self.post(run, "run/throttle", rate="0.01")
 
     def seen_another(self, changed: bool) -> str:

@@ -22,13 +22,13 @@ from kafkadash.changes.guards import refuse
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Changed, Refused
-from kafkadash.changes.transitions import OBJECT, audit
+from kafkadash.changes.transitions import OBJECT, audit, has_digested_content
 from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import START
 from kafkadash.domain.executor_state import ENDED
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.plan import Options
-from kafkadash.domain.refusals import runs
+from kafkadash.domain.refusals import checks, runs
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import options_of
@@ -175,6 +175,8 @@ def _steered(change: ChangeRequest, user: User) -> Execution:
     refuse(user, START, run.cluster)
     if run.request.state not in STEERED:
         raise Refused(runs.LIMITS_MATTER_NO_MORE(name=change_name(run), state=run.request.state))
+    if not has_digested_content(run.request):
+        raise Refused(checks.CONTENT_ALTERED(name=change_name(run)))
     return run
 
 

@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.recheck import MOST_REASONS
 from kafkadash.changes.refusals import Refused
+from kafkadash.changes.transitions import has_digested_content
 from kafkadash.clusters.access import read_only_text
 from kafkadash.domain.checks import About
 from kafkadash.domain.executor_state import Move, Observation, Work
@@ -24,6 +25,7 @@ from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.rack_spread import spread
 from kafkadash.domain.reassignment_checks import Seen, judge
+from kafkadash.domain.refusals import checks as checks_said
 from kafkadash.domain.refusals import rows as rows_said
 from kafkadash.domain.refusals import turns
 from kafkadash.domain.wording import count, listed
@@ -55,6 +57,9 @@ def take_turn(running: Running, client: KafkaClient, budget: Budget) -> None:
     now = running.now()
     if in_front_of(running.execution, now) is not None:
         _blocked(running, "")
+        return
+    if not has_digested_content(running.request):
+        _turn_stale(running, [checks_said.CONTENT_ALTERED(name=f"#{running.request.pk}")])
         return
     rows = plan_rows(running.request.artifact_id or "")
     loaded = load_topology(running.cluster, frozenset(row.topic for row in rows)).seen
@@ -166,7 +171,11 @@ def _not_as_approved(running: Running, wrong: Sequence[Move]) -> None:
     if not sure and running.execution.blocked != once_more:
         _blocked(running, once_more, again=SURE_S)
         return
-    shown = said[:MOST_REASONS]
+    _turn_stale(running, said)
+
+
+def _turn_stale(running: Running, said: Sequence[str]) -> None:
+    shown = list(said[:MOST_REASONS])
     if len(said) > len(shown):
         shown = [*shown, f"And {len(said) - len(shown):,} more."]
     with running.write_state() as request:

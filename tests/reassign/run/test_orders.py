@@ -15,10 +15,12 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.refusals import checks
 from kafkadash.reassign.models import Deed, Move, Order
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run.orders import AsksAgain
 from tests.reassign.run.runs import OPTIONS, World
+from tests.reassign.runs import approve_as_stored
 
 pytestmark = pytest.mark.django_db
 WHY = "checkout p99 at 900 ms"
@@ -125,6 +127,7 @@ class TestThrottle:
 
     def test_under_one_megabyte_is_asked_twice(self, world: World, runs: ChangeRequest, operator: User) -> None:
         ChangeRequest.objects.update(options={**world.change().options, "throttle_min": 1})
+        approve_as_stored(world.change())
         with pytest.raises(AsksAgain, match=r"0.01 MB/s \(10,000 bytes/s\) is less than 1 MB/s") as asked:
             orders.set_throttle(runs, operator, "0.01", WHY)
         assert asked.value.asks.keys() == {"twice", "force"}
@@ -132,6 +135,15 @@ class TestThrottle:
             orders.set_throttle(runs, operator, "0.01", WHY, force=True)
         assert still.value.asks.keys() == {"twice"}
         assert orders.set_throttle(runs, operator, "0.01", WHY, twice=True, force=True) == 10_000
+
+    def test_is_refused_where_the_approved_bounds_were_altered(
+        self, world: World, runs: ChangeRequest, operator: User
+    ) -> None:
+        ChangeRequest.objects.update(options={**world.change().options, "throttle_max": 5_000_000_000})
+        with pytest.raises(Refused) as caught:
+            orders.set_throttle(runs, operator, "2000", WHY)
+        assert str(caught.value) == checks.CONTENT_ALTERED(name=f"#{runs.pk}")
+        assert rate(world) == IN_FORCE
 
     def test_the_same_rate_is_nothing_new(self, world: World, runs: ChangeRequest, operator: User) -> None:
         assert orders.set_throttle(runs, operator, "500", WHY) == IN_FORCE

@@ -15,7 +15,7 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import turns
+from kafkadash.domain.refusals import checks, turns
 from kafkadash.kafka.port import DeadlineExceeded, QuorumUnavailable
 from kafkadash.observe.models import BrokerWeights, CollectorRun
 from kafkadash.reassign.models import Execution, Move
@@ -155,6 +155,17 @@ def test_foreign_move_on_a_row__turns_stale_with_a_sentence(world: World, operat
     assert change.state == RequestState.STALE
     assert change.stale_reasons == ["orders-1: Somebody else reassigns it, to 2, 3, 5."]
     assert not Execution.objects.exists()
+    assert not Move.objects.exists()
+    assert world.kafka.sent == []
+
+
+def test_altered_options__turn_it_stale_before_anything_is_sent(world: World, operator: User) -> None:
+    world.queue(operator)
+    ChangeRequest.objects.update(options={**world.change().options, "throttle_max": 5_000_000_000})
+    world.step()
+    change = world.change()
+    assert change.state == RequestState.STALE
+    assert change.stale_reasons == [checks.CONTENT_ALTERED(name=f"#{change.pk}")]
     assert not Move.objects.exists()
     assert world.kafka.sent == []
 
