@@ -214,6 +214,8 @@ LEASE_TTL = env.float("LEASE_TTL", default=30)
 # For tests only: a file of points at which the worker of runs kills itself (``reassign.run.fail_points``).
 FAIL_POINTS = env.str("FAIL_POINTS", default="")
 # How long what was observed is kept, in hours.
+# Before that, nothing is approved or started by a role that was given in the browser, and no policy is loosened.
+RIGHTS_WAIT_HOURS = env.float("RIGHTS_WAIT_HOURS", default=24)
 KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)
 # Lag of groups for charts: each sample for so long, then the worst of each five minutes.
 KEEP_LAG_WHOLE_HOURS = env.float("KEEP_LAG_WHOLE_HOURS", default=1)

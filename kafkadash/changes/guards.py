@@ -19,6 +19,7 @@ from kafkadash.clusters.access import (
     PROPOSE,
     START,
     allowed,
+    counts_from,
     read_only_text,
     roles_text,
 )
@@ -48,6 +49,10 @@ def refuse(user: User, action: str, cluster: Cluster, *, read_only_too: bool = F
     if cluster.removed_at is not None:
         raise Refused(rights.ITS_CLUSTER_REMOVED())
     if not allowed(user, action, cluster):
+        waits_until = counts_from(user, action, cluster)
+        if waits_until is not None:
+            at = f"{waits_until.astimezone(UTC):%-d %b at %H:%M} UTC"
+            raise Refused(rights.ROLE_COUNTS_LATER(cluster=cluster.name, at=at))
         raise Refused(rights.NEEDS_ROLE_NOW(doing=_DOING[action], cluster=cluster.name, roles=roles_text(action)))
     if cluster.read_only and action in LEADS_TO_CHANGES | {MANAGE} and not read_only_too:
         raise Refused(read_only_text(cluster))

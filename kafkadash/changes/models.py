@@ -87,6 +87,9 @@ class ChangeRequest(models.Model):
     broke_glass_name = models.CharField(
         max_length=150, blank=True, help_text="administrator who queued it without its approvals"
     )
+    self_approved_name = models.CharField(
+        max_length=150, blank=True, help_text="who approved it though he wrote, edited or refreshed it"
+    )
     submitted_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True, help_text="start of the window; empty: at once")
@@ -167,10 +170,28 @@ class Policy(models.Model):
     approvals_high = models.PositiveSmallIntegerField(default=2)
     valid_hours = models.PositiveSmallIntegerField(default=24, help_text="of a proposal and of an approval")
     self_approval = models.BooleanField(default=False)
-    break_glass = models.BooleanField(default=True, help_text="an administrator may queue without approvals")
+    break_glass = models.BooleanField(default=False, help_text="an administrator may queue without approvals")
 
     class Meta:
         verbose_name_plural = "policies"
 
     def __str__(self) -> str:
         return f"policy of cluster {self.cluster_id}"
+
+
+class PolicyLoosening(models.Model):
+    """Fields of a cluster's policy that an administrator wants to loosen; one at a time.
+
+    Another administrator confirms it, and it is in force from ``counts_from`` on: then the row is gone.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="policy_loosening")
+    values = models.JSONField(help_text="the new values, by field of the policy")
+    reason = models.TextField()
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    asked_at = models.DateTimeField(db_default=Now(), editable=False)
+    confirmed_by_name = models.CharField(max_length=150, blank=True)
+    counts_from = models.DateTimeField(null=True, blank=True, help_text="empty until it is confirmed")
+
+    def __str__(self) -> str:
+        return f"loosening of the policy of cluster {self.cluster_id}"

@@ -13,8 +13,16 @@ from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.audit import LONGEST_REASON
 from kafkadash.accounts.models import User
-from kafkadash.changes.models import Policy
-from kafkadash.changes.policy import FIELDS, BadPolicy, change_policy, policy_of
+from kafkadash.changes.models import Policy, PolicyLoosening
+from kafkadash.changes.policy import (
+    FIELDS,
+    BadPolicy,
+    change_policy,
+    confirm_loosening,
+    drop_loosening,
+    policy_of,
+    waiting_loosening,
+)
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.access import MANAGE, cluster_for, needs
 from kafkadash.clusters.contact import contact
@@ -25,6 +33,8 @@ from kafkadash.domain.wording import count
 
 NUMBERS = ("approvals_low", "approvals_medium", "approvals_high", "valid_hours")
 _TOO_LONG = 6  # digits
+CONFIRM, DROP = "confirm", "drop"
+_ACTS = (CONFIRM, DROP)
 
 
 class PolicyForm(SettingsForm):
@@ -65,26 +75,59 @@ class PolicyForm(SettingsForm):
 @needs(MANAGE)
 def policy(request: HttpRequest, slug: str) -> HttpResponse:
     own = cluster_for(request, slug, MANAGE)
-    held = policy_of(own)
-    form = PolicyForm(request.POST) if request.method == "POST" else PolicyForm(initial=_values(held))
-    if request.method == "POST" and form.is_valid() and _saved(request, own, held, form):
-        return redirect("changes:policy", slug)
+    held, refusal = policy_of(own), ""
+    form = PolicyForm(initial=_values(held))
+    if request.method == "POST" and request.POST.get("do") in _ACTS:
+        refusal = _act_on_loosening(request, own, request.POST["do"])
+        if not refusal:
+            return redirect("changes:policy", slug)
+    elif request.method == "POST":
+        form = PolicyForm(request.POST)
+        if form.is_valid() and _saved(request, own, form):
+            return redirect("changes:policy", slug)
+    loosening = waiting_loosening(own)
     context = {
         "section": "settings",
         "tab": "policy",
         "cluster": own,
         "contact": contact(own, own.collector_runs.all(), timezone.now()),
         "form": form,
+        "refusal": refusal,
+        "loosening": loosening,
+        "looser": _looser_words(loosening) if loosening else (),
+        "now": timezone.now(),
         "title": _title(own, held),
     }
     return render(request, "changes/policy.html", context)
 
 
-def _saved(request: HttpRequest, cluster: Cluster, before: Policy, form: PolicyForm) -> bool:
+def _act_on_loosening(request: HttpRequest, cluster: Cluster, do: str) -> str:
+    """Confirms or drops what waits; why it was not done, '' where it was."""
+    assert isinstance(request.user, User), "needs() lets nobody else in"
+    act = confirm_loosening if do == CONFIRM else drop_loosening
+    try:
+        act(cluster, request.user, request.POST.get("asked_at", ""), request=request)
+    except Refused as refused:
+        return str(refused)
+    messages.success(request, "Confirmed." if do == CONFIRM else "Dropped: the policy stays as it is.")
+    return ""
+
+
+def _looser_words(loosening: PolicyLoosening) -> list[str]:
+    """What would be another, a field each: "High risk: 1"."""
+    words = []
+    for name, value in loosening.values.items():
+        label = PolicyForm.base_fields[name].label
+        words.append(str(label) if value is True else f"{label}: {value}")
+    return words
+
+
+def _saved(request: HttpRequest, cluster: Cluster, form: PolicyForm) -> bool:
     assert isinstance(request.user, User), "needs() lets nobody else in"
     try:
         values = {name: form.cleaned_data[name] for name in FIELDS}
-        after = change_policy(cluster, request.user, values, reason=form.cleaned_data["reason"], request=request)
+        before = policy_of(cluster)
+        loosening = change_policy(cluster, request.user, values, reason=form.cleaned_data["reason"], request=request)
     except BadPolicy as bad:
         for name, sentence in bad.sentences.items():
             form.add_error(name or None, sentence)
@@ -92,10 +135,12 @@ def _saved(request: HttpRequest, cluster: Cluster, before: Policy, form: PolicyF
     except Refused as refused:
         form.add_error(None, str(refused))
         return False
-    said = "Saved. It also holds for requests that are open, where it asks for more than before."
-    messages.success(
-        request, said if _values(before) != _values(after) else "Nothing was changed, so nothing was saved."
-    )
+    said = []
+    if _values(before) != _values(policy_of(cluster)):
+        said.append("Saved. It also holds for requests that are open, where it asks for more than before.")
+    if loosening is not None:
+        said.append("What asks for less than before waits until another administrator confirms it.")
+    messages.success(request, " ".join(said) or "Nothing was changed, so nothing was saved.")
     return True
 
 

@@ -118,7 +118,7 @@ def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
 
 def _void_approvals_of_leavers(change: ChangeRequest, now: datetime) -> bool:
     """Approvals count only while whoever gave them may approve; returns whether the request turned stale by that."""
-    able = users_allowed(APPROVE, change.cluster).order_by()
+    able = users_allowed(APPROVE, change.cluster, not_given_by=change.hands).order_by()
     left = Review.objects.filter(
         ~Q(user__in=able) | Q(user=None), request=change, verdict=Verdict.APPROVED, void_at=None, round=change.round
     )

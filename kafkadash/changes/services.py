@@ -25,7 +25,7 @@ from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.changes.submission import judge, refuse_unready
 from kafkadash.changes.transitions import audit, changed_text, move, pure
 from kafkadash.changes.written import text_of
-from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE
+from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, users_allowed
 from kafkadash.domain.refusals import drafts, workflow
 from kafkadash.domain.workflow import Deed, needed, standing
 from kafkadash.domain.workflow_states import State, Trigger, Who
@@ -91,6 +91,8 @@ def approve(
     with transaction.atomic():
         row = locked(change)
         refuse(user, APPROVE, row.cluster)
+        if not users_allowed(APPROVE, row.cluster, not_given_by=row.hands).filter(pk=user.pk).exists():
+            raise Refused(workflow.ROLE_FROM_AUTHOR(name=f"#{row.pk}"))
         now = datetime.now(UTC)
         refuse_old_facts(row.cluster, now)
         rules = rules_of(policy_of(row.cluster))
@@ -102,7 +104,12 @@ def approve(
             rules,
             now,
             actor=user,
-            also={"approver": user.get_username(), "needed": needed(before, rules), "had": standing(before, rules)},
+            also={
+                "approver": user.get_username(),
+                "needed": needed(before, rules),
+                "had": standing(before, rules),
+                **({"self_approval": True} if user.pk in row.hands else {}),
+            },
             request=request,
         )
         _review(row, user, Verdict.APPROVED, after.digest, said)

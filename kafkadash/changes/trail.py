@@ -87,7 +87,7 @@ def entries(events: Iterable[AuditEvent]) -> list[Entry]:
             at=event.at,
             who=event.actor_name,
             person=event.actor.startswith(_PERSON),
-            trouble=_TROUBLE.get(event.action, ""),
+            trouble="critical" if _is_self_approval(event) else _TROUBLE.get(event.action, ""),
             words=_words(event),
             detail=_detail(event),
             action=event.action,
@@ -96,7 +96,13 @@ def entries(events: Iterable[AuditEvent]) -> list[Entry]:
     ]
 
 
+def _is_self_approval(event: AuditEvent) -> bool:
+    return event.action == "change.approved" and bool(_recorded(event.after).get("self_approval"))
+
+
 def _words(event: AuditEvent) -> str:
+    if _is_self_approval(event):
+        return "approved what they wrote, edited or refreshed themselves"
     if words := _SAID.get(event.action):
         return words
     before, after = _recorded(event.before), _recorded(event.after)

@@ -88,6 +88,10 @@ def move(
     written = {**(fields or {}), **_columns(before, after)}
     if isinstance(actor, User) and after.broke_glass and not before.broke_glass:
         written["broke_glass_name"] = actor.get_username()
+    if not after.approvals:
+        written["self_approved_name"] = ""
+    elif deed.trigger is Trigger.APPROVE and deed.user in before.hands and isinstance(actor, User):
+        written["self_approved_name"] = actor.get_username()
     with transaction.atomic():
         swap(change, written)
         if before.approvals and not after.approvals:
@@ -153,7 +157,7 @@ def pure(change: ChangeRequest) -> Request:
         verdict=Verdict.APPROVED,
         void_at=None,
         round=change.round,
-        user__in=users_allowed(APPROVE, change.cluster).order_by(),
+        user__in=users_allowed(APPROVE, change.cluster, not_given_by=change.hands).order_by(),
     )
     return Request(
         number=change.pk,

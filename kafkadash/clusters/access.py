@@ -5,8 +5,9 @@ Every view carries ``@needs(action)``, ``@signed_in`` or ``@public``; a test wal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ COMMENT = "change.comment"
 START = "change.start"  # start, pause, resume, throttle, parallel moves, single rows
 CANCEL = "change.cancel"  # a run
 GIVE_UP = "change.give_up"  # a run that is being cancelled on a cluster that does not answer
+LOOSEN = "policy.loosen"  # confirm what another administrator asked for
 
 # The whole policy. A role that is given on all clusters holds on every cluster, also on those added later.
 ALLOWS: Mapping[Role, frozenset[str]] = {
@@ -39,12 +41,15 @@ ALLOWS: Mapping[Role, frozenset[str]] = {
     Role.OPERATOR: frozenset({VIEW, ACKNOWLEDGE, PROPOSE, COMMENT, START, CANCEL}),
     Role.APPROVER: frozenset({VIEW, ACKNOWLEDGE, APPROVE, DECLINE, COMMENT, CANCEL}),
     Role.AUDITOR: frozenset({VIEW, VIEW_AUDIT}),
-    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT, COMMENT, GIVE_UP}),
+    Role.ADMIN: frozenset({VIEW, ACKNOWLEDGE, MANAGE, VIEW_AUDIT, COMMENT, GIVE_UP, LOOSEN}),
 }
 ACTIONS = frozenset[str]().union(*ALLOWS.values())
 
 # Refused on a cluster that is registered read-only, whoever asks. What only ends, pauses or explains one is not.
 LEADS_TO_CHANGES = frozenset({PROPOSE, APPROVE, START})
+
+# Done only by a role that counts already (``ClusterRole.counts_from``).
+_AFTER_WAITING = frozenset({APPROVE, START, LOOSEN})
 
 View = Callable[..., HttpResponseBase]
 
@@ -73,16 +78,18 @@ def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) ->
     return user.is_authenticated and able.filter(pk=user.pk).exists()
 
 
-def users_allowed(action: str, cluster: Cluster | None) -> QuerySet[User]:
+def users_allowed(action: str, cluster: Cluster | None, *, not_given_by: Collection[int] = ()) -> QuerySet[User]:
     """Users that may do this on this cluster now, or on the whole installation where ``cluster`` is None.
 
-    Raises ValueError for an action that no role has.
+    Roles that these users gave do not count. Raises ValueError for an action that no role has.
     """
     roles = _roles_that_allow(action)
     where = Q(cluster__isnull=True)
     if cluster is not None:
         where |= Q(cluster=cluster)
-    grants = _current(ClusterRole.objects.filter(where, user=OuterRef("pk"), role__in=roles))
+    grants = _current(ClusterRole.objects.filter(where, user=OuterRef("pk"), role__in=roles), action)
+    if not_given_by:
+        grants = grants.filter(Q(given_by=None) | ~Q(given_by__in=not_given_by))
     return User.objects.filter(Q(is_superuser=True) | Exists(grants), is_active=True)
 
 
@@ -91,7 +98,7 @@ def allowed_anywhere(user: User | AnonymousUser, action: str) -> bool:
     roles = _roles_that_allow(action)
     if not user.is_authenticated:
         return False
-    grants = _current(ClusterRole.objects.filter(user=OuterRef("pk"), role__in=roles))
+    grants = _current(ClusterRole.objects.filter(user=OuterRef("pk"), role__in=roles), action)
     return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
 
 
@@ -102,12 +109,25 @@ def actions_allowed(user: User | AnonymousUser, cluster: Cluster) -> frozenset[s
     """
     if not user.is_authenticated:
         return frozenset()
-    grants = _current(ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster)))
+    grants = _current(ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster), user=OuterRef("pk")))
     held = User.objects.filter(pk=user.pk, is_active=True).values_list(
-        "is_superuser", ArraySubquery(grants.filter(user=OuterRef("pk")).values("role"))
+        "is_superuser", ArraySubquery(grants.values("role")), ArraySubquery(_counting(grants).values("role"))
     )
-    superuser, roles = held.first() or (False, [])
-    return ACTIONS if superuser else frozenset[str]().union(*(ALLOWS[Role(role)] for role in roles))
+    superuser, roles, counting = held.first() or (False, [], [])
+    if superuser:
+        return ACTIONS
+    at_once = frozenset[str]().union(*(ALLOWS[Role(role)] for role in roles)) - _AFTER_WAITING
+    return at_once.union(*(ALLOWS[Role(role)] for role in counting))
+
+
+def counts_from(user: User, action: str, cluster: Cluster) -> datetime | None:
+    """When a role that this user has begins to count for this action; None where no role is waited for."""
+    roles = _roles_that_allow(action)
+    if action not in _AFTER_WAITING:
+        return None
+    own = ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster), user=user.pk, role__in=roles)
+    waited_for = _current(own).filter(counts_from__gt=Now())
+    return waited_for.order_by("counts_from").values_list("counts_from", flat=True).first()
 
 
 def visible_clusters(user: User | AnonymousUser) -> QuerySet[Cluster]:
@@ -120,7 +140,7 @@ def clusters_allowing(user: User | AnonymousUser, action: str) -> QuerySet[Clust
     if not user.is_authenticated:
         return Cluster.objects.none()
     roles = _roles_that_allow(action)
-    grants = _current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=roles))
+    grants = _current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=roles), action)
     everywhere = Exists(grants.filter(cluster__isnull=True))
     root = Exists(User.objects.filter(pk=user.pk, is_active=True, is_superuser=True))
     return Cluster.objects.filter(Exists(grants.filter(cluster=OuterRef("pk"))) | everywhere | root)
@@ -222,6 +242,11 @@ def roles_text(action: str) -> str:
     return " or ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else labels[0]
 
 
-def _current(roles: QuerySet[ClusterRole]) -> QuerySet[ClusterRole]:
-    """Without those that have run out, by the database's clock."""
-    return roles.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
+def _current(roles: QuerySet[ClusterRole], action: str = "") -> QuerySet[ClusterRole]:
+    """Without those that have run out, or do not count yet for this action, by the database's clock."""
+    current = roles.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
+    return _counting(current) if action in _AFTER_WAITING else current
+
+
+def _counting(roles: QuerySet[ClusterRole]) -> QuerySet[ClusterRole]:
+    return roles.filter(counts_from__lte=Now())

@@ -126,12 +126,20 @@ class Role(models.TextChoices):
 
 
 class ClusterRole(models.Model):
-    """A role of one user on one cluster, or on all where ``cluster`` is empty; until ``expires_at``, if set."""
+    """A role of one user on one cluster, or on all where ``cluster`` is empty; until ``expires_at``, if set.
+
+    ``counts_from``: before that, nothing is approved or started by it. ``given_by`` is None where it was given on the
+    server.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="cluster_roles")
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="roles")
     role = models.CharField(max_length=16, choices=Role)
     expires_at = models.DateTimeField(null=True, blank=True)
+    given_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    counts_from = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = (

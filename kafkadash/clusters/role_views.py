@@ -36,6 +36,7 @@ from kafkadash.domain.wording import count
 
 # Names offered while somebody types; beyond that many nobody looks through a list.
 MOST_NAMES = 200
+_ROLES_THAT_WAIT = frozenset({Role.OPERATOR, Role.APPROVER, Role.ADMIN})
 # All actions of the policy, in the words of the page.
 _MAY = {
     VIEW: "see clusters, their figures, moves and changes",
@@ -58,6 +59,12 @@ class RoleRow:
     everywhere: bool
     expires_at: datetime | None
     now: datetime
+    counts_from: datetime | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is approved, started or confirmed by it yet."""
+        return self.counts_from is not None and self.counts_from > self.now and self.role in _ROLES_THAT_WAIT
 
     @property
     def ended(self) -> bool:
@@ -142,7 +149,7 @@ def _take(request: HttpRequest, cluster: Cluster | None) -> str:
 def _rows(cluster: Cluster | None, now: datetime) -> list[RoleRow]:
     where = Q(cluster=None) if cluster is None else Q(cluster=None) | Q(cluster=cluster)
     held = ClusterRole.objects.filter(where).select_related("user").order_by("user__username", "role")
-    rows = [RoleRow(r.user, Role(r.role), r.cluster_id is None, r.expires_at, now) for r in held]
+    rows = [RoleRow(r.user, Role(r.role), r.cluster_id is None, r.expires_at, now, r.counts_from) for r in held]
     roots = User.objects.filter(is_superuser=True).order_by("username")
     rows += [RoleRow(user, role=None, everywhere=True, expires_at=None, now=now) for user in roots]
     return sorted(rows, key=lambda row: (row.everywhere and cluster is not None, row.user.username))

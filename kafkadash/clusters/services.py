@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings as conf
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.text import slugify
 
 from kafkadash.accounts.audit import record
@@ -249,6 +251,9 @@ def give_role(
 ) -> ClusterRole:
     """A role on that cluster, or on all where none is named; given again, it gets the new expiry.
 
+    Given by a person, nothing is approved or started by it for ``RIGHTS_WAIT_HOURS``: others can see it before. Given
+    on the server, where ``actor`` is a text, it counts at once.
+
     Raises Refused when the expiry would leave nobody who may give roles there, and for a role for oneself: whoever
     administers a cluster could be both persons that a change needs.
     """
@@ -260,13 +265,27 @@ def give_role(
         held = ClusterRole.objects.select_for_update().filter(user=user, role=role, cluster=cluster).first()
         before = _role_facts(held) if held else None
         given, _ = ClusterRole.objects.update_or_create(
-            user=user, role=role, cluster=cluster, defaults={"expires_at": expires_at}
+            user=user,
+            role=role,
+            cluster=cluster,
+            defaults={"expires_at": expires_at, **_given_by(actor, held, expires_at, timezone.now())},
         )
         after = _role_facts(given)
         if before != after:
             slug = cluster.slug if cluster else ""
             record(actor, "role.given", user, cluster=slug, before=before, after=after, request=request)
     return given
+
+
+def _given_by(actor: User | str, held: ClusterRole | None, until: datetime | None, now: datetime) -> dict[str, Any]:
+    """Who the role comes from and when it begins to count. Kept where a role that is held now does not last longer."""
+    giver = actor if isinstance(actor, User) else None
+    counts_from = now + timedelta(hours=conf.RIGHTS_WAIT_HOURS) if giver else now
+    if held is not None and (held.expires_at is None or held.expires_at > now):
+        counts_from = min(counts_from, held.counts_from)
+        if giver and (held.expires_at is None or (until is not None and until <= held.expires_at)):
+            giver = held.given_by
+    return {"given_by": giver, "counts_from": counts_from}
 
 
 def remove_role(
@@ -422,4 +441,5 @@ def _role_facts(role: ClusterRole) -> dict[str, str | None]:
         "role": str(role.role),
         "cluster": role.cluster.slug if role.cluster else None,
         "expires_at": role.expires_at.isoformat() if role.expires_at else None,
+        "counts_from": role.counts_from.isoformat(timespec="seconds"),
     }

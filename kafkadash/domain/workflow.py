@@ -46,7 +46,7 @@ class Rules:
     approvals_high: int = 2
     valid_hours: int = 24
     self_approval: bool = False
-    break_glass: bool = True
+    break_glass: bool = False
 
     def needed(self, level: Level) -> int:
         by_level = {

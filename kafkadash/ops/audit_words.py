@@ -54,6 +54,10 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "change.copied": "copied a change",
         "change.deleted": "deleted a draft",
         "policy.changed": "changed the policy of a cluster",
+        "policy.loosening_asked": "asked to loosen the policy of a cluster",
+        "policy.loosening_confirmed": "confirmed a looser policy of a cluster",
+        "policy.loosening_dropped": "dropped a looser policy of a cluster",
+        "policy.loosened": "loosened the policy of a cluster, as confirmed",
     },
     "Clusters": {
         "cluster.registered": "registered a cluster",

@@ -13,6 +13,7 @@ from kombu.exceptions import OperationalError
 
 from kafkadash.changes.expiry import expire_due, queue_due
 from kafkadash.changes.plans import prune_artifacts
+from kafkadash.changes.policy import apply_due_loosenings
 from kafkadash.clusters.removal import purge_removed
 from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
 from kafkadash.live.publisher import publish_keys
@@ -81,6 +82,7 @@ def _judge_ages(now: datetime) -> None:
 
 def _let_time_pass() -> None:
     """What is over expires before anything scheduled is queued."""
+    apply_due_loosenings()
     expire_due()
     queue_due()
 

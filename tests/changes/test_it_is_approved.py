@@ -6,13 +6,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes import drafting, services
 from kafkadash.changes.models import Policy, Review, Verdict
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.changes.trail import entries
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.clusters.services import give_role
+from kafkadash.domain.refusals import rights, workflow
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import DANGEROUS, MOVED, World, now_of, proposed, refreshed
@@ -95,10 +99,32 @@ def test_who_refreshed_it_cannot(cluster: Cluster, alice: User, ann: User, bob: 
     assert services.approve(change, bob, change.digest).state == State.APPROVED
 
 
+def test_whoever_has_the_role_from_the_author_does_not_count(
+    cluster: Cluster, admin: User, stranger: User, bob: User
+) -> None:
+    """The author could have given it to an account of his own."""
+    ClusterRole.objects.create(user=admin, role=Role.OPERATOR)
+    give_role(admin, stranger, Role.APPROVER, cluster=cluster)
+    change = proposed(cluster, admin)
+    with pytest.raises(Refused) as caught:
+        services.approve(change, stranger, change.digest)
+    at = ClusterRole.objects.get(user=stranger).counts_from
+    assert str(caught.value) == rights.ROLE_COUNTS_LATER(cluster="orders-eu", at=f"{at:%-d %b at %H:%M} UTC")
+    ClusterRole.objects.update(counts_from=Now())
+    with pytest.raises(Refused) as caught:
+        services.approve(change, stranger, change.digest)
+    assert str(caught.value) == workflow.ROLE_FROM_AUTHOR(name=f"#{change.pk}")
+    assert services.approve(change, bob, change.digest).state == State.APPROVED
+
+
 def test_one_s_own_is_approved_where_the_policy_allows_it(cluster: Cluster, ann: User) -> None:
     Policy.objects.create(cluster=cluster, self_approval=True)
     change = proposed(cluster, ann)
-    assert services.approve(change, ann, change.digest).state == State.APPROVED
+    after = services.approve(change, ann, change.digest)
+    assert (after.state, after.self_approved_name) == (State.APPROVED, "ann")
+    (entry,) = entries(AuditEvent.objects.filter(action="change.approved"))
+    assert entry.trouble == "critical"
+    assert services.withdraw(after, ann, "Not like that.").self_approved_name == ""
 
 
 def test_a_plan_that_changed_while_the_page_was_open_is_not_approved(

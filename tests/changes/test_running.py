@@ -115,6 +115,7 @@ class TestAlteredContent:
         admin: User,
         alter: Callable[[ChangeRequest], None],
     ) -> None:
+        Policy.objects.create(cluster=cluster, break_glass=True)
         open_one, other = proposed(cluster, alice), approved(cluster, alice, bob)
         alter(open_one)
         alter(other)

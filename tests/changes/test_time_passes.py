@@ -142,6 +142,7 @@ def test_one_that_cannot_be_moved_keeps_no_other_from_it(
 def test_the_glass_is_broken_by_an_administrator_loudly(
     running_kind: World, cluster: Cluster, alice: User, admin: User, bob: User
 ) -> None:
+    Policy.objects.create(cluster=cluster, break_glass=True)
     change = proposed(cluster, alice)
     with pytest.raises(Refused, match="To start a change without its approvals on orders-eu you need the role admin"):
         services.break_glass(change, bob, change.digest, "all burns")
@@ -160,9 +161,10 @@ def test_the_glass_is_broken_by_an_administrator_loudly(
 def test_the_glass_stays_whole_where_the_policy_says_so_or_nothing_can_run(
     world: World, cluster: Cluster, alice: User, admin: User
 ) -> None:
+    policy = Policy.objects.create(cluster=cluster, break_glass=True)
     change = proposed(cluster, alice)
     with pytest.raises(Refused, match=f"This version of kafkadash cannot run #{change.pk} yet"):
         services.break_glass(change, admin, change.digest, "all burns")
-    Policy.objects.create(cluster=cluster, break_glass=False)
+    policy.delete()
     with pytest.raises(Refused, match="lets nobody start a change without its approvals"):
         services.break_glass(change, admin, change.digest, "all burns")

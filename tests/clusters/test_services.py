@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
 import pytest
 from django.db import DatabaseError
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters import services
-from kafkadash.clusters.access import APPROVE, VIEW, allowed
+from kafkadash.clusters.access import (
+    APPROVE,
+    DECLINE,
+    PROPOSE,
+    START,
+    VIEW,
+    actions_allowed,
+    allowed,
+    clusters_allowing,
+    counts_from,
+    users_allowed,
+)
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
 from kafkadash.clusters.services import (
     IdentityChanged,
@@ -190,6 +203,49 @@ def test_nobody_gives_a_role_to_himself(admin: User, cluster: Cluster) -> None:
         assert caught.value.sentences == {"user": [settings.OWN_ROLE()]}
     give_role("cli", admin, Role.APPROVER, cluster=cluster)
     assert allowed(admin, APPROVE, cluster)
+
+
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
+
+
+class TestRoleOfLately:
+    def test_lets_look_at_once_and_approve_or_start_a_day_later(
+        self, admin: User, stranger: User, cluster: Cluster
+    ) -> None:
+        for role, action in ((Role.APPROVER, APPROVE), (Role.OPERATOR, START)):
+            given = give_role(admin, stranger, role, cluster=cluster)
+            assert timedelta(hours=23) < given.counts_from - timezone.now() <= timedelta(hours=24)
+            assert allowed(stranger, VIEW, cluster)
+            assert not allowed(stranger, action, cluster)
+            assert not clusters_allowing(stranger, action).exists()
+            assert action not in actions_allowed(stranger, cluster)
+            assert counts_from(stranger, action, cluster) == given.counts_from
+        assert {PROPOSE, DECLINE} <= actions_allowed(stranger, cluster)
+        ClusterRole.objects.filter(user=stranger).update(counts_from=Now())
+        assert {APPROVE, START} <= actions_allowed(stranger, cluster)
+        assert allowed(stranger, APPROVE, cluster)
+
+    def test_counts_at_once_where_it_is_given_on_the_server(self, stranger: User, cluster: Cluster) -> None:
+        give_role("command line", stranger, Role.APPROVER, cluster=cluster)
+        assert allowed(stranger, APPROVE, cluster)
+
+    def test_does_not_begin_to_wait_again_where_it_is_prolonged(
+        self, admin: User, stranger: User, cluster: Cluster
+    ) -> None:
+        give_role("command line", stranger, Role.APPROVER, cluster=cluster, expires_at=LATER)
+        give_role(admin, stranger, Role.APPROVER, cluster=cluster)
+        assert allowed(stranger, APPROVE, cluster)
+        assert not users_allowed(APPROVE, cluster, not_given_by=[admin.pk]).filter(pk=stranger.pk).exists()
+
+    def test_keeps_its_giver_where_it_is_not_prolonged(self, admin: User, stranger: User, cluster: Cluster) -> None:
+        give_role("command line", stranger, Role.APPROVER, cluster=cluster)
+        give_role(admin, stranger, Role.APPROVER, cluster=cluster, expires_at=LATER)
+        assert users_allowed(APPROVE, cluster, not_given_by=[admin.pk]).filter(pk=stranger.pk).exists()
+
+    def test_waits_where_it_had_ended_before(self, admin: User, stranger: User, cluster: Cluster) -> None:
+        give_role("command line", stranger, Role.APPROVER, cluster=cluster, expires_at=datetime(2020, 1, 1, tzinfo=UTC))
+        give_role(admin, stranger, Role.APPROVER, cluster=cluster)
+        assert not allowed(stranger, APPROVE, cluster)
 
 
 def test_a_role_given_again_gets_the_new_end(admin: User, stranger: User) -> None:

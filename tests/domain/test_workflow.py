@@ -13,7 +13,7 @@ from kafkadash.domain.workflow_states import OVER, TABLE, State, Trigger, Who
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-RULES = Rules()
+RULES = Rules(break_glass=True)
 ALL = frozenset(Who)
 PROPOSED = Request(
     42,

@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes.models import Policy
+from kafkadash.changes.models import Policy, PolicyLoosening
+from kafkadash.clusters.models import Role
 from tests.factories import watched
 from tests.pages.conftest import Page
 
@@ -41,18 +42,38 @@ def test_it_shows_what_holds_and_stores_what_is_typed(adams: Client) -> None:
     assert 'name="approvals_high" type="text" value="2"' in page.html
     assert f'href="{WHERE}" aria-current="page"' in page.html
     assert f'href="{WHERE}"' in adams.get("/settings/clusters/demo/").content.decode()
-    page = sent(adams, {**FORM, "self_approval": "on"})
+    page = sent(adams, {**FORM, "valid_hours": "12"})
     assert "Saved. It also holds for requests that are open" in page.text
     assert page.title == "A change of demo needs 1 to 3 approvals, by its risk."
     policy = Policy.objects.get()
-    assert (policy.approvals_medium, policy.valid_hours) == (2, 48)
-    assert (policy.self_approval, policy.break_glass) == (True, False)
+    assert (policy.approvals_medium, policy.valid_hours) == (2, 12)
     event = AuditEvent.objects.get(action="policy.changed")
     assert (event.cluster, event.actor_name, event.reason) == ("demo", "adam", FORM["reason"])
-    assert event.after is not None
-    assert event.after["self_approval"] is True
-    assert "Nothing was changed" in sent(adams, {**FORM, "self_approval": "on"}).text
+    assert event.after == {"approvals_medium": 2, "approvals_high": 3, "valid_hours": 12}
+    assert "Nothing was changed" in sent(adams, {**FORM, "valid_hours": "12"}).text
     assert AuditEvent.objects.filter(action="policy.changed").count() == 1
+
+
+def test_a_looser_policy_waits_for_a_second_administrator(
+    adams: Client, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    page = sent(adams, {**FORM, "self_approval": "on"})
+    assert "waits until another administrator confirms it" in page.text
+    assert Policy.objects.get().self_approval is False
+    assert "A looser policy waits for a second administrator." in page.words("loosening")
+    assert "Allow self-approval" in page.words("loosening")
+    assert FORM["reason"] in page.words("loosening")
+    assert 'value="confirm"' not in page.part("loosening")
+    adas = client_of(make_user("ada", Role.ADMIN))
+    page = sent(adas)
+    assert 'value="confirm"' in page.part("loosening")
+    asked_at = PolicyLoosening.objects.get().asked_at.isoformat()
+    assert "cannot confirm it" in sent(adams, {"do": "confirm", "asked_at": asked_at}).words("refusal")
+    assert "was dropped, replaced" in sent(adas, {"do": "confirm", "asked_at": "then"}).words("refusal")
+    page = sent(adas, {"do": "confirm", "asked_at": asked_at})
+    assert "ada confirmed it" in page.words("loosening")
+    assert Policy.objects.get().self_approval is False
+    assert not sent(adams, {"do": "drop", "asked_at": asked_at}).has("loosening")
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,16 @@ class TestStart:
         assert f"It waits behind #{first.pk}: one reassignment runs on demo at a time." in page.words("start-form")
 
 
+def breakable(change: ChangeRequest) -> ChangeRequest:
+    Policy.objects.create(cluster=change.cluster, break_glass=True)
+    return change
+
+
 class TestBreakGlass:
     def test_it_is_an_administrators_loud_and_with_a_reason(
         self, made: Callable[..., ChangeRequest], see: See, admin: User, client_of: Callable[[User], Client]
     ) -> None:
-        change = made(State.PROPOSED)
+        change = breakable(made(State.PROPOSED))
         page = see(admin, review(change))
         assert "though 1 approval is missing" in page.words("break-glass-form")
         client, form = client_of(admin), {"digest": change.digest, "round": "1"}
@@ -86,16 +91,16 @@ class TestBreakGlass:
     def test_nobody_else_sees_it_and_a_policy_forbids_it(
         self, made: Callable[..., ChangeRequest], see: See, operator: User, approver: User, admin: User
     ) -> None:
-        change = made(State.PROPOSED)
+        change = breakable(made(State.PROPOSED))
         for user in (operator, approver):
             assert not see(user, review(change)).has("break-glass")
-        Policy.objects.create(cluster=change.cluster, break_glass=False)
+        Policy.objects.all().delete()
         assert not see(admin, review(change)).has("break-glass")
 
     def test_another_content_is_refused_and_what_was_typed_is_kept(
         self, made: Callable[..., ChangeRequest], admin: User, client_of: Callable[[User], Client]
     ) -> None:
-        change = made(State.PROPOSED)
+        change = breakable(made(State.PROPOSED))
         form = {"digest": "0" * 64, "round": "1", "glass_reason": TYPED}
         answer = client_of(admin).post(f"/changes/{change.pk}/break-glass/", form)
         assert answer.status_code == 409

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting, plans, policy, running, services
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Refused
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.clusters.services import give_role
 from kafkadash.domain import plan
-from kafkadash.domain.refusals import checks, drafts, rights, runs
+from kafkadash.domain.refusals import checks, drafts, rights, runs, workflow
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import (
@@ -92,6 +94,23 @@ class Office:
         change = self.proposed()
         ChangeRequest.objects.filter(pk=change.pk).update(options={"bounds": [1, 2]})
         return refused(Refused, lambda: services.approve(now_of(change), self.people["bob"], change.digest))
+
+    def approve_with_role_of(self, giver: str, *, counts: bool) -> str:
+        newcomer = self.people["vera"]
+        give_role(self.people[giver], newcomer, Role.APPROVER, cluster=self.cluster)
+        if counts:
+            ClusterRole.objects.filter(user=newcomer).update(counts_from=Now())
+        return self.approve("vera")
+
+    def loosen(self, *, twice: bool = False) -> str:
+        admin = self.people["adam"]
+        policy.change_policy(self.cluster, admin, {"approvals_high": 1}, reason="Nobody is left.")
+        waiting = policy.waiting_loosening(self.cluster)
+        assert waiting is not None
+        if twice:
+            return refused(Refused, lambda: policy.change_policy(self.cluster, admin, {"valid_hours": 48}))
+        asked_at = waiting.asked_at.isoformat()
+        return refused(Refused, lambda: policy.confirm_loosening(self.cluster, admin, asked_at))
 
     def edit(self, change: ChangeRequest, who: str = "alice", title: str = "Drain broker 5") -> ChangeRequest:
         return drafting.edit_draft(change, self.people[who], change.version, title=title)
@@ -198,6 +217,15 @@ def office(people: dict[str, User]) -> Iterator[Office]:
         lambda o: refused(Refused, lambda: policy.change_policy(o.cluster, o.alice, {"valid_hours": 3})),
         cluster="orders-eu",
         roles="admin",
+    ),
+    case(rights.ROLE_COUNTS_LATER, lambda o: o.approve_with_role_of("adam", counts=False), cluster="orders-eu"),
+    case(workflow.ROLE_FROM_AUTHOR, lambda o: o.approve_with_role_of("alice", counts=True)),
+    case(drafts.LOOSENING_WAITS, lambda o: o.loosen(twice=True), who="adam", cluster="orders-eu"),
+    case(drafts.LOOSENING_NEEDS_ANOTHER, Office.loosen, cluster="orders-eu"),
+    case(
+        drafts.LOOSENING_CHANGED,
+        lambda o: refused(Refused, lambda: policy.drop_loosening(o.cluster, o.people["adam"], "then")),
+        cluster="orders-eu",
     ),
     case(rights.FACTS_NOT_READ, lambda o: o.approve_with_facts(None), facts="topics and brokers", cluster="orders-eu"),
     case(

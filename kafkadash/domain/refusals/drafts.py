@@ -88,4 +88,17 @@ POLICY_HOURS = Entry(
     "Between 1 and {most} hours ({days} days): give a number of them.",
 )
 POLICY_NO_NUMBER = Entry("policy-no-number", "", "Give a whole number.")
+LOOSENING_WAITS = Entry(
+    "loosening-waits",
+    "{who} asked for a looser policy of {cluster} already, and that waits.",
+    "Confirm it or drop it first.",
+)
+LOOSENING_NEEDS_ANOTHER = Entry(
+    "loosening-needs-another",
+    "Whoever asked for a looser policy, or has the role admin from them, cannot confirm it.",
+    "Ask another administrator, or set it on the server: manage.py policy {cluster}",
+)
+LOOSENING_CHANGED = Entry(
+    "loosening-changed", "What waited for {cluster} was dropped, replaced or came into force.", "Look at it again."
+)
 POLICY_REASON = Entry("policy-reason", "", "Say why: others rely on this rule, and read the reason in the audit.")

@@ -23,6 +23,11 @@ NEEDS_ROLE_NOW = Entry(
     "{doing} on {cluster} you need the role {roles}, which you do not have now.",
     "Ask an administrator of the cluster for it.",
 )
+ROLE_COUNTS_LATER = Entry(
+    "role-counts-later",
+    "Your role on {cluster} was given lately: nothing is approved or started by it before {at}.",
+    "Ask somebody whose role counts already.",
+)
 POLICY_NEEDS_ROLE = Entry(
     "policy-needs-role",
     "To change the policy of {cluster} you need the role {roles} on it.",

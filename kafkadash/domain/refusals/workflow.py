@@ -52,6 +52,11 @@ OTHER_CONTENT = Entry("other-content", "{name} changed while you read it: its co
 OTHER_ROUND = Entry(
     "other-round", "{name} was proposed anew while you read it: its reason may be another one now.", _LOOK
 )
+ROLE_FROM_AUTHOR = Entry(
+    "role-from-author",
+    "{name} was written or edited by whoever gave you your role, so your approval does not count for it.",
+    "Ask another approver, or have another administrator give the role.",
+)
 FINAL = Entry("final", "{name} is {state}, and that is final.", _COPY)
 WITHDRAW_FIRST = Entry("withdraw-first", "{name} is {state}.", "Withdraw it to edit it; its approvals are void then.")
 NOT_NEEDED = Entry("not-needed", "{name} has all its approvals already.", "Yours is not needed any more.")
