@@ -18,6 +18,7 @@ from tests.domain.topologies import broker, row, topology
 from tests.refusals.driving import Case, case, each
 
 NINE = topology({"t": [[1, 2]] * 9})
+SET_TO_TWO = PlanRequest(SET_RF, factor=2)
 RACKLESS = [broker(n, "a") for n in range(1, 5)]
 SKEWED = topology({"t": [[1, 2], [1, 2], [1, 2]], "u": [[3]]}, RACKLESS)
 RACKS = topology({"t": [[1, 2, 3], [1, 2, 3]]})
@@ -80,6 +81,16 @@ def moving(cluster: Topology) -> Topology:
         mean="88 B",
     ),
     case(placing.MORE_OUTSIDE, lambda: balanced_of([900] * 2 + [1] * 6, brokers=8), brokers="3 brokers"),
+    case(
+        placing.LEFT_ON_ONE_DOWN,
+        lambda: planned(
+            topology({"t": [[1, 2]] * 3}, [*RACKLESS[:1], broker(2, "a", fenced=True), *RACKLESS[2:]]), SET_TO_TWO
+        ),
+        replicas="3 replicas",
+        stay="stay",
+        broker=2,
+        is_down="is fenced",
+    ),
     case(placing.AS_EVEN_AS_POSSIBLE, lambda: planned(SKEWED, PlanRequest(SET_RF, factor=3))),
 )
 def test_what_a_placement_cannot_give(one: Case) -> None:

@@ -35,7 +35,8 @@ def exact(topology: Topology, request: PlanRequest, say: Say | None = None) -> P
     if request.mode == LEADERS:
         return _only_leaders(case)
     if not len(case.columns.rows):
-        return answer((), [], [*wanting.idle(case, request), *wanting.left_out(case)])
+        left = wanting.left_on_down(topology, case, case.aim.beside, request)
+        return answer((), [], [*wanting.idle(case, request), *wanting.left_out(case), *left])
     tell("placing replicas", 0.1)
     try:
         demand = demand_of(case.columns, case.aim)
@@ -85,6 +86,7 @@ def _judged(
         *wanting.idle(case, request),
         *wanting.left_out(case),
         *wanting.uneven(case, solved.demand, solved.met),
+        *wanting.left_on_down(topology, case, solved.answer.counts(solved.met) + case.aim.beside, request),
         *wanting.silent(rows),
     ]
     notices += wanting.outside(case, solved.outside or ())

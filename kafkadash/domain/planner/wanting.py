@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kafkadash.domain.plan import Row
-from kafkadash.domain.planner.demand import Demand
+from kafkadash.domain.planner.demand import Demand, Ints
 from kafkadash.domain.planner.disk_balance import LARGE, REST, Outside
 from kafkadash.domain.planner.modes import Case, TooFew
-from kafkadash.domain.planner.planned import already_moving, brokers_named
+from kafkadash.domain.planner.planned import already_moving, brokers_named, why_unfit
 from kafkadash.domain.planner.request import DRAIN, REPLACE, PlanRequest
-from kafkadash.domain.planner.topology import Partition
+from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.refusals import placing
@@ -146,6 +146,21 @@ def uneven(case: Case, wanted: Demand, met: Demand) -> Iterator[Problem]:
     more = len(short) + len(over) - len(parts)
     listed = "; ".join(parts) + (f"; and {more:,} more" if more > 0 else "")
     yield Problem("uneven", placing.AS_EVEN_AS_POSSIBLE(brokers=listed))
+
+
+def left_on_down(topology: Topology, case: Case, counts: Ints, request: PlanRequest) -> Iterator[Problem]:
+    """Brokers that are down and hold replicas at the end, in modes that empty none. ``counts`` B: replicas then."""
+    if request.mode in (DRAIN, REPLACE):
+        return
+    for place in np.flatnonzero(counts):
+        id_, held = int(case.whole.ids[place]), int(counts[place])
+        broker = topology.brokers.get(id_)
+        if broker is not None and broker.alive and not broker.fenced:
+            continue
+        is_down = why_unfit(broker) if broker is not None else "is away"
+        stay = "stays" if held == 1 else "stay"
+        sentence = placing.LEFT_ON_ONE_DOWN(replicas=count(held, "replica"), stay=stay, broker=id_, is_down=is_down)
+        yield Problem("left on one down", sentence)
 
 
 def outside(case: Case, brokers: Sequence[Outside]) -> Iterator[Problem]:

@@ -19,8 +19,13 @@ MOVING_LEFT_OUT = Entry(
 )
 AS_EVEN_AS_POSSIBLE = Entry(
     "as-even-as-possible",
-    "The replicas cannot be spread evenly over the brokers: {brokers}.",
+    "The brokers do not get even shares of the replicas: {brokers}.",
     "Let others move too, or add a broker to the rack that has too few.",
+)
+LEFT_ON_ONE_DOWN = Entry(
+    "left-on-one-down",
+    "{replicas} {stay} on broker {broker}, which {is_down}.",
+    "Drain it, unless it comes back.",
 )
 REPLACEMENT_HOLDS_IT = Entry(
     "replacement-holds-it",
