@@ -94,7 +94,8 @@ class Entry:
     still set, separated by blanks. Of a list, ``pairs`` are ours, each with its own state (CLEARED: a lost call may
     still add it), and ``already`` those of them that stood there before and are never subtracted. ``previous`` is what
     stood there before us, None for nothing, with its ``Source``. ``lost_at``: of the last call of which nobody has the
-    answer; ``again_at``: when what others had taken away was last set again.
+    answer; ``again_at``: when what others had taken away was last set again; ``missing_at``: when a rate of ours was
+    first read as taken away and was not set again since.
     """
 
     place: Place
@@ -110,6 +111,7 @@ class Entry:
     changed_at: datetime | None = None
     lost_at: datetime | None = None
     again_at: datetime | None = None
+    missing_at: datetime | None = None
 
     @property
     def open(self) -> bool:

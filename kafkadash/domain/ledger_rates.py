@@ -94,6 +94,11 @@ def clearing(entry: Entry, read: Read, now: datetime, *, away: bool = False) -> 
     return Settled(replace(entry, state=EntryState.CLEARING, changed_at=now))
 
 
+def left_to_others(entry: Entry, read: Read, now: datetime) -> Settled:
+    """What becomes of a CLEARING whose place was read right before its call and showed somebody else's value."""
+    return _given_back(entry, read, now)
+
+
 def answered(entry: Entry, reply: Reply, words: str, now: datetime) -> Entry:
     """After Kafka's answer to the call of an INTENT or of a CLEARING; ``words`` are Kafka's own, of a refusal."""
     if reply is Reply.LOST:
@@ -134,11 +139,13 @@ def _not_ours(entry: Entry, read: Read, now: datetime) -> Settled:
     if entry.may_show_late(now):
         return Settled(_quiet(entry, now))
     if read.own is not None:
-        return Settled(_quiet(entry, now), foreign=read.own)
-    if not entry.may_set_again(now):
-        return Settled(_quiet(entry, now), missing=True)
+        return Settled(_quiet(replace(entry, missing_at=None), now), foreign=read.own)
+    # Whoever clears rates may be about to set others: only a second look at the same has ours set again.
+    first_seen = entry.missing_at or now
+    if first_seen == now or not entry.may_set_again(now):
+        return Settled(_quiet(replace(entry, missing_at=first_seen), now), missing=True)
     words = "Somebody else removed it."
-    return Settled(replace(_ended(entry, now, words), again_at=now), Found.VANISHED)
+    return Settled(replace(_ended(entry, now, words), again_at=now, missing_at=None), Found.VANISHED)
 
 
 def _given_back(entry: Entry, read: Read, now: datetime) -> Settled:
@@ -156,7 +163,10 @@ def _given_back(entry: Entry, read: Read, now: datetime) -> Settled:
 
 
 def _restored(entry: Entry) -> str:
-    return "Removed." if entry.restores is None else f"Set back to {value_words(entry.restores)}."
+    words = "Removed." if entry.restores is None else f"Set back to {value_words(entry.restores)}."
+    if entry.again_at is None:
+        return words
+    return f"{words} Somebody else had removed ours meanwhile: what stood there before is not certain."
 
 
 def _fresh(entry: Entry | None, place: Place, read: Read) -> Entry:
@@ -176,9 +186,9 @@ def _fresh(entry: Entry | None, place: Place, read: Read) -> Entry:
 
 def _is_set(entry: Entry, value: str, now: datetime) -> Entry:
     if entry.state is EntryState.SET and entry.value == value:
-        return entry
+        return replace(entry, missing_at=None)
     words = "" if entry.state is EntryState.OBLIGED else entry.words
-    return replace(entry, state=EntryState.SET, value=value, asked="", words=words, changed_at=now)
+    return replace(entry, state=EntryState.SET, value=value, asked="", words=words, changed_at=now, missing_at=None)
 
 
 def _ended(entry: Entry, now: datetime, words: str) -> Entry:

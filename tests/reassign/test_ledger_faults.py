@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -9,10 +11,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kafkadash.domain.executor_throttles import Pair
+from kafkadash.domain.ledger import BROKER_RATES
 from kafkadash.domain.throttled_replicas import throttled_replicas
 from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_RATE, LISTS
 from kafkadash.kafka.changing import ConfigOperation
-from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
+from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType, Configs
 from tests.reassign.config_store import ConfigStore, Fate
 from tests.reassign.ledger_run import BROKERS, FOLLOWER_LIST, LEADER_LIST, Death, LedgerRun, broker, pairs_of, topic
 
@@ -148,16 +151,65 @@ def test_what_kafkas_own_tool_removes_is_set_again_once_a_minute(before: Before,
     run = LedgerRun(ConfigStore(dict(before)))
     run.wants({name: pairs_of(own) for name, own in pairs.items()}, brokers, rate)
     run.step()
-    again = []
+    again: defaultdict[object, list[datetime]] = defaultdict(list)
     for _ in range(70):
         for place in list(run.store.values):
             if place[0] != CLUSTER_DEFAULT:
                 del run.store.values[place]
         calls = len(run.store.calls)
         run.step()
-        if len(run.store.calls) > calls:
-            again.append(run.now)
-            changes = [change for call in run.store.calls[calls:] for change in call]
-            assert all(change.operation in (ConfigOperation.SET, ConfigOperation.APPEND) for change in changes)
+        changes = [change for call in run.store.calls[calls:] for change in call]
+        assert all(change.operation in (ConfigOperation.SET, ConfigOperation.APPEND) for change in changes)
+        for change in changes:
+            again[change.resource, change.key].append(run.now)
     assert bool(again) == bool(pairs or brokers)
-    assert all((later - earlier).total_seconds() >= 60 for earlier, later in pairwise(again))
+    for times in again.values():
+        assert all((later - earlier).total_seconds() >= 60 for earlier, later in pairwise(times))
+
+
+RATES_OF_OTHERS = {(broker(1), key): "4000000" for key in BROKER_RATES}
+
+
+class StoreThatOthersChange(ConfigStore):
+    """Others set their rates right after the first read of a broker."""
+
+    def describe_configs(self, *args: Any, **kwargs: Any) -> Configs:
+        read = super().describe_configs(*args, **kwargs)
+        self.values.update(RATES_OF_OTHERS)
+        return read
+
+
+def rate_run(store: ConfigStore) -> LedgerRun:
+    run = LedgerRun(store)
+    run.wants({}, {1}, 10_000_000)
+    return run
+
+
+def test_a_rate_that_others_set_right_before_ours_comes_back() -> None:
+    run = rate_run(StoreThatOthersChange())
+    run.step()
+    assert run.store.calls == []
+    run.settle()
+    assert run.store.values == RATES_OF_OTHERS
+
+
+def test_what_others_removed_is_set_again_only_after_a_second_look() -> None:
+    run = rate_run(ConfigStore())
+    run.step()
+    run.now += timedelta(seconds=10)
+    run.store.values.clear()
+    run.step()
+    assert run.store.values == {}
+    run.store.values.update(RATES_OF_OTHERS)
+    run.step()
+    run.settle()
+    assert run.store.values == RATES_OF_OTHERS
+
+
+def test_a_rate_that_others_set_right_before_ours_is_cleared_stays() -> None:
+    run = rate_run(ConfigStore())
+    run.step()
+    run.now += timedelta(seconds=10)
+    run.store = StoreThatOthersChange(dict(run.store.values))
+    run.settle()
+    assert run.store.values == RATES_OF_OTHERS

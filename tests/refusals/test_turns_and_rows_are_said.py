@@ -246,6 +246,7 @@ class Stepped:
     case(rows.ALL_REFUSED, Stepped.all_refused, rows="6 rows", why="Not allowed here."),
     case(rows.REFUSED_TO_CANCEL, Stepped.refused_to_cancel, words="Not now."),
     case(rows.REFUSED_TO_ORDER, Stepped.refused_to_order, words="Not now."),
+    case(rows.THROTTLE_MISSING, Stepped.throttle_removed),
     case(rows.THROTTLE_REMOVED, Stepped.throttle_removed),
     case(rows.LIES_ELSEWHERE, lambda s: s.lies(forgetful=True), broker=6, there="/data-1", path="/data-2"),
     case(

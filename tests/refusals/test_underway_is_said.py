@@ -208,12 +208,28 @@ def throttled(world: World, user: User, answer: Callable[[Sequence[ConfigChange]
     return " ".join(reason for _, reason in world.states().values())
 
 
+def changed_right_before(world: World, user: User) -> str:
+    """The reasons of the rows where somebody else sets rates after they were read, and before ours are set."""
+
+    def others_set(name: str) -> None:
+        if name == "describe_configs":
+            for number in range(1, 7):
+                world.kafka.configs.setdefault(ConfigResource.broker(number), {}).update(dict.fromkeys(RATES, "7"))
+
+    world.queue(user)
+    world.until(State.EXECUTING)
+    with mock.patch.object(world.kafka, "after", others_set):
+        world.tick()
+    return " ".join(reason for _, reason in world.states().values())
+
+
 def refused_without_words(changes: Sequence[ConfigChange]) -> Changed[ConfigResource]:
     return Changed(refused={change.resource: ItemError("", 42) for change in changes})
 
 
 @each(
     case(underway.THROTTLE_NOT_SET, lambda world, user: throttled(world, user, refused_without_words)),
+    case(underway.THROTTLE_CHANGED_MEANWHILE, changed_right_before),
     case(underway.OUTCOME_NOT_TOLD, lambda world, user: throttled(world, user, lambda _: Changed())),
     case(underway.NEWER_VERSION, newer, format=RUN_FORMAT + 1, own=RUN_FORMAT),
     case(underway.STILL_GOING, still_going),

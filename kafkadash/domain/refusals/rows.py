@@ -166,6 +166,11 @@ THROTTLE_REMOVED = Entry(
     "Somebody else keeps removing our throttle ({places}).",
     "It is set again {again} after the last time; until then nothing is submitted.",
 )
+THROTTLE_MISSING = Entry(
+    "throttle-missing",
+    "Somebody else removed our throttle ({places}).",
+    "It is set again when the next look finds the same; until then nothing is submitted.",
+)
 
 PAUSED = Entry("paused", "It is paused; what is in flight goes on.", "Resume it to have the rest submitted.")
 WINDOW_CLOSED = Entry(

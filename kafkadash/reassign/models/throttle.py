@@ -28,7 +28,7 @@ class ThrottleEntry(models.Model):
     None: nothing was set. ``already``: those of our pairs that stood there before; they are never subtracted.
     ``words``: what became of it, why it is obliged, or why it was left as somebody else's. ``asked``: the rate that is
     being set now; ``late``: those that lost calls may still set. ``lost_at``: of the last call whose answer was lost;
-    ``again_at``: when what others had removed was last set again.
+    ``again_at``: when what others had removed was last set again; ``missing_at``: when ours was first read as removed.
     """
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="throttles")
@@ -48,6 +48,7 @@ class ThrottleEntry(models.Model):
     changed_at = models.DateTimeField(db_default=Now())
     lost_at = models.DateTimeField(null=True, blank=True)
     again_at = models.DateTimeField(null=True, blank=True)
+    missing_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = (

@@ -200,9 +200,9 @@ class Ledger:
     ) -> Mapping[Key, str]:
         """Lists and rates; returns the rows that must not be submitted now, each with the sentence why.
 
-        ``may`` is asked before each of its calls, at most three.
+        ``may`` is asked before each of its calls, at most three, and before rates are read once more.
         """
-        first = [*sets(self.entries), *appends(self.entries)]
+        first = [*self._as_read(client, sets(self.entries), now, deadline, may), *appends(self.entries)]
         appending = {call.place for call in first}
         alone = [call for call in subtracts(self.entries) if call.place not in appending]
         self._call(client, [*first, *alone], now, deadline, may)
@@ -214,7 +214,7 @@ class Ledger:
         self, client: KafkaClient, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True
     ) -> None:
         """Rates that no row in flight uses go back to what was there before; what cannot be, is obliged."""
-        self._call(client, restores(self.entries), now, deadline, may)
+        self._call(client, self._as_read(client, restores(self.entries), now, deadline, may), now, deadline, may)
 
     # ---- at the end
 
@@ -257,9 +257,14 @@ class Ledger:
     def _held(self) -> tuple[str, ...]:
         if not self._missing:
             return ()
-        places = listed_shortly([place.words for place in sorted(self._missing)])
+        first = {place for place in self._missing if self._entries[place].again_at is None}
         minutes = count(round(AGAIN_EVERY.total_seconds() / 60), "minute")
-        return (said.THROTTLE_REMOVED(places=places, again=minutes),)
+        found = []
+        if first:
+            found.append(said.THROTTLE_MISSING(places=_listed(first)))
+        if self._missing - first:
+            found.append(said.THROTTLE_REMOVED(places=_listed(self._missing - first), again=minutes))
+        return tuple(found)
 
     def _take(self, reads: Mapping[Place, Read], now: datetime) -> None:
         self._reads.update(reads)
@@ -320,6 +325,34 @@ class Ledger:
                 away = action.broker not in self._alive
                 self._settled(place, ledger_rates.clearing(entry, self._reads[place], now, away=away), now)
 
+    def _as_read(
+        self, client: KafkaClient, calls: Sequence[Call], now: datetime, deadline: float, may: Callable[[], bool]
+    ) -> list[Call]:
+        """Those of the calls at whose places a rate stands that was there when the step read it.
+
+        Kafka has no compare-and-set for configs, so the time between reading and setting is made as short as it can be.
+        """
+        places = [call.place for call in calls if int(call.place.name) in self._alive]
+        if not places or not may():
+            return list(calls)
+        again = throttle_reads.read(client, places, self._alive, deadline=deadline)
+        same = []
+        for call in calls:
+            before, read = self._reads.get(call.place), again.get(call.place)
+            as_before = before is None or read is None or (before.own == read.own and not read.unreadable)
+            if as_before or read is None or (read.unreadable and not call.guards):
+                same.append(call)
+                continue
+            self._reads[call.place] = read
+            entry = self._entries[call.place]
+            if call.guards:
+                self._entries[call.place] = call.answered(entry, Reply.REFUSED, read.unreadable, now)
+                why = read.unreadable or underway.THROTTLE_CHANGED_MEANWHILE()
+                self._fail(self._users.get(call.place, {}), why)
+            else:
+                self._settled(call.place, ledger_rates.left_to_others(entry, read, now), now)
+        return same
+
     def _call(
         self, client: KafkaClient, calls: Sequence[Call], now: datetime, deadline: float, may: Callable[[], bool]
     ) -> None:
@@ -376,6 +409,10 @@ def _places(action: Action) -> Iterable[Place]:
     elif isinstance(action, SetRate | ClearRate):
         for key in BROKER_RATES:
             yield Place(ThrottledResource.BROKER.value, str(action.broker), key)
+
+
+def _listed(places: Collection[Place]) -> str:
+    return listed_shortly([place.words for place in sorted(places)])
 
 
 def _joint(values: Sequence[str]) -> int:

@@ -26,6 +26,7 @@ _WRITTEN = (
     "changed_at",
     "lost_at",
     "again_at",
+    "missing_at",
 )
 
 OPEN = ~Q(state=EntryState.CLEARED.value) | Q(lost_at__isnull=False)
@@ -89,6 +90,7 @@ def entry_of(row: ThrottleEntry) -> Entry:
         changed_at=row.changed_at,
         lost_at=row.lost_at,
         again_at=row.again_at,
+        missing_at=row.missing_at,
     )
 
 

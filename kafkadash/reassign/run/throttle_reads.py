@@ -50,6 +50,7 @@ def _unsure(entry: Entry, now: datetime) -> bool:
     under_way = entry.state in (EntryState.INTENT, EntryState.CLEARING)
     return (
         under_way
+        or entry.missing_at is not None
         or (entry.lost_at is not None and entry.state is not EntryState.OBLIGED)
         or (entry.again_at is not None and entry.open and not entry.may_set_again(now))
     )
