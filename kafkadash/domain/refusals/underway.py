@@ -50,7 +50,8 @@ ROWS_ASK = Entry(
 BLOCKED = Entry(
     "blocked",
     "Blocked{since}: {why}",
-    "It stays queued and approved, and is tried again by itself{until}. Nothing was sent to Kafka.",
+    "It stays queued and approved, and is tried again by itself{until}. Changes of other partitions do not wait for "
+    "it. Nothing was sent to Kafka.",
 )
 NOT_OURS_TO_CANCEL = Entry(
     "not-ours-to-cancel",

@@ -1,8 +1,12 @@
-"""Whose turn it is: one run at a time moves partitions of a cluster, first come first served."""
+"""Whose turn it is: one run at a time moves partitions of a cluster, first come first served.
+
+A run that is blocked lets those pass that move none of its partitions: what it waits for may never come.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -10,6 +14,7 @@ from django.db.models.functions import Now
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.lease import from_now
+from kafkadash.reassign.checks import plan_rows
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.window_facts import run_options
 
@@ -35,34 +40,50 @@ def moved(change: ChangeRequest, before: State, after: State) -> None:
         )
     elif before is State.QUEUED and after is not State.EXECUTING:
         own.delete()
-        _wake_those_that_wait(change.cluster_id)
+        wake_those_that_wait(change.cluster_id)
     elif after in _ENDED:
-        _wake_those_that_wait(change.cluster_id)
+        wake_those_that_wait(change.cluster_id)
     else:
         own.update(next_at=from_now(0))
 
 
 def in_front_of(execution: Execution, now: datetime) -> Execution | None:
-    """The run that has to end, or to begin, before this one begins; None when it is its turn. One query.
+    """The run that has to end, or to begin, before this one begins; None when it is its turn.
 
-    The active run of the cluster, else the first that was queued earlier. One whose window has not begun keeps nobody
-    waiting.
+    The active run of the cluster, else the first that was queued earlier and that it may not pass. One whose window
+    has not begun keeps nobody waiting. One query, and two more for plans that this process has not read yet where one
+    that was queued earlier is blocked.
     """
     begun = Q(request__not_before=None) | Q(request__not_before__lte=now)
     earlier = Q(queued_at__lt=execution.queued_at) | Q(queued_at=execution.queued_at, pk__lt=execution.pk)
     waiting = Q(request__state=State.QUEUED) & begun & earlier
-    return (
+    before = (
         Execution.objects.filter(Q(active=True) | waiting, cluster=execution.cluster_id)
         .exclude(pk=execution.pk)
         .select_related("request")
         .defer("progress", "samples", "report")
         .order_by("-active", "queued_at", "pk")
-        .first()
     )
+    return next((other for other in before if other.active or not may_pass(execution, other)), None)
 
 
-def _wake_those_that_wait(cluster_id: int) -> None:
+def may_pass(later: Execution, earlier: Execution) -> bool:
+    """Whether the later of two queued runs begins before the earlier one if the latter is blocked.
+
+    Not where both move a partition: then the plan of the earlier one would fit no longer.
+    """
+    return bool(earlier.blocked) and _are_apart(later.request.artifact_id or "", earlier.request.artifact_id or "")
+
+
+@lru_cache(maxsize=1024)
+def _are_apart(one: str, other: str) -> bool:
+    """Of two artifacts, which never change: no partition is in both."""
+    moved = {(row.topic, row.partition) for row in plan_rows(one)}
+    return moved.isdisjoint((row.topic, row.partition) for row in plan_rows(other))
+
+
+def wake_those_that_wait(cluster_id: int, but: int = 0) -> None:
     """One that is being worked on looks by itself; nobody waits for its row, so that no two wait for each other."""
-    waiting = Execution.objects.filter(cluster=cluster_id, request__state=State.QUEUED)
+    waiting = Execution.objects.filter(cluster=cluster_id, request__state=State.QUEUED).exclude(pk=but)
     free = waiting.select_for_update(of=("self",), no_key=True, skip_locked=True)
     Execution.objects.filter(pk__in=list(free.values_list("pk", flat=True))).update(next_at=Now())

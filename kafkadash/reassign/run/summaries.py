@@ -20,9 +20,20 @@ from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Outcome
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.run.measure import stored_progress
+from kafkadash.reassign.run.queue import may_pass
 from kafkadash.reassign.run.stored import freshness_of_figures, freshness_of_run
 from kafkadash.reassign.window_facts import run_options
 
+_OF_TURNS = (
+    "cluster_id",
+    "active",
+    "queued_at",
+    "blocked",
+    "request_id",
+    "request__artifact_id",
+    "request__not_before",
+    "request__state",
+)
 _DONE = {
     Outcome.CLEAN: ("ok", "Every row is as planned, and nothing of our throttles is left."),
     Outcome.OBLIGATIONS: ("warning", said.THROTTLES_OWED()),
@@ -62,7 +73,8 @@ def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
         told.append("Its window has not begun: it is queued, and begins with its window.")
     if change.not_after is not None:
         told.append("When its window ends, nothing more is submitted.")
-    others = _waiting({change.cluster_id}, now)
+    queued_now = Execution(request=change, cluster=change.cluster)
+    others = [run for run in _waiting({change.cluster_id}, now) if run.active or not may_pass(queued_now, run)]
     if others:
         names = listed([f"#{run.request_id}" for run in others])
         told.append(f"It waits behind {names}: one reassignment runs on {change.cluster.name} at a time.")
@@ -129,7 +141,7 @@ def _in_front(clusters: Collection[int], now: datetime) -> Mapping[int, tuple[in
             for other in waiting
             if other.cluster_id == run.cluster_id
             and other.pk != run.pk
-            and (other.active or (_begun(other, now) and _order(other) < _order(run)))
+            and (other.active or (_begun(other, now) and _order(other) < _order(run) and not may_pass(run, other)))
         )
     return found
 
@@ -141,7 +153,7 @@ def _waiting(clusters: Collection[int], now: datetime, *, everything: bool = Fal
     rows = (
         Execution.objects.filter(Q(active=True) | Q(request__state=State.QUEUED), cluster__in=clusters)
         .select_related("request")
-        .only("cluster_id", "active", "queued_at", "request_id", "request__not_before", "request__state")
+        .only(*_OF_TURNS)
     )
     ordered = sorted(rows, key=lambda run: (not run.active, *_order(run)))
     return [run for run in ordered if everything or run.active or _begun(run, now)]

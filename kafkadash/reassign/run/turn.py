@@ -37,7 +37,7 @@ from kafkadash.reassign.run.budget import Budget
 from kafkadash.reassign.run.lease import next_turn
 from kafkadash.reassign.run.look import Look, look, window_open
 from kafkadash.reassign.run.moves import insert
-from kafkadash.reassign.run.queue import in_front_of
+from kafkadash.reassign.run.queue import in_front_of, wake_those_that_wait
 from kafkadash.reassign.run.rest_of_cluster import known
 from kafkadash.reassign.run.running import Running
 from kafkadash.reassign.topology import load_topology
@@ -230,6 +230,8 @@ def _blocked(running: Running, why: str, *, again: float = AGAIN_S) -> None:
             looked_at=running.now(),
             next_at=next_turn(running.lease, again),
         )
+        if why and not own.blocked:
+            wake_those_that_wait(running.cluster.pk, but=own.pk)  # some may pass it now
     if why != own.blocked:
         running.hint()
 

@@ -19,6 +19,7 @@ from kafkadash.domain.refusals import checks, turns
 from kafkadash.kafka.port import DeadlineExceeded, QuorumUnavailable
 from kafkadash.observe.models import BrokerWeights, CollectorRun
 from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.run import summaries
 from kafkadash.reassign.run.queue import in_front_of
 from tests.factories import GB, directory
 from tests.reassign.run.runs import OPTIONS, ROWS, World
@@ -228,6 +229,53 @@ def test_two_queued__the_second_waits_for_the_first(world: World, operator: User
             break
     assert begun == RequestState.DONE
     assert world.change(second.pk).state == RequestState.DONE
+
+
+def test_first_blocked__one_of_other_partitions_passes_and_the_first_begins_after_it(
+    world: World, operator: User
+) -> None:
+    first = world.queue(operator)
+    second = world.queue(operator, OTHER_ROWS)
+    world.model.stop(6)
+    world.step(second.pk)
+    assert world.change(second.pk).state == RequestState.QUEUED, "nobody knows yet that the first one is blocked"
+    Execution.objects.filter(request=second).update(next_at=datetime.now(UTC) + timedelta(hours=1))
+    world.step(first.pk)
+    assert world.run(first.pk).blocked.startswith("Broker 6 is away")
+    assert world.run(second.pk).next_at <= datetime.now(UTC), "it is woken, and need not find out by itself"
+    assert summaries.runs([world.change(second.pk)])[second.pk].behind == ()
+    world.step(second.pk)
+    assert world.change(second.pk).state == RequestState.EXECUTING
+    world.step(first.pk)
+    assert (world.change(first.pk).state, world.run(first.pk).blocked) == (RequestState.QUEUED, "")
+    assert summaries.runs([world.change(first.pk)])[first.pk].behind == (second.pk,)
+    world.model.brokers[6] = True
+    world.until(RequestState.DONE, number=second.pk)
+    world.until(RequestState.DONE, number=first.pk)
+
+
+def test_first_blocked__one_that_moves_one_of_its_partitions_waits(world: World, operator: User) -> None:
+    first = world.queue(operator)
+    world.model.stop(6)
+    world.step(first.pk)
+    second = world.queue(operator, (*OTHER_ROWS, replace(ROWS[5], target=(3, 1))))
+    front = in_front_of(world.run(second.pk), world.clock)
+    assert front is not None
+    assert front.request_id == first.pk
+    assert summaries.runs([world.change(second.pk)])[second.pk].behind == (first.pk,)
+    world.step(second.pk)
+    assert (world.change(second.pk).state, world.run(second.pk).blocked) == (RequestState.QUEUED, "")
+
+
+def test_first_blocked__a_start_says_that_nobody_waits_for_it(world: World, operator: User) -> None:
+    first = world.queue(operator)
+    second = world.queue(operator, OTHER_ROWS)
+    services.withdraw(second, operator)
+    behind = f"It waits behind #{first.pk}"
+    assert any(behind in words for words in summaries.start_words(world.change(second.pk), world.clock))
+    world.model.stop(6)
+    world.step(first.pk)
+    assert not any(behind in words for words in summaries.start_words(world.change(second.pk), world.clock))
 
 
 def test_first_ends__the_second_is_woken(world: World, operator: User) -> None:
