@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.recheck import reasons, stored_checks
 from kafkadash.changes.refusals import Changed, Refused
-from kafkadash.domain.checks import About, Result
+from kafkadash.domain.checks import About, Check, Result
 from kafkadash.domain.refusals import drafts
 from kafkadash.domain.risk import Floor, floor
 from kafkadash.domain.wording import count, listed
@@ -41,20 +41,22 @@ def refuse_unready(row: ChangeRequest, digest: str) -> None:
 def judge(row: ChangeRequest, now: datetime) -> Found:
     """Its checks and its risk, from stored rows no older than twice their interval. Raises Refused.
 
-    Every check of the content has to have passed; one that nobody could make counts as one that failed. Health does
-    not matter yet: it is asked again when the change is about to run.
+    Every check of the content has to have passed; one that nobody could make counts as one that failed. Health
+    matters only where no time that passes mends it: the rest is asked again when the change is about to run.
     """
     refuse_old_facts(row.cluster, now)
     kind = kind_of(row.kind)
     checked = kind.checks(row, now)
     failed = checked.failed(About.CONTENT)
     if failed:
-        said = reasons(failed)
-        more = f" ({count(len(said) - 1, 'other')} like it)" if len(said) > 1 else ""
-        raise Refused(drafts.PLAN_NO_LONGER_FITS(first=said[0], more=more))
+        first, more = _first_and_more(failed)
+        raise Refused(drafts.PLAN_NO_LONGER_FITS(first=first, more=more))
     unknown = [check.title for check in checked.of(About.CONTENT) if check.result is Result.UNKNOWN]
     if unknown:
         raise Refused(drafts.PLAN_NOT_CHECKED(checks=listed(unknown)))
+    if checked.lasting:
+        first, more = _first_and_more(checked.lasting)
+        raise Refused(drafts.PLAN_NEVER_STARTS(first=first, more=more, then=checked.lasting[0].then))
     judged = floor(kind.risk(row))
     return Found(
         judged,
@@ -66,3 +68,9 @@ def judge(row: ChangeRequest, now: datetime) -> Found:
             "stale_reasons": [],
         },
     )
+
+
+def _first_and_more(failed: Sequence[Check]) -> tuple[str, str]:
+    said = reasons(failed)
+    total = sum(max(check.problem_count, len(check.problems), 1) for check in failed)
+    return said[0], f" ({count(total - 1, 'other')} like it)" if total > 1 else ""

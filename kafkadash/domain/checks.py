@@ -30,7 +30,7 @@ class Check:
     ``figure`` what was counted ("230 of 230"), ``problems`` one sentence per row or broker where it failed.
 
     ``problem_count`` is of all of them, where ``problems`` holds the first ones only; ``then`` is what to do about
-    them.
+    them. ``lasting``: it failed, and no time that passes mends that, only another plan.
     """
 
     code: str
@@ -41,6 +41,7 @@ class Check:
     problems: tuple[str, ...] = ()
     problem_count: int = 0
     then: str = ""
+    lasting: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -52,6 +53,7 @@ class Check:
             "problems": list(self.problems),
             "problem_count": self.problem_count,
             "then": self.then,
+            "lasting": self.lasting,
         }
 
     @classmethod
@@ -64,7 +66,8 @@ class Check:
             figure=stored["figure"],
             problems=tuple(stored["problems"]),
             problem_count=stored["problem_count"],
-            then=stored.get("then", ""),  # stored by a version that did not say it
+            then=stored.get("then", ""),  # this and the next: stored by a version that did not say it
+            lasting=stored.get("lasting", False),
         )
 
 
@@ -82,6 +85,10 @@ class Checked:
 
     def failed(self, about: About) -> tuple[Check, ...]:
         return tuple(check for check in self.of(about) if check.result is Result.FAILED)
+
+    @property
+    def lasting(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.lasting)
 
     @property
     def unknown(self) -> tuple[Check, ...]:

@@ -95,6 +95,7 @@ class Options:
     Rates are bytes per second per broker and direction; ``throttle`` is where it starts, and may be changed between
     ``throttle_min`` and ``throttle_max`` while it runs. ``per_broker`` (in and out counted apart) and ``per_cluster``
     limit the moves in parallel. The window is two instants in UTC, ISO 8601 with seconds and ``Z``; '' is open.
+    ``may_lose_racks``: partitions may be spread over racks worse than before.
     """
 
     throttle: int
@@ -106,16 +107,21 @@ class Options:
     not_after: str = ""
     elect_leaders: bool = True
     change_rf: bool = False
+    may_lose_racks: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """What the digest covers: the bounds of the throttle, not the rate it starts at."""
-        return {
+        """What the digest covers: the bounds of the throttle, not the rate it starts at.
+
+        Racks stand there only where they may be lost, so that what was approved before this was known keeps its digest.
+        """
+        own: dict[str, Any] = {
             "throttle": [self.throttle_min, self.throttle_max],
             "parallel": [self.per_broker, self.per_cluster],
             "window": [self.not_before, self.not_after],
             "elect_leaders": self.elect_leaders,
             "change_rf": self.change_rf,
         }
+        return {**own, "may_lose_racks": True} if self.may_lose_racks else own
 
 
 def canonical(rows: Iterable[Row]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from kafkadash.domain.checks import About, Check, Checked, Result
@@ -63,11 +63,13 @@ class Seen:
 class Limits:
     """What the author asked to be kept, beside the options: ``disk``, 0 to 1 of a broker's disk (None: all of it).
 
-    ``spread_free``: a worse spread over racks was accepted.
+    ``spread_free``: a worse spread over racks was accepted. ``taken_back``: number of the request whose run a rollback
+    takes back, 0 for what is no rollback; racks become as they were before it, which is always allowed.
     """
 
     disk: float | None = None
     spread_free: bool = False
+    taken_back: int = 0
 
 
 def judge(rows: Sequence[Row], options: Options, limits: Limits, seen: Seen, now: datetime) -> Checked:
@@ -241,9 +243,12 @@ class _Judge:
         return _unknown("disk", About.HEALTH, title, *why) if why else _judged("disk", About.HEALTH, title, [], figure)
 
     def _racks(self) -> Check:
-        title = (
-            "Rack spread gets worse only as accepted" if self._limits.spread_free else "Rack spread does not get worse"
-        )
+        limits = self._limits
+        title = "Rack spread does not get worse"
+        if limits.taken_back:
+            title = f"Rack spread becomes as it was before #{limits.taken_back}"
+        elif limits.spread_free:
+            title = "Rack spread gets worse only as accepted"
         old = self._old("topics and brokers", self._seen.metadata)
         if old:
             return _unknown("rack_spread", About.HEALTH, title, old)
@@ -255,16 +260,19 @@ class _Judge:
             return _unknown("rack_spread", About.HEALTH, title, said.RACKS_NOT_NAMED.apart())
         number = len(set(racks.values()))
         moves: dict[tuple[str, ...], int] = {}
-        before = after = 0
+        before = after = worse = 0
         problems = []
         for row in self._rows:
             now, then = (_moves(replicas, racks, number, moves) for replicas in (row.current, row.target))
             before += now > 0
             after += then > 0
-            if then > now and not self._limits.spread_free:
+            worse += then > now
+            if then > now and not (limits.spread_free or limits.taken_back):
                 problems.append(said.SPREAD_WORSE.apart(row=row.name, replicas=_ids(row.target)))
         figure = f"{before:,} → {count(after, 'violation')}"
-        return _judged("rack_spread", About.HEALTH, title, problems, figure)
+        if worse and not problems:
+            figure += f", {worse:,} worse"
+        return replace(_judged("rack_spread", About.HEALTH, title, problems, figure), lasting=bool(problems))
 
     def _min_isr(self) -> Check:
         """A move costs the leader bandwidth that a replica which lags needs; one that is offline needs none."""
@@ -323,7 +331,8 @@ class _Judge:
         if closes is None:
             return _judged("window", About.HEALTH, title, [], "no end")
         if self._now >= closes:
-            return _judged("window", About.HEALTH, title, [said.WINDOW_HAS_ENDED.apart(closed=closes)])
+            ended = _judged("window", About.HEALTH, title, [said.WINDOW_HAS_ENDED.apart(closed=closes)])
+            return replace(ended, lasting=True)
         start = max(self._now, opens) if opens else self._now
         length = (closes - start).total_seconds()
         arriving, leaving = self._traffic()

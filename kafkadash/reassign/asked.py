@@ -111,6 +111,14 @@ class Asked:
         return self.change_rf or self.mode in (SET_RF, FINISH)
 
     @property
+    def may_lose_racks(self) -> bool:
+        """Whether partitions may be spread over racks worse than now; what is approved says so.
+
+        A rollback makes racks as they were before the run that it takes back: that is always allowed.
+        """
+        return self.accept_fewer_racks or self.ignore_racks or self.mode == ROLLBACK
+
+    @property
     def empties(self) -> bool:
         """The brokers that are named lose what they hold."""
         return self.mode in (DRAIN, REPLACE)
@@ -158,7 +166,8 @@ class Asked:
             FINISH: self._finishes,
             ROLLBACK: self._takes_back,
         }
-        return own.get(self.mode, self._gives)()
+        accepted = " Partitions may end in fewer racks: that was accepted." if self.accept_fewer_racks else ""
+        return own.get(self.mode, self._gives)() + accepted
 
     @property
     def words(self) -> str:
@@ -280,7 +289,7 @@ class Asked:
     def _takes_back(self) -> str:
         return (
             f"Give the partitions that #{self.of} moved their original replicas back, in their original order. "
-            "Nothing else moves."
+            "Racks become as they were before, also where that is fewer. Nothing else moves."
         )
 
     def _gives(self) -> str:

@@ -13,6 +13,7 @@ from kafkadash.domain import plan
 from kafkadash.domain.checks import Checked
 from kafkadash.domain.plan import Row, read
 from kafkadash.domain.reassignment_checks import Limits, judge
+from kafkadash.reassign.asked import ROLLBACK
 from kafkadash.reassign.topology import load_topology
 from kafkadash.reassign.window_facts import run_options
 
@@ -44,4 +45,5 @@ def plan_rows(sha256: str) -> tuple[Row, ...]:
 def limits_of(stored: Mapping[str, Any]) -> Limits:
     """From ``ChangeRequest.input``, which names them as the request of ``kafkadash.plan_job`` does."""
     spread_free = bool(stored.get("accept_fewer_racks") or stored.get("ignore_racks"))
-    return Limits(stored.get("disk_limit"), spread_free=spread_free)
+    taken_back = stored.get("of", 0) if stored.get("mode") == ROLLBACK else 0
+    return Limits(stored.get("disk_limit"), spread_free=spread_free, taken_back=taken_back)

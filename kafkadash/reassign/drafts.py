@@ -150,7 +150,9 @@ def save_what(
     if draft.change.title in ("", before.title, Asked(before.mode).title):
         fields["title"] = asked.title
     if draft.options is not None:
-        fields["options"] = options_json(replace(draft.options, change_rf=asked.resizes), asked)
+        fields["options"] = options_json(
+            replace(draft.options, change_rf=asked.resizes, may_lose_racks=asked.may_lose_racks), asked
+        )
     with transaction.atomic():
         drafting.edit_draft(draft.change, user, version, request=request, **fields)
         if brought is not None:

@@ -219,6 +219,7 @@ class LimitsForm(WizardForm):
             not_after=_stamp(values["not_after"]),
             elect_leaders=values["elect_leaders"],
             change_rf=asked.resizes,
+            may_lose_racks=asked.may_lose_racks,
         )
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:

@@ -220,6 +220,7 @@ class ExplicitForm(WizardForm):
     file = forms.FileField(label="File", required=False, allow_empty_file=True)
     text = forms.CharField(label="Kafka’s JSON", required=False, strip=False)
     change_rf = forms.BooleanField(label="Let the replication factor change", required=False)
+    accept_fewer_racks = forms.BooleanField(label="Accept fewer racks", required=False)
 
     def __init__(self, *args: Any, before: Asked, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -253,12 +254,17 @@ class ExplicitForm(WizardForm):
         else:
             name, sha = values.get("name", ""), values.get("upload", "")
         own = {"Assignment": f"{name or 'pasted'}, sha256 {sha[:12]}" if sha else "none"}
-        if "change_rf" in self.fields:
-            own[str(self.fields["change_rf"].label)] = in_words(values.get("change_rf"))
+        for name in ("change_rf", "accept_fewer_racks"):
+            if name in self.fields:
+                own[str(self.fields[name].label)] = in_words(values.get(name))
         return own
 
     def asked(self, before: Asked) -> Asked:
-        asked = replace(before, change_rf=self.cleaned_data.get("change_rf", False))
+        asked = replace(
+            before,
+            change_rf=self.cleaned_data.get("change_rf", False),
+            accept_fewer_racks=self.cleaned_data["accept_fewer_racks"],
+        )
         return replace(asked, upload=self.brought.sha256, name=self.brought.name) if self.brought else asked
 
 

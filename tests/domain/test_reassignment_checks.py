@@ -185,7 +185,20 @@ def test_health__spread_that_gets_worse__fails_unless_it_was_accepted() -> None:
     assert failing("rack_spread", rows=rows) == ["orders-0 would lie in fewer racks, or less evenly: 1, 2, 4."]
     accepted = one("rack_spread", rows=rows, limits=Limits(0.8, spread_free=True))
     assert (accepted.result, accepted.title) == (Result.PASSED, "Rack spread gets worse only as accepted")
-    assert accepted.figure == "0 → 1 violation"
+    assert (accepted.figure, accepted.lasting) == ("0 → 1 violation, 1 worse", False)
+
+
+def test_health__spread_of_before__is_allowed_to_a_rollback_and_said() -> None:
+    rows = [row(CLUSTER, "orders", 0, [1, 2, 4])]
+    back = one("rack_spread", rows=rows, limits=Limits(0.8, taken_back=7))
+    assert (back.result, back.title) == (Result.PASSED, "Rack spread becomes as it was before #7")
+    assert back.figure == "0 → 1 violation, 1 worse"
+
+
+def test_lasting__is_what_no_time_mends() -> None:
+    rows = [row(CLUSTER, "orders", 0, [1, 2, 4])]
+    assert one("rack_spread", rows=rows).lasting
+    assert not one("rack_spread").lasting
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 
+from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.reassign.checks import plan_rows
 from tests.factories import ReassignmentFactory
@@ -72,6 +73,28 @@ def test_fewer_replicas_are_planned_where_the_flag_allows_it(wizard: Wizard, dem
     change = plan_explicit(wizard, demo, kafka_json(("orders", 0, [1, 2])), change_rf="on")
     assert change.artifact_id is not None
     assert change.options["change_rf"] is True
+
+
+def test_fewer_racks_are_proposed_only_where_they_are_accepted(wizard: Wizard, demo: Cluster) -> None:
+    worse = kafka_json(("orders", 0, [1, 2, 4]))
+    refused = plan_explicit(wizard, demo, worse)
+    assert refused.artifact_id is not None
+    page = wizard.sends("why", {"title": "Move it", "why": "Broker 3 fails."}).content.decode()
+    assert (
+        "This plan could never start: orders-0 would lie in fewer racks, or less evenly: 1, 2, 4. "
+        "Plan it elsewhere, or accept fewer racks where it is said what moves." in text(page)
+    )
+    assert wizard.change.state == RequestState.DRAFT
+    accepted = plan_explicit(wizard, demo, worse, accept_fewer_racks="on")
+    assert (accepted.input["accept_fewer_racks"], accepted.options["may_lose_racks"]) == (True, True)
+    assert accepted.artifact_id == refused.artifact_id
+    assert accepted.digest != refused.digest, "the acceptance is part of what is approved"
+    proposed = wizard.submits("Move it", "Broker 3 fails.")
+    assert proposed.state == RequestState.PROPOSED
+    (racks,) = [check for check in proposed.checks if check["code"] == "rack_spread"]
+    assert (racks["result"], racks["title"]) == ("passed", "Rack spread gets worse only as accepted")
+    page = text(wizard.client.get(f"/changes/{proposed.pk}/").content.decode())
+    assert "Partitions may end in fewer racks: that was accepted." in page
 
 
 def test_a_foreign_reassignment_on_a_row_keeps_it_from_being_planned(wizard: Wizard, demo: Cluster) -> None:

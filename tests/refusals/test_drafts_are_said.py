@@ -17,10 +17,13 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import give_role
 from kafkadash.domain import plan
+from kafkadash.domain.checks import Result
 from kafkadash.domain.refusals import checks, drafts, rights, runs, workflow
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import (
+    ALIVE,
+    AS_PLANNED,
     MOVED,
     NOT_KNOWN,
     ROWS,
@@ -37,6 +40,14 @@ from tests.factories import ClusterFactory
 from tests.refusals.driving import Case, case, each, refused
 
 pytestmark = pytest.mark.django_db
+NEVER_WELL = replace(
+    ALIVE,
+    result=Result.FAILED,
+    problems=("orders-0 would lie in one rack.",),
+    problem_count=1,
+    then="Plan it elsewhere.",
+    lasting=True,
+)
 
 
 @dataclass
@@ -196,6 +207,13 @@ def office(people: dict[str, User]) -> Iterator[Office]:
     case(checks.APPROVER_LEFT, Office.approver_left, name="bob", cluster="orders-eu"),
     case(checks.NOT_TRUE_ANY_MORE, lambda o: o.checked(replace(MOVED, problems=())), check=MOVED.title),
     case(checks.CONTENT_ALTERED, Office.altered),
+    case(
+        drafts.PLAN_NEVER_STARTS,
+        lambda o: o.checked(AS_PLANNED, NEVER_WELL),
+        first="orders-0 would lie in one rack.",
+        more="",
+        then="Plan it elsewhere.",
+    ),
     case(drafts.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"),
     case(drafts.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),
     case(drafts.SAVED_IN_ANOTHER_WINDOW, lambda o: o.edited_by("alice")),

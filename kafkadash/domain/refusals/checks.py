@@ -83,7 +83,7 @@ RACKS_NOT_NAMED = Entry(
 SPREAD_WORSE = Entry(
     "spread-worse",
     "{row} would lie in fewer racks, or less evenly: {replicas}.",
-    "Plan it elsewhere, or accept fewer racks in a new plan.",
+    "Plan it elsewhere, or accept fewer racks where it is said what moves.",
 )
 LEADERLESS = Entry(
     "leaderless", "{row} has no leader; nothing can be copied.", "Bring back a broker that has it in sync."

@@ -30,6 +30,7 @@ PLANNED_ANEW = Entry(
 PLAN_NO_LONGER_FITS = Entry(
     "plan-no-longer-fits", "The plan no longer fits the cluster: {first}{more}", "Make the plan again."
 )
+PLAN_NEVER_STARTS = Entry("plan-never-starts", "This plan could never start: {first}{more}", "{then}")
 PLAN_NOT_CHECKED = Entry(
     "plan-not-checked",
     "This could not be checked, so nobody can tell whether the plan fits: {checks}.",

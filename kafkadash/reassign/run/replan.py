@@ -89,7 +89,7 @@ def propose_other(change: ChangeRequest, user: User, move: Move, request: HttpRe
         brought = uploads.from_text(json.dumps({"version": 1, "partitions": [entry]}))
         before = Asked.from_json(row.input)
         asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=before.disk_limit)
-        options = replace(run_options(row), not_before="", not_after="", change_rf=False)
+        options = replace(run_options(row), not_before="", not_after="", change_rf=False, may_lose_racks=False)
         draft = drafting.create_draft(
             row.cluster,
             row.kind,

@@ -87,7 +87,7 @@ def _draft(row: ChangeRequest, run: Execution, user: User, request: HttpRequest 
         ignore_racks=before.ignore_racks,
         disk_limit=before.disk_limit,
     )
-    options = replace(run_options(row), not_before="", not_after="", change_rf=resized)
+    options = replace(run_options(row), not_before="", not_after="", change_rf=resized, may_lose_racks=True)
     return drafting.create_draft(
         row.cluster,
         row.kind,

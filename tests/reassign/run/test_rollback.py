@@ -10,13 +10,13 @@ import pytest
 from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import running
+from kafkadash.changes import running, services
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.jobs.run import attempt
-from kafkadash.observe.models import CollectorRun, Kind, TopicState
+from kafkadash.observe.models import BrokerState, CollectorRun, Kind, TopicState
 from kafkadash.reassign.checks import plan_rows
 from kafkadash.reassign.models import Move
 from kafkadash.reassign.run.rollback import left_words, propose_back
@@ -79,7 +79,13 @@ def test_its_limits_are_those_of_the_run_without_its_window(world: World, done: 
     begin = (timezone.now() - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
     ChangeRequest.objects.filter(pk=done.pk).update(options={**done.options, "not_before": begin})
     draft = propose_back(world.change(), operator)
-    assert draft.options == {**done.options, "not_before": "", "not_after": "", "disk_limit_percent": 80.0}
+    assert draft.options == {
+        **done.options,
+        "not_before": "",
+        "not_after": "",
+        "may_lose_racks": True,
+        "disk_limit_percent": 80.0,
+    }
     assert draft.not_before is None
 
 
@@ -182,3 +188,27 @@ def test_it_needs_the_right_to_propose(done: ChangeRequest, operator: User, appr
     with pytest.raises(Refused, match="which you do not have now"):
         propose_back(done, operator)
     assert not ChangeRequest.objects.filter(origin=done).exists()
+
+
+def test_racks_that_the_run_mended__go_back_without_an_acceptance(
+    world: World, operator: User, approver: User, make_user: Callable[..., User]
+) -> None:
+    BrokerState.objects.filter(cluster=world.cluster, broker_id=3).update(rack="eu-1b")
+    world.queue(operator)
+    draft = propose_back(world.until(RequestState.DONE), operator)
+    collected(world)
+    assert plan_of(draft).keys() == ORIGINAL.keys()
+    draft.refresh_from_db()
+    assert draft.risk is None
+    proposed = services.submit(draft, operator, why="It was wrong.", version=draft.version)
+    (racks,) = [check for check in proposed.checks if check["code"] == "rack_spread"]
+    assert (racks["result"], racks["title"]) == ("passed", f"Rack spread becomes as it was before #{draft.origin_id}")
+    assert racks["figure"].endswith("worse")
+    for user in (approver, make_user("ada", Role.APPROVER)):
+        services.approve(proposed, user, proposed.digest)
+    running.start(proposed, operator, "Now.")
+    world.runs = [draft.pk]
+    world.executions[draft.pk] = world.run().pk
+    world.until(RequestState.DONE)
+    replicas = {f"{topic}-{n}": p.replicas for (topic, n), p in world.model.partitions.items()}
+    assert {name: replicas[name] for name in ORIGINAL} == ORIGINAL
