@@ -116,6 +116,7 @@ TELLING = frozenset(
         "reassign/management/commands/reassignments.py",
         "reassign/plan_words.py",
         "reassign/proof_words.py",
+        "reassign/run/broker_absences.py",
         "reassign/run/cancelling.py",
         "reassign/run/chart.py",
         "reassign/run/ending_views.py",

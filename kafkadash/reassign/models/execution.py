@@ -55,7 +55,8 @@ class Execution(models.Model):
     overwritten each step (``run.measure``).
     ``foreign``: throttles of others that stand where ours should, each {resource, name, key, value, ours, at}; there
     nothing is adjusted until somebody decides, and ``left`` names who decided to leave it. ``throttles_read_at``: when
-    all that it set was last read.
+    all that it set was last read. ``absences``: which brokers were away while it ran (``run.broker_absences``); None
+    before its first look, and where a version that did not keep it worked on it.
     """
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="execution")
@@ -82,6 +83,7 @@ class Execution(models.Model):
     held = models.JSONField(default=list, blank=True, help_text="sentences")
     brake = models.TextField(blank=True)
     foreign = models.JSONField(default=list, blank=True)
+    absences = models.JSONField(null=True, blank=True)
     throttles_read_at = models.DateTimeField(null=True, blank=True)
     progress = models.BinaryField(default=b"", blank=True)
     progress_at = models.DateTimeField(null=True, blank=True, help_text="when the offsets behind it were read")

@@ -5,6 +5,7 @@ It is made once, when the run ends, and stored as JSON (format 1, see ``report_o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,11 +20,13 @@ from kafkadash.changes.trail import Entry, entries
 from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.impact import Impact, seconds
-from kafkadash.domain.wording import count, duration, listed, run_time
+from kafkadash.domain.ledger import Found
+from kafkadash.domain.wording import count, duration, run_time
 from kafkadash.domain.workflow_states import State
-from kafkadash.observe.models import BrokerState, ReassignmentSnapshot
+from kafkadash.observe.models import ReassignmentSnapshot
 from kafkadash.reassign.models import Execution, Move, MoveState, PlanReport
 from kafkadash.reassign.rates import megabytes
+from kafkadash.reassign.run.broker_absences import absence_sentences, time_words
 from kafkadash.reassign.run.ledger import Ledger
 from kafkadash.reassign.window_facts import run_options
 
@@ -52,10 +55,12 @@ _PEOPLE = (
     "change.verified",
     "change.failed",
 )
+_OF_OTHERS = tuple(f"change.{found.value}" for found in (Found.VANISHED, Found.FOREIGN, Found.LEFT))
+"""What was found of others where throttles of the run stood."""
 
 
 def report_of(execution: Execution, state: State, outcome: str, now: datetime) -> dict[str, Any]:
-    """Of a run that ends now in this state. From stored rows, the ledger among them; about ten queries.
+    """Of a run that ends now in this state. From stored rows, the ledger among them; about a dozen queries.
 
     Keys: ``format``, ``change``, ``title``, ``cluster``, ``state``, ``outcome``, ``digest``, ``plan`` (the artifact);
     times ``queued_at``, ``started_at``, ``ended_at`` as ISO 8601 and ``duration_s``; ``bytes`` that were copied with
@@ -70,7 +75,7 @@ def report_of(execution: Execution, state: State, outcome: str, now: datetime) -
     total = sum(by_end.values())
     copied = moves.aggregate(bytes=Sum("moved_bytes"), unknown=Count("pk", filter=Q(moved_bytes=None)))
     took = (now - execution.started_at).total_seconds() if execution.started_at else None
-    events = _events(change)
+    events = _events(change, _PEOPLE)
     other = list(
         moves.filter(_NOT_DONE).order_by("topic", "partition").values_list("topic", "partition", "state", "reason")
     )
@@ -96,7 +101,7 @@ def report_of(execution: Execution, state: State, outcome: str, now: datetime) -
         "otherwise_count": len(other),
         "deviations": _deviations(change, execution, took, by_end, events),
         "obligations": Ledger.load(execution).obligations(),
-        "meanwhile": _meanwhile(execution, now),
+        "meanwhile": _meanwhile(execution, now, _events(change, _OF_OTHERS)),
         "people": [_event(entry) for entry in entries(events)],
     }
 
@@ -127,8 +132,8 @@ def stored_report(change: ChangeRequest) -> dict[str, Any] | None:
     return report_of(execution, State(change.state), execution.outcome, execution.ended_at)
 
 
-def _events(change: ChangeRequest) -> list[AuditEvent]:
-    rows = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(change.pk), action__in=_PEOPLE)
+def _events(change: ChangeRequest, actions: Sequence[str]) -> list[AuditEvent]:
+    rows = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(change.pk), action__in=actions)
     return list(rows.order_by("at", "id")[:MOST_EVENTS])
 
 
@@ -191,40 +196,67 @@ def _paused_s(events: Sequence[AuditEvent]) -> float:
     return total
 
 
-def _meanwhile(execution: Execution, now: datetime) -> list[str]:
-    """What changed elsewhere while it ran, as far as the collectors stored it; what is not stored is said to be so."""
-    began = execution.started_at
-    if began is None:
+def _meanwhile(execution: Execution, now: datetime, events: Sequence[AuditEvent]) -> list[str]:
+    """What changed elsewhere while it ran, as far as it was stored; what is not stored is said to be so."""
+    if execution.started_at is None:
         return []
-    said = []
+    return [
+        *_moved_by_others(execution, execution.started_at, now),
+        *absence_sentences(execution.absences, now),
+        _topics_deleted(execution),
+        *_throttles_of_others(events),
+    ]
+
+
+def _moved_by_others(execution: Execution, began: datetime, now: datetime) -> list[str]:
+    """Partitions that others moved: those that collectors saw, and rows of the run that ended because of it."""
     rows = {
-        (topic, partition): target
-        for topic, partition, target in Move.objects.filter(execution=execution).values_list(
-            "topic", "partition", "target"
+        (topic, partition): (target, state)
+        for topic, partition, target, state in Move.objects.filter(execution=execution).values_list(
+            "topic", "partition", "target", "state"
         )
     }
-    others = [
-        f"{topic}-{partition}"
+    others = {key for key, (_, state) in rows.items() if state == RowState.SUPERSEDED}
+    others |= {
+        (topic, partition)
         for topic, partition, target in ReassignmentSnapshot.objects.filter(
             cluster=execution.cluster_id, last_seen_at__gte=began, started_before__lte=now
         ).values_list("topic", "partition", "target")
-        if rows.get((topic, partition)) != list(target)
+        if rows.get((topic, partition), (None, ""))[0] != list(target)
+    }
+    if not others:
+        return ["No reassignment of others was seen."]
+    named = [f"{topic}-{partition}" for topic, partition in sorted(others)]
+    return [f"Others moved {count(len(named), 'partition')}: {_shortly(named)}."]
+
+
+def _topics_deleted(execution: Execution) -> str:
+    """Those of the run that its rows ended for; of others nobody keeps it."""
+    own = Move.objects.filter(execution=execution, state=RowState.TOPIC_DELETED)
+    names = sorted(set(own.order_by().values_list("topic", flat=True)))
+    if not names:
+        return "Which topics were created or deleted elsewhere is not recorded, so it is not known."
+    topics = "1 topic of this plan was" if len(names) == 1 else f"{len(names):,} topics of this plan were"
+    return f"{topics} deleted, or created again: {_shortly(names)}. Of other topics that is not recorded."
+
+
+def _throttles_of_others(events: Sequence[AuditEvent]) -> list[str]:
+    """What others did to throttles where ours stood, once each."""
+    times: dict[str, list[datetime]] = defaultdict(list)
+    for event in events:
+        times[event.reason].append(event.at)
+    said = [
+        f"{time_words(at[0])}: {reason}" + (f" That was seen {_times(len(at))}." if len(at) > 1 else "")
+        for reason, at in times.items()
     ]
-    if others:
-        named = sorted(set(others))
-        more = f" and {len(named) - MOST_NAMED:,} more" if len(named) > MOST_NAMED else ""
-        said.append(f"Others moved {count(len(named), 'partition')}: {', '.join(named[:MOST_NAMED])}{more}.")
-    else:
-        said.append("No reassignment of others was seen.")
-    away = BrokerState.objects.filter(cluster=execution.cluster_id, gone_at__gte=began, gone_at__lte=now)
-    gone = sorted(away.values_list("broker_id", flat=True))
-    if gone:
-        said.append(
-            f"Broker{'s' if len(gone) > 1 else ''} {listed(list(map(str, gone)))} went away and did not return."
-        )
-    else:
-        said.append("Every broker that was there when it began was there when it ended.")
-    return [*said, "Which topics were created or deleted elsewhere is not recorded, so it is not known."]
+    if len(said) > MOST_NAMED:
+        said = [*said[:MOST_NAMED], f"And {len(said) - MOST_NAMED:,} more things about throttles; the audit has them."]
+    return said or ["No throttle of others was found where ours stood."]
+
+
+def _shortly(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def _times(number: int) -> str:

@@ -31,6 +31,7 @@ from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
 from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.run import fail_points, moves, obligations, rest_of_cluster, turn, verifying
+from kafkadash.reassign.run.broker_absences import note_look
 from kafkadash.reassign.run.budget import CALL_S, Budget
 from kafkadash.reassign.run.directories import misplaced
 from kafkadash.reassign.run.lease import LeaseLost, next_turn, take
@@ -241,6 +242,7 @@ class _Moving:
         over = decided.taken.over and not self._ledger.pending(running.now())
         ends = over and running.state is not State.PAUSED
         submits = any(isinstance(action, Submit) for action in decided.taken.actions)
+        own.absences = note_look(own.absences, seen.observation.brokers, seen.taken_at, own.started_at)
         ahead, changed = self._split(decided)
         store_portions(running.lease, self._rows, ahead, decided.copied)
         with running.write_state() if ends or submits else running.write() as request:
@@ -256,6 +258,7 @@ class _Moving:
                 failures=0,
                 held=[] if running.state is State.VERIFYING else list(decided.taken.held),
                 brake=decided.taken.brake.words,
+                absences=own.absences,
                 next_at=next_turn(running.lease, self._rest(decided)),
                 progress=own.progress,
                 progress_at=own.progress_at,

@@ -9,11 +9,12 @@ from unittest import mock
 
 import pytest
 
+from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.observe.models import BrokerState
+from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move
 from kafkadash.reassign.run import orders, report
 from kafkadash.reassign.run.report import stored_report
@@ -22,6 +23,7 @@ from tests.factories import ReassignmentFactory
 from tests.reassign.run.runs import ROWS, World
 
 pytestmark = pytest.mark.django_db
+EVERY_BROKER = "Every broker that was there when it began was there at each look until it ended."
 
 
 @pytest.fixture
@@ -34,6 +36,10 @@ def done(world: World, operator: User) -> ChangeRequest:
     running.resume(world.change(), operator, "It is down.")
     orders.set_throttle(world.change(), operator, "600", "*All* is quiet | now.")
     return world.until(RequestState.DONE)
+
+
+def meanwhile(world: World) -> list[str]:
+    return list(stored(world)["meanwhile"])
 
 
 def stored(world: World) -> Mapping[str, Any]:
@@ -108,14 +114,71 @@ def test_what_changed_elsewhere_is_said_as_far_as_it_is_stored(world: World, ope
     seen = {"cluster": world.cluster, "started_before": world.clock, "last_seen_at": world.clock}
     ReassignmentFactory.create(topic="audit", partition=7, target=[1, 2, 4], **seen)
     ReassignmentFactory.create(topic="orders", partition=0, target=[1, 2, 6], **seen)
-    BrokerState.objects.filter(cluster=world.cluster, broker_id=5).update(gone_at=world.clock)
     world.until(RequestState.DONE)
-    meanwhile = ReportShown(stored(world)).stored["meanwhile"]
-    assert meanwhile == [
+    assert meanwhile(world) == [
         "Others moved 1 partition: audit-7.",
-        "Broker 5 went away and did not return.",
+        EVERY_BROKER,
         "Which topics were created or deleted elsewhere is not recorded, so it is not known.",
+        "No throttle of others was found where ours stood.",
     ]
+
+
+def test_a_broker_that_was_away_is_told_with_its_times(world: World, operator: User) -> None:
+    """KRaft keeps a dead broker registered and fences it; it never leaves the list of brokers."""
+    world.model.brokers[7] = True  # nothing of the run lies on it, so that the run ends without it
+    world.queue(operator)
+    world.until(RequestState.EXECUTING)
+    world.tick()
+    world.model.stop(5)
+    left = world.clock
+    world.tick()
+    world.tick()
+    world.model.start(5)
+    back = world.clock
+    world.tick()
+    world.model.stop(7)
+    gone = world.clock
+    world.until(RequestState.DONE)
+    assert meanwhile(world)[1:3] == [
+        f"Broker 5 was away from {left:%d %b %H:%M:%S} UTC to {back:%d %b %H:%M:%S} UTC, 4 s.",
+        f"Broker 7 was away from {gone:%d %b %H:%M:%S} UTC on, and was not back when it ended.",
+    ]
+    assert EVERY_BROKER not in meanwhile(world)
+
+
+def test_brokers_are_not_said_to_have_stayed_where_nobody_looked(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.until(RequestState.EXECUTING)
+    world.tick()
+    world.passes(180)
+    change = world.until(RequestState.DONE)
+    unseen = "No broker was seen away, but one could have been: the cluster was not read for up to 3 min"
+    assert meanwhile(world)[1].startswith(unseen)
+    Execution.objects.update(report={}, absences=None)
+    made = stored_report(change)
+    assert made is not None
+    assert made["meanwhile"][1] == "Whether brokers were away meanwhile was not recorded."
+
+
+def test_what_others_did_to_its_rows_and_throttles_is_told_once(world: World, operator: User) -> None:
+    world.queue(operator)
+    world.until(RequestState.EXECUTING)
+    world.tick()
+    world.until(RequestState.VERIFYING)
+    Move.objects.filter(topic="orders", partition=4).update(state=RowState.SUPERSEDED, reason="By somebody else.")
+    Move.objects.filter(topic="clicks").update(state=RowState.TOPIC_DELETED, reason="clicks was deleted.")
+    about = ("changerequest", str(world.runs[0]))
+    for _ in range(2):
+        record("kafkadash", "change.throttle_foreign", about, cluster="demo", reason="Another rate: broker 4.")
+    change = world.change()
+    run = Execution.objects.select_related("request", "cluster").get()
+    told = report.report_of(run, State(change.state), "", world.clock)["meanwhile"]
+    assert told[0] == "Others moved 1 partition: orders-4."
+    assert told[2] == (
+        "1 topic of this plan was deleted, or created again: clicks. Of other topics that is not recorded."
+    )
+    assert len(told) == 4
+    assert told[3].endswith("UTC: Another rate: broker 4. That was seen twice.")
 
 
 def test_bytes_that_are_not_known_are_not_zero(world: World, operator: User) -> None:

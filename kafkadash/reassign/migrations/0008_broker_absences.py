@@ -1,0 +1,15 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("reassign", "0007_proof"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="execution",
+            name="absences",
+            field=models.JSONField(blank=True, null=True),
+        ),
+    ]
