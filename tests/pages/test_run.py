@@ -18,6 +18,7 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
+from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
 from tests.factories import NOW, TopicFactory, silent, watched
 from tests.pages.conftest import Page
 from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
@@ -148,6 +149,27 @@ class TestNotices:
             "orders-1 is under min-ISR, and no broker is away. Nothing is submitted but what repairs"
         )
         assert words.endswith("The window is closed. Nothing more is submitted.")
+
+    def test_of_a_broker_that_is_down_and_at_its_rows(self, change: ChangeRequest, viewer: User, look: Look) -> None:
+        looks = LooksAtBrokers(NOW, NOW, 2.0, frozenset({1, 6}), (BrokerAbsence(6, NOW - timedelta(seconds=35)),))
+        run = running(change, absences=looks.as_json())
+        Move.objects.filter(state=RowState.DONE).update(target=[5, 2, 1])
+        page = look(viewer, change)
+        since = f"{NOW - timedelta(seconds=35):%d %b %H:%M:%S} UTC"
+        assert (
+            f"Broker 6 is down (since {since}). 182 moves that did not end yet have a replica there. "
+            "A copy to a broker that is down goes on when it is back." in page.words(f"run-notices-{change.pk}")
+        )
+        first = Move.objects.filter(state=RowState.MOVING).order_by("pk")[0]
+        assert "Broker 6 is down." in page.words(f"m-{first.pk}")
+        done = [f"m-{move.pk}" for move in Move.objects.filter(state=RowState.DONE) if page.has(f"m-{move.pk}")]
+        assert done
+        assert all("is down" not in page.words(row) for row in done)
+        run.looked_at = NOW - timedelta(minutes=5)
+        run.save(update_fields=["looked_at"])
+        page = look(viewer, change)
+        assert f"Broker 6 was down (since {since})." in page.words(f"run-notices-{change.pk}")
+        assert "is down" not in page.words(f"moves-{change.pk}")
 
     def test_of_a_window_that_is_over(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         running(change, held=["The window is closed."])

@@ -24,6 +24,7 @@ from kafkadash.kafka.port import ConfigResource, Configs, ItemError, KafkaAdmin
 from kafkadash.observe.models import CollectorRun
 from kafkadash.reassign.models import RUN_FORMAT, Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run import throttle_reads
+from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
 from kafkadash.reassign.run.ledger import Ledger
 from kafkadash.reassign.run.left_behind import SILENT_LOOKS, left_behind
 from tests.factories import ReassignmentFactory
@@ -70,6 +71,10 @@ class RunPage:
         run = self.run(state, looked_at=then, progress_at=then, started_at=then, **fields)
         CollectorRun.objects.update(succeeded_at=then)
         return self.get(run)
+
+    def broker_down(self) -> str:
+        looks = LooksAtBrokers(self.now, self.now, 2.0, frozenset({6}), (BrokerAbsence(6, None),))
+        return self.get(self.run(absences=looks.as_json()))
 
     def read_only(self) -> str:
         run = self.run()
@@ -144,6 +149,15 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
     case(
         underway.CANCEL_CANNOT_END,
         lambda p: p.old(State.CANCELLING, error="No broker answered.", failures=SILENT_LOOKS),
+    ),
+    case(
+        underway.BROKERS_DOWN,
+        RunPage.broker_down,
+        brokers="Broker 6",
+        down="was down",
+        since="since before it began",
+        moves="2 moves",
+        have="have",
     ),
     case(underway.READ_ONLY_NOW, RunPage.read_only, cluster="demo", going="goes on to its end"),
     case(underway.PAUSED_AT_ITS_END, RunPage.paused),

@@ -29,6 +29,11 @@ CANCEL_CANNOT_END = Entry(
     "The cancel cannot end, and until it does no other run begins here.",
     "An administrator may give it up.",
 )
+BROKERS_DOWN = Entry(
+    "brokers-down",
+    "{brokers} {down} ({since}).",
+    "{moves} that did not end yet {have} a replica there. A copy to a broker that is down goes on when it is back.",
+)
 READ_ONLY_NOW = Entry(
     "read-only-now",
     "{cluster} is read-only now: nothing more is submitted.",

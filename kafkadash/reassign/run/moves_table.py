@@ -18,7 +18,7 @@ from kafkadash.reassign.models import Execution, Move
 from kafkadash.reassign.run.counts import Counts, counts_of
 from kafkadash.reassign.run.row_order import ENDED_ORDER, WAITING_ORDER, InFlight
 from kafkadash.reassign.run.row_shown import RowShown
-from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
+from kafkadash.reassign.run.stored import brokers_seen_away, execution_of, figures_of, freshness_of_figures
 
 MOST_ROWS = 50
 """So many are on the page and pushed; the filters list all."""
@@ -114,6 +114,7 @@ def moves_context(
 class _Table:
     def __init__(self, execution: Execution, figures: RunNow | None, now: datetime) -> None:
         self._execution, self._now = execution, now
+        self._away = brokers_seen_away(execution, now)
         self._flight = InFlight(execution, figures)
         self._moves = Move.objects.filter(execution=execution)
 
@@ -187,7 +188,7 @@ class _Table:
     def _shown(self, moves: Iterable[Move], explained: int = PAGE_SIZE) -> list[RowShown]:
         number = self._execution.request_id
         return [
-            RowShown(move, self._flight.seen(move), self._now, number, explained=place < explained)
+            RowShown(move, self._flight.seen(move), self._now, number, explained=place < explained, away=self._away)
             for place, move in enumerate(moves)
         ]
 

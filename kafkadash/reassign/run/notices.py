@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Q
+
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import read_only_text
+from kafkadash.domain.executor_state import ENDED
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import underway
-from kafkadash.domain.wording import count, duration
+from kafkadash.domain.wording import capital, count, duration, listed
 from kafkadash.domain.workflow_states import State
-from kafkadash.reassign.models import Execution, Order
+from kafkadash.reassign.asked import broker_names
+from kafkadash.reassign.models import Execution, Move, Order
+from kafkadash.reassign.run.broker_absences import brokers_away, time_words
 from kafkadash.reassign.run.counts import Counts
 from kafkadash.reassign.run.giving_up import why_not_yet
 from kafkadash.reassign.run.queue import in_front_of
@@ -40,7 +45,9 @@ class Notice:
 
 
 def notices_of(execution: Execution, counts: Counts, now: datetime) -> list[Notice]:
-    """Worst first. One query, for what was asked of the run and not done yet, or for what is in front of it."""
+    """Worst first. One query, for what was asked of the run and not done yet, or for what is in front of it; one more
+    where a broker is away.
+    """
     change = execution.request
     if change.state == State.QUEUED:
         return [_queued(execution, now)]
@@ -48,6 +55,7 @@ def notices_of(execution: Execution, counts: Counts, now: datetime) -> list[Noti
         return []
     found = [
         _unread(execution, now),
+        _brokers_down(execution, now),
         _read_only(execution),
         _brake(execution, change),
         *_held(execution, change, counts, now),
@@ -74,6 +82,27 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
     if error and not why_not_yet(execution, now):
         return Notice("critical", lead, f"{error} {underway.CANCEL_CANNOT_END()}", gives_up=True)
     return Notice("critical", lead, f"{error or underway.NOBODY_READS(interval=INTERVAL_S)} {goes_on}")
+
+
+def _brokers_down(execution: Execution, now: datetime) -> Notice | None:
+    """Brokers that the last look did not see alive, whether anything of the run lies on them or not."""
+    away = brokers_away(execution.absences)
+    if not away:
+        return None
+    ids = sorted(away)
+    left = Move.objects.filter(execution=execution).exclude(state__in=ENDED)
+    touched = left.filter(Q(current__overlap=ids) | Q(target__overlap=ids)).count()
+    is_, was = ("is", "was") if len(ids) == 1 else ("are", "were")
+    told = underway.BROKERS_DOWN.apart(
+        brokers=capital(broker_names(ids)),
+        down=f"{was if freshness_of_run(execution, now).stale else is_} down",
+        since=listed(
+            [f"since {time_words(at)}" if (at := away[id_].gone_at) else "since before it began" for id_ in ids]
+        ),
+        moves=count(touched, "move"),
+        have="has" if touched == 1 else "have",
+    )
+    return Notice("warning", *told)
 
 
 def _read_only(execution: Execution) -> Notice | None:

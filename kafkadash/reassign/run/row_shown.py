@@ -39,7 +39,8 @@ class RowAction:
 @dataclass(frozen=True, slots=True)
 class RowShown:
     """A row at ``now`` of the run of #``number``; ``seen`` are its figures of the last step while it is in flight, None
-    where there are none. ``explained``: its cause and what can be done stand below it, if there is something.
+    where there are none. ``explained``: its cause and what can be done stand below it, if there is something. ``away``:
+    brokers that the last look of the run did not see alive.
     """
 
     move: Move
@@ -47,6 +48,7 @@ class RowShown:
     now: datetime
     number: int
     explained: bool = False
+    away: frozenset[int] = frozenset()
 
     @property
     def state(self) -> State:
@@ -216,7 +218,17 @@ class RowShown:
 
     @property
     def said(self) -> str:
-        """Below its state: why it is in it, unless that is said in full below the row."""
+        """Below its state: which of its brokers is down, and why it is in it, unless that is said below the row."""
+        return " ".join(filter(None, (self.down, self._why)))
+
+    @property
+    def down(self) -> str:
+        """ "Broker 4 is down." of a row that has not ended."""
+        replicas = {*self.move.current, *self.move.target}
+        return "" if self.ended else " ".join(f"Broker {id_} is down." for id_ in sorted(self.away & replicas))
+
+    @property
+    def _why(self) -> str:
         if self.tone and self.explained:
             return ""
         if (self.stuck or self.slow) and self.seen is not None:

@@ -9,6 +9,7 @@ from django.conf import settings
 from kafkadash.domain.run_progress import RunNow
 from kafkadash.observe.standing import Freshness
 from kafkadash.reassign.models import Execution
+from kafkadash.reassign.run.broker_absences import brokers_away
 from kafkadash.reassign.run.measure import stored_progress
 
 INTERVAL_S: float = settings.EXECUTE_INTERVAL
@@ -42,6 +43,11 @@ def freshness_of_run(execution: Execution, now: datetime) -> Freshness:
 def freshness_of_figures(execution: Execution, now: datetime) -> Freshness:
     """Of the offsets behind its progress."""
     return Freshness(execution.progress_at, _interval(execution, execution.progress_at), now)
+
+
+def brokers_seen_away(execution: Execution, now: datetime) -> frozenset[int]:
+    """Of the last look at the cluster; none where that is too old to tell."""
+    return frozenset() if freshness_of_run(execution, now).stale else frozenset(brokers_away(execution.absences))
 
 
 def _interval(execution: Execution, then: datetime | None) -> float:

@@ -46,7 +46,7 @@ from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown
 from kafkadash.reassign.run.row_order import InFlight
 from kafkadash.reassign.run.row_shown import RowShown
-from kafkadash.reassign.run.stored import execution_of, figures_of, freshness_of_figures
+from kafkadash.reassign.run.stored import brokers_seen_away, execution_of, figures_of, freshness_of_figures
 from kafkadash.reassign.run.summaries import short
 
 SHOWN = (State.QUEUED, *LIVE, State.DONE, State.CANCELLED, State.FAILED)
@@ -299,7 +299,13 @@ def _row_page(
         "live_keys": [],
         "number": change.pk,
         "change": change,
-        "row": RowShown(move, InFlight(execution, figures).seen(move), bar["now"], change.pk),
+        "row": RowShown(
+            move,
+            InFlight(execution, figures).seen(move),
+            bar["now"],
+            change.pk,
+            away=brokers_seen_away(execution, bar["now"]),
+        ),
         "freshness": freshness_of_figures(execution, bar["now"]),
         "may": may_of(change, may),
         "why_not": why_not_with(may, change, START),
