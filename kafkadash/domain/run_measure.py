@@ -18,12 +18,9 @@ from kafkadash.domain.run_eta import NEVER, TimeLeft, Whole, time_left
 from kafkadash.domain.run_lanes import Lanes, arriving, usual_reach
 from kafkadash.domain.run_memory import FlowMemory, Lane, RowMemory, RunMemory
 from kafkadash.domain.run_notes import notes
-from kafkadash.domain.run_progress import BrokerNow, Direction, Mark, RowNow, RunNow
+from kafkadash.domain.run_progress import NEARLY, BrokerNow, Direction, Mark, RowNow, RunNow
 from kafkadash.domain.run_reading import Grown, Reads, expect_throttle, take_in, weighed
 from kafkadash.domain.run_stuck import SLOW_AFTER_S, ForeignThrottle, Surroundings, cause, mark, quiet_s
-
-NEARLY = 99.9
-"""Shown until all is copied, however little is left."""
 
 FELL_BACK = 0.001
 """Share of all bytes by which the copies must be further behind than they were for it to be said."""
@@ -106,6 +103,9 @@ class _Measurement:
             ),
             throttle=self._force.throttle,
             left_out=out,
+            unsized=self._unsized,
+            known_bytes=round(self._total) if self._unsized else None,
+            known_moved=round(self._done) if self._unsized else None,
         ), memory
 
     def _sum_up(self) -> None:

@@ -30,8 +30,9 @@ def notes(
     if unsized:
         verb = "is" if unsized == 1 else "are"
         found.append(
-            f"The size of {count(unsized, 'partition')} {verb} not known, so neither is the share of all bytes nor the"
-            f" time left: {done:,} of {count(rows, 'move')} done."
+            f"The size of {count(unsized, 'partition')} {verb} not known: the percentage leaves"
+            f" {'it' if unsized == 1 else 'them'} out, and the time left is not known. {done:,} of"
+            f" {count(rows, 'move')} done."
         )
     elif abs(drift) > max(DRIFT_SHARE * total, DRIFT_BYTES):
         grown = "grown" if drift > 0 else "shrunk"

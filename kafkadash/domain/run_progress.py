@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+NEARLY = 99.9
+"""Shown until all is copied, however little is left."""
+
 
 class Mark(StrEnum):
     """On a row that moves: no growth for 90 s, or below 0.1 MB/s; no growth for five minutes."""
@@ -96,6 +99,9 @@ class RunNow:
     rows that do not get on and are not in it. ``binding``: the broker and direction that take longest; None where it is
     the limit of moves in parallel. ``counts``: rows by ``executor_state.State``. ``notes``: sentences, such as
     that a log shrank.
+
+    ``unsized``: rows whose size is not known. While there are any, the plan has no ``percent`` and no ``total_bytes``;
+    ``known_bytes`` and ``known_moved`` are those of the other rows.
     """
 
     at: datetime
@@ -113,6 +119,18 @@ class RunNow:
     notes: tuple[str, ...] = ()
     throttle: int | None = None
     left_out: int = 0
+    unsized: int = 0
+    known_bytes: int | None = None
+    known_moved: int | None = None
+
+    @property
+    def known_percent(self) -> float | None:
+        """Of the rows whose size is known, while there are others; never 100, as the others are not counted. It is not
+        the plan's: when the others get a size, the plan's may be less.
+        """
+        if not self.unsized or not self.known_bytes or self.known_moved is None:
+            return None
+        return min(NEARLY, 100.0 * self.known_moved / self.known_bytes)
 
     @property
     def slow(self) -> int:

@@ -41,6 +41,7 @@ def as_json(run: RunNow) -> dict[str, Any]:
         "counts": dict(run.counts),
         "rows": [_row(row) for row in run.rows],
         "notes": list(run.notes),
+        "known": [run.unsized, run.known_bytes, run.known_moved],
     }
 
 
@@ -49,6 +50,7 @@ def from_json(stored: Mapping[str, Any]) -> RunNow | None:
     if stored.get("format") != FORMAT:
         return None
     total, moved, percent, rate, eta, low, high, binding, throttle, left_out = stored["run"]
+    unsized, known, known_moved = stored.get("known", (0, None, None))  # stored by a version that did not tell it
     return RunNow(
         at=datetime.fromtimestamp(stored["at"], UTC),
         total_bytes=total,
@@ -68,6 +70,9 @@ def from_json(stored: Mapping[str, Any]) -> RunNow | None:
         notes=tuple(stored["notes"]),
         throttle=throttle,
         left_out=left_out,
+        unsized=unsized,
+        known_bytes=known,
+        known_moved=known_moved,
     )
 
 

@@ -116,6 +116,22 @@ def test_run__sizes_not_known__has_no_percent_of_bytes_until_they_are_read() -> 
     assert known.percent is not None
 
 
+def test_run__one_size_not_known__has_the_percent_of_the_others_and_says_so() -> None:
+    rows = [row(), row(1)]
+    cluster = Logs(rows, {("orders", 0): 1200 * MB, ("orders", 1): 1200 * MB}, range(1, 7), RATE)
+    cluster.number["orders"] = 4
+    run = Running(cluster, rows, options(), {("orders", 0): 1200 * MB})
+
+    partly = after(run, 10)
+
+    assert (partly.percent, partly.total_bytes, partly.eta_s, partly.unsized) == (None, None, None, 1)
+    assert partly.known_bytes == 1200 * MB
+    assert partly.known_moved == pytest.approx(1200 * MB * (partly.known_percent or 0) / 100, rel=0.01)
+    assert 0 < (partly.known_percent or 0) < 100
+    assert any("1 partition is not known: the percentage leaves it out" in note for note in partly.notes)
+    assert run_stored.from_json(json.loads(json.dumps(run_stored.as_json(partly)))) == partly
+
+
 def test_destination_dies__is_slow_then_stuck_and_named_and_nothing_gets_on() -> None:
     run = running(row())
     after(run, 30)

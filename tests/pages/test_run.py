@@ -19,8 +19,8 @@ from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
-from tests.factories import NOW, TopicFactory, silent, watched
-from tests.pages.conftest import Page
+from tests.factories import GB, NOW, TopicFactory, silent, watched
+from tests.pages.conftest import Page, text_of
 from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
 
 Look = Callable[..., Page]
@@ -191,6 +191,21 @@ class TestNotices:
         assert "5 moves ask for an answer." in page.words(f"run-notices-{change.pk}")
         assert "Stuck or asking 5" in page.words(f"moves-{change.pk}")
         assert page.words(f"moves-{change.pk}").count("Needs an answer") == 5
+
+
+def test_while_one_size_is_not_known__the_percent_is_of_the_others_and_says_so(
+    change: ChangeRequest, viewer: User, look: Look, client_of: Callable[..., Client]
+) -> None:
+    unknown: dict[str, Any] = {"percent": None, "total_bytes": None, "moved_bytes": None, "eta_s": None}
+    run = running(change)
+    progressed(run, figures(**unknown, unsized=1, known_bytes=40 * GB, known_moved=10 * GB))
+    page = look(viewer, change)
+    assert "25.0 % 10.0 of 40.0 GB copied, without 1 partition of unknown size" in page.words(f"run-{change.pk}")
+    assert f"#{change.pk} Drain broker 3: 25.0 % of what is known" in page.html
+    listed = client_of(viewer).get("/changes/?show=running").content.decode()
+    assert "25.0 % of what is known" in text_of(listed)
+    progressed(run, figures(**unknown, unsized=1, known_bytes=0, known_moved=0))
+    assert "progress not known" in look(viewer, change).html, "nothing is known: no percentage of nothing"
 
 
 class TestQueue:

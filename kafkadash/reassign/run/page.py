@@ -12,7 +12,7 @@ from typing import Any
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.plan import Options
 from kafkadash.domain.run_progress import BrokerNow, Direction, RunNow
-from kafkadash.domain.wording import duration, run_time
+from kafkadash.domain.wording import count, duration, run_time
 from kafkadash.domain.wording import size as size_text
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.standing import Freshness, Standing
@@ -94,9 +94,19 @@ class RunShown:
         return self.figures.percent if self.figures else None
 
     @property
+    def shown_percent(self) -> float | None:
+        """Of the whole plan, or while that is not known of the rows whose size is: ``copied_words`` says which."""
+        if self.figures is None:
+            return None
+        return self.figures.known_percent if self.percent is None else self.percent
+
+    @property
     def copied_words(self) -> str:
         """ "338.9 of 665.5 GB copied"."""
         figures = self.figures
+        if figures is not None and figures.known_percent is not None and self.percent is None:
+            known = of_total(figures.known_moved or 0, figures.known_bytes or 0)
+            return f"{known} copied, without {count(figures.unsized, 'partition')} of unknown size"
         if figures is None or figures.moved_bytes is None:
             return "how much is copied is not known"
         if figures.total_bytes is None:
@@ -181,15 +191,16 @@ class RunShown:
     def segments(self) -> Sequence[tuple[str, str, str]]:
         """The bar as (class, x, width) in percent of all bytes: done, in flight, stuck."""
         figures = self.figures
-        if figures is None or figures.percent is None:
+        percent = self.shown_percent
+        if figures is None or percent is None:
             return ()
         stuck = flight = 0.0
-        if figures.total_bytes:
+        if total := figures.known_bytes if figures.percent is None else figures.total_bytes:
             for row in figures.rows:
-                part = 100 * min(row.moved_bytes or 0, figures.total_bytes) / figures.total_bytes
+                part = 100 * min(row.moved_bytes or 0, total) / total
                 stuck, flight = (stuck + part, flight) if row.mark == "stuck" else (stuck, flight + part)
-        stuck, flight = min(stuck, figures.percent), min(flight, figures.percent)
-        done = max(0.0, figures.percent - flight - stuck)
+        stuck, flight = min(stuck, percent), min(flight, percent)
+        done = max(0.0, percent - flight - stuck)
         places = (("done", 0.0, done), ("flight", done, flight), ("stuck", done + flight, stuck))
         return [(name, f"{at:.2f}", f"{width:.2f}") for name, at, width in places if width > 0]
 
@@ -275,7 +286,10 @@ class RunShown:
         stuck = f"{self.counts.stuck:,} stuck" if self.counts.stuck else ""
         if self.looked.stale:
             return f"Cannot tell how far {name} is"
-        known = "progress not known" if self.percent is None else f"{math.floor(self.percent * 10) / 10:.1f} %"
+        known = "progress not known"
+        if self.shown_percent is not None:
+            known = f"{math.floor(self.shown_percent * 10) / 10:.1f} %"
+            known += " of what is known" if self.percent is None else ""
         return f"{name}: {', '.join(part for part in (known, stuck, doing) if part)}"
 
 

@@ -109,6 +109,7 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
         back_url=reverse("reassign:rollback", args=[number]) if over and moved else "",
         begun=run.started_at is not None,
         percent=figures.percent if figures else None,
+        known_percent=figures.known_percent if figures else None,
         ends_at=figures.at + timedelta(seconds=eta) if figures and eta is not None and finite else None,
         no_progress=eta is not None and not finite,
         stuck=figures.stuck if figures else 0,
