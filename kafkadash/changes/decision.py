@@ -20,12 +20,13 @@ from kafkadash.clusters.access import (
     START,
     read_only_text,
     roles_text,
+    users_allowed,
 )
 from kafkadash.domain.refusals import rights
 from kafkadash.domain.refusals import workflow as said
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.status import QUICKEST_JUDGED_S
-from kafkadash.domain.wording import duration
+from kafkadash.domain.wording import count, duration, listed
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.standing import Freshness
 
@@ -125,6 +126,20 @@ def approvals_needed(change: ChangeRequest) -> int:
     if change.state != State.PROPOSED:
         return asked
     return max(asked, rules_of(_policy(change)).needed(level_of(change.risk)))
+
+
+def too_few_approvers(change: ChangeRequest) -> str:
+    """Why a proposed change cannot get its approvals, '' where it can: too few people may give one. One query."""
+    if change.state != State.PROPOSED:
+        return ""
+    able = users_allowed(APPROVE, change.cluster)
+    if not _policy(change).self_approval:
+        able = able.exclude(pk__in=change.hands)
+    needed, names = approvals_needed(change), sorted(user.get_username() for user in able)
+    if len(names) >= needed:
+        return ""
+    who = "nobody may give one" if not names else f"only {listed(names)} may give one"
+    return said.TOO_FEW_APPROVERS(needed=count(needed, "approval"), who=who, cluster=change.cluster.name)
 
 
 def _policy(change: ChangeRequest) -> Policy:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent
-from kafkadash.changes.decision import RAN, RUNS, approvals_needed, decision_of
+from kafkadash.changes.decision import RAN, RUNS, approvals_needed, decision_of, too_few_approvers
 from kafkadash.changes.kinds import ChangeKind, Run
 from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
@@ -41,16 +41,21 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 class CheckRow:
     """A check as the list shows it; the state's word is said to those who cannot see the shape.
 
-    ``old``: it is a record of the last time, not what is so now, and so it is not green.
+    ``old``: it is not what is so now, and so it is not green. ``record``: it is how it was when it was checked for the
+    last time, and what it passed stays passed.
     """
 
     check: Check
     old: bool
+    record: bool = False
 
     @property
     def state(self) -> str:
+        """Of the status tokens; '' for a record of what passed, which is no state of anything now."""
         if self.check.result is Result.FAILED:
             return "critical" if self.check.about is About.CONTENT else "warning"
+        if self.check.result is Result.PASSED and self.record:
+            return ""
         return "unknown" if self.old or self.check.result is Result.UNKNOWN else "ok"
 
     @property
@@ -155,6 +160,7 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "approvals": approvals,
         "needed": approvals_needed(change),
         "missing": max(1, approvals_needed(change) - len(approvals)),
+        "too_few": too_few_approvers(change),
         "declined": [r for r in reviews if r.verdict == Verdict.DECLINED and r.round == change.round],
         "replanning": replanning(change),
         "stale_sentence": stale_sentence(change, reviews, checks),
@@ -220,7 +226,10 @@ def freshness_of_checks(facts_at: datetime | None, now: datetime) -> Freshness:
 def checks_of(change: ChangeRequest, now: datetime) -> Checks:
     repeated = change.state in WAITING
     freshness = facts_of(change, now)
-    rows = [CheckRow(Check.from_json(stored), not repeated or freshness.stale) for stored in change.checks]
+    rows = [
+        CheckRow(Check.from_json(stored), not repeated or freshness.stale, record=not repeated)
+        for stored in change.checks
+    ]
     return Checks(rows, freshness, repeated)
 
 

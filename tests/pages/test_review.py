@@ -241,6 +241,8 @@ class TestStates:
         assert "Copy as a new draft" in page.words("decide")
         assert "as of 02:03:00" in page.words("checks"), "what is not repeated is no live figure"
         assert 'data-state="ok"' not in page.part("checks"), "and not green"
+        assert 'data-state="unknown"' not in page.part("checks"), "that it passed then is known"
+        assert page.part("checks").count('href="#i-check"') == 2
         assert "When it was last checked it could be run: 2 of 2 checks passed." in page.words("verdict")
 
     @pytest.mark.parametrize("state", list(State))

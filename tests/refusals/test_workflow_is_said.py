@@ -139,6 +139,13 @@ def test_by_the_table_of_states(one: Case) -> None:
         cluster="demo",
     ),
     case(workflow.DECIDED, lambda d: d.see("bob", d.change(State.EXECUTING))),
+    case(
+        workflow.TOO_FEW_APPROVERS,
+        lambda d: d.see("vera", d.change(author="ann", approvals_needed=3)),
+        needed="3 approvals",
+        who="only bob may give one",
+        cluster="demo",
+    ),
     case(workflow.DECIDING_NEEDS_ROLE, lambda d: d.see("alice", d.change(author="ann")), cluster="demo"),
     case(workflow.DECIDING_OWN, lambda d: d.see("ann", d.change(author="ann"))),
     case(rights.READ_ONLY, read_only, cluster="demo"),

@@ -84,6 +84,11 @@ DECIDING_NEEDS_ROLE = Entry(
     "To approve or decline it, one needs the role {roles} on {cluster}.",
     "Ask an administrator of the cluster for it, or somebody who has it to decide.",
 )
+TOO_FEW_APPROVERS = Entry(
+    "too-few-approvers",
+    "It needs {needed}, and {who}: so it cannot be approved.",
+    "Ask an administrator of {cluster} to make somebody else an approver.",
+)
 DECIDING_OWN = Entry(
     "deciding-own",
     "You wrote, edited or refreshed what is proposed, so somebody else decides about it.",
