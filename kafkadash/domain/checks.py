@@ -31,6 +31,7 @@ class Check:
 
     ``problem_count`` is of all of them, where ``problems`` holds the first ones only; ``then`` is what to do about
     them. ``lasting``: it failed, and no time that passes mends that, only another plan.
+    ``amount``: what was counted, for whoever reckons with it; None where that is not known.
     """
 
     code: str
@@ -42,6 +43,7 @@ class Check:
     problem_count: int = 0
     then: str = ""
     lasting: bool = False
+    amount: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -54,6 +56,7 @@ class Check:
             "problem_count": self.problem_count,
             "then": self.then,
             "lasting": self.lasting,
+            "amount": self.amount,
         }
 
     @classmethod
@@ -66,8 +69,9 @@ class Check:
             figure=stored["figure"],
             problems=tuple(stored["problems"]),
             problem_count=stored["problem_count"],
-            then=stored.get("then", ""),  # this and the next: stored by a version that did not say it
+            then=stored.get("then", ""),  # these three: stored by a version that did not say it
             lasting=stored.get("lasting", False),
+            amount=stored.get("amount"),
         )
 
 

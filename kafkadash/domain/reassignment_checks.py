@@ -10,8 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from kafkadash.domain.checks import About, Check, Checked, Result
+from kafkadash.domain.impact import run_seconds
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Partition, Topic, Topology
 from kafkadash.domain.quorum_verdict import majority_lost
@@ -22,6 +24,8 @@ from kafkadash.domain.wording import count, duration, listed, run_time, size
 
 MOST_PROBLEMS = 200
 WHOLE_DISK = 1.0
+WINDOW = "window"
+"""Code of the check that knows how long the run would take."""
 
 Said = tuple[str, str]
 """What is wrong, and what to do about it."""
@@ -212,7 +216,7 @@ class _Judge:
         old = self._old("log directories", self._seen.log_dirs)
         if old:
             return _unknown("disk", About.HEALTH, title, old)
-        arriving, _ = self._traffic()
+        arriving, _ = self._traffic
         largest: defaultdict[int, int] = defaultdict(int)
         for row, _, p in self._known:
             for id_ in row.adding:
@@ -326,25 +330,29 @@ class _Judge:
         return _judged("throttle", About.HEALTH, title, [], figure)
 
     def _window(self) -> Check:
+        """With the bytes of the busiest broker as ``amount``: how long a waiting request would take now."""
         title = "Run fits the window"
         opens, closes = _instant(self._options.not_before), _instant(self._options.not_after)
+        arriving, leaving = self._traffic
+        sized = all(p.size_bytes is not None for row, _, p in self._known if row.adding)
+        busiest = max([0, *arriving.values(), *leaving.values()]) if sized else None
         if closes is None:
-            return _judged("window", About.HEALTH, title, [], "no end")
+            return replace(_judged(WINDOW, About.HEALTH, title, [], "no end"), amount=busiest)
         if self._now >= closes:
-            ended = _judged("window", About.HEALTH, title, [said.WINDOW_HAS_ENDED.apart(closed=closes)])
-            return replace(ended, lasting=True)
+            ended = _judged(WINDOW, About.HEALTH, title, [said.WINDOW_HAS_ENDED.apart(closed=closes)])
+            return replace(ended, lasting=True, amount=busiest)
         start = max(self._now, opens) if opens else self._now
         length = (closes - start).total_seconds()
-        arriving, leaving = self._traffic()
-        if any(row.adding and p.size_bytes is None for row, _, p in self._known):
-            return _unknown("window", About.HEALTH, title, said.LENGTH_NOT_KNOWN.apart())
-        needs = max([0, *arriving.values(), *leaving.values()]) / max(1, self._options.throttle)
+        needs = run_seconds(busiest, max(1, self._options.throttle))
+        if needs is None:
+            return _unknown(WINDOW, About.HEALTH, title, said.LENGTH_NOT_KNOWN.apart())
         figure = f"{run_time(needs)} of {duration(length)}"
         problems = []
         if start + timedelta(seconds=needs) > closes:
             problems = [said.WINDOW_TOO_SHORT.apart(needs=duration(needs), length=duration(length))]
-        return _judged("window", About.HEALTH, title, problems, figure)
+        return replace(_judged(WINDOW, About.HEALTH, title, problems, figure), amount=busiest)
 
+    @cached_property
     def _traffic(self) -> tuple[Counter[int], Counter[int]]:
         """Bytes that arrive at and leave from each broker, as far as sizes are known."""
         arriving: Counter[int] = Counter()

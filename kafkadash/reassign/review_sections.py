@@ -13,8 +13,9 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.impact import Impact, rates_around, seconds
+from kafkadash.domain.impact import Impact, busiest_bytes, rates_around, run_seconds
 from kafkadash.domain.plan import Options
+from kafkadash.domain.reassignment_checks import WINDOW
 from kafkadash.domain.wording import count, run_time
 from kafkadash.domain.wording import size as size_text
 from kafkadash.reassign.asked import ROLLBACK, Asked
@@ -51,7 +52,9 @@ class Rollback:
 
 @dataclass(frozen=True)
 class PlanPage:
-    """All sections. ``made_at`` is when planning ended, ``topology_at`` the age of the facts behind every figure."""
+    """All sections. ``topology_at`` is the age of the facts behind every figure but the times: those go by ``busiest``,
+    what the busiest broker receives or sends by the sizes of ``sizes_at``, which are read anew while a request waits.
+    """
 
     change: ChangeRequest
     impact: Impact
@@ -64,11 +67,13 @@ class PlanPage:
     window: WindowFacts
     rollback: Rollback
     proof: ProofWords | None
+    busiest: int | None
+    sizes_at: datetime | None
 
     @property
     def seconds(self) -> float | None:
         """At the proposed throttle."""
-        return seconds(self.impact, self.options.throttle)
+        return run_seconds(self.busiest, self.options.throttle)
 
     @property
     def largest_s(self) -> float | None:
@@ -115,7 +120,10 @@ class PlanPage:
         if impact.binding_broker is None or not impact.binding_bytes:
             return ""
         way = "inbound" if impact.binding_direction == "in" else "outbound"
-        return f"bound by broker {impact.binding_broker}, {way}: {size_text(impact.binding_bytes)}"
+        planned = size_text(impact.binding_bytes)
+        now = size_text(self.busiest) if self.busiest is not None else planned
+        grown = f" when planned, {now} now" if now != planned and self.sizes_at != self.topology_at else ""
+        return f"bound by broker {impact.binding_broker}, {way}: {planned}{grown}"
 
 
 def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPage | None:
@@ -129,22 +137,25 @@ def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPag
     listing = plan_listing(query)
     words = row_words(impact, options)
     back = report.way_back
+    busiest, sizes_at = _busiest(change, impact)
     return PlanPage(
         change=change,
         impact=impact,
         options=options,
         topology_at=change.topology_at,
-        times=[_time_at(rate, impact, options) for rate in rates_around(options.throttle)],
+        times=[_time_at(rate, busiest, options) for rate in rates_around(options.throttle)],
         racks=rack_pair(impact),
         brokers=broker_bars(impact, everything=listing.values["brokers"] == "all"),
         diff=diff_context(report, impact, words, listing),
-        window=window_facts(options, impact, now),
+        window=window_facts(options, impact, run_seconds(busiest, options.throttle), now),
         rollback=Rollback(
             back["partitions"],
             back["copied_bytes"],
-            None if back["longest_bytes"] is None else back["longest_bytes"] / options.throttle,
+            run_seconds(back["longest_bytes"], options.throttle),
         ),
         proof=_proof(change, report, impact),
+        busiest=busiest,
+        sizes_at=sizes_at,
     )
 
 
@@ -196,7 +207,7 @@ def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
         return [*facts, ("no", "copying")]
     figure, unit = size_text(impact.copied_bytes).split(" ", 1)
     facts.append((figure, unit))
-    took = seconds(impact, options.throttle)
+    took = run_seconds(_busiest(change, impact)[0], options.throttle)
     if took:
         facts.append((run_time(took), f"at {megabytes(options.throttle)} MB/s"))
     return facts
@@ -209,13 +220,23 @@ def _proof(change: ChangeRequest, report: PlanReport, impact: Impact) -> ProofWo
     return proof_words(report, Asked.from_json(change.input).aim)
 
 
-def _time_at(rate: int, impact: Impact, options: Options) -> TimeAt:
+def _busiest(change: ChangeRequest, impact: Impact) -> tuple[int | None, datetime | None]:
+    """Bytes through the busiest broker and when their sizes were read: by the last checks where they could tell, which
+    are made again while a request waits, else as planned.
+    """
+    counted = next((check.get("amount") for check in change.checks if check["code"] == WINDOW), None)
+    if counted is None:
+        return busiest_bytes(impact), change.topology_at
+    return counted, change.checked_at
+
+
+def _time_at(rate: int, busiest: int | None, options: Options) -> TimeAt:
     beyond = ""
     if rate > options.throttle_max:
         beyond = "above what is asked for"
     elif rate < options.throttle_min:
         beyond = "below what is asked for"
-    return TimeAt(rate, seconds(impact, rate), rate == options.throttle, beyond)
+    return TimeAt(rate, run_seconds(busiest, rate), rate == options.throttle, beyond)
 
 
 def _percent(part: int | None, whole: int | None) -> float | None:

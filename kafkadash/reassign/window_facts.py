@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.impact import Impact, seconds
+from kafkadash.domain.impact import Impact
 from kafkadash.domain.plan import Options
 from kafkadash.domain.wording import duration
 from kafkadash.reassign.asked import options_of
@@ -117,13 +117,13 @@ def run_options(change: ChangeRequest) -> Options:
     return options
 
 
-def window_facts(options: Options, impact: Impact, now: datetime) -> WindowFacts:
+def window_facts(options: Options, impact: Impact, took: float | None, now: datetime) -> WindowFacts:
+    """``took``: seconds that the run takes at least, None where that is not known."""
     opens, closes = _instant(options.not_before), _instant(options.not_after)
     bar = None
     over = closes is not None and closes <= now
     if opens is not None and closes is not None and opens < closes and not over:
         start = max(now, opens)
-        took = seconds(impact, options.throttle)
         bar = WindowBar(opens, closes, start, None if took is None else start + timedelta(seconds=took))
     copies = impact.copied_bytes != 0
     return WindowFacts(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkadash.domain.impact import Impact, Watch, rates_around, seconds
+from kafkadash.domain.impact import START_AND_END_S, Impact, Watch, busiest_bytes, rates_around, run_seconds, seconds
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Partition, Topic, Topology
@@ -56,6 +56,9 @@ def test_durations__are_bound_by_the_broker_that_receives_or_sends_most() -> Non
     impact = impact_of(DRAIN, CLUSTER)
     assert seconds(impact, 10) == 3.0
     assert seconds(replace(impact, largest_bytes=90), 10) == 9.0
+    assert busiest_bytes(replace(impact, largest_bytes=90)) == 90
+    assert run_seconds(30, 10) == 3.0 + START_AND_END_S, "start and end take their time, whatever is copied"
+    assert run_seconds(None, 10) is None
     assert rates_around(60) == (30, 60, 90)
 
 

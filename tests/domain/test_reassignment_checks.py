@@ -204,14 +204,14 @@ def test_lasting__is_what_no_time_mends() -> None:
 @pytest.mark.parametrize(
     ("window", "result", "figure", "problems"),
     [
-        (("", "2026-11-22T04:00:00Z"), Result.PASSED, "<1 s of 6 h", ()),
+        (("", "2026-11-22T04:00:00Z"), Result.PASSED, "12 s of 6 h", ()),
         (("2026-11-21T23:00:00Z", ""), Result.PASSED, "no end", ()),
         (("", "2026-11-21T21:00:00Z"), Result.FAILED, "", ("The window ended at 21 Nov 21:00 UTC.",)),
         (
             ("2026-11-22T03:59:59Z", "2026-11-22T04:00:00Z"),
             Result.FAILED,
-            "20 s of 1 s",
-            ("It needs 20 s at least, and the window is open for 1 s.",),
+            "32 s of 1 s",
+            ("It needs 32 s at least, and the window is open for 1 s.",),
         ),
     ],
 )
@@ -222,6 +222,8 @@ def test_health__the_run_has_to_fit_the_window(
     options = replace(OPTIONS, not_before=window[0], not_after=window[1], throttle=slow)
     check = one("window", options=options)
     assert (check.result, check.figure, check.problems) == (result, figure, problems)
+    assert check.amount == 20, "bytes through the busiest broker, by the sizes of now"
+    assert Check.from_json(check.as_json()) == check
 
 
 OLD = Refreshed(NOW - timedelta(minutes=5))

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.checks import About, Check, Result
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Topology
@@ -74,7 +75,7 @@ def test_the_tiles_say_what_is_counted_replica_by_replica(review: Review) -> Non
         "Topics": "3 of 3 1 of them internal",
         "Brokers": f"{expected.brokers_touched} of 6 1 empties, 1 receives",
         "Data moved": f"{(expected.copied_bytes or 0) / GB:.1f} GB 26 % of {(expected.total_bytes or 0) / GB:.1f} GB",
-        "Time at 60 MB/s": "6 min 40 s largest alone: 50 s",  # 24 GB arrive at broker 6
+        "Time at 60 MB/s": "6 min 52 s largest alone: 50 s",  # 24 GB arrive at broker 6
         "Leaders moved": f"{expected.leaders_moved} of 11 off broker 3 only",
         "Min-ISR risk": "none 0 at or under min-ISR when planned",
     }
@@ -107,10 +108,26 @@ def test_the_chips_say_who_leaves_who_arrives_who_leads_and_where(review: Review
 
 def test_time_is_given_at_three_throttles_with_what_binds_it(review: Review) -> None:
     words = review().words("blast")
-    assert "30 MB/s 13 min 20 s" in words
-    assert "60 MB/s 6 min 40 s , as proposed" in words
-    assert "90 MB/s 4 min 26 s (above what is asked for)" in words
+    assert "30 MB/s 13 min 32 s" in words
+    assert "60 MB/s 6 min 52 s , as proposed" in words
+    assert "90 MB/s 4 min 38 s (above what is asked for)" in words
     assert "bound by broker 6, inbound: 24.0 GB" in words
+
+
+def test_times_go_by_the_sizes_of_the_last_checks(cluster: Cluster) -> None:
+    change = planned(cluster, WORLD, ROWS, impact=impact_of(ROWS, WORLD))
+    fits = Check("window", About.HEALTH, Result.PASSED, "Run fits the window", "no end", amount=48 * GB)
+    read_at = NOW - timedelta(seconds=4)
+    ChangeRequest.objects.filter(pk=change.pk).update(checks=[fits.as_json()], checked_at=read_at)
+    change = ChangeRequest.objects.select_related("report", "artifact", "cluster").get(pk=change.pk)
+    page = shown(change)
+    assert tiles(page)["Time at 60 MB/s"].startswith("13 min 32 s ")
+    assert "bound by broker 6, inbound: 24.0 GB when planned, 48.0 GB now" in page.words("blast")
+    assert "times from the sizes of" in page.words("blast")
+    assert short_facts(change)[2] == ("13 min 32 s", "at 60 MB/s")
+    ChangeRequest.objects.filter(pk=change.pk).update(checks=[replace(fits, amount=None).as_json()])
+    change = ChangeRequest.objects.select_related("report").get(pk=change.pk)
+    assert short_facts(change)[2] == ("6 min 52 s", "at 60 MB/s"), "where the sizes are not known now, as planned"
 
 
 def test_the_rack_map_outlines_who_gains_and_dashes_who_empties(review: Review) -> None:
@@ -171,7 +188,7 @@ def test_only_the_order_changes__nothing_is_copied_and_that_is_said(review: Revi
 
 
 def test_the_way_back_says_what_is_copied_again(review: Review) -> None:
-    assert "at most 24.0 GB at the sizes of the plan, 6 min 40 s at 60 MB/s" in review().words("rollback")
+    assert "at most 24.0 GB at the sizes of the plan, 6 min 52 s at 60 MB/s" in review().words("rollback")
 
 
 def test_without_a_window_none_is_drawn(review: Review) -> None:
@@ -184,7 +201,7 @@ def test_without_a_window_none_is_drawn(review: Review) -> None:
     ("opens", "closes", "sentence"),
     [
         (timedelta(hours=1), timedelta(hours=7), "5 h 53 min to spare"),
-        (timedelta(hours=-1), timedelta(minutes=3), "3 min 40 s too long"),
+        (timedelta(hours=-1), timedelta(minutes=3), "3 min 52 s too long"),
     ],
 )
 def test_the_window_holds_the_run_or_says_by_how_much_it_does_not(
@@ -267,7 +284,7 @@ def test_the_page_of_a_large_plan_reads_no_more_than_that_of_a_small_one(cluster
 def test_the_short_facts_are_those_of_the_page(cluster: Cluster) -> None:
     change = planned(cluster, WORLD, ROWS, impact=impact_of(ROWS, WORLD))
     change = ChangeRequest.objects.select_related("report").get(pk=change.pk)
-    assert short_facts(change) == [("8", "moves"), ("24.0", "GB"), ("6 min 40 s", "at 60 MB/s")]
+    assert short_facts(change) == [("8", "moves"), ("24.0", "GB"), ("6 min 52 s", "at 60 MB/s")]
 
 
 def stamp(distance: timedelta) -> str:

@@ -18,7 +18,7 @@ from tests.smoke.run_truth import Copy, PlanTruth
 from tests.smoke.steps import Steps, demand, wait
 from tests.smoke.watching import Watcher, judge_samples
 
-DRAINED, LEAST_BYTES, LEAST_SECONDS = 2, 400_000_000, 80
+DRAINED, LEAST_BYTES, LEAST_SECONDS = 2, 400_000_000, 92
 RUN_SECONDS, BACK_SECONDS, END_SECONDS = 300.0, 240.0, 60.0
 RAISED_AT, RAISED_BACK_TO = 15.0, 50
 LEADERS, FOLLOWERS = "leader_replication_throttled", "follower_replication_throttled"

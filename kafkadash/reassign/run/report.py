@@ -19,7 +19,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.trail import Entry, entries
 from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.impact import Impact, seconds
+from kafkadash.domain.impact import Impact, busiest_bytes, run_seconds
 from kafkadash.domain.ledger import Found
 from kafkadash.domain.wording import count, duration, run_time
 from kafkadash.domain.workflow_states import State
@@ -182,7 +182,7 @@ def _planned_s(change: ChangeRequest) -> float | None:
     report = PlanReport.objects.filter(request=change).only("impact").first()
     if report is None:
         return None
-    return seconds(Impact.from_json({**report.impact, "brokers": ()}), run_options(change).throttle)
+    return run_seconds(busiest_bytes(Impact.from_json({**report.impact, "brokers": ()})), run_options(change).throttle)
 
 
 def _paused_s(events: Sequence[AuditEvent]) -> float:

@@ -66,7 +66,7 @@ def test_it_is_stored_when_the_run_ends(world: World, done: ChangeRequest, opera
 
 def test_what_came_otherwise_is_said(world: World, done: ChangeRequest) -> None:
     said = " ".join(ReportShown(stored(world)).stored["deviations"])
-    assert "The plan reckoned with at least 30 s at 500 MB/s; it took 2 min" in said
+    assert "The plan reckoned with at least 42 s at 500 MB/s; it took 2 min" in said
     assert "The throttle was changed once; it was 600 MB/s last." in said
 
 
