@@ -136,5 +136,7 @@ def test_kafkas_own_tool__taking_our_throttles_away__is_reported_and_they_are_se
         run.raise_throttle("1000")
         run.until_it_is(RequestState.DONE)
         assert tools.throttles(1, 2) == {}
+        [told] = [said for said in run.execution.report["meanwhile"] if event.reason in said]
+        assert told.endswith(event.reason), "once"
     finally:
         tools.delete_config(None, *(f"{role}.rate" for role in (LEADER, FOLLOWER)))

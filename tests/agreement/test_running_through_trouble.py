@@ -17,6 +17,7 @@ from kafkadash.kafka.port import TopicPartition
 from kafkadash.kafka.wire_client import WireClient
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.models import Outcome
+from kafkadash.reassign.run.broker_absences import brokers_away
 from tests.agreement.conftest import Mover, TopicMaker
 from tests.agreement.runs import SLOW, Requests, braked, broker_hung
 from tests.agreement.tools import Tools
@@ -62,6 +63,7 @@ def test_a_move_that_somebody_else_retargets_and_cancels__stays_as_they_left_it(
 
     assert set(tools.topics("--topic", topic)[topic].partitions[0].replicas) == {1, 2}
     assert run.row(topic).state == "superseded"
+    assert run.execution.report["meanwhile"][0] == f"Others moved 1 partition: {topic}-0."
     assert run.execution.outcome == Outcome.EXCEPTIONS
     assert tools.throttles(topic, 1, 2, 3) == {}
 
@@ -118,10 +120,14 @@ def test_a_broker_that_dies__has_its_rate_taken_away_through_the_controllers(
     braked(tools, 3, FOLLOWER_RATE, SLOW)
 
     with broker_hung(playground, tools, 3):
+        run.step()
+        assert brokers_away(run.execution.absences).keys() == {3}
         run.cancel("Its destination died.")
         run.until(lambda: not run.uncleared(), "its rate is taken away")
     wait_until(lambda: tools.throttles(topic, 1, 2, 3) == {}, "the broker has heard of it")
     assert run.row(topic).state == "cancelled"
+    [away] = [said for said in run.execution.report["meanwhile"] if "Broker 3 was away from" in said]
+    assert away.endswith("on, and was not back when it ended.")
 
 
 def test_a_new_replica__lies_in_the_directory_that_the_plan_names(
