@@ -132,7 +132,7 @@ def too_few_approvers(change: ChangeRequest) -> str:
     """Why a proposed change cannot get its approvals, '' where it can: too few people may give one. One query."""
     if change.state != State.PROPOSED:
         return ""
-    able = users_allowed(APPROVE, change.cluster)
+    able = users_allowed(APPROVE, change.cluster, not_given_by=change.hands)
     if not _policy(change).self_approval:
         able = able.exclude(pk__in=change.hands)
     needed, names = approvals_needed(change), sorted(user.get_username() for user in able)

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("reassign", "0007_proof"),
+        ("reassign", "0008_missing_rates"),
     ]
 
     operations = [
