@@ -136,11 +136,11 @@
 
   // -- renewing -------------------------------------------------------------------------------------------------------
 
-  // <section id data-refetch="address" data-every="seconds"> is fetched again so often, unless the page is paused or
+  // <section id data-refetch="address" data-every="seconds"> is fetched again so often, unless the page is frozen or
   // nobody looks at it; a page that is looked at again fetches at once.
   const fetchedAt = new WeakMap();
   const loaded = performance.now();
-  const paused = () => document.querySelector('[data-action="pause"][aria-pressed="true"]') !== null;
+  const frozen = () => document.querySelector('[data-action="freeze"][aria-pressed="true"]') !== null;
 
   async function renew(panel) {
     fetchedAt.set(panel, performance.now());
@@ -150,14 +150,14 @@
       });
       if (!response.ok || response.redirected) return; // live.js finds out why, and says it
       const html = await response.text();
-      if (!paused() && panel.isConnected) await kafkadash.apply(`#${CSS.escape(panel.id)}`, html);
+      if (!frozen() && panel.isConnected) await kafkadash.apply(`#${CSS.escape(panel.id)}`, html);
     } catch (error) {
       if (!(error instanceof TypeError) && error.name !== "TimeoutError") throw error; // no answer: the age says it
     }
   }
 
   function renewWhatIsDue() {
-    if (document.hidden || paused()) return;
+    if (document.hidden || frozen()) return;
     for (const panel of document.querySelectorAll("[data-refetch]")) {
       const since = performance.now() - (fetchedAt.get(panel) ?? loaded);
       if (since >= 1000 * Number(panel.dataset.every)) renew(panel);

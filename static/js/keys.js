@@ -31,7 +31,7 @@
       if (!toFilter()) return;
     } else if (event.key === "j") step(1);
     else if (event.key === "k") step(-1);
-    else if (event.key === "p" && !event.repeat) document.dispatchEvent(new Event("pausekey")); // live.js takes it
+    else if (event.key === "p" && !event.repeat) document.dispatchEvent(new Event("freezekey")); // live.js takes it
     else return;
     event.preventDefault();
   }, true);

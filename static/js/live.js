@@ -1,4 +1,4 @@
-// The live connection of a page: says in words how it is, pauses, polls when WebSockets do not work, fetches on hints.
+// The live connection of a page: says in words how it is, freezes, polls when WebSockets do not work, fetches on hints.
 //
 // hx-ws opens the socket (the address stands on #live) and opens it again after a loss; this script chooses the delay,
 // so that it can be said, and puts the frames in (apply.js). Without #live on the page nothing happens here.
@@ -18,10 +18,10 @@
   let link = "connecting", nextTry = 0, tries = 0, lastHeard = performance.now(), hadSocket = false, restarts = 0;
   // `pollFailed`: the last poll got no answer; null while not polling.
   let pollTimer = null, pollFailed = null;
-  let paused = false, leaving = false;
+  let frozen = false, leaving = false;
   // The server says that its database is away: nothing new comes, also through an open socket.
   let databaseAway = false;
-  const waiting = new Map(); // key → frame that came while paused, the latest
+  const waiting = new Map(); // key → frame that came while frozen, the latest
   let etag = null, showInAnyCase = false, fetching = null, hintTimer = null, said = "";
 
   const liveElement = () => document.getElementById("live");
@@ -29,7 +29,7 @@
   // -- what hx-ws tells ---------------------------------------------------------------------------------------------
 
   document.addEventListener("htmx:ws:before:message:incoming", (event) => {
-    event.detail.cancelled = true; // frames are put in below, through the pause and the hold
+    event.detail.cancelled = true; // frames are put in below, through the freeze and the hold
     lastHeard = performance.now();
     if (link !== "live") connected();
     receive(JSON.parse(event.detail.message.data));
@@ -71,7 +71,7 @@
   function receive(message) {
     if (message.heartbeat) {
       kafkadash.freshness.heard(message.heartbeat);
-    } else if (paused) {
+    } else if (frozen) {
       waiting.set(message.key, message);
       showConnection();
     } else {
@@ -128,7 +128,7 @@
   async function fetchPage() {
     clearTimeout(hintTimer);
     hintTimer = null;
-    if (paused) {
+    if (frozen) {
       waiting.set("page", { hint: true });
       return true;
     }
@@ -220,14 +220,14 @@
     pollTimer = pollFailed = null;
   }
 
-  // -- pause --------------------------------------------------------------------------------------------------------
+  // -- freeze -------------------------------------------------------------------------------------------------------
 
-  function togglePause() {
-    paused = !paused;
-    for (const button of document.querySelectorAll("[data-action=pause]")) {
-      button.setAttribute("aria-pressed", String(paused));
+  function toggleFreeze() {
+    frozen = !frozen;
+    for (const button of document.querySelectorAll("[data-action=freeze]")) {
+      button.setAttribute("aria-pressed", String(frozen));
     }
-    if (!paused) {
+    if (!frozen) {
       const frames = [...waiting.values()];
       waiting.clear();
       frames.forEach(take);
@@ -236,15 +236,15 @@
   }
 
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-action=pause]")) togglePause();
+    if (event.target.closest("[data-action=freeze]")) toggleFreeze();
   });
 
-  document.addEventListener("pausekey", () => { if (liveElement()) togglePause(); });
+  document.addEventListener("freezekey", () => { if (liveElement()) toggleFreeze(); });
 
   // -- words --------------------------------------------------------------------------------------------------------
 
   function connectionWords() {
-    if (paused) return ["maintenance", waiting.size ? `Paused, ${waiting.size} waiting` : "Paused"];
+    if (frozen) return ["maintenance", waiting.size ? `Frozen, ${waiting.size} waiting` : "Frozen"];
     if (databaseAway) return ["unknown", "Not fresh: database away"];
     if (link === "live") return ["ok", "Live"];
     if (pollFailed === false) return ["ok", `Live, polling every ${POLL / 1000} s`];

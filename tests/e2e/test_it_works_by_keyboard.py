@@ -25,7 +25,7 @@ OUTLINE = "() => { const s = getComputedStyle(document.activeElement); return s.
 def test_tab__reaches_everything_and_shows_where_it_is(address: str, alice: BrowserContext) -> None:
     page = opened(alice.new_page(), address)
     page.keyboard.press("p")  # a push must not take the numbers away
-    expect(page.locator("#connection")).to_have_text(re.compile("^Paused"))
+    expect(page.locator("#connection")).to_have_text(re.compile("^Frozen"))
     wanted = page.evaluate(NUMBER_THEM)
     reached = set()
     for _ in range(len(wanted) + 2):
@@ -48,7 +48,7 @@ def test_skip_link__is_first_and_leads_to_the_content(alice: BrowserContext) -> 
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
-def test_keys__help_pause_status_and_rows(alice: BrowserContext, product: Product) -> None:
+def test_keys__help_freeze_status_and_rows(alice: BrowserContext, product: Product) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     with product.moving(mib=4, throttle=100_000) as first, product.moving(mib=4, throttle=100_000) as second:
         for move in (first, second):
@@ -60,7 +60,7 @@ def test_keys__help_pause_status_and_rows(alice: BrowserContext, product: Produc
         expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
         page.keyboard.press("p")
-        expect(page.locator("#connection")).to_have_text(re.compile("^Paused"))
+        expect(page.locator("#connection")).to_have_text(re.compile("^Frozen"))
         page.keyboard.press("p")
         expect(page.locator("#connection")).to_have_text("Live")
 
@@ -103,7 +103,7 @@ def test_keys__pressed_in_the_frame_in_which_the_help_closes__are_heard(alice: B
         }"""
     )
     assert focused_in == "keys-on"
-    expect(page.locator("#connection")).to_have_text(re.compile("^Paused"))
+    expect(page.locator("#connection")).to_have_text(re.compile("^Frozen"))
 
 
 def test_keys__switched_off__do_nothing(alice: BrowserContext) -> None:

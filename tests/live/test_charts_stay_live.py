@@ -1,4 +1,4 @@
-"""A chart in a browser: drawn within the content security policy, renewed by itself, still while the page is paused."""
+"""A chart in a browser: drawn within the content security policy, renewed by itself, still while the page is frozen."""
 
 from __future__ import annotations
 
@@ -103,19 +103,19 @@ def test_chart__is_renewed_in_place_and_keeps_an_open_table(
     expect(page.locator("#lag-table-demo table")).to_be_visible()
 
 
-def test_chart__stands_still_while_paused(chrome: BrowserContext, server: Server, kraft: Cluster) -> None:
+def test_chart__stands_still_while_frozen(chrome: BrowserContext, server: Server, kraft: Cluster) -> None:
     page = opened(chrome, server)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/quorum/lag/" in request.url else None)
-    pause = page.locator(".top-tools").get_by_role("button", name="Pause")
-    pause.click()
+    freeze = page.locator(".top-tools").get_by_role("button", name="Freeze page")
+    freeze.click()
     collected(kraft, late_ms=5_000)
     soon(page)
     # Two seconds of the page's own clock, in which it would have asked twice.
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 2100))")
     assert asked == []
 
-    pause.click()
+    freeze.click()
     expect(page.locator("#lag-demo .chart-summary")).to_contain_text("but for voter 103")
 
 

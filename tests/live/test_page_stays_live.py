@@ -110,25 +110,25 @@ def test_push__morphs_the_row_and_keeps_focus_and_selection(
     assert page.evaluate("getSelection().toString()") == page.locator("h1").inner_text()
 
 
-def test_pause__keeps_the_latest_of_each_panel_and_shows_it_on_resume(
+def test_freeze__keeps_the_latest_of_each_panel_and_shows_it_when_it_goes_on(
     chrome: BrowserContext, server: Server, moves: list[ReassignmentSnapshot]
 ) -> None:
     page = opened(chrome, server, REASSIGNMENTS)
-    pause = page.locator(".top-tools").get_by_role("button", name="Pause")
+    freeze = page.locator(".top-tools").get_by_role("button", name="Freeze page")
 
-    pause.click()
+    freeze.click()
     # What was on its way when the button was pressed may wait already.
-    expect(connection(page)).to_have_text(re.compile(r"^Paused"))
+    expect(connection(page)).to_have_text(re.compile(r"^Frozen"))
     expect(page.locator("#connection")).to_have_attribute("data-state", "maintenance")
     now_at(moves[0], 50.0)
-    expect(connection(page)).to_have_text("Paused, 1 waiting")
+    expect(connection(page)).to_have_text("Frozen, 1 waiting")
     now_at(moves[0], 60.0)
     expect(row(page, 1)).to_have_attribute("data-percent", "10.00")
     page.keyboard.press("p")
 
     expect(row(page, 1)).to_have_attribute("data-percent", "60.00")
     expect(connection(page)).to_have_text("Live")
-    expect(pause).to_have_attribute("aria-pressed", "false")
+    expect(freeze).to_have_attribute("aria-pressed", "false")
 
 
 def test_new_order__with_the_pointer_in_the_panel__is_held_until_asked_for(
