@@ -31,16 +31,18 @@ class UnknownKind(Exception):
 class Run:
     """The run of one request, as lists and bars show it; no more than what its last step stored.
 
-    ``url`` of its page, ``cancel_url`` of what a cancel would do, ``report_url`` once it has ended, ``back_url`` that
-    proposes the way back. ``percent`` of the bytes, or ``known_percent`` of those whose
-    size is known, while others are not; ``ends_at`` as estimated, None where that is not known, and
-    ``no_progress`` where it would never end. ``behind``: numbers of the requests whose turn comes before. ``blocked``:
-    why it does not begin though it is its turn. ``outcome``: how it ended, of one that is done. ``end_state`` (of the
-    status tokens) and ``end_words``, a sentence: of each that has ended. ``old``: nobody has looked at it for longer
-    than is right, so ``percent`` is of ``figures_at`` and nothing tells how it goes now.
+    ``url`` of its page, ``pause_url`` and ``resume_url`` that forms are sent to, ``cancel_url`` of what a cancel would
+    do, ``report_url`` once it has ended, ``back_url`` that proposes the way back. ``percent`` of the bytes, or
+    ``known_percent`` of those whose size is known, while others are not; ``ends_at`` as estimated, None where that is
+    not known, and ``no_progress`` where it would never end. ``behind``: numbers of the requests whose turn comes
+    before. ``blocked``: why it does not begin though it is its turn. ``outcome``: how it ended, of one that is done.
+    ``end_state`` (of the status tokens) and ``end_words``, a sentence: of each that has ended. ``old``: nobody has
+    looked at it for longer than is right, so ``percent`` is of ``figures_at`` and nothing tells how it goes now.
     """
 
     url: str
+    pause_url: str
+    resume_url: str
     cancel_url: str
     report_url: str = ""
     back_url: str = ""

@@ -9,12 +9,12 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting, running, services
 from kafkadash.changes.access import needs_on_change, request_for, seen_change
 from kafkadash.changes.decision import approve_off
+from kafkadash.changes.guards import fresh
 from kafkadash.changes.kinds import UnknownKind
 from kafkadash.changes.list_rows import known_kind, run_of
 from kafkadash.changes.models import ChangeRequest
@@ -23,17 +23,18 @@ from kafkadash.changes.review import facts_of
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, START
-from kafkadash.domain.refusals import drafts, runs, workflow
+from kafkadash.domain.refusals import drafts, workflow
 from kafkadash.domain.workflow_states import State
+from kafkadash.post_only import post_only
 
-_FIELDS = ("note", "reason", "text", "glass_reason", "pause_reason")
+_FIELDS = ("note", "reason", "text", "glass_reason")
 
 
 def _not_allowed(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
     return review_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence, typed=_typed(request))
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(APPROVE, refused=_not_allowed)
 def approve(request: HttpRequest, number: int) -> HttpResponse:
     """Exactly the content whose ``digest`` was on the page."""
@@ -50,7 +51,7 @@ def approve(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(DECLINE, refused=_not_allowed)
 def decline(request: HttpRequest, number: int) -> HttpResponse:
     change = request_for(request, number, DECLINE)
@@ -64,27 +65,28 @@ def decline(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(START, refused=_not_allowed)
 def start(request: HttpRequest, number: int) -> HttpResponse:
     """``key`` makes a second press of the same button the same start."""
     change = request_for(request, number, START)
     reason, key = _typed(request)["reason"].strip(), request.POST.get("key", "")
-    return _done(
+    answer = _done(
         request,
         change,
         lambda user: running.start(change, user, reason, key, request, seen_round=_round(request)),
         said=f"You started #{number}.",
     )
+    return _to_its_run(change, answer)
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(MANAGE, refused=_not_allowed)
 def break_glass(request: HttpRequest, number: int) -> HttpResponse:
     """Without the approvals, if the policy allows that; the reason is written into the audit."""
     change = request_for(request, number, MANAGE)
     digest, reason = request.POST.get("digest", ""), _typed(request)["glass_reason"].strip()
-    return _done(
+    answer = _done(
         request,
         change,
         lambda user: services.break_glass(change, user, digest, reason, request, seen_round=_round(request)),
@@ -92,42 +94,10 @@ def break_glass(request: HttpRequest, number: int) -> HttpResponse:
         missing="" if reason else workflow.GLASS_REASON(),
         field="glass_reason",
     )
-
-
-@require_POST
-@needs_on_change(START, refused=_not_allowed, read_only_too=True)
-def pause(request: HttpRequest, number: int) -> HttpResponse:
-    """Nothing more is submitted; what is in flight finishes."""
-    change = request_for(request, number, START, read_only_too=True)
-    reason = _steering_reason(request)
-    answer = _done(
-        request,
-        change,
-        lambda user: running.pause(change, user, reason, request),
-        said=f"#{number} is paused: nothing more is submitted.",
-        missing="" if reason else runs.PAUSE_REASON(),
-        field="pause_reason",
-    )
     return _to_its_run(change, answer)
 
 
-@require_POST
-@needs_on_change(START, refused=_not_allowed)
-def resume(request: HttpRequest, number: int) -> HttpResponse:
-    change = request_for(request, number, START)
-    reason = _steering_reason(request)
-    answer = _done(
-        request,
-        change,
-        lambda user: running.resume(change, user, reason, request),
-        said=f"#{number} goes on.",
-        missing="" if reason else runs.RESUME_REASON(),
-        field="pause_reason",
-    )
-    return _to_its_run(change, answer)
-
-
-@require_POST
+@post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_not_allowed, read_only_too=True)
 def withdraw(request: HttpRequest, number: int) -> HttpResponse:
     change = request_for(request, number, PROPOSE, read_only_too=True)
@@ -141,7 +111,7 @@ def withdraw(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(COMMENT, refused=_not_allowed)
 def comment(request: HttpRequest, number: int) -> HttpResponse:
     """``text``, or ``reason`` from the button "Comment only" beside it."""
@@ -160,7 +130,7 @@ def comment(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_not_allowed)
 def refresh(request: HttpRequest, number: int) -> HttpResponse:
     """Has a new plan made of a stale request; who asks for it may not approve it."""
@@ -173,7 +143,7 @@ def refresh(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_not_allowed)
 def edit(request: HttpRequest, number: int) -> HttpResponse:
     """Back to a draft, which is then edited on the pages of its kind."""
@@ -188,7 +158,7 @@ def edit(request: HttpRequest, number: int) -> HttpResponse:
     return _to_its_pages(number) if answer.status_code == HTTPStatus.FOUND else answer
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_not_allowed)
 def copy(request: HttpRequest, number: int) -> HttpResponse:
     change = request_for(request, number, PROPOSE)
@@ -202,7 +172,7 @@ def copy(request: HttpRequest, number: int) -> HttpResponse:
     return _to_its_pages(made[0].pk) if made else answer
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_not_allowed, read_only_too=True)
 def delete(request: HttpRequest, number: int) -> HttpResponse:
     """A draft only; what was proposed once is kept."""
@@ -251,15 +221,9 @@ def _done(
     return answer
 
 
-def _steering_reason(request: HttpRequest) -> str:
-    """From the bar above the review, or from the page of the run."""
-    typed = _typed(request)
-    return (typed["pause_reason"] or typed["reason"]).strip()
-
-
 def _to_its_run(change: ChangeRequest, answer: HttpResponse) -> HttpResponse:
-    """Where it was done, to the page of the run."""
-    run = run_of(change) if answer.status_code == HTTPStatus.FOUND else None
+    """Where it was done, to the page that says at once whether the run goes on, waits, or cannot begin."""
+    run = run_of(fresh(change)) if answer.status_code == HTTPStatus.FOUND else None
     return redirect(run.url) if run else answer
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -65,8 +65,8 @@ def review_page(
         **shown,
         "section": "changes",
         "tab": "reassignments",
-        # The answer to a form has no address to be fetched from again, and what it says would be gone.
-        "live_keys": [change_key(change.pk)] if status == HTTPStatus.OK else [],
+        "page_address": reverse("changes:request", args=[change.pk]),
+        "live_keys": [change_key(change.pk)],
         "refused": refused,
         "typed": typed or {},
         "wrong": wrong or {},
@@ -89,5 +89,6 @@ def _without_a_field(typed: Mapping[str, str], shown: Mapping[str, Any]) -> Sequ
         "note": decision.may_approve,
         "reason": decision.may_decline or (decision.may_withdraw and not decision.any),
         "text": decision.may_comment,
+        "pause_reason": decision.may_pause or decision.may_resume,
     }
     return [text for name, text in typed.items() if text.strip() and not fields.get(name)]

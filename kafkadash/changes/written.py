@@ -24,6 +24,15 @@ def text_of(written: str, what: str) -> str:
     return written
 
 
+def wrong_reason(reason: str, missing: str) -> str:
+    """Return what is wrong with a reason, "" where nothing is. ``missing`` is said where there is none."""
+    if not reason.strip():
+        return missing
+    if len(reason) > LONGEST_TEXT:
+        return drafts.TYPED_TOO_LONG(length=len(reason), most=LONGEST_TEXT)
+    return ""
+
+
 def title_of(title: str) -> str:
     """On one line. Raises Refused when it is too long."""
     title = " ".join(title.replace("\x00", "").split())

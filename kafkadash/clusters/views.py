@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import MANAGE, allowed, cluster_for, clusters_allowing, needs
@@ -25,6 +25,7 @@ from kafkadash.clusters.services import (
     update_connection,
 )
 from kafkadash.domain.wording import count
+from kafkadash.post_only import post_only
 
 
 @require_safe
@@ -81,7 +82,7 @@ def cluster(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "clusters/cluster.html", {**_about(own), "tab": "connection", "form": form})
 
 
-@require_POST
+@post_only("clusters:cluster")
 @needs(MANAGE)
 def enabled(request: HttpRequest, slug: str) -> HttpResponse:
     """Switches collection off (``enabled=no``) or on (``enabled=yes``)."""

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import MANAGE, allowed, cluster_for, needs
@@ -23,6 +23,7 @@ from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.connection_test import KIND, start_test
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import request_cancel
+from kafkadash.post_only import post_only
 
 # A job that still waits after this many seconds means that no worker takes any.
 WAITING_LONG_S = 10.0
@@ -36,14 +37,14 @@ _VERDICTS = {
 }
 
 
-@require_POST
+@post_only("clusters:cluster")
 @needs(MANAGE)
 def test(request: HttpRequest, slug: str) -> HttpResponse:
     """Tries a registered cluster with what is typed in its form; secrets left empty are the stored ones."""
     return _started(request, cluster_for(request, slug, MANAGE))
 
 
-@require_POST
+@post_only("clusters:register")
 @needs(MANAGE)
 def test_unsaved(request: HttpRequest) -> HttpResponse:
     """Tries what is typed for a cluster that is not registered yet."""
@@ -61,7 +62,7 @@ def result(request: HttpRequest, job_id: UUID) -> HttpResponse:
     return render(request, template, context)
 
 
-@require_POST
+@post_only("jobs:result")
 @needs(MANAGE, anywhere=True)
 def cancel(request: HttpRequest, job_id: UUID) -> HttpResponse:
     request_cancel(_job(request, job_id).pk)

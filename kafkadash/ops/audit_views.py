@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
@@ -16,6 +16,7 @@ from kafkadash.domain.refusals import filters as said
 from kafkadash.ops.audit_export import FORMATS, lines, lines_async
 from kafkadash.ops.audit_rows import NO_CLUSTER, PERIODS, AuditFilter, audit_rows, page_of, readable
 from kafkadash.ops.audit_words import ACTIONS, WORDS
+from kafkadash.post_only import post_only
 
 
 @require_safe
@@ -65,7 +66,7 @@ def audit_event(request: HttpRequest, event_id: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("ops:audit")
 @needs(VIEW_AUDIT, anywhere=True)
 def audit_export(request: HttpRequest) -> HttpResponseBase:
     """All events that the filter leaves, as a file. The export is an event itself, and not part of the file."""

@@ -10,13 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.refusals import Refused
 from kafkadash.domain.problem import Problem
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import request_cancel
+from kafkadash.post_only import post_only
 from kafkadash.reassign import drafts
 from kafkadash.reassign.drafts import OPEN, Draft
 from kafkadash.reassign.plan_words import plan_words
@@ -50,7 +51,7 @@ def plan(request: HttpRequest, draft: Draft) -> HttpResponse:
     return render(request, "reassign/plan.html", context)
 
 
-@require_POST
+@post_only("reassign:plan")
 @on_draft("plan")
 def stop(_request: HttpRequest, draft: Draft) -> HttpResponse:
     """Cancels the planning of this draft."""
@@ -59,7 +60,7 @@ def stop(_request: HttpRequest, draft: Draft) -> HttpResponse:
     return redirect("reassign:plan", draft.change.pk)
 
 
-@require_POST
+@post_only("reassign:plan")
 @on_draft("plan")
 def throttle(request: HttpRequest, draft: Draft) -> HttpResponse:
     """Where the throttle starts, chosen among the durations; the bounds follow if they have to. The plan is kept."""

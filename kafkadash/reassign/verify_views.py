@@ -10,7 +10,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import VIEW, cluster_for, needs
@@ -24,6 +24,7 @@ from kafkadash.jobs.services import request_cancel
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind
+from kafkadash.post_only import post_only
 from kafkadash.reassign.models import Verification
 from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text, sent_too_much
 from kafkadash.reassign.verify_job import KIND, start_verification, stored
@@ -88,7 +89,7 @@ def verification(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespon
     )
 
 
-@require_POST
+@post_only("reassign:verification")
 @needs(VIEW)
 def verify_again(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
     """The same file, as the cluster is now."""
@@ -99,7 +100,7 @@ def verify_again(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespon
     return redirect("reassign:verification", slug, job.pk)
 
 
-@require_POST
+@post_only("reassign:verification")
 @needs(VIEW)
 def verify_stop(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
     row = _verification(cluster_for(request, slug, VIEW), verify_id)

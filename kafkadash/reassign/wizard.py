@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.access import needs_on_change, request_for
@@ -61,6 +62,7 @@ def page_context(request: HttpRequest, draft: Draft, step: str) -> dict[str, Any
         "draft": draft,
         "asked": draft.asked,
         "steps": draft.steps(step),
+        "page_address": reverse(f"reassign:{step}", args=[draft.change.pk]),
         "saved_at": draft.change.edited_at or draft.change.created_at,
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from kafkadash.changes import drafting, services
 from kafkadash.changes.kinds import ChangeKind, kind_of
@@ -19,6 +19,7 @@ from kafkadash.changes.review import CheckRow, Checks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import forms as forms_said
+from kafkadash.post_only import post_only
 from kafkadash.reassign import drafts
 from kafkadash.reassign.asked import BROUGHT, MODES, ROLLBACK, Asked
 from kafkadash.reassign.brokers import broker_choices
@@ -103,7 +104,7 @@ def what(request: HttpRequest, draft: Draft) -> HttpResponse:
     return render(request, "reassign/what.html", context)
 
 
-@require_POST
+@post_only("reassign:what")
 @on_draft("what")
 def topic_count(request: HttpRequest, draft: Draft) -> HttpResponse:
     """How much the topics are that stand in the form now: a part of the page of the first step. It changes nothing."""

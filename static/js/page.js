@@ -1,6 +1,9 @@
 // Theme: follows the system until the viewer chooses. Loaded in <head> so that the first paint is right.
 (() => {
   const root = document.documentElement;
+  // The answer to a form stands under the address of its page: that is what a reload, a copied link and live.js ask for.
+  if (root.dataset.address) history.replaceState(history.state, "", root.dataset.address);
+
   const stored = localStorage.getItem("theme");
   if (stored) root.dataset.theme = stored;
   document.addEventListener("click", (event) => {

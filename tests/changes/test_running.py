@@ -272,9 +272,13 @@ class TestSteering:
             ("bob", "Wrong broker."),
         ]
 
-    @pytest.mark.parametrize("deed", [running.pause, running.resume, running.cancel])
+    def test_a_pause_does_not_wait_for_words(self, runs: ChangeRequest, alice: User) -> None:
+        assert running.pause(runs, alice, " \n").state == State.PAUSED
+        assert events(runs, "paused")[0].reason == ""
+
+    @pytest.mark.parametrize("deed", [running.resume, running.cancel])
     @pytest.mark.parametrize("nothing", ["", " \n"])
-    def test_each_needs_a_reason(
+    def test_all_else_needs_a_reason(
         self, deed: Callable[..., ChangeRequest], nothing: str, runs: ChangeRequest, alice: User
     ) -> None:
         with pytest.raises(Refused, match="Say why it"):

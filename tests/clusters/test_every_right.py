@@ -84,8 +84,8 @@ TABLE: Mapping[str, Row] = {
     # The request here is proposed, so it is neither started nor paused; pausing is done on a read-only cluster too.
     "changes:start": form("o", 409, changes=True),
     "changes:break_glass": form("a", 400),
-    "changes:pause": form("o", 400),
-    "changes:resume": form("o", 400, changes=True),
+    "reassign:run_pause": form("o", 409),
+    "reassign:run_resume": form("o", 400, changes=True),
     "changes:withdraw": form("o", 400),  # what only ends a request is done on a read-only cluster too
     "changes:comment": form("opa", 400),
     "changes:refresh": form("o", 409, changes=True),

@@ -53,6 +53,12 @@ class Url:
         return permission
 
     @property
+    def page(self) -> str:
+        """Of the form that alone is sent to it, "" where it is opened as well."""
+        page: str = getattr(self.view, "page", "")
+        return page
+
+    @property
     def of_cluster(self) -> bool:
         return self.permission.cluster_kwarg in self.arguments
 
@@ -78,10 +84,14 @@ every_url = pytest.mark.parametrize("url", URLS, ids=lambda url: url.name)
 
 def address(url: Url, cluster: Cluster) -> str:
     """With arguments that exist, so that an answer of "not found" can only come from the permission."""
-    made = {name: ARGUMENTS[name](cluster) for name in url.arguments}
+    return reverse(url.name, kwargs=made_arguments(url, cluster))
+
+
+def made_arguments(url: Url, cluster: Cluster) -> dict[str, Any]:
+    made: dict[str, Any] = {name: ARGUMENTS[name](cluster) for name in url.arguments}
     if url.name in OF_RUNS:
         made["number"] = _run(cluster, OF_RUNS[url.name])
-    return reverse(url.name, kwargs=made)
+    return made
 
 
 def _reassignment(cluster: Cluster) -> str:
@@ -238,9 +248,13 @@ def _one_cluster() -> OneCluster:
     return OneCluster(cluster, {role: signed_in(user).cookies for role, user in people.items()})
 
 
-def answers(client: Client, where: str) -> tuple[int, int]:
-    """Status of GET and of POST. A view of one verb only answers 405 to the other, after the permission or before."""
-    return client.get(where).status_code, client.post(where).status_code
+def answers(url: Url, client: Client, where: str) -> tuple[int, int]:
+    """Status of GET and of POST. A view of GET only answers 405 to POST, after the permission or before.
+
+    The address of a form leads everybody to its page, which asks for its own rights: only POST is judged there.
+    """
+    got = client.get(where).status_code, client.post(where).status_code
+    return (got[1], got[1]) if url.page else got
 
 
 def test_there_are_urls() -> None:
@@ -266,7 +280,7 @@ def test_it_asks_anonymous_to_sign_in(url: Url, demo: OneCluster, client: Client
 
 @every_url
 def test_it_refuses_whoever_has_no_role(url: Url, demo: OneCluster) -> None:
-    got = answers(demo.browser(None), address(url, demo.cluster))
+    got = answers(url, demo.browser(None), address(url, demo.cluster))
     if url.permission.level != "needs":
         assert not set(got) & {401, 403, 404, 500}
     else:
@@ -285,7 +299,7 @@ def test_it_lets_in_exactly_the_roles_that_may(
     where, wrong = address(url, demo.cluster), []
     for role in Role:
         with undone():
-            got = answers(demo.browser(role), where)
+            got = answers(url, demo.browser(role), where)
         if url.permission.action in ALLOWS[role]:
             may_post = POST_NEEDS.get(url.name, url.permission.action) in ALLOWS[role]
             as_it_should = not {got[0], *([got[1]] if may_post else [])} & {401, 403, 404, 500}
@@ -295,6 +309,21 @@ def test_it_lets_in_exactly_the_roles_that_may(
         if not as_it_should:
             wrong.append(f"{role.label}: {got}")
     assert not wrong, f"{where} answers to GET and POST of the {', '.join(wrong)}"
+
+
+@every_url
+def test_an_address_is_opened_in_a_browser_too(url: Url, demo: OneCluster) -> None:
+    """No reload and no copied link ends in a blank page: what only forms are sent to leads to the page of the form."""
+    root = signed_in(new_user("root", is_superuser=True))
+    arguments = made_arguments(url, demo.cluster)
+    where = reverse(url.name, kwargs=arguments)
+    answer = root.get(where)
+    assert answer.status_code in (200, 302, 503)
+    if url.page:
+        assert (answer.status_code, answer["Location"]) == (302, reverse(url.page, kwargs=arguments))
+        for client in (root, demo.browser(None)):
+            followed = client.get(where, follow=True).status_code
+            assert followed == client.get(reverse(url.page, kwargs=arguments), follow=True).status_code
 
 
 def test_every_live_panel_asks_for_the_same_rights(demo: OneCluster) -> None:

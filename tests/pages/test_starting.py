@@ -39,7 +39,7 @@ class TestStart:
         client = client_of(operator)
         for _ in range(2):
             answer = client.post(f"/changes/{change.pk}/start/", form)
-            assert (answer.status_code, answer["Location"]) == (302, review(change))
+            assert (answer.status_code, answer["Location"]) == (302, f"/changes/{change.pk}/run/")
         assert AuditEvent.objects.filter(action="change.started").count() == 1
         assert ChangeRequest.objects.get(pk=change.pk).state == State.QUEUED
 
@@ -168,13 +168,35 @@ class TestRuns:
         change = made(State.EXECUTING)
         running(change)
         client = client_of(operator)
-        refused = client.post(f"/changes/{change.pk}/pause/", {"pause_reason": " "})
-        assert refused.status_code == 400
-        assert "Say why it is paused" in Page(refused.content.decode()).text
-        for verb, state in (("pause", State.PAUSED), ("resume", State.EXECUTING)):
-            answer = client.post(f"/changes/{change.pk}/{verb}/", {"pause_reason": "p99"})
+        for verb, reason, state in (("pause", " ", State.PAUSED), ("resume", "p99", State.EXECUTING)):
+            answer = client.post(f"/changes/{change.pk}/{verb}/", {"pause_reason": reason})
             assert (answer.status_code, answer["Location"]) == (302, f"/changes/{change.pk}/run/")
             assert ChangeRequest.objects.get(pk=change.pk).state == state
+        assert AuditEvent.objects.get(action="change.paused").reason == ""
+
+    def test_each_form_that_steers_says_on_which_page_it_stands(
+        self, made: Callable[..., ChangeRequest], see: See, operator: User
+    ) -> None:
+        change = made(State.PAUSED)
+        running(change)
+        for address, on in ((f"{review(change)}run/", "run"), (review(change), "")):
+            page = see(operator, address)
+            assert all(f'name="on" value="{on}"' in page.part(form) for form in ("steer-bar", "steer-phone"))
+
+    @pytest.mark.parametrize(("on", "has"), [("run", "throttle"), ("", "decide")])
+    def test_resuming_without_a_reason_is_refused_where_it_was_asked(
+        self, on: str, has: str, made: Callable[..., ChangeRequest], operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.PAUSED)
+        running(change)
+        answer = client_of(operator).post(f"/changes/{change.pk}/resume/", {"pause_reason": " ", "on": on})
+        assert answer.status_code == 400
+        page = Page(answer.content.decode())
+        assert page.has(has)
+        assert "Say why it may go on" in page.words("resume-reason-bar-error")
+        assert " open" in page.start_tag("steer-bar")
+        assert f"key=change:{change.pk}" in page.html
+        assert ChangeRequest.objects.get(pk=change.pk).state == State.PAUSED
 
     def test_a_cancel_is_shown_before_it_is_confirmed(
         self,

@@ -55,7 +55,7 @@ RAISED = frozenset(
         "RequestFailed",
         "Unreachable",
         "ValidationError",
-        "WrongReason",
+        "WrongField",
     }
 )
 """What is raised with a sentence for people."""

@@ -253,7 +253,6 @@ def office(people: dict[str, User]) -> Iterator[Office]:
         age="1 h",
     ),
     case(runs.START_KEY_TOO_LONG, lambda o: o.steered(lambda c: running.start(c, o.alice, key="k" * 101)), most=100),
-    case(runs.PAUSE_REASON, lambda o: o.steered(lambda c: running.pause(c, o.alice, " "))),
     case(runs.RESUME_REASON, lambda o: o.steered(lambda c: running.resume(c, o.alice, ""))),
     case(runs.CANCEL_REASON, lambda o: o.steered(lambda c: running.cancel(c, o.alice, ""))),
 )

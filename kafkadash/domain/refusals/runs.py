@@ -7,7 +7,6 @@ _LOOK = "Look at it again."
 START_KEY_TOO_LONG = Entry(
     "start-key-too-long", "The key of a start has at most {most} characters.", "Start it from its page."
 )
-PAUSE_REASON = Entry("pause-reason", "", "Say why it is paused: whoever finds it so has to know.")
 RESUME_REASON = Entry("resume-reason", "", "Say why it may go on: whoever paused it has to know.")
 CANCEL_REASON = Entry("cancel-reason", "", "Say why it is cancelled: it stands in its report.")
 GIVE_UP_REASON = Entry("give-up-reason", "", "Say why it is given up: it stands in its report.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACKNOWLEDGE, VIEW, allowed, cluster_for, needs, roles_text
@@ -18,6 +18,7 @@ from kafkadash.oncall.finding_rows import FindingRow
 from kafkadash.oncall.models import Finding
 from kafkadash.oncall.queries import finding_context
 from kafkadash.oncall.runbooks import runbook
+from kafkadash.post_only import post_only
 
 
 @require_safe
@@ -41,14 +42,14 @@ def finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     return render(request, "oncall/finding.html", context)
 
 
-@require_POST
+@post_only("oncall:finding")
 @needs(ACKNOWLEDGE)
 def acknowledge(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     """This person takes care of it, also if somebody else did before."""
     return _changed(request, slug, finding_id, take=True)
 
 
-@require_POST
+@post_only("oncall:finding")
 @needs(ACKNOWLEDGE)
 def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     """Nobody takes care of it any more."""

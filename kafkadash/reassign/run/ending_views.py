@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
@@ -22,15 +22,16 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Refused
 from kafkadash.changes.review import bar_context
 from kafkadash.changes.views import review_page
-from kafkadash.changes.written import LONGEST_TEXT
+from kafkadash.changes.written import wrong_reason
 from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW, actions_allowed
-from kafkadash.domain.refusals import drafts, runs
+from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
+from kafkadash.post_only import post_only
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.cancelling import preview
 from kafkadash.reassign.run.giving_up import give_up, silent_for, stays_behind, why_not_yet
@@ -110,7 +111,7 @@ def _back_refused(request: HttpRequest, change: ChangeRequest, sentence: str) ->
     return review_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence)
 
 
-@require_POST
+@post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_back_refused)
 def rollback(request: HttpRequest, number: int) -> HttpResponse:
     """A draft of the way back, whose plan is being made."""
@@ -140,7 +141,7 @@ def _end(request: HttpRequest, change: ChangeRequest, way: _Way) -> HttpResponse
     refused = why_not(request, change, way.action, read_only_too=True)
     if refused:
         return way.page(request, change, status=HTTPStatus.FORBIDDEN, refused=refused, reason=reason)
-    wrong = _wrong_reason(reason, way.reason_missing)
+    wrong = wrong_reason(reason, way.reason_missing)
     if wrong:
         return way.page(request, change, status=HTTPStatus.BAD_REQUEST, wrong=wrong, reason=reason)
     assert isinstance(request.user, User), "needs_on_change lets nobody else in"
@@ -216,14 +217,6 @@ def _give_up_page(
         "live_keys": [],
     }
     return render(request, "reassign/run_give_up.html", context, status=status)
-
-
-def _wrong_reason(reason: str, missing: str) -> str:
-    if not reason.strip():
-        return missing
-    if len(reason) > LONGEST_TEXT:
-        return drafts.TYPED_TOO_LONG(length=len(reason), most=LONGEST_TEXT)
-    return ""
 
 
 def _report(change: ChangeRequest) -> ReportShown:

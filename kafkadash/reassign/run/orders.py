@@ -4,8 +4,9 @@ Each writes what the next step of the executor takes up, and its audit event, in
 The limits are columns that the executor never writes, changed by an UPDATE of their own, and no row of a request is
 locked here: neither waits for the other's transaction nor undoes what the other wrote.
 
-All need a reason. All raise Refused with a sentence: its kind AsksAgain where a question has to be answered first,
-Changed where somebody else was first.
+All need a reason but a lower throttle, which must not wait for words. All raise Refused with a sentence: its kind
+AsksAgain where a question has to be answered first, WrongField where one thing that was typed is wrong, Changed where
+somebody else was first.
 """
 
 from __future__ import annotations
@@ -58,8 +59,12 @@ class AsksAgain(Refused):
         self.asks = asks
 
 
-class WrongReason(Refused):
-    """It is missing or too long; nothing else was looked at."""
+class WrongField(Refused):
+    """``field`` ("reason", "per_broker" or "per_cluster") is missing or wrong."""
+
+    def __init__(self, sentence: str, *, field: str) -> None:
+        super().__init__(sentence)
+        self.field = field
 
 
 def set_throttle(
@@ -75,10 +80,11 @@ def set_throttle(
 ) -> int:
     """Another throttle from the next step on; returns it in bytes per second. ``rate`` is MB/s as it was typed.
 
+    To lower it needs no reason: it is what one does when the cluster suffers.
     ``seen`` is the rate in force that the person saw, in bytes per second; None where that is not said. ``twice``: yes,
     less than 1 MB/s; ``force``: yes, though it may be too little ever to end.
     """
-    said = _reason(reason)
+    said = _written(reason)
     try:
         wanted = bytes_per_second(rate)
     except BadRate as bad:
@@ -90,6 +96,8 @@ def set_throttle(
         _refuse_outside(run, wanted)
         if wanted == run.throttle:
             return wanted
+        if wanted > run.throttle:
+            _reason(said)
         asks = _questions(run, wanted)
         open_asks = {name: asks[name] for name, yes in (("twice", twice), ("force", force)) if name in asks and not yes}
         if open_asks:
@@ -113,14 +121,15 @@ def set_parallel(
     with transaction.atomic():
         run = _steered(change, user)
         approved = _options(run)
-        for wanted, most, words in (
-            (per_broker, approved.per_broker, "per broker and direction"),
-            (per_cluster, approved.per_cluster, "in the whole run"),
+        for field, wanted, most, words in (
+            ("per_broker", per_broker, approved.per_broker, "per broker and direction"),
+            ("per_cluster", per_cluster, approved.per_cluster, "in the whole run"),
         ):
             if wanted < 1:
-                raise Refused(runs.MOVES_TOO_FEW(where=words))
+                raise WrongField(runs.MOVES_TOO_FEW(where=words), field=field)
             if wanted > most:
-                raise Refused(runs.MOVES_NOT_APPROVED(name=change_name(run), most=count(most, "move"), where=words))
+                more = runs.MOVES_NOT_APPROVED(name=change_name(run), most=count(most, "move"), where=words)
+                raise WrongField(more, field=field)
         wanted_now = {"per_broker": per_broker, "per_cluster": per_cluster}
         if wanted_now != {name: getattr(run, name) for name in wanted_now}:
             _update(run, "parallel_changed", wanted_now, user, said, request)
@@ -209,13 +218,18 @@ def _options(run: Execution) -> Options:
 
 
 def _reason(reason: str) -> str:
-    try:
-        said = text_of(reason, "The reason")
-    except Refused as wrong:
-        raise WrongReason(str(wrong)) from wrong
+    said = _written(reason)
     if not said:
-        raise WrongReason(runs.ORDER_REASON())
+        raise WrongField(runs.ORDER_REASON(), field="reason")
     return said
+
+
+def _written(reason: str) -> str:
+    """ "" where no reason is given."""
+    try:
+        return text_of(reason, "The reason")
+    except Refused as wrong:
+        raise WrongField(str(wrong), field="reason") from wrong
 
 
 def _deed(written: str, possible: tuple[Deed, ...]) -> Deed:

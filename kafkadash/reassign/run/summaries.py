@@ -104,6 +104,8 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
     end_state, end_words = _end(run, State(change.state))
     return Run(
         url=reverse("reassign:run", args=[number]),
+        pause_url=reverse("reassign:run_pause", args=[number]),
+        resume_url=reverse("reassign:run_resume", args=[number]),
         cancel_url=reverse("reassign:run_cancel", args=[number]),
         report_url=reverse("reassign:report", args=[number]) if over else "",
         back_url=reverse("reassign:rollback", args=[number]) if over and moved else "",

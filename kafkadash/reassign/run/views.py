@@ -5,7 +5,7 @@ What is sent is a service's to do or to refuse (``orders``); a refusal is said o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -14,9 +14,10 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.models import User
+from kafkadash.changes import running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
 from kafkadash.changes.live import change_key
 from kafkadash.changes.models import ChangeRequest
@@ -24,6 +25,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.review import bar_context
 from kafkadash.changes.trail import newest
 from kafkadash.changes.views import review_page
+from kafkadash.changes.written import wrong_reason
 from kafkadash.clusters.access import PROPOSE, START, VIEW, actions_allowed
 from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.refusals import runs
@@ -32,6 +34,7 @@ from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
+from kafkadash.post_only import post_only
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.rates import both
 from kafkadash.reassign.run import orders
@@ -89,11 +92,31 @@ def run_chart(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "reassign/_run_chart.html", chart_context(execution, timezone.now()))
 
 
+def _not_steered(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
+    return _steer_page(request, change, HTTPStatus.FORBIDDEN, refused=sentence)
+
+
+@post_only("reassign:run")
+@needs_on_change(START, refused=_not_steered, read_only_too=True)
+def run_pause(request: HttpRequest, number: int) -> HttpResponse:
+    """Nothing more is submitted; what is in flight finishes. ``pause_reason`` may be empty."""
+    change = request_for(request, number, START, read_only_too=True)
+    return _steered(request, change, running.pause, said=f"#{number} is paused: nothing more is submitted.")
+
+
+@post_only("reassign:run")
+@needs_on_change(START, refused=_not_steered)
+def run_resume(request: HttpRequest, number: int) -> HttpResponse:
+    """``pause_reason``: why it may go on."""
+    change = request_for(request, number, START)
+    return _steered(request, change, running.resume, said=f"#{number} goes on.", missing=runs.RESUME_REASON())
+
+
 def _not_allowed(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
     return run_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence)
 
 
-@require_POST
+@post_only("reassign:run")
 @needs_on_change(START, refused=_not_allowed)
 def run_throttle(request: HttpRequest, number: int) -> HttpResponse:
     """``rate`` in MB/s, ``reason``; ``seen`` is the rate that was on the page, ``twice`` and ``force`` are answers."""
@@ -116,7 +139,7 @@ def run_throttle(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("reassign:run")
 @needs_on_change(START, refused=_not_allowed)
 def run_parallel(request: HttpRequest, number: int) -> HttpResponse:
     """``per_broker`` and ``per_cluster``, ``reason``."""
@@ -127,8 +150,8 @@ def run_parallel(request: HttpRequest, number: int) -> HttpResponse:
         lambda change, user, reason: orders.set_parallel(
             change,
             user,
-            _whole(request.POST.get("per_broker", ""), "per broker"),
-            _whole(request.POST.get("per_cluster", ""), "in all"),
+            _whole(request, "per_broker", "per broker"),
+            _whole(request, "per_cluster", "in all"),
             reason,
             request=request,
         ),
@@ -136,7 +159,7 @@ def run_parallel(request: HttpRequest, number: int) -> HttpResponse:
     )
 
 
-@require_POST
+@post_only("reassign:run")
 @needs_on_change(START, refused=_not_allowed)
 def run_foreign(request: HttpRequest, number: int) -> HttpResponse:
     """What is done about a throttle of others: ``entity``, ``deed``, ``reason``."""
@@ -189,7 +212,7 @@ def _replan_refused(request: HttpRequest, change: ChangeRequest, sentence: str) 
     return review_page(request, change, status=HTTPStatus.FORBIDDEN, refused=sentence)
 
 
-@require_POST
+@post_only("reassign:run")
 @needs_on_change(PROPOSE, refused=_replan_refused)
 def run_replan(request: HttpRequest, number: int) -> HttpResponse:
     """A draft that gives one row (``topic`` and ``partition``) other brokers; its first step shows them."""
@@ -214,17 +237,19 @@ def run_page(
     status: int = HTTPStatus.OK,
     refused: str = "",
     typed: Mapping[str, str] | None = None,
+    wrong: Mapping[str, str] | None = None,
     asks: Mapping[str, str] | None = None,
 ) -> HttpResponse:
     """The page as it is now; after a refusal with the sentence and with what was typed in ``typed["form"]``.
 
+    ``wrong``: what is wrong with one field, by its name, or with what was sent as a whole, by the name of the form.
     ``asks``: questions to be answered with yes before it is done, by the name of the answer.
     """
     execution = execution_of(change.pk, with_samples=True) if change.state in SHOWN else None
     if execution is None and status == HTTPStatus.OK:
         return _to_its_review(change.pk)
     if execution is None:
-        return review_page(request, change, status=status, refused=refused, typed=typed)
+        return review_page(request, change, status=status, refused=refused, typed=typed, wrong=wrong)
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
     now = bar["now"]
     shown = run_shown(execution, now, bar["standing"])
@@ -244,11 +269,12 @@ def run_page(
         "chart": chart_context(execution, now),
         "trail": trail,
         "trail_total": trail_total,
-        # The answer to a form has no address to be fetched from again, and what it says would be gone.
-        "live_keys": _live_keys(change, listing.values["s"]) if status == HTTPStatus.OK else [],
+        "page_address": reverse("reassign:run", args=[change.pk]),
+        "live_keys": _live_keys(change, listing.values["s"]),
         "refused": refused,
         "typed": typed or {},
-        "wrong": {typed["wrong"]: refused} if typed else {},
+        "wrong": wrong or {},
+        "kept": [] if shown.live or change.state == State.QUEUED else [*filter(str.strip, _words(typed or {}))],
         "asks": asks or {},
     }
     return render(request, "reassign/run.html", context, status=status)
@@ -260,6 +286,39 @@ def _live_keys(change: ChangeRequest, show: str) -> list[str]:
     if change.state in (State.QUEUED, *LIVE):
         keys.append(f"{RUN}:{change.pk}")
     return [*keys, f"{MOVES}:{change.pk}"] if change.state in LIVE and not show else keys
+
+
+def _steered(
+    request: HttpRequest,
+    change: ChangeRequest,
+    do: Callable[[ChangeRequest, User, str, HttpRequest], object],
+    *,
+    said: str,
+    missing: str = "",
+) -> HttpResponse:
+    """Pauses or resumes, and leads to the run; or says why not on the page on which it was asked (``on``)."""
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    reason = request.POST.get("pause_reason", "")
+    wrong = wrong_reason(reason, missing)
+    if wrong:
+        return _steer_page(request, change, HTTPStatus.BAD_REQUEST, wrong=wrong)
+    try:
+        do(change, request.user, reason, request)
+    except Refused as refused:
+        # Read again: what it says now is why.
+        return _steer_page(request, seen_change(request, change.pk), HTTPStatus.CONFLICT, refused=str(refused))
+    messages.success(request, said)
+    return redirect("reassign:run", change.pk)
+
+
+def _steer_page(
+    request: HttpRequest, change: ChangeRequest, status: int, *, refused: str = "", wrong: str = ""
+) -> HttpResponse:
+    page = run_page if request.POST.get("on") == "run" else review_page
+    typed = {"pause_reason": request.POST.get("pause_reason", "")}
+    return page(
+        request, change, status=status, refused=refused, typed=typed, wrong={"pause_reason": wrong} if wrong else {}
+    )
 
 
 def _asked(
@@ -276,10 +335,11 @@ def _asked(
         done = do(change, request.user, request.POST.get("reason", ""))
     except Refused as refused:
         # Read again: what it says now is why.
-        now, typed = seen_change(request, number), {**_typed(request), "form": form}
+        now, typed, sentence = seen_change(request, number), {**_typed(request), "form": form}, str(refused)
         asks = refused.asks if isinstance(refused, orders.AsksAgain) else {}
-        typed["wrong"] = "reason" if isinstance(refused, orders.WrongReason) else "" if asks else form
-        return run_page(request, now, status=HTTPStatus.CONFLICT, refused=str(refused), typed=typed, asks=asks)
+        field = refused.field if isinstance(refused, orders.WrongField) else form
+        wrong = {} if asks else {field: sentence}
+        return run_page(request, now, status=HTTPStatus.CONFLICT, refused=sentence, typed=typed, wrong=wrong, asks=asks)
     messages.success(request, said(done))
     return redirect(reverse("reassign:run", args=[number]))
 
@@ -296,6 +356,7 @@ def _row_page(
         **bar,
         "section": "changes",
         "tab": "reassignments",
+        "page_address": f"{reverse('reassign:run_row', args=[change.pk])}?move={move.pk}",
         "live_keys": [],
         "number": change.pk,
         "change": change,
@@ -344,14 +405,19 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else -1
 
 
+def _words(typed: Mapping[str, str]) -> Sequence[str]:
+    """Reasons: all that is a loss to type anew."""
+    return [typed.get("reason", ""), typed.get("pause_reason", "")]
+
+
 def _typed(request: HttpRequest) -> dict[str, str]:
     return {name: request.POST.get(name, "") for name in _FIELDS}
 
 
-def _whole(typed: str, what: str) -> int:
-    number = _number(typed.strip())
+def _whole(request: HttpRequest, field: str, what: str) -> int:
+    number = _number(request.POST.get(field, "").strip())
     if number < 0:
-        raise Refused(runs.MOVES_NO_NUMBER(where=what))
+        raise orders.WrongField(runs.MOVES_NO_NUMBER(where=what), field=field)
     return number
 
 
