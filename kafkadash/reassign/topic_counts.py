@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,8 +20,17 @@ from kafkadash.observe.models import TopicState
 from kafkadash.topic_match import CPU_S
 
 LONGEST_PATTERN = 500
+MOST_AT_ONCE = 2
+"""Processes that match, of one web process: each may take ``CPU_S`` of a processor and half a gigabyte."""
 _WAIT_S = 15.0
 """For a machine that is busy; the process itself has ``CPU_S`` of a processor."""
+_PLACE_S = 1.0
+"""For a place among those at once; what somebody types is tried again with his next key anyway."""
+
+_places = threading.BoundedSemaphore(MOST_AT_ONCE)
+_lock = threading.Lock()
+_children: dict[int, subprocess.Popen[bytes]] = {}
+"""By the key of the person for whom each matches."""
 
 
 class BadChoice(Exception):
@@ -29,6 +39,10 @@ class BadChoice(Exception):
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
         self.field = field
+
+
+class TooManyAtOnce(BadChoice):
+    """There is no place for one more process, or the same person asked for another choice meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +75,14 @@ def names_in(typed: str) -> tuple[str, ...]:
     return tuple(sorted(set(typed.replace(",", " ").split())))
 
 
-def counted(cluster: Cluster, topics: Sequence[str], pattern: str, excluded: str) -> Counted:
-    """What these choose on a cluster, as it was last read. Raises BadChoice, also where they choose nothing."""
+def counted(
+    cluster: Cluster, topics: Sequence[str], pattern: str, excluded: str, *, typed_by: int | None = None
+) -> Counted:
+    """What these choose on a cluster, as it was last read. Raises BadChoice, also where they choose nothing.
+
+    ``typed_by``: key of the person who is still typing; what was asked for him before is given up. Only then it raises
+    TooManyAtOnce soon; a choice that is sent waits for its place.
+    """
     rows = {
         name: (partitions, size_bytes)
         for name, partitions, size_bytes in TopicState.objects.filter(cluster=cluster).values_list(
@@ -72,9 +92,9 @@ def counted(cluster: Cluster, topics: Sequence[str], pattern: str, excluded: str
     unknown = [name for name in topics if name not in rows]
     if unknown:
         raise BadChoice("topics", plan_requests.TOPICS_UNKNOWN(topics=listed_shortly(unknown, 8)))
-    names = _chosen(topics, pattern, excluded, rows)
+    names = _chosen(topics, pattern, excluded, rows, typed_by)
     if rows and not names:
-        left = _chosen(topics, pattern, "", rows) if excluded else []
+        left = _chosen(topics, pattern, "", rows, typed_by) if excluded else []
         why = f"“{excluded}” excludes them" if left else f"no name matches “{pattern}”"
         sentence = plan_requests.NO_TOPIC_CHOSEN(topics=count(len(rows), "topic"), why=why)
         raise BadChoice("excluded" if left else "pattern", sentence)
@@ -83,31 +103,79 @@ def counted(cluster: Cluster, topics: Sequence[str], pattern: str, excluded: str
     return Counted(len(names), len(rows), sum(p for p, _ in known), sum(sizes), len(known) - len(sizes))
 
 
-def _chosen(topics: Sequence[str], pattern: str, excluded: str, names: Iterable[str]) -> list[str]:
+def _chosen(
+    topics: Sequence[str], pattern: str, excluded: str, names: Iterable[str], typed_by: int | None
+) -> list[str]:
     if not pattern and not excluded:
         return sorted(topics or names)
     for field, one in (("pattern", pattern), ("excluded", excluded)):
         if len(one) > LONGEST_PATTERN:
             raise BadChoice(field, said.PATTERN_TOO_LONG(length=len(one), most=LONGEST_PATTERN))
     asked = {"topics": list(topics), "pattern": pattern, "excluded": excluded, "names": list(names)}
-    environment = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "kafkadash.topic_match"],
-            input=json.dumps(asked).encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=settings.BASE_DIR,
-            env={**environment, "PYTHONPATH": str(settings.BASE_DIR)},
-            timeout=_WAIT_S,
-            check=True,
-        )
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        field = "pattern" if pattern else "excluded"
-        raise BadChoice(field, said.PATTERN_TOO_SLOW(seconds=CPU_S)) from error
-    found = json.loads(done.stdout)
+    field = "pattern" if pattern else "excluded"
+    answer = _matched(json.dumps(asked).encode(), field, typed_by)
+    if answer is None:
+        raise BadChoice(field, said.PATTERN_TOO_SLOW(seconds=CPU_S))
+    found = json.loads(answer)
     if "fault" in found:
         field = "pattern" if found["pattern"] == pattern else "excluded"
         raise BadChoice(field, plan_requests.PATTERN_WRONG(pattern=found["pattern"], fault=found["fault"]))
     names_chosen: list[str] = found["chosen"]
     return names_chosen
+
+
+def _matched(asked: bytes, field: str, typed_by: int | None) -> bytes | None:
+    """The answer of ``kafkadash.topic_match``; None where the system ended it. Raises TooManyAtOnce."""
+    busy = TooManyAtOnce(field, said.PATTERNS_BUSY())
+    if typed_by is not None:
+        _end_child_of(typed_by)
+    if not _places.acquire(timeout=_WAIT_S if typed_by is None else _PLACE_S):
+        raise busy
+    answer = b""
+    try:
+        with _child() as child:
+            if typed_by is not None:
+                _end_child_of(typed_by, newer=child)
+            try:
+                answer, _ = child.communicate(asked, timeout=_WAIT_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+        given_up = typed_by is not None and not _forget(typed_by, child)
+        if child.returncode == 0:
+            return answer
+        if given_up:
+            raise busy
+        return None
+    finally:
+        _places.release()
+
+
+def _end_child_of(person: int, newer: subprocess.Popen[bytes] | None = None) -> None:
+    """Ends what matches for this person; ``newer`` takes its place."""
+    with _lock:
+        older = _children.pop(person, None)
+        if older is not None:
+            older.kill()
+        if newer is not None:
+            _children[person] = newer
+
+
+def _forget(person: int, child: subprocess.Popen[bytes]) -> bool:
+    """Return False where a newer one has its place."""
+    with _lock:
+        own = _children.get(person) is child
+        if own:
+            del _children[person]
+        return own
+
+
+def _child() -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
+    return subprocess.Popen(
+        [sys.executable, "-m", "kafkadash.topic_match"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=settings.BASE_DIR,
+        env={**environment, "PYTHONPATH": str(settings.BASE_DIR)},
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -28,7 +29,7 @@ from kafkadash.reassign.forms import LimitsForm, NewForm, WhyForm, WizardForm, m
 from kafkadash.reassign.models import PlanReport, Upload
 from kafkadash.reassign.rates import MB, BadRate, bytes_per_second, megabytes
 from kafkadash.reassign.run.rollback import left_words
-from kafkadash.reassign.topic_counts import BadChoice, counted, names_in
+from kafkadash.reassign.topic_counts import BadChoice, TooManyAtOnce, counted, names_in
 from kafkadash.reassign.uploads import LARGEST_BYTES, SHOWN_BYTES, content_of, sent_too_much
 from kafkadash.reassign.what_forms import ExplicitForm, PlannedForm
 from kafkadash.reassign.wizard import again, on_draft, page_context, person
@@ -109,12 +110,15 @@ def what(request: HttpRequest, draft: Draft) -> HttpResponse:
 def topic_count(request: HttpRequest, draft: Draft) -> HttpResponse:
     """How much the topics are that stand in the form now: a part of the page of the first step. It changes nothing."""
     pattern, excluded = request.POST.get("pattern", "").strip(), request.POST.get("excluded", "").strip()
+    topics, status = names_in(request.POST.get("topics", "")), HTTPStatus.OK
     context: dict[str, Any] = {"change": draft.change}
     try:
-        context["counted"] = counted(draft.change.cluster, names_in(request.POST.get("topics", "")), pattern, excluded)
+        context["counted"] = counted(draft.change.cluster, topics, pattern, excluded, typed_by=person(request).pk)
     except BadChoice as bad:
         context["wrong"] = str(bad)
-    return render(request, "reassign/_topic_count.html", context)
+        if isinstance(bad, TooManyAtOnce):
+            status = HTTPStatus.TOO_MANY_REQUESTS
+    return render(request, "reassign/_topic_count.html", context, status=status)
 
 
 @require_http_methods(_READ_OR_WRITE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from threading import BoundedSemaphore, Thread
 
 import pytest
 
@@ -10,16 +12,19 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.planner.request import BALANCE, PlanRequest
 from kafkadash.domain.planner.topic_choice import chosen
 from kafkadash.observe.models import TopicState
-from kafkadash.reassign.topic_counts import LONGEST_PATTERN, BadChoice, counted, names_in
+from kafkadash.reassign import topic_counts
+from kafkadash.reassign.topic_counts import LONGEST_PATTERN, BadChoice, TooManyAtOnce, counted, names_in
 from kafkadash.topic_match import CPU_S
 from tests.factories import GB, ClusterFactory, TopicFactory
 from tests.pages.conftest import text_of
 from tests.reassign.stored import Wizard
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 
 NAMES = ("orders", "orders-dlq", "orders.audit", "clicks", "__consumer_offsets")
 LONG = "a" * 60
+ENDLESS = json.dumps({"pattern": "(a+)+b", "excluded": "", "topics": [], "names": [LONG]}).encode()
 
 
 @pytest.fixture
@@ -107,6 +112,50 @@ def test_one_that_would_never_end_is_ended(named: Cluster, pattern: str) -> None
 def test_one_that_would_take_all_memory_is_ended(named: Cluster) -> None:
     with pytest.raises(BadChoice):
         counted(named, (), "((((((a{0,999}){0,999}){0,999}){0,999}){0,999}){0,999})b", "")
+
+
+def test_a_newer_pattern_ends_the_one_that_is_being_tried(named: Cluster) -> None:
+    """As somebody types: his first choice would go on for seconds, and nobody waits for it any more."""
+    TopicFactory.create(cluster=named, name=LONG)
+    given_up: list[BaseException] = []
+
+    def try_one_without_end() -> None:
+        try:
+            topic_counts._matched(ENDLESS, "pattern", 7)
+        except TooManyAtOnce as error:
+            given_up.append(error)
+
+    first = Thread(target=try_one_without_end)
+    first.start()
+    wait_until(lambda: 7 in topic_counts._children, "the first is being tried")
+    assert counted(named, (), "orders.*", "", typed_by=7).topics == 3
+    first.join(topic_counts._WAIT_S)
+    assert len(given_up) == 1
+    assert not topic_counts._children
+
+
+def test_no_more_processes_than_places_match_at_once(named: Cluster) -> None:
+    others = [Thread(target=topic_counts._matched, args=(ENDLESS, "pattern", person)) for person in range(2)]
+    for other in others:
+        other.start()
+    wait_until(lambda: len(topic_counts._children) == len(others), "all places are taken")
+    with pytest.raises(TooManyAtOnce, match="are being tried at this moment"):
+        counted(named, (), "orders.*", "", typed_by=9)
+    for person in range(len(others)):
+        topic_counts._children[person].kill()
+    for other in others:
+        other.join(topic_counts._WAIT_S)
+    assert counted(named, (), "orders.*", "", typed_by=9).topics == 3
+
+
+def test_the_page_says_that_others_type_too(wizard: Wizard, demo: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    wizard.begins(demo, "balance")
+    monkeypatch.setattr(topic_counts, "_places", BoundedSemaphore(1))
+    monkeypatch.setattr(topic_counts, "_PLACE_S", 0.0)
+    assert topic_counts._places.acquire()
+    answer = wizard.sends("what/topics", {"pattern": "ord.*"})
+    assert answer.status_code == 429
+    assert "are being tried at this moment" in answer.content.decode()
 
 
 @pytest.mark.parametrize(

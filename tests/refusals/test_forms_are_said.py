@@ -27,7 +27,7 @@ from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.run import attempt
 from kafkadash.observe.models import BrokerState
-from kafkadash.reassign import plan_process, plan_work, uploads
+from kafkadash.reassign import plan_process, plan_work, topic_counts, uploads
 from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.drafts import start_planning
 from kafkadash.reassign.forms import LimitsForm
@@ -73,6 +73,11 @@ class Proposing:
     def asks_for_long_names(self) -> str:
         TopicFactory.create(cluster=self.cluster, name="a" * 60)
         return self.asks("leaders", pattern="((a+)+)+b")
+
+    def types_while_others_do(self) -> str:
+        self.wizard.begins(self.cluster, "leaders")
+        with mock.patch.object(topic_counts, "_places", mock.Mock(acquire=mock.Mock(return_value=False))):
+            return text_of(self.wizard.sends("what/topics", {"pattern": "o.*"}).content.decode())
 
     def repairs_without_a_rack(self) -> str:
         BrokerState.objects.filter(broker_id=2).update(rack=None)
@@ -212,6 +217,7 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     case(forms.RACKS_NOT_KNOWN, Proposing.repairs_without_a_rack, brokers="Broker 2 names"),
     case(forms.PATTERN_TOO_LONG, lambda p: p.asks("leaders", pattern="x" * 501), length=501, most=500),
     case(forms.PATTERN_TOO_SLOW, Proposing.asks_for_long_names, seconds=2),
+    case(forms.PATTERNS_BUSY, Proposing.types_while_others_do),
     case(forms.EVENNESS_UNREADABLE, lambda p: p.asks("balance", disks="on", eps="0.5")),
     case(forms.TARGET_NOT_THERE, lambda p: p.targets(99)),
     case(

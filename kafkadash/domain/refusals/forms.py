@@ -38,6 +38,11 @@ PATTERN_TOO_SLOW = Entry(
     "To match all names with this regular expression takes more than {seconds:g} s.",
     "Use a simpler one: what repeats something that repeats is slow.",
 )
+PATTERNS_BUSY = Entry(
+    "patterns-busy",
+    "Other regular expressions are being tried at this moment.",
+    "Wait a few seconds, then change it or send it again.",
+)
 TARGET_NOT_THERE = Entry(
     "target-not-there", "A broker that was chosen is not in this cluster any more.", "Look at those listed, and choose."
 )
