@@ -30,6 +30,7 @@ from servestatic.middleware import ServeStaticMiddleware
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.reassign import plan_process
+from kafkadash.reassign.child_process import Step
 from tests.waiting import wait_until
 
 OWN_TEMPLATES = Path(__file__).parent / "templates"
@@ -166,7 +167,7 @@ def plans_are_made_here(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
 
-    def run_here(folder: Path, step: plan_process.Step) -> int:
+    def run_here(folder: Path, step: Step) -> int:
         from kafkadash import plan_job
 
         asked = json.loads((folder / "request.json").read_bytes())

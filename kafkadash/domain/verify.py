@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from kafkadash.domain.kafka_json import JsonRow
 from kafkadash.domain.plan import ANY_DIRECTORY
@@ -64,6 +65,26 @@ class Told:
     directories: Mapping[Replica, Directories] = field(default_factory=dict)
     silent: Mapping[int, str] = field(default_factory=dict)
 
+    def as_json(self) -> dict[str, Any]:
+        """For the process that judges: lists, as keys of JSON are texts."""
+        return {
+            "moving": [[*place, move.replicas, move.target] for place, move in self.moving.items()],
+            "replicas": [[*place, replicas] for place, replicas in self.replicas.items()],
+            "unread": dict(self.unread),
+            "directories": [[*replica, found.current, found.future] for replica, found in self.directories.items()],
+            "silent": list(self.silent.items()),
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Told:
+        return cls(
+            {(topic, n): Moving(tuple(replicas), tuple(target)) for topic, n, replicas, target in given["moving"]},
+            {(topic, n): tuple(replicas) for topic, n, replicas in given["replicas"]},
+            given["unread"],
+            {(broker, topic, n): Directories(now, then) for broker, topic, n, now, then in given["directories"]},
+            dict(given["silent"]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -94,6 +115,15 @@ def directories_asked(row: JsonRow) -> list[tuple[int, str]]:
     """(broker, directory) of the replicas whose directory the file names."""
     pairs = zip(row.replicas, row.log_dirs, strict=False)
     return [(broker, path) for broker, path in pairs if path != ANY_DIRECTORY]
+
+
+def topics_of(rows: Iterable[JsonRow]) -> list[str]:
+    return sorted({row.topic for row in rows})
+
+
+def brokers_of(rows: Iterable[JsonRow]) -> list[int]:
+    """Return the brokers for which the file names directories."""
+    return sorted({broker for row in rows for broker, _ in directories_asked(row)})
 
 
 def tally(verdicts: Iterable[Verdict]) -> Counter[State]:

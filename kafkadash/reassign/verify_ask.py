@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from kafkadash.domain.kafka_json import JsonRow
-from kafkadash.domain.verify import Directories, Moving, Replica, State, Told, Verdict, directories_asked, verify
+from kafkadash.domain.verify import Directories, Moving, Replica, State, Told
 from kafkadash.domain.wording import count
 from kafkadash.kafka.port import KafkaAdmin, LogDir, OngoingReassignment
 
@@ -18,34 +16,33 @@ Step = Callable[[float, str], None]
 """Is told the share that is done and what is being done; may raise to end it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """``taken_at`` is when the partitions were read, the oldest answer of all."""
-
-    verdicts: Sequence[Verdict]
-    taken_at: datetime
+Judge = Callable[[Told], Mapping[State, int]]
+"""Is told what the cluster tells, and returns how many rows of the file are in each state."""
 
 
 def verify_now(
     admin: KafkaAdmin,
-    rows: Sequence[JsonRow],
+    topics: Sequence[str],
+    brokers: Sequence[int],
+    judge: Judge,
     *,
     deadline: Callable[[], float],
     step: Step,
     check_cluster: Callable[[str], None],
-) -> Verified:
-    """Reads Kafka's listing, the topics of the file, and the directories it names; changes nothing.
+) -> datetime:
+    """Read Kafka's listing, these topics, and the directories of these brokers; change nothing.
+
+    What it is told last is what counts: ``judge`` is asked again when something failed that may have begun to move
+    between two answers. Returns when the partitions were read, the oldest answer of all.
 
     ``deadline`` gives the seconds for the next question; ``check_cluster`` is told the Kafka cluster's id and raises if
-    that is another one. Raises KafkaFailure, and what ``step`` and ``check_cluster`` raise.
+    that is another one. Raises KafkaFailure, and what ``judge``, ``step`` and ``check_cluster`` raise.
     """
     step(0.0, "Asking what moves")
     listing = admin.list_reassignments(deadline=deadline())
     moving = _moving(listing.rows)
-    topics = sorted({row.topic for row in rows})
     replicas: dict[tuple[str, int], tuple[int, ...]] = {}
     unread: dict[str, str] = {}
-    taken_at = listing.taken_at
     for first in range(0, len(topics), TOPICS_AT_ONCE):
         step(0.1 + 0.7 * first / len(topics), f"Reading {count(len(topics), 'topic')}")
         answer = admin.metadata(deadline=deadline(), topics=topics[first : first + TOPICS_AT_ONCE])
@@ -55,14 +52,14 @@ def verify_now(
                 replicas.update({(topic.name, p.partition): p.replicas for p in topic.partitions})
             elif topic.error.code != UNKNOWN_TOPIC:
                 unread[topic.name] = f"Topic {topic.name} could not be read: {topic.error.message}"
-    directories, silent = _directories(admin, rows, deadline, step)
-    verdicts = verify(rows, Told(moving, replicas, unread, directories, silent))
-    if any(verdict.state == State.FAILED for verdict in verdicts):
+    directories, silent = _directories(admin, brokers, deadline, step)
+    counts = judge(Told(moving, replicas, unread, directories, silent))
+    if counts.get(State.FAILED):
         # What began to move between the two answers has replicas of both sets: it has not failed.
         step(0.95, "Asking again what moves")
         later = _moving(admin.list_reassignments(deadline=deadline()).rows)
-        verdicts = verify(rows, Told({**later, **moving}, replicas, unread, directories, silent))
-    return Verified(verdicts, datetime.fromtimestamp(taken_at, UTC))
+        judge(Told({**later, **moving}, replicas, unread, directories, silent))
+    return datetime.fromtimestamp(listing.taken_at, UTC)
 
 
 def _moving(rows: Iterable[OngoingReassignment]) -> dict[tuple[str, int], Moving]:
@@ -70,10 +67,9 @@ def _moving(rows: Iterable[OngoingReassignment]) -> dict[tuple[str, int], Moving
 
 
 def _directories(
-    admin: KafkaAdmin, rows: Sequence[JsonRow], deadline: Callable[[], float], step: Step
+    admin: KafkaAdmin, brokers: Sequence[int], deadline: Callable[[], float], step: Step
 ) -> tuple[dict[Replica, Directories], dict[int, str]]:
-    """Of the brokers for which the file names directories; no question where it names none."""
-    brokers = sorted({broker for row in rows for broker, _ in directories_asked(row)})
+    """Of these brokers; no question where there are none."""
     if not brokers:
         return {}, {}
     step(0.85, f"Reading the directories of {count(len(brokers), 'broker')}")

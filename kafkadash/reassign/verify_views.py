@@ -9,11 +9,13 @@ from uuid import UUID
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.changes.refusals import Refused
+from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs, roles_text
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.problem import Problem
 from kafkadash.domain.refusals import forms, lookups
@@ -26,8 +28,8 @@ from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind
 from kafkadash.post_only import post_only
 from kafkadash.reassign.models import Verification
-from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text, sent_too_much
-from kafkadash.reassign.verify_job import KIND, start_verification, stored
+from kafkadash.reassign.uploads import SHOWN_BYTES, Brought, TooLarge, from_file, from_text, sent_too_much
+from kafkadash.reassign.verify_job import KIND, VerifiesAlready, start_verification, stored
 
 PAGE_SIZE = 100
 LONGEST_PASTE = 2_000_000
@@ -56,16 +58,8 @@ def verify(request: HttpRequest, slug: str) -> HttpResponse:
         except (TooLarge, _Nothing) as error:
             wrong = str(error)
         else:
-            assert isinstance(request.user, User)  # ``needs`` let nobody else in
-            job = start_verification(cluster, request.user, name=brought.name, size=brought.size, data=brought.data)
-            return redirect("reassign:verification", slug, job.pk)
-    context = {
-        **cluster_bar(request, cluster, Kind.REASSIGNMENTS),
-        "tab": "reassignments",
-        "wrong": wrong,
-        "longest_paste": LONGEST_PASTE,
-    }
-    return render(request, "reassign/verify.html", context, status=400 if wrong else 200)
+            return _started(request, cluster, brought.name, brought.size, brought.data)
+    return _verify_page(request, cluster, status=400 if wrong else 200, wrong=wrong)
 
 
 @require_safe
@@ -95,9 +89,7 @@ def verify_again(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespon
     """The same file, as the cluster is now."""
     cluster = cluster_for(request, slug, VIEW)
     row = _verification(cluster, verify_id)
-    assert isinstance(request.user, User)
-    job = start_verification(cluster, request.user, name=row.name, size=row.size, data=bytes(row.data))
-    return redirect("reassign:verification", slug, job.pk)
+    return _started(request, cluster, row.name, row.size, bytes(row.data))
 
 
 @post_only("reassign:verification")
@@ -106,6 +98,35 @@ def verify_stop(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespons
     row = _verification(cluster_for(request, slug, VIEW), verify_id)
     request_cancel(row.job.pk)
     return redirect("reassign:verification", slug, verify_id)
+
+
+def _started(request: HttpRequest, cluster: Cluster, name: str, size: int, data: bytes) -> HttpResponse:
+    """To the page of the new verification, or why there is none."""
+    assert isinstance(request.user, User)  # ``needs`` let nobody else in
+    try:
+        job = start_verification(cluster, request.user, name=name, size=size, data=data)
+    except VerifiesAlready as refused:
+        return _verify_page(request, cluster, status=409, wrong=str(refused), open_job=refused.open_job)
+    except Refused as refused:
+        return _verify_page(request, cluster, status=403, wrong=str(refused))
+    return redirect("reassign:verification", cluster.slug, job.pk)
+
+
+def _verify_page(
+    request: HttpRequest, cluster: Cluster, *, status: int, wrong: str, open_job: Job | None = None
+) -> HttpResponse:
+    typed = request.POST.get("json", "")
+    context = {
+        **cluster_bar(request, cluster, Kind.REASSIGNMENTS),
+        "tab": "reassignments",
+        "page_address": reverse("reassign:verify", args=[cluster.slug]),
+        "wrong": wrong,
+        "open_job": open_job,
+        "typed": typed if len(typed) <= SHOWN_BYTES else "",
+        "only_small": "" if allowed(request.user, PROPOSE, cluster) else roles_text(PROPOSE),
+        "longest_paste": LONGEST_PASTE,
+    }
+    return render(request, "reassign/verify.html", context, status=status)
 
 
 class _Nothing(Exception):

@@ -105,6 +105,28 @@ def test_what_cannot_be_taken_gets_a_sentence(
     assert not Job.objects.exists()
 
 
+def test_a_second_file_of_the_same_person_is_refused_with_the_way_to_the_first(client: Client) -> None:
+    client.post(URL, {"json": JSON})
+    job = Job.objects.get(kind=KIND)
+    for where, form in ((URL, {"json": JSON}), (f"{URL}{job.pk}/again/", {})):
+        response = client.post(where, form)
+        assert response.status_code == 409
+        page = Page(response.content.decode())
+        assert "Another file of yours is being verified: pasted." in page.text
+        assert f'href="{URL}{job.pk}/"' in page.html
+        assert f'data-address="{URL}"' in page.html
+        assert ("&quot;topic&quot;:&quot;foo&quot;" in page.html) is bool(form), "what was pasted is still there"
+    assert Job.objects.count() == 1
+
+
+def test_a_large_file_of_a_viewer_is_refused(client: Client) -> None:
+    assert "(1 MB without the role operator)" in Page(client.get(URL).content.decode()).text
+    response = client.post(URL, {"file": SimpleUploadedFile("a.json", b" " * 1_000_001)})
+    assert response.status_code == 403
+    assert "To verify more than 1 MB on demo you need the role operator." in Page(response.content.decode()).text
+    assert not Job.objects.exists()
+
+
 def test_the_title_is_the_answer_and_the_worst_come_first(client: Client, demo: Cluster) -> None:
     job = finished(demo, completed=3, failed=1, missing=1)
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())

@@ -15,7 +15,8 @@ import pytest
 
 from kafkadash.domain.plan import read
 from kafkadash.domain.planner.topology_json import write_topology
-from kafkadash.reassign.plan_process import LEFT_BEHIND_S, PREFIX, PlanFault, make_plan
+from kafkadash.reassign.child_process import LEFT_BEHIND_S, PREFIX
+from kafkadash.reassign.plan_process import PlanFault, make_plan
 from tests.domain.topologies import topology
 
 pytestmark = pytest.mark.plan_process

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
+import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.refusals import jobs
 from kafkadash.domain.verify import State
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
@@ -20,7 +28,8 @@ from kafkadash.jobs.services import forget_old_jobs
 from kafkadash.kafka.port import KafkaFailure, Metadata, NotAuthorized, Unreachable
 from kafkadash.reassign import verify_job
 from kafkadash.reassign.models import Verification, VerificationPart
-from kafkadash.reassign.verify_job import start_verification, stored
+from kafkadash.reassign.verify_job import SMALL_BYTES, VerifiesAlready, start_verification, stored
+from kafkadash.verify_file import OUT_OF_MEMORY, PART_ROWS
 from tests.observe.memory_cluster import MemoryCluster
 
 pytestmark = pytest.mark.django_db
@@ -35,11 +44,11 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
 
 
 @pytest.fixture
-def verify(cluster: Cluster, viewer: User) -> Verify:
+def verify(cluster: Cluster, operator: User) -> Verify:
     def run(*rows: tuple[str, int, list[int]], content: str = "") -> Job:
         entries = [{"topic": topic, "partition": p, "replicas": replicas} for topic, p, replicas in rows]
         text = (content or json.dumps({"version": 1, "partitions": entries})).encode()
-        job = start_verification(cluster, viewer, name="move.json", size=len(text), data=zlib.compress(text))
+        job = start_verification(cluster, operator, name="move.json", size=len(text), data=zlib.compress(text))
         attempt(job.pk)
         job.refresh_from_db()
         return job
@@ -149,21 +158,93 @@ def test_another_cluster_behind_the_address_is_not_verified(
     assert "answers the Kafka cluster kafka-1, and not the-right-one" in job.error
 
 
-def test_a_page_unpacks_only_the_parts_that_it_shows(
-    kafka: MemoryCluster,
-    verify: Verify,
-    monkeypatch: pytest.MonkeyPatch,
-    django_assert_num_queries: Callable[..., object],
-) -> None:
-    monkeypatch.setattr(verify_job, "PART_ROWS", 10)
-    for partition in range(35):
+def test_a_page_unpacks_only_the_parts_that_it_shows(kafka: MemoryCluster, verify: Verify) -> None:
+    rows = PART_ROWS * 3 + 500
+    for partition in range(rows):
         kafka.add("foo", partition, 1)
-    job = verify(*[("foo", partition, [1]) for partition in range(35)])
+    job = verify(*[("foo", partition, [1]) for partition in range(rows)])
     kept = Verification.objects.get(job=job)
     assert kept.parts.count() == 4
     kept.parts.filter(number=0).update(data=b"broken")
-    assert [v.partition for v in stored(kept, 12, 31)] == list(range(12, 31))
+    start = PART_ROWS + 12
+    assert [v.partition for v in stored(kept, start, start + 19)] == list(range(start, start + 19))
     assert stored(kept, 5, 5) == []
+
+
+def test_a_large_file_is_read_and_judged_in_another_process(kafka: MemoryCluster, verify: Verify) -> None:
+    """The worker collects as well: no file may take its processor, whose one thread of Python all its jobs share."""
+    rows = [{"topic": "foo", "partition": partition, "replicas": [1, 2, 3]} for partition in range(60_000)]
+    content = json.dumps({"version": 1, "partitions": rows})
+    before, of_children = time.thread_time(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    job = verify(content=content)
+    took = time.thread_time() - before
+    assert (job.state, job.error) == (JobState.DONE, "")
+    assert sum(Verification.objects.get(job=job).counts.values()) == len(rows)
+    assert took < (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - of_children) / 2
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (-signal.SIGXCPU, jobs.VERIFIER_TOOK_TOO_MUCH()),
+        (-signal.SIGKILL, jobs.VERIFIER_TOOK_TOO_MUCH()),
+        (OUT_OF_MEMORY, jobs.VERIFIER_TOOK_TOO_MUCH()),
+        (1, jobs.VERIFIER_FAILED(code=1)),
+    ],
+)
+def test_a_process_that_ends_otherwise_fails_the_job_with_a_sentence(
+    code: int, sentence: str, kafka: MemoryCluster, verify: Verify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(_module: str, folder: Path, *_: object) -> int:
+        (folder / "errors").touch()
+        return code
+
+    monkeypatch.setattr(verify_job, "run_child", ends)
+    job = verify(("foo", 0, [1]))
+    assert (job.state, job.error) == (JobState.FAILED, sentence)
+    assert not VerificationPart.objects.exists()
+
+
+def test_a_file_that_takes_too_much_memory_ends_its_process_only(
+    kafka: MemoryCluster, verify: Verify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the real process, with less than it may have: it says so by its exit code."""
+
+    def with_little_memory(_module: str, folder: Path, _step: object, does: str) -> int:
+        program = "import sys, kafkadash.verify_file as v; v.MOST_BYTES = 60_000_000; sys.exit(v.main(sys.argv[1:]))"
+        with (folder / "errors").open("wb") as errors:
+            ended = subprocess.run(
+                [sys.executable, "-c", program, str(folder), does],
+                cwd=settings.BASE_DIR,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                check=False,
+            )
+        return ended.returncode
+
+    monkeypatch.setattr(verify_job, "run_child", with_little_memory)
+    rows = [{"topic": "foo", "partition": partition, "replicas": [1, 2, 3]} for partition in range(200_000)]
+    job = verify(content=json.dumps({"version": 1, "partitions": rows}))
+    assert (job.state, job.error) == (JobState.FAILED, jobs.VERIFIER_TOOK_TOO_MUCH())
+
+
+def test_a_person_has_one_verification_at_a_time(cluster: Cluster, viewer: User, operator: User) -> None:
+    first = start_verification(cluster, viewer, name="a.json", size=2, data=b"")
+    with pytest.raises(VerifiesAlready, match=r"Another file of yours is being verified: a\.json") as refused:
+        start_verification(cluster, viewer, name="b.json", size=2, data=b"")
+    assert refused.value.open_job == first
+    start_verification(cluster, operator, name="b.json", size=2, data=b"")
+    Job.objects.filter(pk=first.pk).update(state=JobState.CANCELLED)
+    start_verification(cluster, viewer, name="b.json", size=2, data=b"")
+
+
+def test_a_large_file_needs_the_role_of_those_who_write_such_files(
+    cluster: Cluster, viewer: User, operator: User
+) -> None:
+    with pytest.raises(Refused, match=r"more than 1 MB on .* you need the role operator"):
+        start_verification(cluster, viewer, name="a.json", size=SMALL_BYTES + 1, data=b"")
+    start_verification(cluster, viewer, name="a.json", size=SMALL_BYTES, data=b"")
+    start_verification(cluster, operator, name="a.json", size=SMALL_BYTES + 1, data=b"")
 
 
 def test_file_and_verdicts_are_forgotten_with_their_job(kafka: MemoryCluster, verify: Verify) -> None:

@@ -160,6 +160,7 @@ WHOLE = (
     "observe/not_read.py",
     "plan_job.py",
     "topic_match.py",
+    "verify_file.py",
 )
 """Where no sentence for people stands at all, raised or not."""
 

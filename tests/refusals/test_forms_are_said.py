@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.run import attempt
 from kafkadash.observe.models import BrokerState
-from kafkadash.reassign import plan_process, plan_work, topic_counts, uploads
+from kafkadash.reassign import plan_process, plan_work, topic_counts, uploads, verify_job
 from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.drafts import start_planning
 from kafkadash.reassign.forms import LimitsForm
@@ -157,6 +158,28 @@ class Proposing:
         with mock.patch.object(plan_process, "_run", ends):
             return self.planned()
 
+    def verifies(self, content: bytes = b"{}") -> str:
+        brought = {"file": SimpleUploadedFile("plan.json", content)} if len(content) > 2 else {"json": "{}"}
+        return text_of(self.client.post(f"/clusters/{self.cluster.slug}/verify/", brought).content.decode())
+
+    def verifies_twice(self) -> str:
+        self.verifies()
+        return self.verifies()
+
+    def verifies_as_viewer(self) -> str:
+        self.user.cluster_roles.update(role=Role.VIEWER)
+        return self.verifies(b" " * 1_000_001)
+
+    def verifier_ends(self, code: int) -> str:
+        def ends(_module: str, folder: Path, *_: object) -> int:
+            (folder / "errors").touch()
+            return code
+
+        job = verify_job.start_verification(self.cluster, self.user, name="", size=2, data=zlib.compress(b"{}"))
+        with mock.patch.object(verify_job, "run_child", ends):
+            attempt(job.pk)
+        return Job.objects.get(pk=job.pk).error
+
     def crashes(self) -> str:
         with mock.patch.object(plan_work, "load_topology", side_effect=KeyError("secret")):
             return self.planned()
@@ -246,6 +269,10 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     case(planning.JSON_NOT_STORED, Proposing.without_json),
     case(planning.NOTHING_TAKEN_BACK, Proposing.back, why=""),
     case(planning.NO_ACCOUNT, Proposing.without_account),
+    case(forms.VERIFIES_ALREADY, Proposing.verifies_twice, file="pasted"),
+    case(forms.VERIFY_NEEDS_ROLE, Proposing.verifies_as_viewer, most=1, cluster="demo", roles="operator"),
+    case(jobs.VERIFIER_TOOK_TOO_MUCH, lambda p: p.verifier_ends(-9)),
+    case(jobs.VERIFIER_FAILED, lambda p: p.verifier_ends(1), code=1),
     case(planning.PLANNER_KILLED, lambda p: p.child_ends(-9), signal="SIGKILL"),
     case(planning.PLANNER_FAILED, lambda p: p.child_ends(1), code=1),
     case(jobs.CRASHED, Proposing.crashes),

@@ -94,6 +94,16 @@ NEVER_FINISHES = Entry(
     "{rate} is below the {inbound} MB/s that producers write to what moves: at that rate it could never finish.",
     "Say so again if it is meant.",
 )
+VERIFIES_ALREADY = Entry(
+    "verifies-already",
+    "Another file of yours is being verified: {file}.",
+    "Wait until that has ended, or stop it; then send this one.",
+)
+VERIFY_NEEDS_ROLE = Entry(
+    "verify-needs-role",
+    "To verify more than {most} MB on {cluster} you need the role {roles}.",
+    "Ask somebody who has it, or send the part of the file that matters.",
+)
 TITLE_MISSING = Entry("title-missing", "", "Give it a title: what it does, in a few words.")
 TITLE_DOES_NOT_FIT = Entry("title-does-not-fit", "The title has {length} characters; {most} fit.", "Shorten it.")
 REASON_DOES_NOT_FIT = Entry("reason-does-not-fit", "The reason has {length:,} characters; {most:,} fit.", "Shorten it.")

@@ -15,6 +15,16 @@ CRASHED = Entry(
 WITHOUT_CLUSTER = Entry(
     "without-cluster", "The cluster is not registered any more.", "Register it again, then ask for this once more."
 )
+VERIFIER_TOOK_TOO_MUCH = Entry(
+    "verifier-took-too-much",
+    "To read this file takes more memory or more of a processor than one verification may take.",
+    "Split it into smaller files, and verify them one after another.",
+)
+VERIFIER_FAILED = Entry(
+    "verifier-failed",
+    "The process that verifies ended with a fault of its own (exit code {code}).",
+    "The log of the worker has the details; report them.",
+)
 NO_SUCH_TEST = Entry(
     "no-such-test",
     "There is no such connection test, or it was so long ago that it is forgotten.",

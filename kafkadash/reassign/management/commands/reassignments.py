@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from kafkadash.clusters.services import IdentityChanged, check_identity
 from kafkadash.domain.kafka_json import JsonRow, read_reassignment
 from kafkadash.domain.refusals import commands as said
 from kafkadash.domain.refusals.settings import CLUSTER_UNKNOWN
-from kafkadash.domain.verify import State, answer, tally
+from kafkadash.domain.verify import State, Told, Verdict, answer, brokers_of, tally, topics_of, verify
 from kafkadash.domain.wording import count, duration
 from kafkadash.kafka.connect import own_admin
 from kafkadash.kafka.port import KafkaFailure
@@ -31,7 +32,7 @@ from kafkadash.observe.queries.reassignments import reassignment_rows, running_r
 from kafkadash.observe.standing import Freshness, freshness_of
 from kafkadash.reassign.described import NotDescribed, as_json, find, in_kafkas_words, lines, started
 from kafkadash.reassign.uploads import LARGEST_BYTES
-from kafkadash.reassign.verify_ask import Verified, verify_now
+from kafkadash.reassign.verify_ask import verify_now
 
 BAD = 2  # exit: bad input, or the cluster does not answer
 MOST_PROBLEMS = 20
@@ -42,18 +43,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        verify = commands.add_parser(
+        verifier = commands.add_parser(
             "verify",
             help="Compares a file of kafka-reassign-partitions with the cluster; changes nothing, no throttles either. "
             "Exit 0 if all is completed, 1 if not, 2 if the file or the cluster cannot be read.",
         )
-        verify.add_argument("file", help='Kafka\'s JSON; "-" for standard input')
+        verifier.add_argument("file", help='Kafka\'s JSON; "-" for standard input')
         lister = commands.add_parser("list", help="What moves, as collected.")
         lister.add_argument("--json", action="store_true", help="for programs")
         describe = commands.add_parser("describe", help="One reassignment, as collected.")
         describe.add_argument("which", metavar="ID|TOPIC-PARTITION", help="r-…, or for example orders-0")
         describe.add_argument("--json", action="store_true", help="for programs")
-        for each in (verify, lister, describe):
+        for each in (verifier, lister, describe):
             each.add_argument("--cluster", required=True, metavar="NAME", help="name in the URL of the cluster's pages")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -67,9 +68,8 @@ class Command(BaseCommand):
                 self._describe(cluster, options["which"], as_data=options["json"])
 
     def _verify(self, cluster: Cluster, file: str) -> None:
-        verified = _asked(cluster, self._rows(file))
         # In the order in which Kafka's tool prints them.
-        found = sorted(verified.verdicts, key=lambda verdict: (verdict.topic, verdict.partition))
+        found = sorted(_asked(cluster, self._rows(file)), key=lambda verdict: (verdict.topic, verdict.partition))
         self.stdout.write("Status of partition reassignment:")
         for verdict in found:
             for sentence in verdict.words:
@@ -137,19 +137,28 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps({**age, **content}, indent=2, ensure_ascii=False))
 
 
-def _asked(cluster: Cluster, rows: list[JsonRow]) -> Verified:
+def _asked(cluster: Cluster, rows: list[JsonRow]) -> list[Verdict]:
     """Raises CommandError."""
+    verdicts: list[Verdict] = []
+
+    def judge(told: Told) -> Mapping[State, int]:
+        verdicts[:] = verify(rows, told)
+        return tally(verdicts)
+
     try:
         with own_admin(cluster.connection()) as admin:
-            return verify_now(
+            verify_now(
                 admin,
-                rows,
+                topics_of(rows),
+                brokers_of(rows),
+                judge,
                 deadline=lambda: float(settings.KAFKA_DEADLINE),
                 step=lambda _share, _note: None,
                 check_cluster=lambda kafka_id: check_identity(cluster, kafka_id),
             )
     except (KafkaFailure, SecretError, IdentityChanged) as error:
         raise CommandError(str(error), returncode=BAD) from error
+    return verdicts
 
 
 def _content(file: str) -> bytes:
