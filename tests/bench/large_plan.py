@@ -223,8 +223,9 @@ def _product(folder: Path) -> Iterator[str]:
     started = []
     try:
         for service in (web(port), *workers_and_beat()):
-            arguments = tuple(a.replace("collect,jobs", "jobs") for a in service.arguments)
-            started.append(start_process(service.name, arguments, place, dict(os.environ), stage=service.stage))
+            if service.name == "worker-collect":
+                continue
+            started.append(start_process(service.name, service.arguments, place, dict(os.environ), stage=service.stage))
         wait_for_pages(started[0], port)
         yield f"http://{LOOPBACK}:{port}"
     finally:

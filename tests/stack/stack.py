@@ -11,11 +11,11 @@
         stack.code = another_checkout; stack.kill("worker-execute")  # runs that code from now on
         stack.manage("migrate")                    # manage.py on the stack's database; its output
 
-Names of processes: ``postgres``, ``valkey``, ``web``, ``worker-tick``, ``worker-collect``, ``worker-execute``, ``beat``
-(further ones ``web-2``, ``worker-execute-2`` …), and Kafka's nodes ``kafka-1`` … (brokers) and ``kafka-101`` …
-(controllers). ``Shape(racks=())`` has no Kafka, ``Shape(webs=0, …)`` none of that service. Addresses stay the same over
-restarts. Everything ends with the stack, also when its block fails; what a killed Python left running, the next stack
-of the same folder ends.
+Names of processes: ``postgres``, ``valkey``, ``web``, ``worker-tick``, ``worker-collect``, ``worker-jobs``,
+``worker-execute``, ``beat`` (further ones ``web-2``, ``worker-execute-2`` …), and Kafka's nodes ``kafka-1`` … (brokers)
+and ``kafka-101`` … (controllers). ``Shape(racks=())`` has no Kafka, ``Shape(webs=0, …)`` none of that service.
+Addresses stay the same over restarts. Everything ends with the stack, also when its block fails; what a killed Python
+left running, the next stack of the same folder ends.
 Nothing here needs Django; whoever wants it in this process puts ``stack.addresses()`` into ``os.environ`` first.
 
 As root, PostgreSQL runs as another user: make the folder's parents enterable for it (mode 755).
@@ -70,6 +70,7 @@ class Shape:
     webs: int = 1
     ticks: int = 1
     collects: int = 1
+    jobs: int = 1
     executes: int = 1
     beats: int = 1
 
@@ -285,6 +286,7 @@ class Stack:
         wanted = {
             "worker-tick": self.shape.ticks,
             "worker-collect": self.shape.collects,
+            "worker-jobs": self.shape.jobs,
             "worker-execute": self.shape.executes,
             "beat": self.shape.beats,
         }

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("stack")  # started once for all of them
 def stack() -> Iterator[Stack]:
     """Database, Valkey, the worker that ticks and beat; at the end none of it is left."""
     folder = Path(os.environ[RUN_FOLDER]) / f"stack-{secrets.token_hex(4)}"
-    stack = Stack(folder, Shape(webs=0, collects=0, executes=0))
+    stack = Stack(folder, Shape(webs=0, collects=0, jobs=0, executes=0))
     try:
         with stack:
             yield stack

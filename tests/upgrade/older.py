@@ -15,7 +15,7 @@ from tests.stack.stack import CHECKOUT, Shape, Stack
 from tests.waiting import wait_until
 
 RACKS = ("a", "a", "b")
-PRODUCT = ("web", "worker-tick", "worker-collect", "worker-execute", "beat")
+PRODUCT = ("web", "worker-tick", "worker-collect", "worker-jobs", "worker-execute", "beat")
 PACE = {"INTERVAL_METADATA": "5", "INTERVAL_LOG_DIRS": "5", "INTERVAL_CONFIGS": "5", "INTERVAL_REASSIGNMENTS": "5"}
 SHAPE = Shape(racks=RACKS, controllers=1)
 # Broker 1 is drained to broker 2, which stands in the same rack.

@@ -45,12 +45,14 @@ def web(port: int) -> Service:
 
 
 def workers_and_beat() -> list[Service]:
-    """The tick has a worker of its own, so that clusters that do not answer can never hold it up; so have runs."""
+    """The tick has a worker of its own, so that clusters that do not answer can never hold it up; so have runs.
+
+    So have jobs: what people ask for, a plan or a file of a million rows, keeps no collector waiting.
+    """
     return [
         Service("worker-tick", (*_CELERY, *_WORKER, "-c", "1", "-Q", "tick", "-n", "tick@%h"), WORKER_STAGE),
-        Service(
-            "worker-collect", (*_CELERY, *_WORKER, "-c", "4", "-Q", "collect,jobs", "-n", "collect@%h"), WORKER_STAGE
-        ),
+        Service("worker-collect", (*_CELERY, *_WORKER, "-c", "4", "-Q", "collect", "-n", "collect@%h"), WORKER_STAGE),
+        Service("worker-jobs", (*_CELERY, *_WORKER, "-c", "2", "-Q", "jobs", "-n", "jobs@%h"), WORKER_STAGE),
         Service("worker-execute", (*_CELERY, *_WORKER, "-c", "2", "-Q", "execute", "-n", "execute@%h"), WORKER_STAGE),
         Service("beat", (*_CELERY, "beat", "--pidfile="), BEAT_STAGE),
     ]

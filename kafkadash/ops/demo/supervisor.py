@@ -205,7 +205,7 @@ class Demo:
         self._start_database()
         with self._report.step("migrations"):
             self._child("migrate", ("manage.py", "migrate"), MIGRATE_SECONDS)
-        with self._report.step("web, two workers, beat") as step:
+        with self._report.step("web, workers, beat") as step:
             web = self._keep(services.web(self._port))
             for service in services.workers_and_beat():
                 self._keep(service)

@@ -48,7 +48,7 @@ def measure() -> list[Bar]:
     with empty_database() as folder, ExitStack() as stack:
         for arguments in (
             (*_CELERY, *_WORKER, "-c", "1", "-Q", "tick", "-n", "tick@bench"),
-            (*_CELERY, *_WORKER, "-c", "6", "-Q", "collect,jobs", "-n", "collect@bench"),
+            (*_CELERY, *_WORKER, "-c", "6", "-Q", "collect", "-n", "collect@bench"),
             (*_CELERY, "beat", "--loglevel", "error", f"--pidfile={folder / 'beat.pid'}"),
         ):
             stack.enter_context(_process(*arguments))
