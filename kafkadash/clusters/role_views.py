@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -60,11 +61,12 @@ class RoleRow:
     expires_at: datetime | None
     now: datetime
     counts_from: datetime | None = None
+    counts: bool = True
 
     @property
     def waits(self) -> bool:
         """Whether nothing is approved, started or confirmed by it yet."""
-        return self.counts_from is not None and self.counts_from > self.now and self.role in _ROLES_THAT_WAIT
+        return not self.counts and self.role in _ROLES_THAT_WAIT
 
     @property
     def ended(self) -> bool:
@@ -149,7 +151,10 @@ def _take(request: HttpRequest, cluster: Cluster | None) -> str:
 def _rows(cluster: Cluster | None, now: datetime) -> list[RoleRow]:
     where = Q(cluster=None) if cluster is None else Q(cluster=None) | Q(cluster=cluster)
     held = ClusterRole.objects.filter(where).select_related("user").order_by("user__username", "role")
-    rows = [RoleRow(r.user, Role(r.role), r.cluster_id is None, r.expires_at, now, r.counts_from) for r in held]
+    rows = [
+        RoleRow(r.user, Role(r.role), r.cluster_id is None, r.expires_at, now, r.counts_from, r.counts)
+        for r in held.annotate(counts=ExpressionWrapper(Q(counts_from__lte=Now()), BooleanField()))
+    ]
     roots = User.objects.filter(is_superuser=True).order_by("username")
     rows += [RoleRow(user, role=None, everywhere=True, expires_at=None, now=now) for user in roots]
     return sorted(rows, key=lambda row: (row.everywhere and cluster is not None, row.user.username))

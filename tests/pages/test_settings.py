@@ -268,6 +268,7 @@ def test_a_role_is_given_with_an_end_and_taken_away(adams: Client, stranger: Use
     assert "stan is operator on demo until 2027-01-31 18:00 UTC." in given.text
     assert given.title == "2 people have a role on demo."
     assert "adam admin all clusters without an end given on all clusters" in given.text
+    assert "stan operator counts from" in given.text
     assert "operator see clusters, their figures, moves and changes; take findings; draft, submit" in given.text
     taken = page(adams, where, {"do": "take", "user": "stan", "role": "operator"})
     assert "stan is no longer operator on demo." in taken.text
