@@ -270,6 +270,7 @@ def give_role(
             cluster=cluster,
             defaults={"expires_at": expires_at, **_given_by(actor, held, expires_at, timezone.now())},
         )
+        given.refresh_from_db(fields=["counts_from"])
         after = _role_facts(given)
         if before != after:
             slug = cluster.slug if cluster else ""
@@ -280,12 +281,13 @@ def give_role(
 def _given_by(actor: User | str, held: ClusterRole | None, until: datetime | None, now: datetime) -> dict[str, Any]:
     """Who the role comes from and when it begins to count. Kept where a role that is held now does not last longer."""
     giver = actor if isinstance(actor, User) else None
-    counts_from = now + timedelta(hours=conf.RIGHTS_WAIT_HOURS) if giver else now
-    if held is not None and (held.expires_at is None or held.expires_at > now):
-        counts_from = min(counts_from, held.counts_from)
-        if giver and (held.expires_at is None or (until is not None and until <= held.expires_at)):
-            giver = held.given_by
-    return {"given_by": giver, "counts_from": counts_from}
+    if held is None or (held.expires_at is not None and held.expires_at <= now):
+        waits = timedelta(hours=conf.RIGHTS_WAIT_HOURS if giver else 0)
+        return {"given_by": giver, "counts_from": Now() + waits}
+    if giver and (held.expires_at is None or (until is not None and until <= held.expires_at)):
+        giver = held.given_by
+    at_once = not isinstance(actor, User) and held.counts_from > now
+    return {"given_by": giver, "counts_from": Now() if at_once else held.counts_from}
 
 
 def remove_role(
