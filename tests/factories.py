@@ -71,6 +71,7 @@ class ClusterStateFactory(DjangoModelFactory[ClusterState]):
     brokers_gone = 0
     racks = 3
     topics = 12
+    hidden_topics = 0
     partitions = 1120
     offline_partitions = 0
     under_replicated = 0

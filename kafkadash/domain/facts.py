@@ -138,6 +138,7 @@ NOT_KNOWN = Partitions()
 class Facts:
     """Everything that a judgement needs.
 
+    ``hidden_topics``: at least so many exist that our principal may not see.
     ``same_as``: the cluster that the same Kafka cluster is registered as.
     ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
@@ -163,6 +164,7 @@ class Facts:
     versions: Refreshed = NEVER
     groups: Refreshed | None = None
     pipeline: Refreshed | None = None
+    hidden_topics: int | None = None
     partitions: int | None = None
     offline: Partitions = NOT_KNOWN
     under_min_isr: Partitions = NOT_KNOWN

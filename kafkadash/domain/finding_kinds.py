@@ -33,6 +33,7 @@ class FindingKind(StrEnum):
     BROKER_AWAY = "broker-away"
     SEGMENT_SET_ASIDE = "segment-set-aside"
     PIPELINE_STILL = "pipeline-stands-still"
+    TOPICS_HIDDEN = "topics-hidden"
     ANOTHER_CLUSTER = "another-cluster"
     REGISTERED_TWICE = "registered-twice"
     UNREACHABLE = "unreachable"
@@ -134,6 +135,7 @@ ABOUT: Mapping[FindingKind, About] = {
     ),
     FindingKind.SEGMENT_SET_ASIDE: About(_WARNING, "Pipeline", "Segments set aside", Source.PIPELINE),
     FindingKind.PIPELINE_STILL: About(_WARNING, "Pipeline", "Pipeline stands still", Source.PIPELINE, looks=2),
+    FindingKind.TOPICS_HIDDEN: About(_UNKNOWN, "Cannot tell", "Topics hidden", Source.LOG_DIRS),
     FindingKind.ANOTHER_CLUSTER: About(_UNKNOWN, "Cannot tell", "Another cluster answers", Source.AGES),
     FindingKind.REGISTERED_TWICE: About(_UNKNOWN, "Cannot tell", "Registered twice", Source.AGES),
     FindingKind.UNREACHABLE: About(_UNKNOWN, "Cannot tell", "Unreachable", Source.AGES),

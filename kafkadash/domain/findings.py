@@ -89,6 +89,8 @@ def _can_judge(kind: FindingKind, facts: Facts, now: datetime) -> bool:
             return facts.under_replicated.number is not None and (
                 facts.under_replicated.number == 0 or not facts.reassignments.stale(now)
             )
+        case FindingKind.TOPICS_HIDDEN:
+            return facts.hidden_topics is not None
         case FindingKind.BROKER_DOWN | FindingKind.BROKER_AWAY:
             return facts.brokers_gone is not None
         case FindingKind.RACK_VIOLATION:

@@ -13,7 +13,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.facts import controllers_are_silent
 from kafkadash.domain.quorum import Quorum, QuorumNode, quorum
 from kafkadash.domain.status import NEVER, Refreshed, is_stale
-from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot
+from kafkadash.domain.wording import count
+from kafkadash.observe.models import ClusterState, CollectorRun, Kind, QuorumSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,30 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
         return fresh
     said_at = [at for at in (fresh.taken_at, quorum.succeeded_at if quorum else None) if at is not None]
     return replace(fresh, taken_at=min(said_at, default=None), frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What a reading of topics and brokers cannot tell, however fresh it is: with any of it nothing is well.
+
+    ``hidden_topics``: at least so many are not shown to our principal.
+    """
+
+    hidden_topics: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.hidden_topics)
+
+    @property
+    def words(self) -> str:
+        """Continues a sentence, such as "at least 2 topics are hidden"; "" without any."""
+        return f"at least {count(self.hidden_topics, 'topic is', 'topics are')} hidden" if self.hidden_topics else ""
+
+
+def doubts_about(cluster: Cluster) -> Doubts:
+    """One query."""
+    hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
+    return Doubts(hidden or 0)
 
 
 def refreshed(run: CollectorRun | None) -> Refreshed:

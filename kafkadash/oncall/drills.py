@@ -17,7 +17,7 @@ from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
-from kafkadash.observe.standing import Freshness, Standing
+from kafkadash.observe.standing import Doubts, Freshness, Standing, doubts_about
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
 HITS_PER_PAGE = 25
@@ -76,6 +76,7 @@ def drill_context(runs: Standing, given: QueryDict) -> dict[str, Any]:
     brokers = {b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster)}
     freshness = runs.freshness_of(Kind.METADATA)
     racks = {b.broker_id: b.rack for b in brokers.values() if b.gone_at is None and not b.fenced}
+    doubts = doubts_about(cluster)
     partitions = placed_partitions(cluster)
     asked = asked_for(given, cluster, brokers)
     quorum = _quorum_now(runs)
@@ -85,6 +86,7 @@ def drill_context(runs: Standing, given: QueryDict) -> dict[str, Any]:
         "cluster": cluster,
         "now": runs.now,
         "freshness": freshness,
+        "well": State.UNKNOWN if freshness.stale or doubts else State.OK,
         "asked": asked,
         "total": len(partitions),
         "known": known,
@@ -95,12 +97,12 @@ def drill_context(runs: Standing, given: QueryDict) -> dict[str, Any]:
         **_losses_context(losses, given),
     }
     if not asked.dying or not known:
-        return context | {"title": _title_of_all(cluster, losses, known, freshness)}
+        return context | {"title": _title_of_all(cluster, losses, known, freshness, doubts)}
     result = drill(partitions, racks, asked.dying)
     after = quorum_after(quorum, brokers, asked.dying) if quorum else None
     return context | {
-        "title": _title(asked, result, after, freshness),
-        "state": _state(result, after),
+        "title": _title(asked, result, after, freshness, doubts),
+        "state": _state(result, after, doubts),
         "drilled": result,
         "quorum": after,
         "zookeeper": cluster.mode == Mode.ZOOKEEPER,
@@ -259,15 +261,15 @@ def _quorum_now(runs: Standing) -> Quorum | None:
     return runs.quorum.quorum if runs.quorum else None
 
 
-def _state(result: Drilled, quorum: QuorumAfter | None) -> State:
+def _state(result: Drilled, quorum: QuorumAfter | None, doubts: Doubts) -> State:
     if result.offline or result.under_min_isr or (quorum and quorum.lost):
         return State.CRITICAL
-    if result.unknown_min_isr or quorum is None or quorum.doubtful:
+    if doubts or result.unknown_min_isr or quorum is None or quorum.doubtful:
         return State.UNKNOWN
     return State.WARNING if result.at_min_isr else State.OK
 
 
-def _title(asked: Asked, result: Drilled, quorum: QuorumAfter | None, freshness: Freshness) -> str:
+def _title(asked: Asked, result: Drilled, quorum: QuorumAfter | None, freshness: Freshness, doubts: Doubts) -> str:
     singular = len(asked.dying) == 1 or asked.rack is not None
     happens = []
     if quorum and quorum.lost:
@@ -287,12 +289,15 @@ def _title(asked: Asked, result: Drilled, quorum: QuorumAfter | None, freshness:
         else:
             nothing += " and none refuses writes"
         happens.append(nothing)
-    return f"If {asked.words} {'dies' if singular else 'die'} now, {listed(happens)}{_as_of(freshness)}."
+    return f"If {asked.words} {'dies' if singular else 'die'} now, {listed(happens)}{_as_of(freshness, doubts)}."
 
 
-def _title_of_all(cluster: Cluster, losses: Sequence[LossRow], known: bool, freshness: Freshness) -> str:
+def _title_of_all(
+    cluster: Cluster, losses: Sequence[LossRow], known: bool, freshness: Freshness, doubts: Doubts
+) -> str:
     if not known:
         return f"Cannot tell what a loss does to {cluster.name}: nothing was collected yet."
+    seen = _as_of(freshness, doubts)
     worst = losses[0] if losses else None
     does = []
     if worst and worst.quorum_lost:
@@ -302,18 +307,15 @@ def _title_of_all(cluster: Cluster, losses: Sequence[LossRow], known: bool, fres
     if worst and worst.loss.under_min_isr:
         does.append(f"makes {count(worst.loss.under_min_isr, 'partition')} refuse writes")
     if worst and does:
-        return (
-            f"The worst single loss now is {worst.loss.kind} {worst.loss.name}: it {listed(does)}{_as_of(freshness)}."
-        )
+        return f"The worst single loss now is {worst.loss.kind} {worst.loss.name}: it {listed(does)}{seen}."
     if any(row.loss.unknown_min_isr for row in losses):
-        return (
-            f"No single loss takes a partition offline; whether all still take writes is not known{_as_of(freshness)}."
-        )
-    return f"No single loss takes a partition offline or makes one refuse writes{_as_of(freshness)}."
+        return f"No single loss takes a partition offline; whether all still take writes is not known{seen}."
+    return f"No single loss takes a partition offline or makes one refuse writes{seen}."
 
 
-def _as_of(freshness: Freshness) -> str:
-    """Old data is judged too, and said to be old."""
+def _as_of(freshness: Freshness, doubts: Doubts) -> str:
+    """Old data is judged too, and said to be old; so is what cannot be seen."""
+    but = f"; but {doubts.words}" if doubts else ""
     if not freshness.stale or freshness.age_s is None:
-        return ""
-    return f", as far as was known {duration(freshness.age_s)} ago"
+        return but
+    return f", as far as was known {duration(freshness.age_s)} ago{but}"

@@ -91,6 +91,7 @@ def facts_of(cluster: Cluster, now: datetime) -> Facts:
     moves = {(topic, partition): frozenset(adding) for topic, partition, adding, _ in running}
     return replace(
         partition_facts(cluster, figures, moves, facts),
+        hidden_topics=figures.hidden_topics,
         rack_violations=figures.rack_violations,
         brokers_without_rack=figures.brokers_without_rack,
         brokers_registered=figures.brokers,

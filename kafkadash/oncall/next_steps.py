@@ -69,6 +69,7 @@ _WAYS: Mapping[FindingKind, tuple[_Way, ...]] = {
     FindingKind.BROKER_AWAY: (_BROKER,),
     FindingKind.SEGMENT_SET_ASIDE: (_PIPELINE,),
     FindingKind.PIPELINE_STILL: (_PIPELINE,),
+    FindingKind.TOPICS_HIDDEN: (_COLLECTION,),
     FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
     FindingKind.REGISTERED_TWICE: (_COLLECTION,),
     FindingKind.UNREACHABLE: (_COLLECTION,),

@@ -19,6 +19,20 @@ def test_a_cluster_without_faults_and_with_fresh_data_is_ok() -> None:
     assert title(WELL) == "demo is OK."
 
 
+class TestHiddenTopics:
+    def test_a_cluster_that_hides_topics_is_never_ok(self) -> None:
+        facts = replace(WELL, hidden_topics=2)
+        assert (state(facts), title(facts)) == (State.UNKNOWN, "Cannot tell about demo: some topics are hidden.")
+        assert only(facts)[0] is FindingKind.TOPICS_HIDDEN
+
+    def test_what_is_worse_is_said_first(self) -> None:
+        facts = replace(WELL, hidden_topics=2, offline=Partitions(1, ("orders-0",)))
+        assert state(facts) is State.CRITICAL
+
+    def test_not_knowing_whether_topics_are_hidden_closes_nothing(self) -> None:
+        assert evaluate(replace(WELL, hidden_topics=None), NOW).cannot_tell(FindingKind.TOPICS_HIDDEN, "")
+
+
 class TestPartitions:
     @pytest.mark.parametrize(
         ("offline", "answer"),

@@ -32,6 +32,7 @@ WELL = Facts(
     groups=FRESH,
     pipeline=FRESH,
     pipeline_stands=PipelineFact(ago(seconds=5), 10),
+    hidden_topics=0,
     partitions=1120,
     offline=NONE,
     under_min_isr=NONE,

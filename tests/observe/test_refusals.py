@@ -14,7 +14,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import set_enabled, update_connection
 from kafkadash.kafka.port import AuthenticationFailed, Unreachable
 from kafkadash.observe.collection import Refresh
-from kafkadash.observe.models import Collection, CollectorRun
+from kafkadash.observe.models import ClusterState, Collection, CollectorRun
 from kafkadash.observe.queries.collection import collection_context
 from tests.observe.memory_cluster import MemoryCluster
 
@@ -120,6 +120,15 @@ def test_topics_that_are_on_the_disks_and_hidden_in_the_metadata_are_told(
     refresh("log_dirs")
     [error] = Collection.objects.get(kind="log_dirs").errors
     assert error.startswith("Describe on “secret” is missing: Kafka hides what may not be described")
+    assert ClusterState.objects.get().hidden_topics == 1
+    kafka.hidden = set()
+    kafka.silent = {2}
+    refresh("metadata")
+    refresh("log_dirs")
+    assert ClusterState.objects.get().hidden_topics == 1, "it may lie on the broker that did not answer"
+    kafka.silent = set()
+    refresh("log_dirs")
+    assert ClusterState.objects.get().hidden_topics == 0
 
 
 def test_a_topic_that_is_only_newer_than_the_metadata_is_not_called_hidden(

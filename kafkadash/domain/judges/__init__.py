@@ -12,7 +12,14 @@ from kafkadash.domain.judges.brokers import broker_away, broker_down, leader_ske
 from kafkadash.domain.judges.controllers import quorum_flapping, quorum_lost, quorum_margin
 from kafkadash.domain.judges.directories import disk_full, failed_directory
 from kafkadash.domain.judges.groups import consumer_lag, consumer_loss
-from kafkadash.domain.judges.partitions import at_min_isr, offline, rack_violation, under_min_isr, under_replicated
+from kafkadash.domain.judges.partitions import (
+    at_min_isr,
+    offline,
+    rack_violation,
+    topics_hidden,
+    under_min_isr,
+    under_replicated,
+)
 from kafkadash.domain.judges.pipeline import disk_soon, pipeline_still, segment_set_aside
 from kafkadash.domain.judges.reassignments import orphan_throttle, zombie
 
@@ -38,4 +45,5 @@ JUDGES: Mapping[FindingKind, Callable[[Facts, datetime, datetime], Iterator[Find
     FindingKind.BROKER_AWAY: broker_away,
     FindingKind.SEGMENT_SET_ASIDE: segment_set_aside,
     FindingKind.PIPELINE_STILL: pipeline_still,
+    FindingKind.TOPICS_HIDDEN: topics_hidden,
 }

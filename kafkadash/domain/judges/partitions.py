@@ -80,6 +80,24 @@ def rack_violation(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]
         )
 
 
+def topics_hidden(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]:
+    """Of what Kafka does not show nothing is known, so that nothing wrong was found does not mean that all is well."""
+    if number := facts.hidden_topics:
+        yield Finding(
+            FindingKind.TOPICS_HIDDEN,
+            f"At least {count(number, 'topic is', 'topics are')} hidden from kafkadash; how "
+            f"{'it is' if number == 1 else 'they are'} cannot be told.",
+            "some topics are hidden",
+            at,
+            detail="Describe on topics is missing: every figure leaves them out · the collection names them",
+            value=number,
+            unit="topics",
+            threshold=0,
+            measured=count(number, "topic"),
+            limit="limit 0",
+        )
+
+
 def _names(partitions: Partitions, after: str = "") -> str:
     """The first of them by name, then what else is to be said."""
     rest = (partitions.number or 0) - len(partitions.names[:NAMED])

@@ -14,6 +14,7 @@ from kafkadash.domain.topology import two_digits
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.port import KafkaFailure, LogDir, LogDirs
 from kafkadash.observe.collectors.disk_facts import disk_facts
+from kafkadash.observe.collectors.metadata import store_figures
 from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing, silent
 from kafkadash.observe.collectors.writing import portioned, update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
@@ -44,6 +45,9 @@ def read(asking: Asking) -> Reading:
 
     def write(_: Stamp) -> None:
         one_writer_of_shapes(asking.cluster.pk)
+        # That nothing is hidden is known only of disks that were all read.
+        if hidden or (whole and hidden is not None):
+            store_figures(asking.cluster, {"hidden_topics": len(hidden)})
         BrokerWeights.objects.bulk_create(
             weights,
             update_conflicts=True,
@@ -85,11 +89,11 @@ def _errors(answer: LogDirs, fenced: Collection[int]) -> Iterator[str]:
         yield from (f"broker {broker}, {d.path}: {d.error.message}" for d in dirs if d.error)
 
 
-def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str]:
-    """Topics with replicas on the disks that the metadata keeps from us; none before the metadata was read once."""
+def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str] | None:
+    """Topics with replicas on the disks that the metadata keeps from us; None where that was not found out."""
     known = set(TopicState.objects.filter(cluster=asking.cluster).values_list("name", flat=True))
     if not known and not BrokerState.objects.filter(cluster=asking.cluster).exists():
-        return []
+        return None  # the metadata was never read
     on_disk = {replica.topic for dirs in answer.brokers.values() for each in dirs for replica in each.replicas}
     if not on_disk - known:
         return []
@@ -97,7 +101,7 @@ def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str]:
     try:
         return hidden_topics(asking.admin, on_disk - known, deadline=asking.deadline)
     except KafkaFailure:  # the sizes are good without it, and the next refresh asks again
-        return []
+        return None
 
 
 def _sizes(dirs: Sequence[LogDir]) -> _Sizes:

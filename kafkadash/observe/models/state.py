@@ -28,6 +28,9 @@ class ClusterState(models.Model):
     brokers_without_rack = models.PositiveIntegerField(null=True)
     preferred_leaders = models.PositiveIntegerField(null=True, help_text="partitions led by their first replica")
     orphan_throttles = models.PositiveIntegerField(null=True, help_text="resources with a throttle that nothing needs")
+    hidden_topics = models.PositiveIntegerField(
+        null=True, help_text="on the disks, but not shown to our principal; at least so many"
+    )
     kafka_version = models.CharField(max_length=32, blank=True, help_text="as far as API versions tell")
 
     def __str__(self) -> str:

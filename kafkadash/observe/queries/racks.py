@@ -20,7 +20,7 @@ from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rac
 from kafkadash.observe.queries.brokers import DirectoryRow, broker_state, directory_row
 from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words, moves_words
-from kafkadash.observe.standing import Freshness, metadata_freshness
+from kafkadash.observe.standing import Doubts, Freshness, doubts_about, metadata_freshness
 
 TOPICS_PAGE = 20
 MOST_OF_A_TOPIC = 10
@@ -138,7 +138,7 @@ def racks_context(
         "number": number,
         "counted": counted,
         "freshness": freshness,
-        "title": _title(cluster.name, judge, figures, number, freshness),
+        "title": _title(cluster.name, judge, figures, number, freshness, doubts_about(cluster)),
         "racks": _racks(cluster, per_broker if counted or not number else None, freshness),
         "most_cells": MOST_CELLS,
     }
@@ -204,7 +204,9 @@ def _cell(
     )
 
 
-def _title(name: str, judge: RackJudge, figures: ClusterState, number: int, freshness: Freshness) -> str:
+def _title(
+    name: str, judge: RackJudge, figures: ClusterState, number: int, freshness: Freshness, doubts: Doubts
+) -> str:
     if freshness.taken_at is None:
         return f"Cannot tell how {name} lies over its racks: nothing was collected yet."
     if freshness.stale and freshness.age_s is not None:
@@ -217,6 +219,8 @@ def _title(name: str, judge: RackJudge, figures: ClusterState, number: int, fres
         return f"The racks of {name} were not judged yet."
     total = figures.partitions if figures.partitions is not None else number
     racks = count(len(judge.racks), "rack")
+    if not number and doubts:
+        return f"Cannot tell how all of {name} lies over its racks: {doubts.words}."
     if not number:
         return f"All {count(total, 'partition')} of {name} are spread over {racks} as evenly as they can be."
     verb = "is" if number == 1 else "are"

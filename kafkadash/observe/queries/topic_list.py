@@ -16,7 +16,7 @@ from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import ClusterState, CollectorRun, Outcome, ReassignmentSnapshot, TopicState
 from kafkadash.observe.partition_rows import partition_lines, running_moves
-from kafkadash.observe.standing import Freshness, metadata_freshness
+from kafkadash.observe.standing import Doubts, Freshness, doubts_about, metadata_freshness
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
 _COUNTED: Mapping[str, tuple[str, str]] = {
@@ -109,6 +109,7 @@ def topic_list_context(
     """One page of topics with the tally of all of them."""
     freshness = metadata_freshness(runs, now)
     tally = _tally(cluster)
+    doubts = doubts_about(cluster)
     page = listing.page_of(_filtered(cluster, listing))
     topics = list(page.object_list)
     moving = _moving_by_topic(cluster, [topic.name for topic in topics])
@@ -119,7 +120,8 @@ def topic_list_context(
         "tally": tally,
         "segments": _segments(tally),
         "freshness": freshness,
-        "title": _title(cluster.name, tally, _unexplained(cluster), freshness),
+        "doubts": doubts,
+        "title": _title(cluster.name, tally, _unexplained(cluster), freshness, doubts),
         "rows": [
             TopicLine(topic, moving.get(topic.name, 0), expected[topic.name], freshness.stale) for topic in topics
         ],
@@ -186,7 +188,7 @@ def _unexplained(cluster: Cluster) -> int | None:
     return None if under is None or moving is None else under - moving
 
 
-def _title(name: str, tally: Mapping[str, Any], unexplained: int | None, freshness: Freshness) -> str:
+def _title(name: str, tally: Mapping[str, Any], unexplained: int | None, freshness: Freshness, doubts: Doubts) -> str:
     if freshness.taken_at is None:
         return f"Cannot tell which topics {name} has: nothing was collected yet."
     topics = count(tally["topics"], "topic")
@@ -194,7 +196,7 @@ def _title(name: str, tally: Mapping[str, Any], unexplained: int | None, freshne
         seen = f"{topics} {'was' if tally['topics'] == 1 else 'were'} there {duration(freshness.age_s)} ago"
         return f"Cannot tell how the topics of {name} are: {seen}."
     if not tally["topics"]:
-        return f"{name} has no topics."
+        return f"{name} shows no topics: {doubts.words}." if doubts else f"{name} has no topics."
     wrong = []
     if tally["offline_partitions"]:
         wrong.append(f"{tally['offline_partitions']:,} {_have(tally['offline_partitions'])} offline partitions")
@@ -205,7 +207,9 @@ def _title(name: str, tally: Mapping[str, Any], unexplained: int | None, freshne
         why = ", waiting for moves" if unexplained == 0 else ""
         wrong.append(f"{number:,} {'is' if number == 1 else 'are'} under-replicated{why}")
     if wrong:
-        return f"Of {topics}, {listed(wrong)}."
+        return f"Of {topics}, {listed(wrong)}{f'; {doubts.words}' if doubts else ''}."
+    if doubts:
+        return f"Cannot tell how all topics of {name} are: {doubts.words}."
     if tally["topics"] == 1:
         return f"The only topic of {name} has all its replicas in sync."
     return f"All {topics} of {name} have all their replicas in sync."
