@@ -175,6 +175,7 @@ CELERY_BEAT_SCHEDULE = {"tick": {"task": "tick", "schedule": 1.0}}
 
 # How often each kind of fact is read from a cluster, in seconds; a cluster may override it in ``Cluster.cadence``.
 COLLECT_INTERVALS: dict[str, float] = {
+    "answers": env.float("INTERVAL_ANSWERS", default=15),
     "reassignments": env.float("INTERVAL_REASSIGNMENTS", default=10),
     "quorum": env.float("INTERVAL_QUORUM", default=10),
     "metadata": env.float("INTERVAL_METADATA", default=30),
@@ -183,6 +184,14 @@ COLLECT_INTERVALS: dict[str, float] = {
     "versions": env.float("INTERVAL_VERSIONS", default=600),
     "groups": env.float("INTERVAL_GROUPS", default=30),
 }
+# These kinds are read at this pace instead where that is cheap: where a refresh then takes less than this share of one
+# processor core of the worker (``CollectorRun.processor_s``). Never slower than above.
+COLLECT_INTERVALS_CHEAP: dict[str, float] = {
+    "answers": env.float("INTERVAL_ANSWERS_CHEAP", default=5),
+    "metadata": env.float("INTERVAL_METADATA_CHEAP", default=10),
+    "configs": env.float("INTERVAL_CONFIGS_CHEAP", default=10),
+}
+COLLECT_CHEAP_SHARE = env.float("COLLECT_CHEAP_SHARE", default=0.01)
 # While anything moves, these kinds are read at this pace instead.
 COLLECT_INTERVALS_MOVING: dict[str, float] = {
     "reassignments": env.float("INTERVAL_MOVING", default=2),

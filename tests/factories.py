@@ -37,6 +37,7 @@ from kafkadash.oncall.services import judge
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
 GB = 1_000_000_000
 ROWS = {
+    Kind.ANSWERS: 3,
     Kind.METADATA: 1120,
     Kind.REASSIGNMENTS: 0,
     Kind.QUORUM: 6,

@@ -93,12 +93,17 @@ class Cluster(models.Model):
         """The bootstrap addresses, host:port each."""
         return [s.strip() for s in self.bootstrap_servers.split(",") if s.strip()]
 
+    @property
+    def connection_key(self) -> str:
+        """Names its client in a process."""
+        return f"cluster-{self.pk}"
+
     def connection(self) -> Connection:
         """Addresses and secrets as the Kafka adapter takes them."""
         from kafkadash.kafka.connection import Connection, Security
 
         return Connection(
-            key=f"cluster-{self.pk}",
+            key=self.connection_key,
             version=self.connection_version,
             bootstrap_servers=tuple(self.addresses),
             controller_servers=tuple(s.strip() for s in self.controller_servers.split(",") if s.strip()),

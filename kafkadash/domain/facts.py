@@ -35,13 +35,15 @@ class DirectoryFact:
 class BrokerFact:
     """A broker as last seen.
 
-    ``fenced``: registered but not let in (KRaft). ``gone``: no longer registered. ``since``: when it got into the state
-    it is in. ``directories_at``: when its directories were read, None if never.
+    ``fenced``: registered but not let in (KRaft). ``gone``: no longer registered. ``silent``: neither, but it does not
+    answer us. ``since``: when it got into the state it is in. ``directories_at``: when its directories were read, None
+    if never.
     """
 
     id: int
     fenced: bool = False
     gone: bool = False
+    silent: bool = False
     replicas: int = 0
     leaders: int = 0
     since: datetime | None = None
@@ -51,7 +53,7 @@ class BrokerFact:
 
     @property
     def away(self) -> bool:
-        return self.fenced or self.gone
+        return self.fenced or self.gone or self.silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +145,10 @@ class Facts:
     ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
     min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
-    be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``. ``groups`` and
-    ``pipeline`` are None where nobody collects groups and where no pipeline is set up; ``pipeline`` tells when it was
-    last looked at, ``pipeline_stands`` what was seen. ``groups_in_trouble`` are all that are, with those of which a
-    finding speaks; ``groups_named`` the keys of those that have one of their own, open or about to.
+    be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``. ``answers``,
+    ``groups`` and ``pipeline`` are None where nobody collects them and where no pipeline is set up; ``pipeline`` tells
+    when it was last looked at, ``pipeline_stands`` what was seen. ``groups_in_trouble`` are all that are, with those of
+    which a finding speaks; ``groups_named`` the keys of those that have one of their own, open or about to.
     """
 
     enabled: bool = True
@@ -156,6 +158,7 @@ class Facts:
     kafka_id: str = ""
     other_kafka_id: str = ""
     same_as: str = ""
+    answers: Refreshed | None = None
     metadata: Refreshed = NEVER
     reassignments: Refreshed = NEVER
     quorum: Refreshed = NEVER
@@ -201,6 +204,7 @@ class Facts:
     def refreshed(self, source: Source) -> Refreshed:
         """How the facts of one source stand; asking for ``Source.AGES`` is a KeyError, they are not read."""
         return {
+            Source.ANSWERS: self.answers or NEVER,
             Source.METADATA: self.metadata,
             Source.REASSIGNMENTS: self.reassignments,
             Source.QUORUM: self.quorum,

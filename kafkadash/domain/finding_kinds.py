@@ -57,6 +57,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(FindingKind)}
 class Source(StrEnum):
     """The facts a finding is read from; the values are those of the collectors' kinds."""
 
+    ANSWERS = "answers"
     METADATA = "metadata"
     REASSIGNMENTS = "reassignments"
     QUORUM = "quorum"

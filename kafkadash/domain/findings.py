@@ -92,7 +92,7 @@ def _can_judge(kind: FindingKind, facts: Facts, now: datetime) -> bool:
         case FindingKind.TOPICS_HIDDEN:
             return facts.hidden_topics is not None
         case FindingKind.BROKER_DOWN | FindingKind.BROKER_AWAY:
-            return facts.brokers_gone is not None
+            return facts.brokers_gone is not None and not (facts.answers and facts.answers.stale(now))
         case FindingKind.RACK_VIOLATION:
             # A single rack, or none at all, has nothing to violate. Some brokers without one hide how the others lie.
             without = facts.brokers_without_rack

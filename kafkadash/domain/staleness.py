@@ -18,6 +18,7 @@ NO_ANSWER_FAILURES = frozenset({"Unreachable", "DeadlineExceeded"})
 """Failures (names of ``kafka.port`` classes) that mean that nobody answered; others are answers that do not help."""
 
 READ_FROM = {
+    Source.ANSWERS: "answers of brokers",
     Source.REASSIGNMENTS: "reassignments",
     Source.QUORUM: "the controller quorum",
     Source.LOG_DIRS: "log directories",
@@ -167,8 +168,10 @@ def _stale(facts: Facts, now: datetime) -> Iterator[AgeFinding]:
 def _asked(source: Source, facts: Facts) -> bool:
     """Controllers form a quorum only in KRaft mode; what their silence keeps from us has a finding of its own.
 
-    Groups and the pipeline are asked where they are collected and set up.
+    Answers, groups and the pipeline are asked where they are collected and set up.
     """
+    if source is Source.ANSWERS:
+        return facts.answers is not None
     if source is Source.GROUPS:
         return facts.groups is not None
     if source is Source.PIPELINE:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkadash.kafka.changing import WholeClient
@@ -47,6 +49,25 @@ def admin_for(connection: Connection) -> WholeClient:
     if present is not None:
         present[1].close()
     return admin
+
+
+def processor_s(key: str) -> float:
+    """Processor time that this thread and the one that drives the sockets of a connection have taken, in seconds.
+
+    The difference of two is the cost of what was asked in between, and of what others asked the same cluster meanwhile.
+    Where the system does not tell the time of other threads (no Linux), that of this one alone.
+    """
+    spent = time.thread_time()
+    for thread in threading.enumerate():
+        if thread.name == wire_thread(key):
+            with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+                spent += int(Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()[0]) / 1e9
+    return spent
+
+
+def wire_thread(key: str) -> str:
+    """Name of the thread that drives the sockets of a connection."""
+    return f"kafka-wire-{key}"
 
 
 @contextmanager

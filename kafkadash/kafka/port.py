@@ -58,7 +58,10 @@ class RequestFailed(KafkaFailure):
 
 @dataclass(frozen=True, slots=True)
 class ItemError:
-    """Why one item of an answer is missing. ``code`` is None when no answer arrived (connection, deadline)."""
+    """Why one item of an answer is missing.
+
+    ``code`` is None when no answer arrived (connection, deadline); ``name`` may then be that of the failure's class.
+    """
 
     message: str
     code: int | None = None

@@ -19,6 +19,7 @@ from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.asking import Answer, Ask, Asker
 from kafkadash.kafka.client import Loop, NodeId, client_options, new_loop
 from kafkadash.kafka.client_logs import quiet_client_logs
+from kafkadash.kafka.connect import wire_thread
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.messages import Response
 from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure, Unreachable
@@ -51,7 +52,7 @@ class Wire:
         self._calls: set[_Call[Any] | Conversation] = set()
         self._accepting = True
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._drive, name=f"kafka-wire-{connection.key}", daemon=True)
+        self._thread = threading.Thread(target=self._drive, name=wire_thread(connection.key), daemon=True)
         self._thread.start()
 
     @property

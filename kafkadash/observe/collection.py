@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Case, F, When
+from django.db.models.functions import Now
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
@@ -16,10 +18,10 @@ from kafkadash.database.away import is_away
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.wording import duration
 from kafkadash.events import collected
-from kafkadash.kafka.connect import admin_for
+from kafkadash.kafka.connect import admin_for, processor_s
 from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure
 from kafkadash.observe import lease as leases
-from kafkadash.observe.collectors import configs, groups, log_dirs, metadata, quorum, reassignments, versions
+from kafkadash.observe.collectors import answers, configs, groups, log_dirs, metadata, quorum, reassignments, versions
 from kafkadash.observe.collectors.reading import Asking, Reading
 from kafkadash.observe.models import Collection, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.segments import outbox
@@ -27,6 +29,7 @@ from kafkadash.observe.segments import outbox
 log = structlog.get_logger(__name__)
 
 COLLECTORS: Mapping[Kind, Callable[[Asking], Reading]] = {
+    Kind.ANSWERS: answers.read,
     Kind.METADATA: metadata.read,
     Kind.REASSIGNMENTS: reassignments.read,
     Kind.QUORUM: quorum.read,
@@ -118,8 +121,9 @@ def _set_aside(run: CollectorRun, lease: leases.Lease) -> Refresh:
 
 def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
     """A fault of ours is stored like a failure of Kafka, so that the pages say why nothing new comes."""
+    began = processor_s(run.cluster.connection_key)
     try:
-        return _store(run, lease, *_ask(run, lease))
+        return _store(run, lease, *_ask(run, lease), began)
     except leases.LeaseLost:
         raise
     except Exception as fault:
@@ -131,7 +135,14 @@ def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
         return _store(run, lease, None, CollectorFault(sentence))
 
 
-def _store(run: CollectorRun, lease: leases.Lease, reading: Reading | None, failure: Exception | None) -> Refresh:
+def _store(
+    run: CollectorRun,
+    lease: leases.Lease,
+    reading: Reading | None,
+    failure: Exception | None,
+    began: float | None = None,
+) -> Refresh:
+    """``began``: processor time when it was begun to ask (``processor_s``)."""
     kind = Kind(run.kind)
     error = str(failure) if failure else ""
     duration = round((lease.now() - lease.taken_at).total_seconds() * 1000)
@@ -155,9 +166,34 @@ def _store(run: CollectorRun, lease: leases.Lease, reading: Reading | None, fail
             errors=list(reading.errors)[:_MOST_ERRORS_KEPT] if reading else [error],
             rows=reading.rows if reading else None,
         )
+        if reading and began is not None:
+            _learn_cost(run, processor_s(run.cluster.connection_key) - began)
         _schedule_next(run, reading, failure, lease)
         outbox.store(_told(run, reading, lease, duration, error), packs)
+    if reading:
+        read_soon(run.cluster_id, _doubted(kind, reading))
     return Refresh(run.cluster, kind, stamp.epoch, stamp.seq, error)
+
+
+def read_soon(cluster_id: int, kinds: Iterable[Kind]) -> None:
+    """Makes these kinds due now, because something says that what is stored of them may not hold any more.
+
+    A refresh that is under way began before that: it is followed by another (``_next_at``). Kinds that must not be
+    tried quickly keep their pause: refused credentials, and refreshes that hang.
+    """
+    runs = CollectorRun.objects.filter(cluster=cluster_id, kind__in=list(kinds), refusals=0, overruns=0)
+    runs.update(next_at=leases.from_now(0))
+
+
+def _doubted(kind: Kind, reading: Reading) -> set[Kind]:
+    """A broker that did not answer one question is asked for a sign of life."""
+    return {*reading.doubts, *([Kind.ANSWERS] if reading.not_answered and kind != Kind.ANSWERS else [])}
+
+
+def _learn_cost(run: CollectorRun, spent_s: float) -> None:
+    """One costly refresh among cheap ones does not change the pace: the collector of garbage may have run in it."""
+    spent_s = max(0.0, spent_s)
+    run.processor_s = spent_s if run.processor_s is None else 0.75 * run.processor_s + 0.25 * spent_s
 
 
 def _told(run: CollectorRun, reading: Reading | None, lease: leases.Lease, duration_ms: int, error: str) -> outbox.Told:
@@ -200,7 +236,7 @@ def _schedule_next(
 
     On the database's clock, by which runs are handed out: this machine's may be wrong.
     """
-    interval = interval_for(run.cluster, Kind(run.kind))
+    interval = interval_for(run.cluster, Kind(run.kind), run.processor_s)
     run.interval_s = interval
     run.attempted_at = lease.taken_at
     run.last_error = str(failure) if failure else ""
@@ -212,7 +248,9 @@ def _schedule_next(
     elif isinstance(failure, AuthenticationFailed):
         run.refusals += 1
     pause = _pause(run, failure, interval)
-    run.next_at = leases.from_now(max(0.0, pause - (lease.now() - lease.taken_at).total_seconds()))
+    planned = leases.from_now(max(0.0, pause - (lease.now() - lease.taken_at).total_seconds()))
+    # Who made it due meanwhile (``read_soon``) asks for facts that are younger than these.
+    run.next_at = Case(When(next_at__gt=lease.taken_at, next_at__lte=Now(), then=F("next_at")), default=planned)
     if reading:
         run.succeeded_at = reading.taken_at
     run.save(
@@ -225,6 +263,7 @@ def _schedule_next(
             "failures",
             "refusals",
             "overruns",
+            "processor_s",
             "succeeded_at",
         ]
     )
@@ -251,11 +290,18 @@ def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> flo
     return max(interval, min(interval * 2.0 ** min(run.refusals, 16), most))
 
 
-def interval_for(cluster: Cluster, kind: Kind) -> float:
-    """Seconds between two refreshes: the cluster's own, else the default; quicker while anything moves."""
+def interval_for(cluster: Cluster, kind: Kind, processor_s: float | None = None) -> float:
+    """Seconds between two refreshes: the cluster's own, else the default; quicker while anything moves, and where a
+    refresh costs so little processor time that nobody feels it.
+    """
     if kind in settings.COLLECT_INTERVALS_MOVING and _moving(cluster):
         return float(settings.COLLECT_INTERVALS_MOVING[kind])
-    return float(cluster.cadence.get(kind, settings.COLLECT_INTERVALS[kind]))
+    own = cluster.cadence.get(kind)
+    usual = float(settings.COLLECT_INTERVALS[kind])
+    cheap = float(settings.COLLECT_INTERVALS_CHEAP.get(kind, usual))
+    if own is None and processor_s is not None and processor_s < settings.COLLECT_CHEAP_SHARE * cheap:
+        return min(cheap, usual)
+    return usual if own is None else float(own)
 
 
 def _moving(cluster: Cluster) -> bool:

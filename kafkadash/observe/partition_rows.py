@@ -51,6 +51,7 @@ class PartitionLine:
     move: ReassignmentSnapshot | None = None
     size_bytes: int | None = None
     rack_of: Mapping[int, str] | None = None
+    silent: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
@@ -64,7 +65,7 @@ class PartitionLine:
 
     @cached_property
     def trouble(self) -> PartitionTrouble:
-        return trouble_of(self.shape, self.topic.min_isr)
+        return trouble_of(self.shape, self.topic.min_isr, self.silent)
 
     @property
     def preferred(self) -> bool | None:
@@ -97,13 +98,13 @@ def partition_lines(
     topics: Iterable[TopicState],
     moves: Mapping[tuple[str, int], ReassignmentSnapshot],
     rack_of: Mapping[int, str] | None = None,
+    silent: frozenset[int] = frozenset(),
 ) -> Iterator[PartitionLine]:
-    """All partitions of the topics, in their order."""
+    """All partitions of the topics, in their order. ``silent``: brokers that do not answer."""
     for topic in topics:
         for number, leader, epoch, replicas, isr, offline in topic.partitions:
-            yield PartitionLine(
-                topic, number, leader, epoch, replicas, isr, offline, moves.get((topic.name, number)), None, rack_of
-            )
+            move = moves.get((topic.name, number))
+            yield PartitionLine(topic, number, leader, epoch, replicas, isr, offline, move, None, rack_of, silent)
 
 
 def running_moves(cluster: Cluster, topics: Iterable[str]) -> dict[tuple[str, int], ReassignmentSnapshot]:

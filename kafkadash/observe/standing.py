@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.facts import controllers_are_silent
 from kafkadash.domain.quorum import Quorum, QuorumNode, quorum
 from kafkadash.domain.status import NEVER, Refreshed, is_stale
-from kafkadash.domain.wording import count
-from kafkadash.observe.models import ClusterState, CollectorRun, Kind, QuorumSnapshot
+from kafkadash.domain.wording import count, listed
+from kafkadash.observe.models import BrokerState, ClusterState, CollectorRun, Kind, QuorumSnapshot
+
+ALIVE = Q(gone_at=None) & (Q(fenced=False) | Q(fenced=None))
+"""Brokers that the controllers have alive."""
+SILENT = ALIVE & Q(silent_since__isnull=False)
+"""Those of them that do not answer us."""
+UP = ALIVE & Q(silent_since=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +67,44 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
 class Doubts:
     """What a reading of topics and brokers cannot tell, however fresh it is: with any of it nothing is well.
 
-    ``hidden_topics``: at least so many are not shown to our principal.
+    ``hidden_topics``: at least so many are not shown to our principal. ``silent``: brokers that the controllers have
+    alive and that do not answer us.
     """
 
     hidden_topics: int = 0
+    silent: frozenset[int] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.hidden_topics)
+        return bool(self.hidden_topics or self.silent)
 
     @property
     def words(self) -> str:
-        """Continues a sentence, such as "at least 2 topics are hidden"; "" without any."""
-        return f"at least {count(self.hidden_topics, 'topic is', 'topics are')} hidden" if self.hidden_topics else ""
+        """Continues a sentence, such as "broker 2 does not answer"; "" without any."""
+        parts = []
+        if self.silent:
+            parts.append(f"{named_brokers(self.silent)} {'does' if len(self.silent) == 1 else 'do'} not answer")
+        if self.hidden_topics:
+            parts.append(f"at least {count(self.hidden_topics, 'topic is', 'topics are')} hidden")
+        return listed(parts)
 
 
 def doubts_about(cluster: Cluster) -> Doubts:
-    """One query."""
+    """Two queries."""
     hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
-    return Doubts(hidden or 0)
+    return Doubts(hidden or 0, silent_brokers(cluster))
+
+
+def silent_brokers(cluster: Cluster) -> frozenset[int]:
+    """One query."""
+    return frozenset(BrokerState.objects.filter(SILENT, cluster=cluster).values_list("broker_id", flat=True))
+
+
+def named_brokers(ids: Iterable[int]) -> str:
+    """Such as "broker 2"; only how many where there are more than three."""
+    shown = sorted(ids)
+    if len(shown) > 3:
+        return f"{len(shown):,} brokers"
+    return f"broker{'' if len(shown) == 1 else 's'} {listed([str(broker) for broker in shown])}"
 
 
 def refreshed(run: CollectorRun | None) -> Refreshed:

@@ -17,6 +17,7 @@ from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
+from kafkadash.observe.queries.brokers import broker_word
 from kafkadash.observe.standing import Doubts, Freshness, Standing, doubts_about
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
@@ -75,7 +76,7 @@ def drill_context(runs: Standing, given: QueryDict) -> dict[str, Any]:
     cluster = runs.cluster
     brokers = {b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster)}
     freshness = runs.freshness_of(Kind.METADATA)
-    racks = {b.broker_id: b.rack for b in brokers.values() if b.gone_at is None and not b.fenced}
+    racks = {b.broker_id: b.rack for b in brokers.values() if broker_word(b) == "up"}
     doubts = doubts_about(cluster)
     partitions = placed_partitions(cluster)
     asked = asked_for(given, cluster, brokers)

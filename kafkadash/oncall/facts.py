@@ -66,6 +66,7 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> Facts:
         kafka_id=cluster.kafka_id,
         other_kafka_id=cluster.other_kafka_id,
         same_as=cluster.same_as.name if cluster.same_as else "",
+        answers=refreshed(runs[Kind.ANSWERS]) if Kind.ANSWERS in runs else None,
         metadata=refreshed(runs.get(Kind.METADATA)),
         reassignments=refreshed(runs.get(Kind.REASSIGNMENTS)),
         quorum=refreshed(runs.get(Kind.QUORUM)),
@@ -249,13 +250,15 @@ def _brokers(cluster: Cluster) -> Iterator[BrokerFact]:
     }
     for broker in BrokerState.objects.filter(cluster=cluster).defer("config"):
         dirs, taken_at = weights.get(broker.broker_id, ((), None))
+        silent = broker.silent_since is not None and broker.gone_at is None and not broker.fenced
         yield BrokerFact(
             id=broker.broker_id,
             fenced=bool(broker.fenced),
             gone=broker.gone_at is not None,
+            silent=silent,
             replicas=broker.replicas,
             leaders=broker.leaders,
-            since=broker.gone_at or broker.changed_at,
+            since=broker.silent_since if silent else broker.gone_at or broker.changed_at,
             release=broker.release,
             directories=tuple(
                 DirectoryFact(d["path"], d["total_bytes"], d["usable_bytes"], d["error"] or "") for d in dirs

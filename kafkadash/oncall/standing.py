@@ -7,13 +7,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count
+from django.db.models import Count, OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.headline import headline, rolled_up
 from kafkadash.domain.status import State
-from kafkadash.observe.models import ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
-from kafkadash.observe.standing import Freshness, QuorumSeen, Standing, freshness_of, metadata_freshness, newest_quorums
+from kafkadash.observe.models import BrokerState, ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
+from kafkadash.observe.standing import (
+    SILENT,
+    Freshness,
+    QuorumSeen,
+    Standing,
+    freshness_of,
+    metadata_freshness,
+    newest_quorums,
+)
 from kafkadash.oncall.facts import age_facts
 from kafkadash.oncall.finding_rows import FindingRow, rows_of
 from kafkadash.oncall.models import Finding
@@ -24,6 +32,7 @@ class ClusterStanding:
     """A cluster with its stored figures and its findings, most urgent first.
 
     ``figures`` is an unsaved, empty row before the first refresh. ``moving`` is None while nobody has looked.
+    ``silent``: brokers that do not answer.
     """
 
     cluster: Cluster
@@ -34,11 +43,22 @@ class ClusterStanding:
     runs: Mapping[str, CollectorRun]
     quorum: QuorumSeen | None
     moving: int | None
+    silent: int
     last_closed_at: datetime | None
 
     @property
     def title(self) -> str:
         return headline(self.cluster.name, self.state, [row.point for row in self.findings])
+
+    @property
+    def brokers(self) -> int | None:
+        """Those that are registered, and those that are not and are assigned replicas all the same."""
+        return None if self.figures.brokers is None else self.figures.brokers + (self.figures.brokers_gone or 0)
+
+    @property
+    def brokers_up(self) -> int | None:
+        figures = self.figures
+        return None if figures.brokers is None else figures.brokers - (figures.brokers_fenced or 0) - self.silent
 
     @property
     def quorum_stale(self) -> bool:
@@ -68,10 +88,12 @@ def standings(clusters: Iterable[Cluster], now: datetime, known: Standing | None
     """The clusters, worst first. Six queries for any number of them. ``known``: what was read already of one."""
     own = {cluster.pk: cluster for cluster in clusters}
     held = Cluster.objects.filter(pk__in=own).select_related("state", "judgement").defer(*_NOT_SHOWN)
-    figures, judged = {}, {}
-    for cluster in held:
-        figures[cluster.pk] = getattr(cluster, "state", None)
-        judged[cluster.pk] = getattr(cluster, "judgement", None)
+    away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
+    figures, judged, silent = {}, {}, {}
+    for row in held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number"))):
+        silent[row.pk] = row.silent or 0
+        figures[row.pk] = getattr(row, "state", None)
+        judged[row.pk] = getattr(row, "judgement", None)
     runs = _runs_of(own, known)
     found = _open_findings(own)
     moves = dict(
@@ -97,6 +119,7 @@ def standings(clusters: Iterable[Cluster], now: datetime, known: Standing | None
                 runs=runs[pk],
                 quorum=quorums.get(pk),
                 moving=moves.get(pk, 0) if listing and listing.succeeded_at else None,
+                silent=silent.get(pk, 0),
                 last_closed_at=judgement.last_closed_at if judgement else None,
             )
         )

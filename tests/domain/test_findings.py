@@ -84,6 +84,17 @@ class TestBrokers:
         assert state(facts) is State.CRITICAL
         assert evaluate(facts, NOW).found[0].since == ago(minutes=7)
 
+    def test_one_that_does_not_answer_is_critical_whatever_the_controllers_say(self) -> None:
+        facts = with_brokers(BrokerFact(2, silent=True, replicas=229, leaders=12, since=ago(seconds=4)))
+        assert only(facts) == (FindingKind.BROKER_DOWN, "2", "Broker 2 does not answer and hosts 229 replicas.")
+        assert "12 partitions led by it not served" in evaluate(facts, NOW).found[0].detail
+        assert state(facts) is State.CRITICAL
+
+    def test_when_nobody_asked_them_lately_it_is_not_known_whether_one_is_down(self) -> None:
+        facts = replace(WELL, answers=Refreshed(taken_at=ago(seconds=31), interval_s=5))
+        assert evaluate(facts, NOW).cannot_tell(FindingKind.BROKER_DOWN, "2")
+        assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.STALE])
+
     def test_each_is_a_finding_of_its_own_and_they_come_by_number(self) -> None:
         facts = with_brokers(*(BrokerFact(n, gone=True, replicas=1) for n in (10, 2)))
         assert [f.scope for f in evaluate(replace(facts, brokers_gone=2), NOW).found] == ["2", "10"]

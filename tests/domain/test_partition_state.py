@@ -32,5 +32,17 @@ def test_the_worst_class_is_said(
 
 def test_only_what_refuses_clients_now_is_critical() -> None:
     critical = {trouble for trouble in PartitionTrouble if trouble.state == "critical"}
-    assert critical == {PartitionTrouble.OFFLINE, PartitionTrouble.UNDER_MIN_ISR}
+    assert critical == {PartitionTrouble.OFFLINE, PartitionTrouble.LEADER_SILENT, PartitionTrouble.UNDER_MIN_ISR}
     assert PartitionTrouble.OFFLINE.rank < PartitionTrouble.AT_MIN_ISR.rank < PartitionTrouble.NONE.rank
+
+
+@pytest.mark.parametrize(
+    ("leader", "trouble"),
+    [(1, PartitionTrouble.LEADER_SILENT), (2, PartitionTrouble.IN_DOUBT)],
+    ids=["leads", "follows"],
+)
+def test_a_broker_that_does_not_answer_makes_nothing_well(leader: int, trouble: PartitionTrouble) -> None:
+    shape = PartitionShape(leader, THREE, THREE)
+    assert trouble_of(shape, 2) is PartitionTrouble.NONE
+    assert trouble_of(shape, 2, frozenset({1})) is trouble
+    assert trouble.state != "ok"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from pytest_django import Settings
@@ -194,3 +195,30 @@ def test_longest_topic_name_and_odd_rack__are_stored_as_kafka_tells_them(fake: F
     assert TopicState.objects.filter(name=name, size_bytes=10_000).exists()
     assert BrokerState.objects.get(broker_id=1).rack == "Halle 7, Regal «ä» ☃"
     assert ThrottleState.objects.get().name == name
+
+
+def test_broker_is_killed__is_silent_at_once_and_metadata_is_due(fake: FakeKafka, refresh: Refresher) -> None:
+    for kind in (Kind.METADATA, Kind.ANSWERS):
+        refresh(kind)
+    assert not BrokerState.objects.filter(silent_since__isnull=False).exists()
+    fake.kill(2)
+    began = time.monotonic()
+    noted = refresh(Kind.ANSWERS)
+    assert time.monotonic() - began < DEADLINE_S, "a refused connection is not waited for"
+    assert (noted.ok, noted.not_answered) == (True, [2])
+    assert list(BrokerState.objects.filter(silent_since__isnull=False).values_list("broker_id", flat=True)) == [2]
+    metadata = CollectorRun.objects.get(kind=Kind.METADATA)
+    assert metadata.attempted_at is not None
+    assert metadata.next_at - metadata.attempted_at < timedelta(seconds=metadata.interval_s / 2)
+
+
+def test_broker_stands_still__is_silent_after_two_tries_and_answers_again(fake: FakeKafka, refresh: Refresher) -> None:
+    refresh(Kind.METADATA)
+    fake.freeze(2)
+    try:
+        assert refresh(Kind.ANSWERS).not_answered == [2]
+    finally:
+        fake.thaw(2)
+    assert BrokerState.objects.get(broker_id=2).silent_since is not None
+    refresh(Kind.ANSWERS)
+    assert BrokerState.objects.get(broker_id=2).silent_since is None

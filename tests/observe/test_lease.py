@@ -168,11 +168,11 @@ def test_refresh__slept_past_its_lease__stores_nothing(
 def test_refresh__this_machines_clock_is_an_hour_off__the_next_one_is_due_in_time(
     hours: int, cluster: Cluster, kafka: MemoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = CollectorRun.objects.get(cluster=cluster, kind="metadata")
+    run = CollectorRun.objects.get(cluster=cluster, kind="reassignments")
     monkeypatch.setattr(time, "time", lambda now=time.time: now() + hours * 3600)
     refresh(run.pk)
     monkeypatch.undo()
     with connection.cursor() as cursor:
         cursor.execute("SELECT next_at - clock_timestamp() FROM observe_collectorrun WHERE id = %s", [run.pk])
         left = cursor.fetchone()[0]
-    assert left.total_seconds() == pytest.approx(30, abs=5)
+    assert left.total_seconds() == pytest.approx(10, abs=5)

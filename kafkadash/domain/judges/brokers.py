@@ -28,13 +28,17 @@ def broker_down(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]:
     down = [b for b in facts.brokers if b.away and b.replicas]
     for broker in down:
         how = "fenced: registered, but it sends no heartbeat" if broker.fenced and not broker.gone else "not registered"
+        detail = f"The controller has it {how}" if facts.kraft else f"It is {how.split(':', maxsplit=1)[0]}"
+        if broker.silent:
+            detail = f"The cluster still lists it as alive · {count(broker.leaders, 'partition')} led by it not served"
         yield Finding(
             FindingKind.BROKER_DOWN,
-            f"Broker {broker.id} is down and hosts {count(broker.replicas, 'replica')}.",
-            f"has broker {broker.id} down",
+            f"Broker {broker.id} {'does not answer' if broker.silent else 'is down'} and hosts "
+            f"{count(broker.replicas, 'replica')}.",
+            f"has broker {broker.id} {'that does not answer' if broker.silent else 'down'}",
             at,
             scope=str(broker.id),
-            detail=f"The controller has it {how}" if facts.kraft else f"It is {how.split(':', maxsplit=1)[0]}",
+            detail=detail,
             value=broker.replicas,
             unit="replicas",
             threshold=0,
@@ -65,11 +69,15 @@ def broker_away(facts: Facts, at: datetime, now: datetime) -> Iterator[Finding]:
         if broker.away and not broker.replicas and (not broker.gone or recently):
             yield Finding(
                 FindingKind.BROKER_AWAY,
-                f"Broker {broker.id} is away; no replica is hosted there.",
+                f"Broker {broker.id} {'does not answer' if broker.silent else 'is away'}; no replica is hosted there.",
                 f"misses broker {broker.id}, which hosts nothing",
                 at,
                 scope=str(broker.id),
-                detail="no longer registered" if broker.gone else "fenced: registered, but it sends no heartbeat",
+                detail="no longer registered"
+                if broker.gone
+                else "the cluster still lists it as alive"
+                if broker.silent
+                else "fenced: registered, but it sends no heartbeat",
                 value=0,
                 unit="replicas",
                 measured="0 replicas",

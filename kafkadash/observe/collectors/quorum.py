@@ -15,7 +15,7 @@ from kafkadash.kafka.port import Quorum, QuorumReplica
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp
-from kafkadash.observe.models import QuorumReplicaState, QuorumSnapshot
+from kafkadash.observe.models import Kind, QuorumReplicaState, QuorumSnapshot
 from kafkadash.observe.segments.encoding import Columns
 from kafkadash.observe.segments.outbox import Facts
 
@@ -37,7 +37,9 @@ def read(asking: Asking) -> Reading:
         high_watermark=quorum.high_watermark,
         replicas=replicas,
     )
-    new, changed = _compare(asking.cluster, _standings(asking.cluster, quorum, snapshot), snapshot.taken_at)
+    led_since = _led_since(asking.cluster, quorum)
+    standings = _standings(quorum, snapshot, led_since or snapshot.taken_at)
+    new, changed = _compare(asking.cluster, standings, snapshot.taken_at)
 
     def write(stamp: Stamp) -> None:
         snapshot.epoch, snapshot.seq = stamp.epoch, stamp.seq
@@ -48,13 +50,25 @@ def read(asking: Asking) -> Reading:
             {row.pk: {name: getattr(row, name) for name in _CHANGING} for row in changed},
         )
 
-    return Reading(taken_at=snapshot.taken_at, rows=len(replicas), write=write, facts=[_facts(quorum)])
+    return Reading(
+        taken_at=snapshot.taken_at,
+        rows=len(replicas),
+        write=write,
+        facts=[_facts(quorum)],
+        # An election, and a broker that falls behind the controllers, come before leaders and ISR change.
+        doubts=[Kind.METADATA] if led_since is None or new or changed else [],
+    )
 
 
-def _standings(cluster: Cluster, quorum: Quorum, snapshot: QuorumSnapshot) -> Iterable[NodeStanding]:
-    """Every listed node, judged. How long this leader leads is counted on our clock, from when it was first seen."""
+def _led_since(cluster: Cluster, quorum: Quorum) -> datetime | None:
+    """When this leader was first seen to lead in this epoch, on our clock; None if that is now."""
     seen = QuorumSnapshot.objects.filter(cluster=cluster, leader_epoch=quorum.leader_epoch)
-    since = seen.aggregate(first=Min("taken_at"))["first"] or snapshot.taken_at
+    first: datetime | None = seen.aggregate(first=Min("taken_at"))["first"]
+    return first
+
+
+def _standings(quorum: Quorum, snapshot: QuorumSnapshot, since: datetime) -> Iterable[NodeStanding]:
+    """Every listed node, judged."""
     nodes = [QuorumNode(**node) for node in snapshot.replicas]
     judged = judge(nodes, quorum.leader_id, (snapshot.taken_at - since).total_seconds())
     return (*judged.voters, *judged.observers)

@@ -11,6 +11,7 @@ from kafkadash.domain.refusals import kafka
 from kafkadash.kafka.groups import KafkaGroups
 from kafkadash.kafka.port import ItemError, KafkaAdmin, NotAuthorized, Unreachable
 from kafkadash.observe.lease import Stamp
+from kafkadash.observe.models import Kind
 from kafkadash.observe.segments.outbox import Facts
 
 AUTHORIZATION_FAILED = (29, 31)  # of a topic, of the cluster
@@ -35,7 +36,8 @@ class Reading:
 
     ``portions`` are written before it, each in a fenced transaction of its own: rows that are true by themselves, and
     too many for one short transaction (the first look at a large cluster, or a broker that hosts a bit of everything).
-    ``facts`` are for the pipeline (``observe.segments``): they are stored with the rest, for files.
+    ``facts`` are for the pipeline (``observe.segments``): they are stored with the rest, for files. ``doubts``: kinds
+    of facts of which this answer says that what is stored may not hold any more; they are read at once.
     """
 
     taken_at: datetime
@@ -45,6 +47,7 @@ class Reading:
     errors: Sequence[str] = ()
     portions: Sequence[Callable[[], None]] = ()
     facts: Sequence[Facts] = ()
+    doubts: Sequence[Kind] = ()
 
 
 def silent(errors: Mapping[int, ItemError]) -> set[int]:

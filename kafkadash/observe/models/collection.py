@@ -9,8 +9,9 @@ from kafkadash.clusters.models import Cluster
 
 
 class Kind(models.TextChoices):
-    """The kinds of facts, each with its own interval (``settings.COLLECT_INTERVALS``)."""
+    """The kinds of facts, each with its own interval (``observe.collection.interval_for``)."""
 
+    ANSWERS = "answers", "answers of brokers"
     METADATA = "metadata", "topics and brokers"
     REASSIGNMENTS = "reassignments", "reassignments"
     QUORUM = "quorum", "controller quorum"
@@ -43,6 +44,9 @@ class CollectorRun(models.Model):
     )
     overruns = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="leases in a row that ran out before their refresh was stored"
+    )
+    processor_s = models.FloatField(
+        null=True, help_text="processor time of a refresh in seconds, over the last few; empty before the first"
     )
     last_error = models.TextField(blank=True)
     last_failure = models.CharField(

@@ -96,6 +96,7 @@ class BrokerState(models.Model):
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)
+    silent_since = models.DateTimeField(null=True, help_text="since when it does not answer us; empty: it does")
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["cluster", "broker_id"], name="one_state_per_broker"),)

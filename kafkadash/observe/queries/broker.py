@@ -28,10 +28,10 @@ from kafkadash.observe.models import (
     TopicState,
 )
 from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rack_labels, running_moves
-from kafkadash.observe.queries.broker_list import UP, Skew
-from kafkadash.observe.queries.brokers import broker_state, directory_row
+from kafkadash.observe.queries.broker_list import Skew
+from kafkadash.observe.queries.brokers import broker_state, broker_word, directory_row
 from kafkadash.observe.reassignment_rows import ReassignmentRow
-from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness
+from kafkadash.observe.standing import UP, Freshness, freshness_of, metadata_freshness
 from kafkadash.observe.throttle_rows import Throttles
 
 MOST_TROUBLED = 25
@@ -124,7 +124,7 @@ def _hosted(
 def _against_the_mean(cluster: Cluster, broker: BrokerState) -> dict[str, Any]:
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
     means = BrokerState.objects.filter(UP, cluster=cluster).aggregate(replicas=Avg("replicas"), leaders=Avg("leaders"))
-    up = broker.gone_at is None and not broker.fenced
+    up = broker_word(broker) == "up"
     replicas = skew_percent(broker.replicas, means["replicas"], figures.partitions) if up else None
     leaders = skew_percent(broker.leaders, means["leaders"], figures.partitions) if up else None
     return {
@@ -168,7 +168,7 @@ def _moves(cluster: Cluster, broker: int, now: datetime) -> dict[str, Any]:
 
 def _title(broker: BrokerState, freshness: Freshness, now: datetime) -> str:
     if freshness.stale and freshness.age_s is not None:
-        was = "gone" if broker.gone_at is not None else "fenced" if broker.fenced else "up"
+        was = broker_word(broker)
         return f"Cannot tell how broker {broker.broker_id} is: it was {was} {duration(freshness.age_s)} ago."
     name = f"Broker {broker.broker_id}"
     assigned = count(broker.replicas, "replica")
@@ -180,4 +180,8 @@ def _title(broker: BrokerState, freshness: Freshness, now: datetime) -> str:
     if broker.fenced:
         rest = f"{assigned} {'is' if broker.replicas == 1 else 'are'} out of service"
         return f"{name} is fenced: {rest if broker.replicas else 'it hosts no replica'}."
+    if broker.silent_since is not None:
+        led = count(broker.leaders, "partition")
+        rest = f"the {led} that it leads {'is' if broker.leaders == 1 else 'are'} not served"
+        return f"{name} does not answer: {rest if broker.leaders else 'it leads no partition'}."
     return f"{name} is up and leads {count(broker.leaders, 'partition')}."

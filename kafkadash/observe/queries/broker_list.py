@@ -17,16 +17,15 @@ from kafkadash.domain.skew import ATTENTION_FROM, WARNS_FROM, skew_percent
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Kind
-from kafkadash.observe.queries.brokers import DirectoryRow, broker_state, directory_row
-from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness
+from kafkadash.observe.queries.brokers import DirectoryRow, broker_state, broker_word, directory_row
+from kafkadash.observe.standing import SILENT, UP, Freshness, freshness_of, metadata_freshness, named_brokers
 from kafkadash.observe.throttle_rows import RateInForce, Throttles
 
-UP = Q(gone_at=None) & (Q(fenced=False) | Q(fenced=None))
 FENCED = Q(gone_at=None, fenced=True)
 GONE = Q(gone_at__isnull=False)
 AWAY_FIRST = Case(When(UP, then=Value(1)), default=Value(0))
-STATES = Choice("state", "state", {"up": "Up", "fenced": "Fenced", "gone": "Gone"})
-_FILTERS = {"up": UP, "fenced": FENCED, "gone": GONE}
+STATES = Choice("state", "state", {"up": "Up", "silent": "Silent", "fenced": "Fenced", "gone": "Gone"})
+_FILTERS = {"up": UP, "silent": SILENT, "fenced": FENCED, "gone": GONE}
 NO_RACK = "(none)"
 """As the value of the filter for racks: brokers that name none."""
 
@@ -76,9 +75,11 @@ class Tally:
     """All brokers that are known, by state; those that are gone and still hold replicas apart."""
 
     up: int
+    silent: int
     fenced: int
     gone: int
     gone_hosting: int
+    silent_ids: Sequence[int]
     fenced_ids: Sequence[int]
     gone_hosting_ids: Sequence[int]
     mean_replicas: float | None
@@ -86,7 +87,7 @@ class Tally:
 
     @property
     def all(self) -> int:
-        return self.up + self.fenced + self.gone
+        return self.up + self.silent + self.fenced + self.gone
 
 
 def broker_listing(query: QueryDict) -> Listing:
@@ -165,7 +166,7 @@ def _lines(
     for broker in brokers:
         state, word = broker_state(broker, freshness)
         held = weights.get(broker.broker_id)
-        up = broker.gone_at is None and not broker.fenced
+        up = broker_word(broker) == "up"
         lines.append(
             BrokerLine(
                 broker=broker,
@@ -193,6 +194,7 @@ def _tally(cluster: Cluster) -> Tally:
         mean_replicas=Avg("replicas", filter=UP),
         mean_leaders=Avg("leaders", filter=UP),
         count_up=Count("pk", filter=UP),
+        count_silent=Count("pk", filter=SILENT),
         count_fenced=Count("pk", filter=FENCED),
         count_gone=Count("pk", filter=GONE),
         count_hosting=Count("pk", filter=GONE & Q(replicas__gt=0)),
@@ -200,11 +202,13 @@ def _tally(cluster: Cluster) -> Tally:
     hosting = brokers.filter(GONE, replicas__gt=0)
     return Tally(
         up=counts["count_up"],
+        silent=counts["count_silent"],
         fenced=counts["count_fenced"],
         gone=counts["count_gone"],
         gone_hosting=counts["count_hosting"],
         mean_replicas=counts["mean_replicas"],
         mean_leaders=counts["mean_leaders"],
+        silent_ids=_first_ids(brokers.filter(SILENT)) if counts["count_silent"] else (),
         fenced_ids=_first_ids(brokers.filter(FENCED)),
         gone_hosting_ids=_first_ids(hosting),
     )
@@ -231,6 +235,10 @@ def _title(name: str, tally: Tally, never_seen: int, freshness: Freshness) -> st
     if never_seen > 0:
         which = count(never_seen, "broker that was", "brokers that were")
         away.append(f"{which} never seen up {'is' if never_seen == 1 else 'are'} assigned replicas")
+    if tally.silent:
+        ids, many = tally.silent_ids, tally.silent > 1
+        which = named_brokers(ids) if len(ids) == tally.silent else f"{tally.silent:,} brokers"
+        away.append(f"{which} {'do' if many else 'does'} not answer")
     if tally.fenced:
         away.append(_named(tally.fenced, tally.fenced_ids, "fenced"))
     if away:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Q, When
+from django.db.models import Case, When
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import BrokerState, BrokerWeights, Kind
-from kafkadash.observe.standing import Freshness, Standing, standing
+from kafkadash.observe.standing import UP, Freshness, Standing, standing
 
 MOST_ROWS = 50
 DISK_MARKS = (80, 90)
@@ -56,7 +56,7 @@ def brokers_context(cluster: Cluster, now: datetime, known: Standing | None = No
     """The brokers with their log directories; those that are not up first, at most ``MOST_ROWS``."""
     read = known or standing(cluster, now)
     rows = BrokerState.objects.filter(cluster=cluster)
-    up = Case(When(Q(fenced=True) | Q(gone_at__isnull=False), then=0), default=1)
+    up = Case(When(UP, then=1), default=0)
     shown = list(rows.order_by(up, "broker_id")[:MOST_ROWS])
     weights = {
         w.broker_id: w
@@ -93,12 +93,19 @@ def _broker_row(
 
 def broker_state(broker: BrokerState, freshness: Freshness) -> tuple[str, str]:
     """What is known of a broker. Nothing old is said to be so now."""
-    word = "gone" if broker.gone_at is not None else "fenced" if broker.fenced else "up"
+    word = broker_word(broker)
     if freshness.stale:
         return "unknown", f"Was {word}"
     if word == "up":
         return "ok", "Up"
-    return ("critical" if broker.replicas else "warning"), word.capitalize()
+    return ("critical" if broker.replicas else "warning"), {"silent": "Does not answer"}.get(word, word.capitalize())
+
+
+def broker_word(broker: BrokerState) -> str:
+    """As it was last seen, such as "fenced"."""
+    if broker.gone_at is not None:
+        return "gone"
+    return "fenced" if broker.fenced else "silent" if broker.silent_since is not None else "up"
 
 
 def directory_row(stored: dict[str, Any]) -> DirectoryRow:

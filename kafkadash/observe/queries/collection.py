@@ -14,6 +14,7 @@ from kafkadash.observe.models import Collection, CollectorRun, Kind
 from kafkadash.observe.standing import Freshness, Standing, freshness_of, standing
 
 _GRAINS = {
+    Kind.ANSWERS: "brokers",
     Kind.METADATA: "partitions",
     Kind.REASSIGNMENTS: "in flight",
     Kind.QUORUM: "nodes",

@@ -33,7 +33,7 @@ from kafkadash.observe.queries.group_list import readers_of
 from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words
 from kafkadash.observe.reassignment_rows import ReassignmentRow
-from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness
+from kafkadash.observe.standing import Freshness, freshness_of, metadata_freshness, silent_brokers
 from kafkadash.observe.throttle_rows import list_words
 
 MIN_ISR = "min.insync.replicas"
@@ -94,7 +94,8 @@ def topic_context(
     moves = running_moves(cluster, [topic.name])
     racks = RackJudge(cluster)
     labels = rack_labels(cluster)
-    every = [TopicPartition(line, racks.judge(line)) for line in partition_lines([topic], moves, labels)]
+    silent = silent_brokers(cluster)
+    every = [TopicPartition(line, racks.judge(line)) for line in partition_lines([topic], moves, labels, silent)]
     kept = _chosen(every, listing)
     sizes = None
     if listing.sort == "size":
@@ -179,9 +180,14 @@ def _title(topic: TopicState, every: Sequence[TopicPartition], freshness: Freshn
     troubles = Counter(p.line.trouble for p in every)
     for trouble, words in (
         (PartitionTrouble.OFFLINE, ("is offline", "are offline")),
+        (PartitionTrouble.LEADER_SILENT, ("has a leader that does not answer", "have leaders that do not answer")),
         (PartitionTrouble.UNDER_MIN_ISR, ("refuses writes: under min-ISR", "refuse writes: under min-ISR")),
         (PartitionTrouble.AT_MIN_ISR, ("is at min-ISR", "are at min-ISR")),
         (PartitionTrouble.UNDER_REPLICATED, ("is under-replicated", "are under-replicated")),
+        (
+            PartitionTrouble.IN_DOUBT,
+            ("has a replica on a broker that does not answer", "have replicas on brokers that do not answer"),
+        ),
         (PartitionTrouble.CATCHING_UP, ("is moving", "are moving")),
     ):
         number = troubles[trouble]
