@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -171,18 +171,8 @@ def _store(
         _schedule_next(run, reading, failure, lease)
         outbox.store(_told(run, reading, lease, duration, error), packs)
     if reading:
-        read_soon(run.cluster_id, _doubted(kind, reading))
+        leases.read_soon(run.cluster_id, _doubted(kind, reading))
     return Refresh(run.cluster, kind, stamp.epoch, stamp.seq, error)
-
-
-def read_soon(cluster_id: int, kinds: Iterable[Kind]) -> None:
-    """Makes these kinds due now, because something says that what is stored of them may not hold any more.
-
-    A refresh that is under way began before that: it is followed by another (``_next_at``). Kinds that must not be
-    tried quickly keep their pause: refused credentials, and refreshes that hang.
-    """
-    runs = CollectorRun.objects.filter(cluster=cluster_id, kind__in=list(kinds), refusals=0, overruns=0)
-    runs.update(next_at=leases.from_now(0))
 
 
 def _doubted(kind: Kind, reading: Reading) -> set[Kind]:
@@ -249,7 +239,7 @@ def _schedule_next(
         run.refusals += 1
     pause = _pause(run, failure, interval)
     planned = leases.from_now(max(0.0, pause - (lease.now() - lease.taken_at).total_seconds()))
-    # Who made it due meanwhile (``read_soon``) asks for facts that are younger than these.
+    # Who made it due meanwhile (``lease.read_soon``) asks for facts that are younger than these.
     run.next_at = Case(When(next_at__gt=lease.taken_at, next_at__lte=Now(), then=F("next_at")), default=planned)
     if reading:
         run.succeeded_at = reading.taken_at

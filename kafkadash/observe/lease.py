@@ -7,7 +7,7 @@ no row to update and can write nothing. All times are the database's clock.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -174,6 +174,18 @@ def take(run_id: int, *, only_if_due: bool = True, of: Leased = COLLECTORS) -> L
         return None
     clock.set_right(row[1], time.monotonic() - asked)
     return Lease(of, run_id, row[0], row[1], ends, time.monotonic())
+
+
+def read_soon(cluster_id: int, kinds: Iterable[str]) -> None:
+    """Makes these kinds due now, because something says that what is stored of them may not hold any more.
+
+    A refresh that is under way began before that: it is followed by another. Kinds that must not be
+    tried quickly keep their pause: refused credentials, and refreshes that hang.
+    """
+    runs = CollectorRun.objects.filter(
+        cluster=cluster_id, kind__in=[str(kind) for kind in kinds], refusals=0, overruns=0
+    )
+    runs.update(next_at=from_now(0))
 
 
 def claim_due(limit: int = 200, hold_s: float = 10, most_s: float = 60) -> list[int]:

@@ -18,10 +18,11 @@ Throttle = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who it belongs to ("#42"), and the page about it."""
+    """Who it belongs to ("#42"), and the page about it; ``removed_at``: since when it is not there any more."""
 
     by: str
     url: str
+    removed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ def claim(
 ) -> None:
     """Marks exactly these as claimed, of what is set and what moves in the cluster; all others are nobody's.
 
-    Rows that a collector has not written yet are marked when this is called again, after its next refresh. Two queries,
-    and one more for each table in which something differs.
+    What is claimed as removed stays so until it is read again. Rows that a collector has not written yet are marked
+    when this is called again, after its next refresh. Two queries, and one more for each table in which something
+    differs.
     """
     update_rows(ThrottleState, _throttles(cluster_id, throttles, now))
     update_rows(ReassignmentSnapshot, _moves(cluster_id, moves, now))
@@ -53,12 +55,14 @@ def _throttles(cluster_id: int, wanted: Mapping[Throttle, Claim], now: datetime)
     names = {name for _, name, _ in wanted}
     rows = ThrottleState.objects.filter(~Q(claimed_by="") | Q(name__in=names), cluster=cluster_id)
     changed = {}
-    for pk, by, url, *place in rows.order_by("pk").values_list("pk", "claimed_by", "claim_url", *_PLACE):
-        found = wanted.get((place[0], place[1], place[2]))
-        if found != (Claim(by, url) if by else None):
-            changed[pk] = _written(found, now)
+    for row in rows.order_by("pk").only("pk", "claimed_by", "claim_url", "removed_at", "read_at", *_PLACE):
+        found = wanted.get((row.resource, row.name, row.key))
+        if found and found.removed_at and (row.claimed_by != found.by or row.read_at >= found.removed_at):
+            found = None  # it stands there, so it is another one
+        if found != (Claim(row.claimed_by, row.claim_url, row.removed_at) if row.claimed_by else None):
+            changed[row.pk] = _written(found, now) | {"removed_at": found.removed_at if found else None}
             # Who set it is gone: whether anything needs it is judged from here on.
-            changed[pk] |= {"unneeded_since": None, "orphan": False}
+            changed[row.pk] |= {"unneeded_since": None, "orphan": False}
     return changed
 
 

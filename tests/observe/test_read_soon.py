@@ -12,7 +12,8 @@ from pytest_django import Settings
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.port import AuthenticationFailed, ItemError, QuorumReplica, Unreachable
 from kafkadash.observe import collection
-from kafkadash.observe.collection import Refresh, interval_for, read_soon
+from kafkadash.observe.collection import Refresh, interval_for
+from kafkadash.observe.lease import read_soon
 from kafkadash.observe.models import BrokerState, CollectorRun, Kind
 from tests.observe.conftest import Clock
 from tests.observe.memory_cluster import MemoryCluster

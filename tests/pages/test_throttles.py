@@ -44,9 +44,7 @@ def test_the_same_rate_is_one_line_and_every_throttle_a_row(get_page: GetPage, d
     a_list(demo, "orders", "0:1,0:2,1:3")
     page = get_page(URL)
     assert page.title == "Rates are set on 3 brokers of demo, the lowest is 10.0 MB/s."
-    assert page.words("throttled-demo-1") == (
-        "brokers 1, 9, 10 sending as leader 10.0 MB/s 10,000,000 yes, as far as is known"
-    )
+    assert page.words("throttled-demo-1") == "brokers 1, 9, 10 sending as leader 10.0 MB/s 10,000,000 by nothing now"
     assert page.words("throttled-demo-2").startswith("1 topic replicas throttled as leaders a list")
     assert words(page, rows[1]) == (
         "broker 9 sending as leader leader.replication.throttled.rate 10.0 MB/s 10,000,000 bytes/s broker 01:43:04"
@@ -207,3 +205,26 @@ def test_unknown_moves_are_not_no_moves(get_page: GetPage, demo: Cluster) -> Non
     demo.collector_runs.filter(kind=Kind.REASSIGNMENTS).update(succeeded_at=None)
     row = ThrottleFactory.create(cluster=demo)
     assert words(get_page(URL), row).endswith("unknown unknown")
+
+
+def test_what_a_run_removed_is_said_to_be_removed_and_is_not_in_force(get_page: GetPage, demo: Cluster) -> None:
+    row = ThrottleFactory.create(
+        cluster=demo, name="1", claimed_by="#7", claim_url="/changes/7/", removed_at=NOW - timedelta(seconds=2)
+    )
+    page = get_page(URL)
+    assert page.title == "Nothing is throttled in demo."
+    assert "removed by #7 , not read again since" in words(page, row)
+    assert "unknown" not in words(page, row)
+    assert not get_page(f"{URL}?need=foreign").has(f"throttle-{row.pk}")
+
+
+def test_whose_it_is_is_not_called_unknown_before_it_was_looked_up(get_page: GetPage, demo: Cluster) -> None:
+    row = ThrottleFactory.create(cluster=demo, name="1", first_seen_at=NOW - timedelta(seconds=2))
+    assert "just found" in words(get_page(URL), row)
+
+
+def test_how_many_of_a_rates_brokers_a_move_needs_is_said(get_page: GetPage, demo: Cluster) -> None:
+    for name in ("1", "9"):
+        ThrottleFactory.create(cluster=demo, name=name)
+    ReassignmentFactory.create(cluster=demo, replicas=[1, 2], adding=[2], removing=[])
+    assert get_page(URL).words("throttled-demo-1").endswith("10,000,000 1 of 2")

@@ -169,6 +169,7 @@ class ThrottleState(models.Model):
     claimed_by = models.CharField(max_length=64, blank=True)
     claim_url = models.CharField(max_length=255, blank=True)
     claimed_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True, help_text="when who claims it took it away, not read since")
 
     class Meta:
         constraints = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
@@ -36,12 +36,17 @@ ON = Choice("on", "kind of throttle", {"cluster": "Cluster default", "broker": "
 NEED = Choice(
     "need", "choice of throttles", {"orphan": "Needed by nothing", "ours": "Ours", "foreign": "Owner unknown"}
 )
-_NEEDS = {"orphan": Q(orphan=True), "ours": ~Q(claimed_by=""), "foreign": Q(claimed_by="")}
+_NEEDS = {"orphan": Q(orphan=True), "ours": ~Q(claimed_by="") & Q(removed_at=None), "foreign": Q(claimed_by="")}
+_COMPARED_WITHIN = timedelta(seconds=5)
+"""Whose a throttle is, is compared right after the reading that finds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The same rate on some brokers, or lists of some topics (whose names are left out)."""
+    """The same rate on some brokers, or lists of some topics (whose names are left out).
+
+    ``needed``: through how many of them anything in flight goes; None where that is not known.
+    """
 
     resource: str
     key: str
@@ -49,6 +54,16 @@ class Group:
     all_names: Sequence[str]
     number: int
     orphans: int
+    needed: int | None
+
+    @property
+    def needed_words(self) -> str:
+        """How many of them anything in flight goes through, as far as was seen."""
+        if self.needed is None:
+            return "unknown"
+        if not self.needed:
+            return "by nothing now"
+        return "yes" if self.needed == self.number else f"{self.needed:,} of {self.number:,}"
 
     @property
     def names(self) -> Sequence[str]:
@@ -99,6 +114,10 @@ class ThrottleRow:
         return ConfigSource(self.row.source).label
 
     @property
+    def just_found(self) -> bool:
+        return self.freshness.now - self.row.first_seen_at < _COMPARED_WITHIN
+
+    @property
     def look(self) -> str:
         """The command that shows what is set, for whoever decides to remove it."""
         entity = {
@@ -128,16 +147,21 @@ def throttles_context(cluster: Cluster, now: datetime, known: Standing | None = 
     """What is in force, in a few lines, and whether something of it is needed by nothing."""
     read = known or standing(cluster, now)
     freshness = read.freshness_of(Kind.CONFIGS)
-    rows = ThrottleState.objects.filter(cluster=cluster)
+    rows = ThrottleState.objects.filter(cluster=cluster, removed_at=None)
+    moves = _Moves(cluster, read.runs.get(Kind.REASSIGNMENTS))
     rates = list(rows.filter(key__in=RATES).order_by(_RESOURCES, _NUMBER, "key"))
     lists = {
-        key: (number, orphans)
-        for key, number, orphans in rows.filter(key__in=LISTS)
+        key: (number, orphans, needed if moves.known else None)
+        for key, number, orphans, needed in rows.filter(key__in=LISTS)
         .values("key")
-        .annotate(number=Count("pk"), orphans=Count("pk", filter=Q(orphan=True)))
-        .values_list("key", "number", "orphans")
+        .annotate(
+            number=Count("pk"),
+            orphans=Count("pk", filter=Q(orphan=True)),
+            needed=Count("pk", filter=Q(name__in=moves.topics)),
+        )
+        .values_list("key", "number", "orphans", "needed")
     }
-    groups = [*_rate_groups(rates), *_list_groups(lists)]
+    groups = [*_rate_groups(rates, moves), *_list_groups(lists)]
     return {
         "cluster": cluster,
         "now": now,
@@ -185,7 +209,7 @@ class _Moves:
     """What is in flight now, to be asked what goes through a throttle."""
 
     def __init__(self, cluster: Cluster, run: CollectorRun | None) -> None:
-        self._known = bool(run and run.succeeded_at)
+        self.known = bool(run and run.succeeded_at)
         running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=Outcome.RUNNING)
         self._by_topic: dict[str, list[int]] = defaultdict(list)
         self._by_broker: Counter[int] = Counter()
@@ -198,12 +222,16 @@ class _Moves:
         for broker, dirs in BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs"):
             self._copies[broker] = _sum_known([stored.get("copies") for stored in dirs])
 
+    @property
+    def topics(self) -> list[str]:
+        return list(self._by_topic)
+
     def needing(self, row: ThrottleState) -> int | None:
         if row.key == DISK_RATE:
             if row.resource == ThrottledResource.CLUSTER:
                 return _sum_known(self._copies.values()) if self._copies else None
             return self._copies.get(int(row.name))
-        if not self._known:
+        if not self.known:
             return None
         if row.resource == ThrottledResource.CLUSTER:
             return self._all
@@ -220,7 +248,7 @@ def _sum_known(numbers: Collection[int | None]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _rate_groups(rates: Sequence[ThrottleState]) -> list[Group]:
+def _rate_groups(rates: Sequence[ThrottleState], moves: _Moves) -> list[Group]:
     together: dict[tuple[str, str, str], list[ThrottleState]] = defaultdict(list)
     for row in rates:
         together[row.resource, row.key, row.value].append(row)
@@ -232,12 +260,13 @@ def _rate_groups(rates: Sequence[ThrottleState]) -> list[Group]:
             all_names=[row.name for row in rows],
             number=len(rows),
             orphans=sum(row.orphan for row in rows),
+            needed=_sum_known([None if number is None else bool(number) for number in map(moves.needing, rows)]),
         )
         for (resource, key, value), rows in together.items()
     ]
 
 
-def _list_groups(lists: Mapping[str, tuple[int, int]]) -> list[Group]:
+def _list_groups(lists: Mapping[str, tuple[int, int, int | None]]) -> list[Group]:
     return [Group(ThrottledResource.TOPIC, key, None, (), *lists[key]) for key in LISTS if key in lists]
 
 

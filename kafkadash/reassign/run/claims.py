@@ -6,16 +6,17 @@ nothing is judged an orphan in less than two.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, Subquery
 from django.urls import reverse
 
 from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.ledger import Entry, EntryState
 from kafkadash.domain.ledger_lists import open_pairs
 from kafkadash.domain.throttles import LISTS
-from kafkadash.observe.models import Kind
+from kafkadash.observe.models import Kind, ThrottleState
 from kafkadash.observe.services import Claim, MoveClaim, Throttle, claim
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.ledger_rows import entry_of
@@ -25,7 +26,7 @@ KINDS = frozenset({Kind.CONFIGS.value, Kind.REASSIGNMENTS.value})
 
 
 def reconcile(cluster_id: int, now: datetime) -> None:
-    """At most seven statements, three where no run of this cluster has anything open."""
+    """At most eight statements, four where no run of this cluster has anything open and none has just ended."""
     runs = dict(
         Execution.objects.filter(
             Q(active=True) | Q(throttles__state__in=[state.value for state in EntryState if state != "cleared"]),
@@ -34,13 +35,30 @@ def reconcile(cluster_id: int, now: datetime) -> None:
         .values_list("pk", "request")
         .distinct()
     )
-    throttles: dict[Throttle, Claim] = {}
+    throttles = _removed(cluster_id)
     moves: dict[tuple[str, int], MoveClaim] = {}
     if runs:
-        claims = {pk: Claim(f"#{number}", reverse("changes:request", args=[number])) for pk, number in runs.items()}
-        throttles = _throttles(claims)
+        claims = {pk: _claim(number) for pk, number in runs.items()}
+        throttles |= _throttles(claims)
         moves = _moves(claims)
     claim(cluster_id, throttles, moves, now)
+
+
+def _removed(cluster_id: int) -> dict[Throttle, Claim]:
+    """Those that a run has taken away since they were read: nobody else set them, and they are not in force."""
+    ours = ThrottleState.objects.filter(cluster=cluster_id).exclude(claimed_by="").order_by("read_at")
+    since = Subquery(ours.values("read_at")[:1])
+    gone = ThrottleEntry.objects.filter(
+        execution__cluster=cluster_id, state=EntryState.CLEARED.value, changed_at__gt=since
+    )
+    return {
+        (row.resource, row.name, row.key): replace(_claim(row.execution.request_id), removed_at=row.changed_at)
+        for row in gone.select_related("execution").order_by("changed_at")
+    }
+
+
+def _claim(number: int) -> Claim:
+    return Claim(f"#{number}", reverse("changes:request", args=[number]))
 
 
 def _throttles(claims: dict[int, Claim]) -> dict[Throttle, Claim]:

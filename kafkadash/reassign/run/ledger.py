@@ -23,6 +23,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
+
 from kafkadash.accounts.audit import record
 from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain import ledger_lists, ledger_rates
@@ -35,7 +37,8 @@ from kafkadash.domain.refusals import runs, underway
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
 from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
-from kafkadash.observe.models import ThrottledResource
+from kafkadash.observe.lease import read_soon
+from kafkadash.observe.models import Kind, ThrottledResource
 from kafkadash.reassign.models import Deed, Execution
 from kafkadash.reassign.run import ledger_rows, throttle_reads
 from kafkadash.reassign.run.foreign_throttles import ForeignThrottles
@@ -171,6 +174,10 @@ class Ledger:
         """
         changed = [entry for place, entry in self._entries.items() if self._stored.get(place) != entry]
         ledger_rows.store(self._execution.pk, changed, now)
+        if any(entry.state in (EntryState.SET, EntryState.CLEARED) for entry in changed):
+            # What the pages have of it is from before.
+            cluster_id = self._execution.cluster_id
+            transaction.on_commit(lambda: read_soon(cluster_id, [Kind.CONFIGS]))
         self._stored = dict(self._entries)
         written = self.take_over()
         if written:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
+
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_look import gone, ids, settled, tells, unhinted
 from kafkadash.domain.executor_state import (
@@ -22,6 +24,8 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow_states import State, Trigger
+from kafkadash.observe.lease import read_soon
+from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import Outcome
 from kafkadash.reassign.run.ending import last_columns, leave_rows
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S, next_turn
@@ -110,6 +114,8 @@ def _over(running: Running, state: State, *, outcome: Outcome | None = None, err
     """What it still owes is worked off by later turns."""
     last = last_columns(running.execution, state, running.now(), outcome=outcome, error=error)
     running.save(**last, next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S))
+    cluster_id = running.execution.cluster_id
+    transaction.on_commit(lambda: read_soon(cluster_id, [Kind.METADATA, Kind.REASSIGNMENTS, Kind.CONFIGS]))
 
 
 def _outcome(rows: Sequence[Row], obligations: Sequence[str]) -> Outcome:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
 from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.kafka.port import ConfigResource
-from kafkadash.observe.models import Outcome, ReassignmentSnapshot, StartedFrom, ThrottleState
+from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, StartedFrom, ThrottleState
 from kafkadash.reassign.models import Move, ThrottleEntry
 from kafkadash.reassign.run.claims import reconcile
 from tests.factories import ReassignmentFactory, ThrottleFactory
@@ -52,6 +56,47 @@ def test_ours_is_claimed_with_the_time_it_was_submitted(world: World, operator: 
     assert ReassignmentSnapshot.objects.count() >= 1
 
 
+def test_what_it_removed_is_said_to_be_so_until_it_is_read_again(world: World, operator: User) -> None:
+    change = world.queue(operator)
+    world.tick()
+    world.tick()
+    found(world)
+    ThrottleState.objects.update(read_at=world.clock)
+    theirs = ThrottleFactory.create(cluster=world.cluster, name="9")
+    reconcile(world.cluster.pk, world.clock)
+    world.until("done")
+    reconcile(world.cluster.pk, world.clock)
+    removed = ThrottleState.objects.exclude(removed_at=None)
+    assert set(removed.values_list("claimed_by", flat=True)) == {f"#{change.pk}"}
+    assert removed.count() == ThrottleState.objects.count() - 1
+    assert not removed.filter(pk=theirs.pk).exists()
+    standing = removed.order_by("pk").last()
+    assert standing is not None
+    ThrottleState.objects.filter(pk=standing.pk).update(read_at=standing.removed_at)
+    reconcile(world.cluster.pk, world.clock)
+    standing.refresh_from_db()
+    assert (standing.claimed_by, standing.removed_at) == ("", None), "it stands there, so somebody else set it"
+
+
+def test_a_run_that_sets_and_removes_throttles_has_configs_read_at_once(
+    world: World, operator: User, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    def due() -> bool:
+        found = CollectorRun.objects.filter(kind=Kind.CONFIGS, next_at__lte=Now()).exists()
+        CollectorRun.objects.update(next_at=Now() + timedelta(hours=1))
+        return found
+
+    due()
+    world.queue(operator)
+    with django_capture_on_commit_callbacks(execute=True):
+        world.tick()
+        world.tick()
+    assert due()
+    with django_capture_on_commit_callbacks(execute=True):
+        world.until("done")
+    assert due()
+
+
 def test_when_it_has_ended_nothing_is_claimed_but_what_it_was(world: World, operator: User) -> None:
     change = world.queue(operator)
     world.tick()
@@ -60,7 +105,7 @@ def test_when_it_has_ended_nothing_is_claimed_but_what_it_was(world: World, oper
     reconcile(world.cluster.pk, world.clock)
     world.until("done")
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
-    ThrottleState.objects.update(unneeded_since=world.clock - timedelta(minutes=1))
+    ThrottleState.objects.update(unneeded_since=world.clock - timedelta(minutes=1), read_at=world.clock)
     ended = ReassignmentSnapshot.objects.order_by("pk").first()
     assert ended is not None
     ReassignmentSnapshot.objects.filter(pk=ended.pk).update(outcome=Outcome.COMPLETED, ended_at=world.clock)
@@ -103,5 +148,5 @@ def test_nothing_is_written_when_nothing_differs(
     world.tick()
     found(world)
     reconcile(world.cluster.pk, world.clock)
-    with django_assert_num_queries(5):  # type: ignore[operator]
+    with django_assert_num_queries(6):  # type: ignore[operator]
         reconcile(world.cluster.pk, world.clock)
