@@ -30,7 +30,7 @@ from kafkadash.kafka.group_messages import (
     describe_groups_request,
     list_groups_request,
 )
-from kafkadash.kafka.groups import Group, GroupMember, Groups
+from kafkadash.kafka.groups import Group, GroupMember, Groups, OtherGroup
 from kafkadash.kafka.messages import MetadataAnswer, metadata_request
 from kafkadash.kafka.port import ItemError, KafkaFailure, NotSupported, Unreachable
 from kafkadash.kafka.talk import Talk
@@ -62,6 +62,7 @@ class GroupReading:
         self._talk = talk
         self._locator = Locator(talk, self._describe, self._fail)
         self._listed: dict[str, Group] = {}
+        self._others: dict[str, OtherGroup] = {}
         self._not_there: set[str] = set()  # as the type that it was listed as
         self._found: dict[str, Group] = {}
         self._errors: dict[int, ItemError] = {}
@@ -76,7 +77,7 @@ class GroupReading:
         self._talk.run()
         if not self._taken_at and self._refused:
             raise call_failure(self._refused[0], "ListGroups", permission=_LIST_GROUPS)
-        return Groups(self._found, self._errors, min(self._taken_at, default=clock.seconds()))
+        return Groups(self._found, self._errors, min(self._taken_at, default=clock.seconds()), self._others)
 
     def _begin(self, result: Answer[MetadataAnswer] | KafkaFailure) -> None:
         if not isinstance(result, KafkaFailure):
@@ -101,10 +102,15 @@ class GroupReading:
             )
             return
         self._taken_at.append(result.taken_at)
-        ours = [group for row in result.response.groups if (group := _listed(broker, row))]
-        for group in ours:
-            self._listed[group.name] = group
-        self._describe(broker, [group.name for group in ours])
+        ours = []
+        for row in result.response.groups:
+            group = _listed(broker, row)
+            if isinstance(group, OtherGroup):
+                self._others[group.name] = group
+            elif group is not None:
+                self._listed[group.name] = group
+                ours.append(group.name)
+        self._describe(broker, ours)
 
     def _describe(self, broker: int, groups: Sequence[str]) -> None:
         """Of groups that this broker coordinates, as far as is known."""
@@ -194,11 +200,14 @@ class GroupReading:
         self._found.setdefault(name, replace(self._listed[name], members=None, error=error))
 
 
-def _listed(broker: int, row: ListedGroup) -> Group | None:
-    """None for what is no consumer group, or is just going away."""
-    kind, state = _TYPES.get((row.group_type or "").lower()), _state(row.group_state)
-    if kind is None or state == "Dead" or row.protocol_type not in _PROTOCOL_TYPES:
+def _listed(broker: int, row: ListedGroup) -> Group | OtherGroup | None:
+    """None for a group that is just going away."""
+    told = (row.group_type or "").lower()
+    kind, state = _TYPES.get(told), _state(row.group_state)
+    if state == "Dead":
         return None
+    if kind is None or row.protocol_type not in _PROTOCOL_TYPES:
+        return OtherGroup(row.group_id, clean_text(told if kind is None else row.protocol_type), state)
     return Group(row.group_id, state, kind, row.protocol_type, "", broker, members=())
 
 

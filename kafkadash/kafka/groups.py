@@ -7,7 +7,7 @@ numbers, and one call asks for all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kafkadash.kafka.port import ItemError, KafkaAdmin
@@ -47,12 +47,24 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherGroup:
+    """A group that is no consumer group: ``kind`` is Kafka's word for its type ("share", "streams"), or for its
+    protocol where only that tells it apart ("connect"). ``state`` as of ``Group``.
+    """
+
+    name: str
+    kind: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Groups:
-    """``errors``: brokers that did not list theirs, so that groups may be missing."""
+    """``errors``: brokers that did not list theirs, so that groups may be missing. ``others``: no consumer groups."""
 
     groups: Mapping[str, Group]
     errors: Mapping[int, ItemError]
     taken_at: float
+    others: Mapping[str, OtherGroup] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +112,7 @@ class KafkaGroups(Protocol):
     def groups(self, *, deadline: float) -> Groups:
         """All groups of the protocol types "consumer" and '' (offsets committed without one), with their members.
 
-        Of both protocols, classic and KIP-848. Share and streams groups are left out.
+        Of both protocols, classic and KIP-848. Of share groups, streams groups and others only what the list tells.
         """
         ...
 

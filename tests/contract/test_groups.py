@@ -88,8 +88,11 @@ def test_groups_of_the_newer_protocol_are_described_by_their_own_request(fake: F
     fake.model.add_group("new", type="consumer", assignor="uniform", members=[member])
     fake.model.add_group("shared", type="share", protocol_type="share", members=[member])
 
-    [group] = admin.groups(deadline=DEADLINE).groups.values()
+    listed = admin.groups(deadline=DEADLINE)
+    [group] = listed.groups.values()
 
+    [other] = listed.others.values()
+    assert (other.name, other.kind) == ("shared", "share")
     assert (group.name, group.type, group.state, group.assignor) == ("new", "Consumer", "Stable", "uniform")
     [told] = group.members or ()
     assert (told.member_id, told.instance_id, dict(told.assigned)) == ("uuid", "static", {"t": (1,)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kafkadash.kafka.groups import Committed, Group, GroupMember, Groups, LogSpan, LogSpans
+from kafkadash.kafka.groups import Committed, Group, GroupMember, Groups, LogSpan, LogSpans, OtherGroup
 from kafkadash.kafka.port import ItemError
 
 SILENT = ItemError("did not answer within 8 s")
@@ -34,6 +34,7 @@ class MemoryGroups:
     logs: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     silent: set[int] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
+    others: dict[str, OtherGroup] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     before_answer: Callable[[str], None] = lambda _: None
 
@@ -48,7 +49,7 @@ class MemoryGroups:
     def groups(self, *, deadline: float) -> Groups:
         self._answer("groups")
         listed = {name: self._group(name, g) for name, g in self.all.items() if g.coordinator not in self.silent}
-        return Groups(listed, dict.fromkeys(self.silent, SILENT), self.clock())
+        return Groups(listed, dict.fromkeys(self.silent, SILENT), self.clock(), dict(self.others))
 
     def committed(self, groups: Collection[str], *, deadline: float) -> Committed:
         self._answer("committed")

@@ -14,10 +14,11 @@ from pytest_django import Settings
 from kafkadash.clusters.allowed_lag import allow_lag
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.segments import SegmentKind
+from kafkadash.kafka.groups import OtherGroup
 from kafkadash.observe import collection
 from kafkadash.observe.collection import Refresh
 from kafkadash.observe.group_window import NOT_KNOWN, unpack
-from kafkadash.observe.models import Collection, CollectorRun, GroupLagPoint, GroupState, SegmentOutbox
+from kafkadash.observe.models import Collection, CollectorRun, GroupLagPoint, GroupState, SegmentOutbox, UnjudgedGroup
 from tests.observe.conftest import Clock
 from tests.observe.memory_cluster import MemoryCluster
 from tests.observe.memory_groups import MemoryGroups
@@ -373,3 +374,25 @@ def test_after_a_gap__what_waited_is_in_doubt_until_it_is_judged_again(groups: M
     assert look(8).in_doubt == 1
     row = look()
     assert (row.worst, row.in_doubt) == ("stall", 0)
+
+
+def test_groups_of_other_kinds__are_stored_by_name_and_kind_and_go_when_they_are_gone(
+    groups: MemoryGroups, refresh: Refresher
+) -> None:
+    def stored() -> list[tuple[str, str, str]]:
+        return list(UnjudgedGroup.objects.order_by("name").values_list("name", "kind", "state"))
+
+    groups.others = {name: OtherGroup(name, kind, "Stable") for name, kind in (("s-1", "share"), ("a-1", "streams"))}
+    assert not refresh("groups").error, "it is an answer, although it has no consumer group"
+    assert stored() == [("a-1", "streams", "Stable"), ("s-1", "share", "Stable")]
+    groups.others = {"s-1": OtherGroup("s-1", "share", "Empty")}
+    groups.silent = {2}
+    refresh("groups")
+    assert stored() == [("a-1", "streams", "Stable"), ("s-1", "share", "Empty")], "broker 2 may have the other one"
+    groups.silent = set()
+    refresh("groups")
+    assert stored() == [("s-1", "share", "Empty")]
+    groups.others = {}
+    groups.add("s-1")
+    refresh("groups")
+    assert stored() == []

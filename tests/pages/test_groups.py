@@ -16,8 +16,8 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.group_names import slug_of
-from kafkadash.observe.models import Collection, CollectorRun, GroupState, Kind
+from kafkadash.observe.group_names import key_of, slug_of
+from kafkadash.observe.models import Collection, CollectorRun, GroupState, Kind, UnjudgedGroup
 from kafkadash.oncall.models import Finding
 from tests.effort import slowness_now
 from tests.factories import NOW, ClusterFactory, TopicFactory, judged, silent, watched
@@ -327,3 +327,31 @@ def _chart(page: Page, id_: str) -> Any:
     found = re.search(r'data-chart="([^"]*)"', page.start_tag(id_))
     assert found
     return json.loads(unescape(found[1]))
+
+
+@pytest.fixture
+def share_group(some: Cluster) -> UnjudgedGroup:
+    return UnjudgedGroup.objects.create(
+        cluster=some, key=key_of("share-1"), name="share-1", kind="share", state="Stable", first_seen_at=NOW
+    )
+
+
+def test_groups_of_other_kinds_are_listed_by_name_and_type_and_not_judged(
+    get_page: GetPage, share_group: UnjudgedGroup
+) -> None:
+    page = get_page(URL)
+    assert page.title == "Of 5 groups, 1 has stopped and 1 stalls; 1 share group is not judged."
+    assert page.words(f"other-group-{share_group.key}") == "share-1 share Stable"
+    assert "1 share group is not judged" in get_page("/clusters/demo/").words("groups-demo")
+
+
+def test_the_page_of_such_a_group_says_what_it_is(get_page: GetPage, share_group: UnjudgedGroup) -> None:
+    page = get_page(f"{URL}share-1/")
+    assert page.title == "share-1 is a share group: it is not judged."
+    assert 'data-state="ok"' not in page.html[page.html.index("<main") :]
+
+
+def test_a_cluster_with_no_other_groups_says_so(get_page: GetPage, demo: Cluster) -> None:
+    for name in ("s-1", "s-2"):
+        UnjudgedGroup.objects.create(cluster=demo, key=key_of(name), name=name, kind="share", first_seen_at=NOW)
+    assert get_page(URL).title == "demo has no consumer groups; 2 share groups are not judged."

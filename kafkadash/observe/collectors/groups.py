@@ -28,7 +28,7 @@ from kafkadash.observe.group_lag import flow_of, partition_lags, topics_of
 from kafkadash.observe.group_names import key_of
 from kafkadash.observe.group_window import Look, Window, appended, look, pack, unpack, without_newest
 from kafkadash.observe.lease import Stamp
-from kafkadash.observe.models import Collection, GroupLagPoint, GroupState, GroupWindow, Kind
+from kafkadash.observe.models import Collection, GroupLagPoint, GroupState, GroupWindow, Kind, UnjudgedGroup
 from kafkadash.observe.segments.outbox import Facts
 
 AT_ONCE = 500
@@ -52,7 +52,7 @@ def read(asking: Asking) -> Reading:
     """Commits are read before the ends of the logs, so that nothing is ever read further than it was written."""
     asking.step()
     listed = asking.groups.groups(deadline=asking.deadline)
-    refuse_nothing(listed.groups, listed.errors)
+    refuse_nothing([*listed.groups, *listed.others], listed.errors)
     asking.step()
     committed = asking.groups.committed(listed.groups, deadline=asking.deadline)
     asking.step()
@@ -63,14 +63,16 @@ def read(asking: Asking) -> Reading:
     names = listed.groups.keys()
     gone = _gone(asking.cluster, {key_of(name) for name in names}) if not listed.errors else []
     taken_at = moment(committed.taken_at)
+    others = _others(asking.cluster, listed, taken_at)
 
     def write(_: Stamp) -> None:
+        others.write()
         GroupState.objects.filter(pk__in=gone, gone_at=None).update(gone_at=taken_at)
 
     return Reading(
         taken_at=taken_at,
         portions=[portion.write for portion in portions],
-        rows=len(names),
+        rows=len(names) + len(listed.others),
         write=write,
         not_answered=sorted(silent(listed.errors)),
         errors=list(_errors(listed, committed, spans)),
@@ -100,6 +102,41 @@ def _gone(cluster: Cluster, listed: Set[str]) -> list[int]:
     """Rows of groups that no broker lists, where all of them answered."""
     rows = GroupState.objects.filter(cluster=cluster, gone_at=None).values_list("pk", "key")
     return [pk for pk, key in rows if key not in listed]
+
+
+@dataclass(slots=True)
+class _Others:
+    """What changes in the rows of groups that are not judged."""
+
+    new: list[UnjudgedGroup] = field(default_factory=list)
+    changed: dict[int, dict[str, Any]] = field(default_factory=dict)
+    gone: list[int] = field(default_factory=list)
+
+    def write(self) -> None:
+        if self.gone:
+            UnjudgedGroup.objects.filter(pk__in=self.gone).delete()
+        update_rows(UnjudgedGroup, self.changed)
+        UnjudgedGroup.objects.bulk_create(self.new)
+
+
+def _others(cluster: Cluster, listed: Groups, taken_at: datetime) -> _Others:
+    """A row goes only where every broker listed its groups, or where the group is a consumer group now."""
+    found = _Others()
+    known = {row.key: row for row in UnjudgedGroup.objects.filter(cluster=cluster)}
+    for name, group in listed.others.items():
+        if "\x00" in name:
+            continue
+        told = {"kind": group.kind.replace("\x00", "")[:32], "state": group.state[:32]}
+        row = known.pop(key_of(name), None)
+        if row is None:
+            found.new.append(
+                UnjudgedGroup(cluster=cluster, key=key_of(name), name=name, first_seen_at=taken_at, **told)
+            )
+        elif (row.kind, row.state) != (told["kind"], told["state"]):
+            found.changed[row.pk] = told
+    judged = {key_of(name) for name in listed.groups}
+    found.gone = [row.pk for row in known.values() if not listed.errors or row.key in judged]
+    return found
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ Ages are always those of the data (``taken_at`` in an answer), not of the row.
 """
 
 from kafkadash.observe.models.collection import Collection, CollectorRun, Kind
-from kafkadash.observe.models.groups import GroupLagPoint, GroupState, GroupWindow
+from kafkadash.observe.models.groups import GroupLagPoint, GroupState, GroupWindow, UnjudgedGroup
 from kafkadash.observe.models.history import (
     CatchUp,
     DiskForecast,
@@ -62,6 +62,7 @@ __all__ = [
     "ThrottleState",
     "ThrottledResource",
     "TopicState",
+    "UnjudgedGroup",
     "VerdictCount",
     "VerdictDifference",
     "Workload",

@@ -65,6 +65,26 @@ class GroupState(models.Model):
         return self.name
 
 
+class UnjudgedGroup(models.Model):
+    """A group that Kafka lists and that is no consumer group, such as a share group: nothing of it is judged.
+
+    ``key`` as of ``GroupState``. The row goes when Kafka no longer lists the group.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    key = models.CharField(max_length=32)
+    name = models.TextField(blank=True)
+    kind = models.CharField(max_length=32, help_text="Kafka's word for its type or protocol, such as share")
+    state = models.CharField(max_length=32, help_text="Kafka's word")
+    first_seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["cluster", "key"], name="one_row_per_unjudged_group"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class GroupWindow(models.Model):
     """The last samples of a group's partitions, and its members, packed; written only when they differ.
 

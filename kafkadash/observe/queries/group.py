@@ -28,7 +28,7 @@ from kafkadash.domain.wording import long_duration
 from kafkadash.observe.group_lag import RANKS, WORST_FIRST, Member, members_of, read_group
 from kafkadash.observe.group_names import key_of_slug
 from kafkadash.observe.listing import Choice, Listing
-from kafkadash.observe.models import CollectorRun, GroupState
+from kafkadash.observe.models import CollectorRun, GroupState, UnjudgedGroup
 from kafkadash.observe.queries.group_history import history_context, range_named
 from kafkadash.observe.queries.group_list import group_freshness
 from kafkadash.observe.queries.group_tiles import Seen, tiles_of
@@ -95,6 +95,11 @@ def find_group(cluster: Cluster, slug: str) -> GroupState | None:
     """The group that an address names, with its window."""
     rows = GroupState.objects.filter(cluster=cluster, key=key_of_slug(slug))
     return rows.select_related("window").first()
+
+
+def find_other_group(cluster: Cluster, slug: str) -> UnjudgedGroup | None:
+    """The group that an address names, if it is none that is judged."""
+    return UnjudgedGroup.objects.filter(cluster=cluster, key=key_of_slug(slug)).first()
 
 
 def group_partition_listing(query: QueryDict) -> Listing:

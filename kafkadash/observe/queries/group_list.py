@@ -19,8 +19,11 @@ from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.group_lag import WORST_FIRST
 from kafkadash.observe.group_names import slug_of
 from kafkadash.observe.listing import Choice, Listing
-from kafkadash.observe.models import CollectorRun, GroupState, Kind
+from kafkadash.observe.models import CollectorRun, GroupState, Kind, UnjudgedGroup
 from kafkadash.observe.standing import Freshness, freshness_of
+
+MOST_OTHERS = 100
+"""Groups that are not judged, on one page."""
 
 NOTHING = "nothing"
 """In addresses: groups that have committed nothing."""
@@ -131,6 +134,7 @@ def group_list_context(
     freshness = freshness_of(run, now)
     tally = tally_of(cluster)
     page = listing.page_of(_filtered(cluster, listing))
+    others = list(others_of(cluster)[: MOST_OTHERS + 1])
     return {
         "listing": listing,
         "page": page,
@@ -138,7 +142,9 @@ def group_list_context(
         "segments": _segments(tally),
         "states": KAFKA_STATES.words,
         "freshness": freshness,
-        "title": title_of(cluster.name, tally, freshness),
+        "title": title_of(cluster.name, tally, freshness, other_words(cluster)),
+        "other_groups": others[:MOST_OTHERS],
+        "others_more": len(others) > MOST_OTHERS,
         "rows": [GroupLine(row, _freshness(row, run, freshness, now)) for row in page.object_list],
     }
 
@@ -183,7 +189,29 @@ def _segments(tally: Mapping[str, int]) -> list[Segment]:
     return [every, *own, Segment(NOTHING, VERDICTS.words[NOTHING], tally.get("", 0), State.UNKNOWN.value)]
 
 
-def title_of(name: str, tally: Mapping[str, int], freshness: Freshness) -> str:
+def others_of(cluster: Cluster) -> QuerySet[UnjudgedGroup]:
+    """Groups that are no consumer groups, by name."""
+    return UnjudgedGroup.objects.filter(cluster=cluster).order_by("name")
+
+
+def other_words(cluster: Cluster) -> str:
+    """How many groups there are that are not judged, such as "2 share groups are not judged"; "" without any."""
+    kinds = others_of(cluster).order_by("kind").values_list("kind").annotate(number=Count("pk"))
+    found = [(number, count(number, f"{kind} group")) for kind, number in kinds]
+    if not found:
+        return ""
+    return f"{listed([words for _, words in found])} {'is' if sum(n for n, _ in found) == 1 else 'are'} not judged"
+
+
+def title_of(name: str, tally: Mapping[str, int], freshness: Freshness, others: str = "") -> str:
+    """``others``: as ``other_words``; said beside what is said of consumer groups."""
+    title = _title(name, tally, freshness)
+    if not others or freshness.stale:
+        return title
+    return f"{title.removesuffix('.')}; {others}."
+
+
+def _title(name: str, tally: Mapping[str, int], freshness: Freshness) -> str:
     total = sum(tally.values())
     if freshness.taken_at is None:
         return f"Cannot tell which groups {name} has: they were not read yet."

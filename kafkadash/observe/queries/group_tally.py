@@ -11,12 +11,12 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.lag_group import STATES
 from kafkadash.domain.status import State
 from kafkadash.observe.models import Kind
-from kafkadash.observe.queries.group_list import GroupLine, group_freshness, present, tally_of, title_of
+from kafkadash.observe.queries.group_list import GroupLine, group_freshness, other_words, present, tally_of, title_of
 from kafkadash.observe.standing import Standing, standing
 
 
 def groups_context(cluster: Cluster, now: datetime, known: Standing | None = None) -> dict[str, Any]:
-    """``worst``: the group that is farthest from well, None where all are. Two queries."""
+    """``worst``: the group that is farthest from well, None where all are. Three queries."""
     seen = known or standing(cluster, now)
     freshness = seen.freshness_of(Kind.GROUPS)
     tally = tally_of(cluster)
@@ -26,7 +26,7 @@ def groups_context(cluster: Cluster, now: datetime, known: Standing | None = Non
         "now": now,
         "sampled_at": freshness.taken_at,
         "freshness": freshness,
-        "title": title_of(cluster.name, tally, freshness),
+        "title": title_of(cluster.name, tally, freshness, other_words(cluster)),
         "total": sum(tally.values()),
         "unwell": unwell,
         "worst": _worst(cluster, seen, now) if unwell else None,

@@ -12,7 +12,7 @@ from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.not_read import not_read
 from kafkadash.observe.one_moment import one_moment
-from kafkadash.observe.queries.group import find_group, group_context, group_partition_listing
+from kafkadash.observe.queries.group import find_group, find_other_group, group_context, group_partition_listing
 from kafkadash.observe.queries.group_list import group_list_context, group_listing
 from kafkadash.observe.read_hints import read_hint
 from kafkadash.observe.revalidate import revalidated
@@ -46,6 +46,12 @@ def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     """One group by its name (``group_names``); ``?range=day`` chooses how far back the charts go."""
     cluster = cluster_for(request, slug, VIEW)
     row = find_group(cluster, group)
+    other = find_other_group(cluster, group) if row is None or row.gone_at else None
+    if other is not None:
+        bar = cluster_bar(request, cluster, Kind.GROUPS)
+        freshness = bar["standing"].freshness_of(Kind.GROUPS)
+        context = {**bar, "tab": "groups", "live_keys": [read_hint(Kind.GROUPS, slug)], "group": other}
+        return render(request, "observe/other_group.html", {**context, "freshness": freshness})
     if row is None:
         raise Http404(said.GROUP_NOT_SEEN(cluster=cluster.name, group=group))
     bar = cluster_bar(request, cluster, Kind.GROUPS)
