@@ -144,7 +144,8 @@ class Facts:
     ``same_as``: the cluster that the same Kafka cluster is registered as.
     ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
     those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
-    min.insync.replicas); ``_moving`` ones are explained by a reassignment. ``voters_in_sync`` counts those *known* to
+    min.insync.replicas); ``_moving`` ones are explained by a reassignment, ``_last`` ones have one replica in sync and
+    are not. ``voters_in_sync`` counts those *known* to
     be in sync. ``elections``: leader changes of the quorum within ``quorum_history.FLAPPING_WITHIN``. ``answers``,
     ``groups`` and ``pipeline`` are None where nobody collects them and where no pipeline is set up; ``pipeline`` tells
     when it was last looked at, ``pipeline_stands`` what was seen. ``groups_in_trouble`` are all that are, with those of
@@ -173,6 +174,7 @@ class Facts:
     under_min_isr: Partitions = NOT_KNOWN
     at_min_isr: Partitions = NOT_KNOWN
     at_min_isr_moving: int = 0
+    at_min_isr_last: int = 0
     under_replicated: Partitions = NOT_KNOWN
     under_replicated_moving: int = 0
     rack_violations: int | None = None

@@ -145,7 +145,10 @@ def _pipeline(cluster: Cluster, now: datetime) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Looked:
-    """What a look into topics with trouble found; ``explained`` are under-replicated partitions of a move."""
+    """What a look into topics with trouble found; ``explained`` are under-replicated partitions of a move.
+
+    ``at_min_last`` are at min-ISR with one replica in sync.
+    """
 
     offline: list[str] = field(default_factory=list)
     under_min_isr: list[str] = field(default_factory=list)
@@ -154,6 +157,7 @@ class _Looked:
     missing: set[int] = field(default_factory=set)
     explained: int = 0
     at_min_explained: int = 0
+    at_min_last: int = 0
 
 
 def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, facts: Facts | None = None) -> Facts:
@@ -171,6 +175,9 @@ def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, fact
         topics += trouble.filter(name__in=names).only("name", "partitions", "min_isr")
     looked = _look_into(topics, moves)
     sums = TopicState.objects.filter(cluster=cluster).aggregate(
+        at_min_last=Sum(
+            Least("at_min_isr", "under_replicated"), filter=Q(replication_factor__gt=F("min_isr"), min_isr=1), default=0
+        ),
         at_min_isr=Sum(
             # With slack, a partition at min-ISR misses a replica; others of its topic may have none to spare.
             Least("at_min_isr", "under_replicated"),
@@ -189,6 +196,7 @@ def partition_facts(cluster: Cluster, figures: ClusterState, moves: _Moves, fact
         under_min_isr=_class(_refusing(figures, sums["offline_unjudged"]), looked.under_min_isr),
         at_min_isr=_class(at_min_isr, looked.at_min_isr),
         at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
+        at_min_isr_last=looked.at_min_last if complete else sums["at_min_last"],
         under_replicated=_class(
             figures.under_replicated, looked.under_replicated, looked.missing if complete else frozenset()
         ),
@@ -229,6 +237,7 @@ def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _Looked:
                 continue
             if at_min:
                 looked.at_min_isr.append(name)
+                looked.at_min_last += len(isr) == 1
             if shape.under_replicated:
                 looked.under_replicated.append(name)
                 looked.missing |= set(replicas) - set(isr)

@@ -63,6 +63,27 @@ class TestPartitions:
         assert kinds(explained) == []
         assert only(replace(explained, at_min_isr=Partitions(3)))[0] is FindingKind.AT_MIN_ISR
 
+    @pytest.mark.parametrize(
+        ("number", "last", "words"),
+        [
+            (6, 0, "6 partitions are at min-ISR: the next lost replica stops writes."),
+            (6, 6, "6 partitions are at min-ISR: the next lost replica takes them offline."),
+            (1, 1, "1 partition is at min-ISR: the next lost replica takes it offline."),
+            (
+                6,
+                5,
+                (
+                    "6 partitions are at min-ISR: the next lost replica takes 5 of them offline and stops writes to the "
+                    "other."
+                ),
+            ),
+        ],
+    )
+    def test_what_the_next_lost_replica_does_goes_by_how_many_are_in_sync(
+        self, number: int, last: int, words: str
+    ) -> None:
+        assert only(replace(WELL, at_min_isr=Partitions(number), at_min_isr_last=last))[2] == words
+
     def test_an_uneven_spread_over_racks_is_a_warning_and_unknown_racks_are_none(self) -> None:
         assert only(replace(WELL, rack_violations=4))[2] == "4 partitions are not spread evenly over the racks."
         assert kinds(replace(WELL, rack_violations=None)) == []

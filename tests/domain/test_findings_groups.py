@@ -196,7 +196,7 @@ def test_scopes_that_look_like_numbers_are_put_in_order_all_the_same() -> None:
     assert [f.scope for f in found(*(group(name) for name in names))] == ["9" * 5000, "²", "9:a", "10:b"]
 
 
-def test_lag_comes_after_disks_and_before_throttles() -> None:
-    assert FindingKind.DISK_SOON.rank < FindingKind.DISK_FULL.rank < LAG.rank < LOSS.rank
-    assert LOSS.rank < FindingKind.ORPHAN_THROTTLE.rank
+def test_lost_records_come_before_lag_and_both_between_disks_and_throttles() -> None:
+    assert FindingKind.DISK_SOON.rank < FindingKind.DISK_FULL.rank < LOSS.rank < LAG.rank
+    assert LAG.rank < FindingKind.ORPHAN_THROTTLE.rank
     assert FRESH.taken_at is not None

@@ -13,7 +13,7 @@ from django.db.models import F
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.finding_kinds import FindingKind
-from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, Kind, QuorumSnapshot
+from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, Kind, QuorumSnapshot, TopicState
 from kafkadash.oncall import services
 from kafkadash.oncall.models import Finding, Judgement
 from kafkadash.oncall.services import judge, judge_ages
@@ -237,6 +237,17 @@ class TestFacts:
         judged(demo)
         assert Finding.objects.get(kind="at-min-isr").measured == "1 partition"
 
+    def test_a_partition_with_one_replica_in_sync_goes_offline_with_it(self, demo: Cluster) -> None:
+        shape = {"under_min_isr": 0, "at_min_isr": 1, "under_replicated": 1}
+        for name, min_isr, isr in (("last", 1, [1]), ("slack", 2, [1, 2])):
+            rows = [[0, 1, 5, [1, 2, 3], isr, []]]
+            TopicFactory.create(cluster=demo, name=name, topic_id=name, min_isr=min_isr, partitions=rows, **shape)
+        figures(demo, at_min_isr=2, under_replicated=2)
+        judged(demo)
+        assert Finding.objects.get(kind="at-min-isr").sentence == (
+            "2 partitions are at min-ISR: the next lost replica takes 1 of them offline and stops writes to the other."
+        )
+
     def test_topics_without_slack_are_not_at_min_isr_while_one_of_their_partitions_moves(self, demo: Cluster) -> None:
         """The replica that is added gives the widest partition slack, and no other."""
         still = [[n, 1, 5, [1, 2], [1, 2], []] for n in range(1, 12)]
@@ -259,6 +270,10 @@ class TestFacts:
         figures(demo, at_min_isr=104, under_replicated=52)
         judged(demo)
         assert Finding.objects.get(kind="at-min-isr").measured == "52 partitions"
+        assert "stops writes" in Finding.objects.get(kind="at-min-isr").sentence
+        TopicState.objects.filter(cluster=demo).update(min_isr=1)
+        judged(demo)
+        assert "takes them offline" in Finding.objects.get(kind="at-min-isr").sentence
 
     def test_offline_partitions_of_unread_configs_hide_no_partition_that_refuses_writes(self, demo: Cluster) -> None:
         unread = {"min_isr": None, "under_min_isr": None, "at_min_isr": None}

@@ -42,7 +42,8 @@ def at_min_isr(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]:
         yield of_partitions(
             FindingKind.AT_MIN_ISR,
             number,
-            f"{count(number, 'partition')} {are(number)} at min-ISR: the next lost replica stops writes.",
+            f"{count(number, 'partition')} {are(number)} at min-ISR: the next lost replica "
+            f"{_then(number, min(facts.at_min_isr_last, number))}.",
             f"has {count(number, 'partition')} at min-ISR",
             at,
             _names(facts.at_min_isr, _moves_too(facts.at_min_isr_moving)),
@@ -96,6 +97,15 @@ def topics_hidden(facts: Facts, at: datetime, _: datetime) -> Iterator[Finding]:
             measured=count(number, "topic"),
             limit="limit 0",
         )
+
+
+def _then(number: int, last: int) -> str:
+    """What the next lost replica does to partitions of which ``last`` have only one in sync: those go offline."""
+    if not last:
+        return "stops writes"
+    if last == number:
+        return f"takes {it(number)} offline"
+    return f"takes {last:,} of them offline and stops writes to the {'other' if number - last == 1 else 'others'}"
 
 
 def _names(partitions: Partitions, after: str = "") -> str:
