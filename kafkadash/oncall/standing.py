@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, FilteredRelation, OuterRef, Q, Subquery
 
+from kafkadash.changes.kinds import Run
+from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.headline import headline, rolled_up
 from kafkadash.domain.status import State
+from kafkadash.domain.wording import long_duration
+from kafkadash.domain.workflow_states import State as ChangeState
 from kafkadash.observe.models import BrokerState, ClusterState, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.standing import (
     SILENT,
@@ -25,6 +30,34 @@ from kafkadash.observe.standing import (
 from kafkadash.oncall.facts import age_facts
 from kafkadash.oncall.finding_rows import FindingRow, rows_of
 from kafkadash.oncall.models import Finding
+from kafkadash.reassign.run.summaries import short
+
+
+@dataclass(frozen=True, slots=True)
+class RunningChange:
+    """The change whose run goes on in a cluster, in short."""
+
+    change: ChangeRequest
+    run: Run
+    now: datetime
+
+    @property
+    def percent_words(self) -> str:
+        """How far, such as "51.3 %"; nothing old is told."""
+        if self.run.percent is None or self.run.old:
+            return "progress not known"
+        return f"{math.floor(self.run.percent * 10) / 10:.1f} %"
+
+    @property
+    def end_words(self) -> str:
+        """Until when, such as "about 3 min left"; "" where that is not known."""
+        if self.change.state != ChangeState.EXECUTING:
+            return str(self.change.get_state_display()).lower()
+        if self.run.no_progress:
+            return "no progress"
+        if self.run.ends_at is None or self.run.old:
+            return ""
+        return f"about {long_duration(max(1.0, (self.run.ends_at - self.now).total_seconds()))} left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +65,7 @@ class ClusterStanding:
     """A cluster with its stored figures and its findings, most urgent first.
 
     ``figures`` is an unsaved, empty row before the first refresh. ``moving`` is None while nobody has looked.
-    ``silent``: brokers that do not answer.
+    ``silent``: brokers that do not answer. ``running``: the change that is run there.
     """
 
     cluster: Cluster
@@ -44,6 +77,7 @@ class ClusterStanding:
     quorum: QuorumSeen | None
     moving: int | None
     silent: int
+    running: RunningChange | None
     last_closed_at: datetime | None
 
     @property
@@ -81,16 +115,25 @@ class ClusterStanding:
         return self.state.severity, worst.kind.rank if worst else 0, opened, self.cluster.name
 
 
+_JOINED: tuple[str, ...] = ("state", "judgement", "active_run__request")
+_NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
 _NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
 
 
 def standings(clusters: Iterable[Cluster], now: datetime, known: Standing | None = None) -> list[ClusterStanding]:
-    """The clusters, worst first. Six queries for any number of them. ``known``: what was read already of one."""
+    """The clusters, worst first. Six queries for any number of them.
+
+    ``known``: what was read already of one.
+    """
     own = {cluster.pk: cluster for cluster in clusters}
-    held = Cluster.objects.filter(pk__in=own).select_related("state", "judgement").defer(*_NOT_SHOWN)
+    held = Cluster.objects.filter(pk__in=own)
     away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
-    figures, judged, silent = {}, {}, {}
-    for row in held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number"))):
+    active = FilteredRelation("executions", condition=Q(executions__active=True))
+    seen = held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number")), active_run=active)
+    figures, judged, silent, running = {}, {}, {}, {}
+    for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS):
+        run = getattr(row, "active_run", None)
+        running[row.pk] = RunningChange(run.request, short(run, run.request, now), now) if run else None
         silent[row.pk] = row.silent or 0
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
@@ -120,6 +163,7 @@ def standings(clusters: Iterable[Cluster], now: datetime, known: Standing | None
                 quorum=quorums.get(pk),
                 moving=moves.get(pk, 0) if listing and listing.succeeded_at else None,
                 silent=silent.get(pk, 0),
+                running=running.get(pk),
                 last_closed_at=judgement.last_closed_at if judgement else None,
             )
         )

@@ -14,7 +14,8 @@ from django.dispatch import receiver
 from kafkadash.changes.recheck import KINDS, recheck
 from kafkadash.events import collected
 from kafkadash.kafka import clock
-from kafkadash.live.publisher import publish_panels
+from kafkadash.live.panels import BOARD
+from kafkadash.live.publisher import publish_keys, publish_panels
 from kafkadash.oncall.services import judge
 from kafkadash.reassign.run import claims
 
@@ -30,8 +31,9 @@ def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any)
     except Exception:
         # Pages call ours somebody else's for one refresh more; nothing is done on that.
         log.exception("claims.reconcile_failed", cluster=cluster_id)
+    news = False
     try:
-        judge(cluster_id, now)
+        news = judge(cluster_id, now)
     except Exception:
         # What was read is shown all the same; pages say by themselves that it was not judged.
         log.exception("findings.judgement_failed", cluster=cluster_id)
@@ -42,3 +44,5 @@ def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any)
         # The age of the last checks grows on the pages, and before a change runs it is checked again.
         log.exception("changes.recheck_failed", cluster=cluster_id)
     publish_panels(cluster_id, kinds, seq)
+    if news:
+        publish_keys([BOARD], seq)  # its title and what it counts by kind are of all clusters

@@ -16,6 +16,7 @@ from kafkadash.changes.plans import prune_artifacts
 from kafkadash.changes.policy import apply_due_loosenings
 from kafkadash.clusters.removal import purge_removed
 from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
+from kafkadash.live.panels import BOARD
 from kafkadash.live.publisher import publish_keys
 from kafkadash.observe import lease, retention
 from kafkadash.observe.collection import ensure_runs
@@ -77,7 +78,7 @@ def _send(task: Task, due: list[int], hand_back: Callable[[list[int]], None]) ->
 def _judge_ages(now: datetime) -> None:
     """Nothing arrives from a cluster whose collection is dead: time has to open what there is to say about it."""
     for slug in judge_ages(now):
-        publish_keys([f"status:{slug}", f"overview:{slug}"])
+        publish_keys([f"status:{slug}", f"overview:{slug}", BOARD])
 
 
 def _let_time_pass() -> None:

@@ -173,6 +173,19 @@ def test_it_follows_the_refreshes_that_matter(
     assert world.asked == asked
 
 
+def test_board_is_hinted_where_a_finding_came_or_went(
+    change: ChangeRequest, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its title and its counts by kind are of all clusters; the state of this one may be the same as before."""
+    hinted: list[str] = []
+    monkeypatch.setattr(following, "publish_panels", lambda *_: None)
+    monkeypatch.setattr(following, "publish_keys", lambda keys, _: hinted.extend(keys))
+    for news, keys in ((False, []), (True, ["board"])):
+        monkeypatch.setattr(following, "judge", lambda *_, news=news: news)
+        following.after_collect(cluster_id=change.cluster_id, kinds=frozenset({Kind.VERSIONS.value}), seq=1)
+        assert hinted == keys
+
+
 def test_what_fails_there_keeps_nothing_from_being_published(
     change: ChangeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

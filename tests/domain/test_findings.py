@@ -73,8 +73,8 @@ class TestPartitions:
                 6,
                 5,
                 (
-                    "6 partitions are at min-ISR: the next lost replica takes 5 of them offline and stops writes to the "
-                    "other."
+                    "6 partitions are at min-ISR: the next lost replica takes 5 of them offline and stops writes "
+                    "to the other."
                 ),
             ),
         ],

@@ -128,7 +128,7 @@ def test_the_tally_filters_by_state(get_page: GetPage, state: str, shown: set[st
     board = get_page(f"/?state={state}")
     assert {name for name in ("bad", "well") if board.has(f"status-{name}")} == shown
     assert board.title == "bad has 2 partitions without a leader, and nobody has it."
-    assert "1 critical" in board.words("board-head")
+    assert "1 cluster critical" in board.words("board-head")
 
 
 def test_what_moves_is_counted_on_the_line(get_page: GetPage) -> None:

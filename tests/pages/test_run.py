@@ -16,10 +16,10 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.workflow_states import State
-from kafkadash.observe.models import Capabilities
+from kafkadash.observe.models import BrokerState, Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
-from tests.factories import GB, NOW, TopicFactory, silent, watched
+from tests.factories import GB, NOW, TopicFactory, judged, silent, watched
 from tests.pages.conftest import Page, text_of
 from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
 
@@ -370,3 +370,30 @@ def test_figures_too_old_to_tell_give_no_time(change: ChangeRequest, viewer: Use
     page = look(viewer, change)
     assert "Time left cannot be told its figures are old" in page.words(f"run-{change.pk}")
     assert "19.2 MB/s not known" in page.words(f"moves-{change.pk}")
+
+
+class TestOnTheBoard:
+    def test_a_running_change_is_named_with_how_far_it_is_and_how_long_it_takes(
+        self, change: ChangeRequest, viewer: User, client_of: Callable[[User], Client]
+    ) -> None:
+        running(change)
+        BrokerState.objects.filter(broker_id=2).update(fenced=True)
+        judged(change.cluster)
+        board = Page(client_of(viewer).get("/").content.decode())
+        assert f"#{change.pk} Drain broker 3 50.9 % , about 92 min left" in board.words("status-demo")
+        assert f'href="/changes/{change.pk}/run/"' in board.html
+
+    def test_of_a_cluster_that_is_well_it_takes_the_place_of_the_moves(
+        self, change: ChangeRequest, viewer: User, client_of: Callable[[User], Client]
+    ) -> None:
+        running(change)
+        board = Page(client_of(viewer).get("/").content.decode())
+        assert f"#{change.pk} 50.9 %" in board.words("status-demo")
+
+    def test_what_is_old_is_not_told(
+        self, change: ChangeRequest, viewer: User, client_of: Callable[[User], Client]
+    ) -> None:
+        running(change)
+        Execution.objects.update(looked_at=NOW - timedelta(minutes=9))
+        board = Page(client_of(viewer).get("/").content.decode())
+        assert f"#{change.pk} progress not known" in board.words("status-demo")

@@ -32,7 +32,7 @@ def test_board_and_overview__topics_are_hidden__say_that_they_cannot_tell(
 
 
 def test_tally__topics_are_hidden__counts_the_cluster_as_unknown(partly_seen: Cluster, get_page: GetPage) -> None:
-    assert "1 unknown" in get_page("/").words("board-head")
+    assert "1 cluster unknown" in get_page("/").words("board-head")
 
 
 def test_topics__none_is_shown__are_not_said_to_be_none(partly_seen: Cluster, get_page: GetPage) -> None:
