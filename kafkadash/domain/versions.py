@@ -14,6 +14,7 @@ _FIRST_OFFERED: Sequence[tuple[int, int, str]] = (
     (45, 1, "4.1"),  # AlterPartitionReassignments with allow_replication_factor_change
     (60, 2, "4.0"),  # DescribeCluster with fenced brokers
     (55, 2, "3.9"),  # DescribeQuorum with directory ids
+    (60, 1, "3.7"),  # DescribeCluster with the type of endpoint (KIP-919); in ZooKeeper mode there is no 55
     (55, 1, "3.3"),  # DescribeQuorum with timestamps (KIP-836)
     (60, 0, "2.8"),  # DescribeCluster (KIP-700)
     (45, 0, "2.4"),  # AlterPartitionReassignments (KIP-455)

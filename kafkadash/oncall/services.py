@@ -77,11 +77,16 @@ def judge(cluster_id: int, now: datetime) -> bool:
         if steps.drop:
             Finding.objects.filter(pk__in=[gone.row.pk for gone in steps.drop]).delete()
         stamp: dict[str, Any] = {"judged_at": now}
-        if steps.close:
-            stamp["last_closed_at"] = max(at for _, at in steps.close)
+        if ended := [at for gone, at in steps.close if not _only_began(gone.row)]:
+            stamp["last_closed_at"] = max(ended)
         Judgement.objects.update_or_create(cluster=cluster, defaults=stamp)
     opened = any(opens for _, opens in steps.begin) or any(seen.opens for seen in steps.seen)
     return opened or bool(steps.close)
+
+
+def _only_began(row: Finding) -> bool:
+    """True where nothing was read yet of a new cluster: that the first data came closes nothing that was wrong."""
+    return row.kind in (FindingKind.STALE, FindingKind.UNREACHABLE) and row.since is None
 
 
 def judge_ages(now: datetime) -> list[str]:

@@ -83,6 +83,15 @@ class TestLife:
         reading(demo)
         assert Finding.objects.get(cluster=demo, closed_at=None).public_id != opened.public_id
 
+    def test_the_first_data_of_a_new_cluster_closes_nothing_that_was_wrong(self, demo: Cluster) -> None:
+        demo.collector_runs.filter(kind=Kind.METADATA).update(succeeded_at=None)
+        judge(demo.pk, NOW)
+        assert open_kinds(demo) == {"stale-data"}
+        demo.collector_runs.filter(kind=Kind.METADATA).update(succeeded_at=NOW)
+        judge(demo.pk, NOW)
+        assert open_kinds(demo) == set()
+        assert Judgement.objects.get(cluster=demo).last_closed_at is None
+
     def test_what_may_pass_opens_at_the_second_reading_and_not_at_a_second_judgement(self, demo: Cluster) -> None:
         figures(demo, under_replicated=4)
         assert not reading(demo)

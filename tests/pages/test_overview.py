@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from django.test import Client
 
 from kafkadash.accounts.models import User
@@ -245,3 +246,17 @@ def test_groups__that_were_not_read__are_not_called_none(get_page: GetPage) -> N
     demo.collector_runs.filter(kind=Kind.GROUPS).update(succeeded_at=None)
     words = get_page("/clusters/demo/").words("groups-demo")
     assert "Cannot tell which groups demo has: they were not read yet." in words
+
+
+@pytest.mark.parametrize(
+    ("racks", "without", "words"),
+    [
+        (1, 0, "all brokers are in one rack"),
+        (1, 2, "not every broker names a rack"),
+        (2, 1, "not every broker names a rack"),
+        (0, 3, "no broker names its rack"),
+    ],
+)
+def test_why_the_spread_over_racks_is_not_judged(get_page: GetPage, racks: int, without: int, words: str) -> None:
+    watched("lone", racks=racks, brokers_without_rack=without)
+    assert f"Uneven over racks unknown {words}" in get_page("/clusters/lone/").words("figures-lone")
