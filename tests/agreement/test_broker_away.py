@@ -5,13 +5,28 @@ Each of the five is read before, while and after it is away; starting a broker i
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Generator
 
+from django.utils import timezone
+
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.drill import Hit, drill
-from kafkadash.observe.models import BrokerWeights, ClusterState, Collection, Kind, ThrottleState, TopicState
+from kafkadash.observe.models import (
+    BrokerState,
+    BrokerWeights,
+    ClusterState,
+    Collection,
+    CollectorRun,
+    Kind,
+    ThrottleState,
+    TopicState,
+)
+from kafkadash.observe.standing import silent_brokers
 from kafkadash.oncall.drills import placed_partitions
+from kafkadash.oncall.models import Finding
+from kafkadash.oncall.services import judge
 from kafkadash.playground.cluster import Playground
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.runs import alter, broker_killed
@@ -24,6 +39,8 @@ from tests.waiting import wait_until
 AWAY, BROKERS = 3, (1, 2, 3)
 LEADER_RATE = "leader_replication_throttled_rate"
 ENDED = object()
+SOON_S = 6
+"""Well before a session of 9 s has timed out, also on a busy machine."""
 # Kafka's option → our column, the same of a topic and of the cluster.
 TROUBLES = {
     "under-replicated": "under_replicated",
@@ -192,3 +209,32 @@ def drill_of_the_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicM
 
 def named(hit: Hit) -> tuple[str, int]:
     return hit.partition.topic, hit.partition.number
+
+
+def test_broker_killed__does_not_answer_before_the_controllers_notice(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: Playground, tools: Tools
+) -> None:
+    """They fence it when its session has timed out, which takes 9 s; a killed process refuses connections at once."""
+    make_topic([[3, 1, 2]])
+    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS):
+        refresh(kind)
+    assert not silent_brokers(cluster)
+    costs = dict(CollectorRun.objects.filter(cluster=cluster).values_list("kind", "processor_s"))
+    assert all((costs[kind] or 0) > 0 for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS)), costs
+    playground.kill_broker(AWAY)
+    try:
+        began = time.monotonic()
+        refresh(Kind.ANSWERS)
+        refresh(Kind.METADATA)
+        assert time.monotonic() - began < SOON_S
+        assert silent_brokers(cluster) == {AWAY}
+        assert not BrokerState.objects.get(cluster=cluster, broker_id=AWAY).fenced, "it is the controllers' turn later"
+        judge(cluster.pk, timezone.now())
+        down = Finding.objects.get(cluster=cluster, kind="broker-down", closed_at=None)
+        assert "does not answer" in down.sentence
+    finally:
+        playground.start_broker(AWAY)
+        wait_until(tools.in_sync, "every replica is in sync again", 60)
+    for kind in (Kind.METADATA, Kind.ANSWERS):
+        refresh(kind)
+    assert not silent_brokers(cluster)
