@@ -91,7 +91,7 @@ COLUMNS: Mapping[SegmentKind, tuple[Column, ...]] = {
         _optional("members", Type.INT),
         Column("allowed_lag", Type.LONG),
         # Of the sample before in the worker's window; null where there was none (new, gone in between, nobody looked
-        # for longer than two intervals) or not known. Without a commit before, no window of the pipeline reaches back.
+        # for too long) or not known. Without a commit before, no window of the pipeline reaches back.
         _optional("previous_committed", Type.LONG),
         _optional("previous_lag", Type.LONG),
         _optional("previous_at", Type.TIME),

@@ -262,7 +262,9 @@ def test_nobody_looked_for_long__begins_a_new_window(groups: MemoryGroups, look:
     look(10)
     clock.pass_by(INTERVAL)
     assert look().verdict == "ok"  # one missed refresh is no gap
-    clock.pass_by(2 * INTERVAL)
+    clock.pass_by(7 * INTERVAL)
+    assert look().verdict == "ok", "nor are seven: a coordinator moved, or workers were started again"
+    clock.pass_by(18 * INTERVAL)
     row = look()
     assert (row.verdict, len(row.times)) == ("unknown", 1)
     assert unpack(bytes(row.window.data)).samples == 1
@@ -350,13 +352,12 @@ def test_a_refresh_that_was_broken_off__is_no_sample(groups: MemoryGroups, look:
         broken_off()
     group.committed["t"][0] = 50
     row = look()
-    assert len(row.times) == 1, "the sample before those is older than two intervals"
+    assert len(row.times) == 4
     group.committed["t"][0] = 60
-    nearly = INTERVAL - 5  # two intervals are the limit, and times are rounded to microseconds
-    broken_off(nearly)
+    broken_off()
     group.committed["t"][0] = 70
-    window = unpack(bytes(look(apart=nearly).window.data))
-    assert [list(column) for column in window.committed] == [[50], [70]]
+    window = unpack(bytes(look().window.data))
+    assert [list(column) for column in window.committed] == [[0], [10], [20], [50], [70]]
 
 
 def test_the_interval__is_a_setting(settings: Settings) -> None:
@@ -369,7 +370,7 @@ def test_after_a_gap__what_waited_is_in_doubt_until_it_is_judged_again(groups: M
     groups.add("g", {"t": {0: 0, 1: 100}}, members={"reader": {"t": (0, 1)}})
     row = look(10)
     assert (row.worst, row.in_doubt) == ("stall", 0)
-    row = look(apart=10 * INTERVAL)
+    row = look(apart=11 * INTERVAL)
     assert (row.worst, row.in_doubt) == ("unknown", 1), "of the other, nothing waits"
     assert look(8).in_doubt == 1
     row = look()
@@ -396,3 +397,15 @@ def test_groups_of_other_kinds__are_stored_by_name_and_kind_and_go_when_they_are
     groups.add("s-1")
     refresh("groups")
     assert stored() == []
+
+
+def test_since_when_a_group_stalls__survives_a_coordinator_that_moves(groups: MemoryGroups, look: Look) -> None:
+    groups.log("t", [100])
+    groups.add("g", {"t": {0: 40}}, members={"c": {"t": [0]}})
+    before = look(12)
+    groups.unread = {"g"}
+    for _ in range(7):
+        assert look().taken_at == before.taken_at
+    groups.unread = set()
+    after = look()
+    assert (after.worst, after.verdict_since) == ("stall", before.verdict_since)

@@ -34,6 +34,9 @@ from kafkadash.observe.segments.outbox import Facts
 AT_ONCE = 500
 """Groups that are judged, and written in one transaction, together."""
 
+REACH = 18
+"""Intervals that a window with missed looks may reach back: the pipeline reads 20 refreshes for each."""
+
 RANKS: Mapping[LagState | None, int] = {
     LagState.ERR: 0,
     LagState.WARN: 1,
@@ -257,7 +260,7 @@ def _told(asking: Asking, now: datetime) -> set[datetime]:
 
     Groups are written in portions before that: one that was broken off in between leaves samples that no segment has.
     """
-    since = now - 3 * timedelta(seconds=asking.interval_s)
+    since = now - (REACH + 1) * timedelta(seconds=asking.interval_s)
     rows = Collection.objects.filter(cluster=asking.cluster, kind=Kind.GROUPS, taken_at__gte=since, ok=True)
     return {taken_at for taken_at in rows.values_list("taken_at", flat=True) if taken_at is not None}
 
@@ -265,19 +268,30 @@ def _told(asking: Asking, now: datetime) -> set[datetime]:
 def _continued(
     row: GroupState | None, interval_s: float, now: datetime, told: Container[datetime]
 ) -> tuple[Window | None, list[float]]:
-    """The samples that the new one continues: none where nobody looked for longer than two intervals, or where the
-    group was gone. What happened in between would be judged as if it had been seen.
+    """The samples that the new one continues: none where the group was gone, or where nobody looked for so long that
+    the window would reach back further than ``REACH``. What happened in between is judged as if it had been seen; a
+    coordinator that moves, and workers that are started again, are not worth forgetting that a group stalls.
 
     A newest sample that was not told is none: the pipeline, which judges by the same rules, never sees it.
     """
     if row is None or row.gone_at is not None or now <= row.taken_at:
         return None, []
     if row.taken_at in told:
-        return (None, []) if is_stale(row.taken_at, interval_s, now) else (unpack(bytes(row.window.data)), row.times)
+        if _too_far(row.times, interval_s, now):
+            return None, []
+        return unpack(bytes(row.window.data)), row.times
     times = row.times[:-1]
-    if not times or is_stale(moment(times[-1]), interval_s, now):
+    if not times or _too_far(times, interval_s, now):
         return None, []
     return without_newest(unpack(bytes(row.window.data))), times
+
+
+def _too_far(times: Sequence[float], interval_s: float, now: datetime) -> bool:
+    """True where a sample of now would make a window that reaches too far back. Refreshes that come late do not."""
+    if not is_stale(moment(times[-1]), interval_s, now):
+        return False
+    oldest = times[1 - WINDOW :][0]
+    return (now - moment(oldest)).total_seconds() > REACH * interval_s
 
 
 def _points(
