@@ -15,6 +15,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import RegisteredTwice, said_of_double
 from kafkadash.database.away import is_away
+from kafkadash.domain.facts import NO_CONTROLLER_FAILURES, QUORUM_FAILURES
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.wording import duration
 from kafkadash.events import collected
@@ -170,14 +171,19 @@ def _store(
             _learn_cost(run, processor_s(run.cluster.connection_key) - began)
         _schedule_next(run, reading, failure, lease)
         outbox.store(_told(run, reading, lease, duration, error), packs)
-    if reading:
-        leases.read_soon(run.cluster_id, _doubted(kind, reading))
+    leases.read_soon(run.cluster_id, _doubted(kind, reading) if reading else _doubted_by_silence(run))
     return Refresh(run.cluster, kind, stamp.epoch, stamp.seq, error)
 
 
 def _doubted(kind: Kind, reading: Reading) -> set[Kind]:
     """A broker that did not answer one question is asked for a sign of life."""
     return {*reading.doubts, *([Kind.ANSWERS] if reading.not_answered and kind != Kind.ANSWERS else [])}
+
+
+def _doubted_by_silence(run: CollectorRun) -> set[Kind]:
+    """Without controllers brokers repeat old metadata: it is read once more, so that its pages say so."""
+    silent = run.kind == Kind.QUORUM and run.last_failure in NO_CONTROLLER_FAILURES
+    return {Kind.METADATA} if silent and run.failures == QUORUM_FAILURES else set()
 
 
 def _learn_cost(run: CollectorRun, spent_s: float) -> None:
@@ -268,6 +274,8 @@ def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> flo
     """
     if isinstance(failure, CollectorSetAside):
         return SET_ASIDE_S
+    if run.kind == Kind.QUORUM and run.last_failure in NO_CONTROLLER_FAILURES and run.failures < QUORUM_FAILURES:
+        return 0.0  # an election, or the end of the quorum: nobody waits ten seconds to know which
     if not isinstance(failure, AuthenticationFailed):
         return interval
     unchanged = Cluster.objects.filter(pk=run.cluster_id, connection_version=run.cluster.connection_version)

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.kafka.port import AuthenticationFailed, ItemError, QuorumReplica, Unreachable
+from kafkadash.kafka.port import AuthenticationFailed, ItemError, QuorumReplica, QuorumUnavailable, Unreachable
 from kafkadash.observe import collection
 from kafkadash.observe.collection import Refresh, interval_for
 from kafkadash.observe.lease import read_soon
@@ -73,6 +73,17 @@ class TestDoubts:
         ]
         refresh(Kind.QUORUM)
         assert due(Kind.METADATA)
+
+    def test_controllers_that_are_silent_are_asked_again_at_once_and_then_metadata_is_read(
+        self, known: MemoryCluster, refresh: Refresher
+    ) -> None:
+        known.fail_calls["quorum"] = QuorumUnavailable("No controller answers.")
+        refresh(Kind.QUORUM)
+        assert due(Kind.QUORUM), "it may be an election"
+        assert not due(Kind.METADATA)
+        refresh(Kind.QUORUM)
+        assert not due(Kind.QUORUM)
+        assert due(Kind.METADATA), "what brokers tell is old from now on, and its pages have to say so"
 
     def test_a_broker_that_does_not_answer_another_question_is_asked_for_a_sign_of_life(
         self, known: MemoryCluster, refresh: Refresher

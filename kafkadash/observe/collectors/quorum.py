@@ -22,12 +22,15 @@ from kafkadash.observe.segments.outbox import Facts
 GONE = "Gone"
 """Status of a node that the answer no longer lists: the leader forgets observers that stay away for five minutes."""
 
+TRY_S = 2.5
+"""The controllers answer within milliseconds; an election takes seconds, and is why they are asked twice in a row."""
+
 _CHANGING = ("directory_id", "voter", "status", "changed_at")
 
 
 def read(asking: Asking) -> Reading:
     asking.step()
-    quorum = asking.admin.quorum(deadline=asking.deadline)
+    quorum = asking.admin.quorum(deadline=min(TRY_S, asking.deadline))
     replicas = _pack(quorum.voters, voter=True) + _pack(quorum.observers, voter=False)
     snapshot = QuorumSnapshot(
         cluster=asking.cluster,
