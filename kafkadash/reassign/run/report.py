@@ -20,11 +20,12 @@ from kafkadash.changes.trail import Entry, entries
 from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.impact import Impact, busiest_bytes, run_seconds
-from kafkadash.domain.ledger import Found
+from kafkadash.domain.ledger import Found, Place
+from kafkadash.domain.throttles import RATES
 from kafkadash.domain.wording import count, duration, run_time
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import ReassignmentSnapshot
-from kafkadash.reassign.models import Execution, Move, MoveState, PlanReport
+from kafkadash.reassign.models import Execution, Move, MoveState, PlanReport, ThrottleEntry
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.run.broker_absences import absence_sentences, time_words
 from kafkadash.reassign.run.ledger import Ledger
@@ -205,6 +206,7 @@ def _meanwhile(execution: Execution, now: datetime, events: Sequence[AuditEvent]
         *absence_sentences(execution.absences, now),
         _topics_deleted(execution),
         *_throttles_of_others(events),
+        *_uncertain_rates(execution),
     ]
 
 
@@ -252,6 +254,15 @@ def _throttles_of_others(events: Sequence[AuditEvent]) -> list[str]:
     if len(said) > MOST_NAMED:
         said = [*said[:MOST_NAMED], f"And {len(said) - MOST_NAMED:,} more things about throttles; the audit has them."]
     return said or ["No throttle of others was found where ours stood."]
+
+
+def _uncertain_rates(execution: Execution) -> list[str]:
+    """Rates that others removed and ours set again: nobody knows what they would have set there next."""
+    found = ThrottleEntry.objects.filter(execution=execution, key__in=RATES, again_at__isnull=False)
+    places = [Place(*place).words for place in found.order_by("pk").values_list("resource", "name", "key")]
+    if not places:
+        return []
+    return [f"Others removed our rates while it ran, so what stood before is not certain of {_shortly(places)}."]
 
 
 def _shortly(names: Sequence[str]) -> str:

@@ -14,8 +14,9 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.throttles import LEADER_RATE
 from kafkadash.domain.workflow_states import State
-from kafkadash.reassign.models import Execution, Move
+from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import orders, report
 from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown, markdown
@@ -179,6 +180,11 @@ def test_what_others_did_to_its_rows_and_throttles_is_told_once(world: World, op
     )
     assert len(told) == 4
     assert told[3].endswith("UTC: Another rate: broker 4. That was seen twice.")
+    ThrottleEntry.objects.filter(name="4", key=LEADER_RATE).update(again_at=world.clock)
+    told = report.report_of(run, State(change.state), "", world.clock)["meanwhile"]
+    assert told[4] == (
+        "Others removed our rates while it ran, so what stood before is not certain of broker 4, sending as leader."
+    )
 
 
 def test_bytes_that_are_not_known_are_not_zero(world: World, operator: User) -> None:
