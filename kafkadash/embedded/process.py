@@ -35,6 +35,9 @@ LEDGER_FORMAT = 1
 CREATE_TIME_TOLERANCE = 2.0
 POLL_SECONDS = 0.03
 
+# A child gets these only if it is given them: a server or Spark has no use for them, and who breaks in there would.
+SECRET_NAMES = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "FIELD_KEYS", "DATABASE_URL", "REDIS_URL")
+
 
 class ServerError(Exception):
     """A server could not be started or reached; the text is for a person and names the way out."""
@@ -139,9 +142,10 @@ def spawn(
 ) -> Child:
     """Start a child in its own session (Ctrl-C in the terminal does not reach it) and enter it in the ledger.
 
-    `env` is added to this process's environment; `user` is (uid, gid) to run as, for root only. `detached` children
-    have no owner: any later process may stop them, and none is told that the folder is in use. Output is appended to
-    `log`. Raises ServerError when the program, the log or the ledger cannot be used; nothing is left running then.
+    `env` is added to this process's environment without its secrets; `user` is (uid, gid) to run as, for root only.
+    `detached` children have no owner: any later process may stop them, and none is told that the folder is in use.
+    Output is appended to `log`. Raises ServerError when the program, the log or the ledger cannot be used; nothing is
+    left running then.
     """
     args = [str(arg) for arg in argv]
     switch = {"user": user[0], "group": user[1], "extra_groups": [user[1]]} if user is not None else {}
@@ -154,7 +158,7 @@ def spawn(
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env={**without_secrets(os.environ), **(env or {})},
                 cwd=cwd,
                 start_new_session=True,
                 **switch,  # type: ignore[call-overload]
@@ -184,6 +188,11 @@ def spawn(
             raise ServerError(said.NOT_RECORDED(name=name, file=state_dir / LEDGER_NAME, fault=error)) from error
         raise
     return Child(state_dir, entry, log)
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without secrets of the product, and without files that hold them."""
+    return {name: value for name, value in environment.items() if name.removesuffix("_FILE") not in SECRET_NAMES}
 
 
 def children(state_dir: Path) -> list[Child]:

@@ -59,7 +59,12 @@ _PROCESS = {
     # A batch has more than a hundred pieces of generated code, the next one the same: none is to be compiled twice.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
-_HERE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+_HERE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # On this machine Spark makes a random secret itself; other processes of the machine reach its ports too.
+    "spark.authenticate": "true",
+}
 # One heap without threads of its own for collecting: two cores have better things to do.
 _JAVA = "-XX:+UseSerialGC -XX:MaxMetaspaceSize=256m -XX:ReservedCodeCacheSize=128m -Djava.net.preferIPv4Stack=true"
 

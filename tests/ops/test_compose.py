@@ -25,6 +25,7 @@ from redis.exceptions import AuthenticationError
 
 from kafkadash.celery import app
 from kafkadash.embedded.postgres import install_folder
+from kafkadash.embedded.process import SECRET_NAMES
 from kafkadash.embedded.valkey import server_binary
 from kafkadash.ops.management.commands import health
 from tests.waiting import wait_until
@@ -151,6 +152,35 @@ def test_no_secret_is_written_down() -> None:
                 assert re.search(r"://\w*:\$\{(POSTGRES|REDIS)_PASSWORD:\?[^}]+\}@", str(value))
     assert not re.search(r"\$\{(SECRET_KEY|FIELD_KEYS|\w+_PASSWORD)(:?-[^}]*)?\}", text), "none has a default"
     assert not re.search(r"(?i)^\s*(ENV|ARG)\b.*(SECRET|PASSWORD|KEYS)", DOCKERFILE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_gets_only_the_secrets_it_needs(name: str) -> None:
+    queue = {"DATABASE_URL", "REDIS_URL"}
+    needed = {
+        "migrate": {"DATABASE_URL"},
+        "pipeline": set(),
+        "beat": queue,
+        "worker-tick": queue | {"SECRET_KEY"},
+    }
+    given = set(SERVICES[name]["environment"]) & set(SECRET_NAMES)
+    assert given == needed.get(name, queue | {"SECRET_KEY", "FIELD_KEYS"})
+
+
+@pytest.mark.parametrize("name", ["migrate", "beat", "pipeline"])
+def test_a_command_loads_without_the_other_secrets(name: str) -> None:
+    command = SERVICES[name]["command"]
+    arguments = ["-m", "celery", *command[1:]] if command[0] == "celery" else command[1:]
+    done = subprocess.run(
+        [sys.executable, *arguments, "--help"],
+        cwd=ROOT,
+        env={"KAFKADASH_VAR": "/nonexistent", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_environment_is_what_the_settings_read() -> None:

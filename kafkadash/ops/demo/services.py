@@ -13,7 +13,7 @@ from pathlib import Path
 from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.files import tail
 from kafkadash.embedded.ports import LOOPBACK
-from kafkadash.embedded.process import Child, ServerError, spawn
+from kafkadash.embedded.process import SECRET_NAMES, Child, ServerError, spawn
 from kafkadash.ops.demo.folder import Folder
 
 CODE = Path(__file__).resolve().parents[3]
@@ -23,6 +23,12 @@ SAID_LINES = 8
 BACK_OFF_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 # A process that lived this long had started well: what ended it is a new trouble.
 STEADY_SECONDS = 60.0
+# Secrets that a process gets. A worker encrypts live frames with a key made from SECRET_KEY; FIELD_KEYS open the
+# passwords of clusters, so only who connects to Kafka or stores them has those.
+_ALL = frozenset(SECRET_NAMES)
+_WITHOUT_FIELD_KEYS = _ALL - {"FIELD_KEYS"}
+_QUEUE = frozenset({"DATABASE_URL", "REDIS_URL"})
+_NONE: frozenset[str] = frozenset()
 # The order of stopping, one after the other: nothing new is asked for, then pages, then workers finish what they do.
 BEAT_STAGE, WEB_STAGE, WORKER_STAGE = 0, 1, 2
 
@@ -38,6 +44,7 @@ class Service:
     name: str
     arguments: tuple[str, ...]
     stage: int
+    secrets: frozenset[str] = _ALL
 
 
 def web(port: int) -> Service:
@@ -50,17 +57,22 @@ def workers_and_beat() -> list[Service]:
     So have jobs: what people ask for, a plan or a file of a million rows, keeps no collector waiting.
     """
     return [
-        Service("worker-tick", (*_CELERY, *_WORKER, "-c", "1", "-Q", "tick", "-n", "tick@%h"), WORKER_STAGE),
+        Service(
+            "worker-tick",
+            (*_CELERY, *_WORKER, "-c", "1", "-Q", "tick", "-n", "tick@%h"),
+            WORKER_STAGE,
+            _WITHOUT_FIELD_KEYS,
+        ),
         Service("worker-collect", (*_CELERY, *_WORKER, "-c", "4", "-Q", "collect", "-n", "collect@%h"), WORKER_STAGE),
         Service("worker-jobs", (*_CELERY, *_WORKER, "-c", "2", "-Q", "jobs", "-n", "jobs@%h"), WORKER_STAGE),
         Service("worker-execute", (*_CELERY, *_WORKER, "-c", "2", "-Q", "execute", "-n", "execute@%h"), WORKER_STAGE),
-        Service("beat", (*_CELERY, "beat", "--pidfile="), BEAT_STAGE),
+        Service("beat", (*_CELERY, "beat", "--pidfile="), BEAT_STAGE, _QUEUE),
     ]
 
 
 def pipeline(uri: str) -> Service:
     """Of Spark, after everybody else in the queue for the processor: history is never more urgent than what is now."""
-    return Service("pipeline", ("-m", "kafkadash.pipeline", "run", "--uri", uri, "--nice", "10"), WORKER_STAGE)
+    return Service("pipeline", ("-m", "kafkadash.pipeline", "run", "--uri", uri, "--nice", "10"), WORKER_STAGE, _NONE)
 
 
 def has_spark() -> bool:
@@ -85,7 +97,11 @@ class Kept:
     def start(self) -> Child:
         """Raises ServerError when the process cannot even be started."""
         self._child = start_process(
-            self._service.name, self._service.arguments, self._folder, self._environment, stage=self._service.stage
+            self._service.name,
+            self._service.arguments,
+            self._folder,
+            {**self._environment, **dict.fromkeys(_ALL - self._service.secrets, "")},
+            stage=self._service.stage,
         )
         self._started = time.monotonic()
         self._again = None

@@ -1,6 +1,6 @@
 """`manage.py pipeline`: the Spark application as a process of its own, on the folder that the settings name.
 
-This process becomes that one; it never holds a Spark session, and that one never Django.
+This process becomes that one; it never holds a Spark session, and that one never Django, nor its secrets.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+
+from kafkadash.embedded.process import without_secrets
 
 ACTIONS = {
     "run": "take in what collectors write, until it is stopped",
@@ -46,4 +48,5 @@ class Command(BaseCommand):
         if options["action"] == "backfill":
             arguments += [f"--from={options['begin']}", f"--to={options['end']}"]
         self.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "kafkadash.pipeline", *arguments])  # noqa: S606  none is wanted
+        command = [sys.executable, "-m", "kafkadash.pipeline", *arguments]
+        os.execve(sys.executable, command, without_secrets(os.environ))  # noqa: S606  no shell is wanted
