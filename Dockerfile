@@ -20,5 +20,4 @@ COPY docs docs
 ENV PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1 KAFKADASH_VAR=/var/lib/kafkadash
 USER 10001
 EXPOSE 8000
-# Requests are logged by the product itself, with the secrets taken out.
-CMD ["uvicorn", "kafkadash.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--lifespan", "off", "--no-access-log", "--no-server-header", "--timeout-graceful-shutdown", "10"]
+CMD ["python", "-m", "kafkadash.web", "--host", "0.0.0.0"]

@@ -10,16 +10,37 @@ from django.core.asgi import get_asgi_application
 http = get_asgi_application()
 
 # Only now: consumers import models, which need the settings that the line above loaded.
+from typing import Any  # noqa: E402
+
 from channels.routing import ProtocolTypeRouter  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.db import Error  # noqa: E402
+from django.http import parse_cookie  # noqa: E402
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: E402
 
 from kafkadash.body_limit import BodyLimit  # noqa: E402
+from kafkadash.live.frames import in_thread  # noqa: E402
+from kafkadash.live.rights import user_of_session  # noqa: E402
 from kafkadash.live.routing import websockets  # noqa: E402
 from kafkadash.reassign.uploads import LARGEST_BYTES  # noqa: E402
 
+
+async def is_signed_in(scope: dict[str, Any]) -> bool:
+    """Say yes while the database is away: then the page says so, and knows what to do."""
+    cookies = parse_cookie(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
+    try:
+        return await in_thread(user_of_session)(cookies.get(settings.SESSION_COOKIE_NAME)) is not None
+    except Error:
+        return True
+
+
 # A form with the file has more in it than the file; what is too large by a little is told by the form itself.
 taking_files = r"/changes/\d+/draft/what/|/clusters/[-\w]+/verify/"
-limited = BodyLimit(http, [(taking_files, LARGEST_BYTES + 1_000_000)])
-application = ProtocolTypeRouter({"http": limited, "websocket": websockets})
+limited = BodyLimit(http, [(taking_files, LARGEST_BYTES + 1_000_000)], is_signed_in)
+# Who sent it, as a trusted proxy says; what others say of whom they speak for is not believed.
+application = ProxyHeadersMiddleware(
+    ProtocolTypeRouter({"http": limited, "websocket": websockets}), trusted_hosts=settings.TRUSTED_PROXIES
+)
 
 # What was loaded stays for good. Without this the collector looks through all of it again and again, in the middle of
 # requests: a status board of 200 findings took half as long again at the 95th percentile.

@@ -7,6 +7,7 @@ shows no answer at all.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -22,29 +23,45 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 USUAL = 2_500_000
 DROPPED_AT_MOST = 1_000_000_000
 """Bytes that are read to be dropped; whoever sends more is cut off."""
+PART_SECONDS = 30.0
+"""Time to wait for the next part of a body."""
 
 
 class BodyLimit:
-    """``larger``: (pattern of the path, bytes) of the pages that take more than ``USUAL`` bytes.
+    """``larger``: (pattern of the path, bytes) of the pages that take more than ``USUAL`` bytes from signed-in people.
 
-    Such a page is told by ``?too_large=<bytes>``, to which it answers in its own words; elsewhere it is a plain 413.
-    A body that does not name its length (browsers do) is cut off where it gets too large.
+    ``is_signed_in`` is asked only about requests that may be larger. Such a page is told by ``?too_large=<bytes>``, to
+    which it answers in its own words; elsewhere it is a plain 413. A body that does not name its length (browsers do)
+    is cut off where it gets too large, and any body where nothing comes for ``PART_SECONDS``.
     """
 
-    def __init__(self, app: App, larger: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self, app: App, larger: Sequence[tuple[str, int]], is_signed_in: Callable[[Scope], Awaitable[bool]]
+    ) -> None:
         self._app = app
         self._larger = [(re.compile(pattern), limit) for pattern, limit in larger]
+        self._is_signed_in = is_signed_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limit, page = self._limit(scope["path"])
         length = _length(scope)
+        if page and (length is None or length > USUAL) and not await self._is_signed_in(scope):
+            limit, page = USUAL, False
         if length is not None and length > limit:
             dropped = await _drop(receive)
             await _answer(send, scope, length if dropped else None, page=page)
             return
-        if length is None:
-            receive = _counted(receive, limit)
-        await self._app(scope, receive, send)
+        body = _BoundedBody(receive, limit)
+        started = False
+
+        async def noting_start(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        await self._app(scope, body.receive, noting_start)
+        if body.cut_off and not started:
+            await _answer(send, scope, None, page=False)
 
     def _limit(self, path: str) -> tuple[int, bool]:
         for pattern, limit in self._larger:
@@ -53,34 +70,47 @@ class BodyLimit:
         return USUAL, False
 
 
-class TooMuch(Exception):
-    """A body without a length that goes on and on; the connection is closed."""
-
-
 def _length(scope: Mapping[str, Any]) -> int | None:
     given = dict(scope["headers"]).get(b"content-length", b"")
     return int(given) if given.isdigit() else None
 
 
-def _counted(receive: Receive, limit: int) -> Receive:
-    received = 0
+class _BoundedBody:
+    """A body of at most ``limit`` bytes. The application is told that the browser went away where it is cut off.
 
-    async def counting() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > limit:
-            raise TooMuch
+    What comes after the body's end, that the browser did go away, may take any time.
+    """
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._left, self._more = receive, limit, True
+        self.cut_off = False
+
+    async def receive(self) -> Message:
+        message = await (_part(self._receive) if self._more else self._receive())
+        self._left -= len(message.get("body", b""))
+        if self._left < 0 or message["type"] == _STALLED:
+            self.cut_off = True
+            return {"type": "http.disconnect"}
+        self._more = message.get("more_body", False)
         return message
 
-    return counting
+
+_STALLED = "stalled"
+
+
+async def _part(receive: Receive) -> Message:
+    try:
+        async with asyncio.timeout(PART_SECONDS):
+            return await receive()
+    except TimeoutError:
+        return {"type": _STALLED}
 
 
 async def _drop(receive: Receive) -> bool:
     """Reads to the end of the body; False when it is given up."""
     dropped = 0
     while dropped <= DROPPED_AT_MOST:
-        message = await receive()
+        message = await _part(receive)
         if message["type"] != "http.request":
             return False
         dropped += len(message.get("body", b""))

@@ -54,6 +54,8 @@ SECRET_KEY = env.str("SECRET_KEY", default="")
 FIELD_KEYS: list[str] = env.list("FIELD_KEYS", default=[])
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+# Addresses or networks of proxies whose X-Forwarded-For names who sent a request; others are taken as they come.
+TRUSTED_PROXIES: list[str] = env.list("TRUSTED_PROXIES", default=[])
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -258,6 +260,8 @@ PLAN_MEMORY = env.int("PLAN_MEMORY", default=3_000_000_000)
 LIVE_SEND_TIMEOUT = env.float("LIVE_SEND_TIMEOUT", default=5)
 LIVE_RECHECK_SECONDS = env.float("LIVE_RECHECK_SECONDS", default=60)
 LIVE_HEARTBEAT_SECONDS = env.float("LIVE_HEARTBEAT_SECONDS", default=15)
+# Sockets that one person may have open at one web process; browsers close those of pages that nobody looks at.
+LIVE_SOCKETS_PER_USER = env.int("LIVE_SOCKETS_PER_USER", default=50)
 LIVE_FLUSH_SECONDS = env.float("LIVE_FLUSH_SECONDS", default=1)
 
 AUTH_USER_MODEL = "accounts.User"

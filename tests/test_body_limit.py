@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from kafkadash.body_limit import USUAL, BodyLimit, Message, TooMuch
+from kafkadash import body_limit
+from kafkadash.body_limit import USUAL, BodyLimit, Message, Scope
 
 PAGE = "/changes/7/draft/what/"
 
@@ -21,23 +23,32 @@ class App:
         more = True
         while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                return
             self.received += len(message["body"])
             more = message.get("more_body", False)
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-async def sent(path: str, chunks: list[bytes], *, length: int | None, app: App) -> list[Message]:
+async def sent(
+    path: str, chunks: list[bytes], *, length: int | None, app: App, known: bool = True, more: bool = False
+) -> list[Message]:
     headers = [] if length is None else [(b"content-length", str(length).encode())]
-    waiting = [{"type": "http.request", "body": c, "more_body": n < len(chunks)} for n, c in enumerate(chunks, 1)]
+    waiting = [
+        {"type": "http.request", "body": c, "more_body": more or n < len(chunks)} for n, c in enumerate(chunks, 1)
+    ]
     answers: list[Message] = []
 
     async def receive() -> Message:
-        return waiting.pop(0)
+        return waiting.pop(0) if waiting else await asyncio.get_running_loop().create_future()
 
     async def send(message: Message) -> None:
         answers.append(message)
 
-    limited = BodyLimit(app, [(r"/changes/\d+/draft/what/", 10_000_000)])
+    async def is_signed_in(_: Scope) -> bool:
+        return known
+
+    limited = BodyLimit(app, [(r"/changes/\d+/draft/what/", 10_000_000)], is_signed_in)
     await limited({"type": "http", "path": path, "headers": headers}, receive, send)
     if length is not None and length > USUAL:
         assert not waiting, "what is dropped is read to its end, so that the browser shows the answer"
@@ -66,5 +77,20 @@ async def test_the_page_that_takes_files_gets_more_and_is_told_when_it_was_too_m
 
 
 async def test_a_body_without_a_length_is_cut_off_where_it_gets_too_large() -> None:
-    with pytest.raises(TooMuch):
-        await sent("/login/", [b"x" * 1_000_000] * 4, length=None, app=App())
+    answers = await sent("/login/", [b"x" * 1_000_000] * 4, length=None, app=App())
+    assert answers[0]["status"] == 413
+    assert (b"connection", b"close") in answers[0]["headers"]
+
+
+@pytest.mark.parametrize("length", [3_000_000, None])
+async def test_large_file__sent_without_a_session__never_reaches_the_application(length: int | None) -> None:
+    app = App()
+    answers = await sent(PAGE, [b"x" * 1_000_000] * 3, length=length, app=app, known=False)
+    assert (answers[0]["status"], app.received <= USUAL) == (413, True)
+
+
+async def test_body__stops_in_the_middle__is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limit, "PART_SECONDS", 0.01)
+    app = App()
+    answers = await sent("/login/", [b"x"], length=2, app=app, more=True)
+    assert (answers[0]["status"], app.received) == (413, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from django.db import models
@@ -48,5 +49,8 @@ def record(
 
 
 def _address(request: HttpRequest) -> str | None:
-    """Where the request came from, as the server saw it; empty behind a local socket."""
-    return request.META.get("REMOTE_ADDR") or None
+    """Where the request came from, as the server saw it or a trusted proxy says; None where that is no address."""
+    try:
+        return str(ip_address(request.META.get("REMOTE_ADDR", "")))
+    except ValueError:
+        return None

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 # Close codes of RFC 6455; browsers come back after both.
 INTERNAL_ERROR = 1011
-TOO_SLOW = 1013
+TRY_LATER = 1013
 BAD_REQUEST = 4400
 
 
@@ -68,6 +68,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def _begin(self) -> None:
         if await self._refused():
+            return
+        if self._hub.sockets_of(self.user_id) >= settings.LIVE_SOCKETS_PER_USER:
+            log.warning("live.too_many_sockets", user_id=self.user_id)
+            await self._close(TRY_LATER)
             return
         for work in (self._send_frames(), self._send_heartbeats(), self._watch_rights(), self._catch_up()):
             self._tasks.append(asyncio.create_task(self._guarded(work)))
@@ -174,7 +178,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 await self.send(text_data=text)
         except TimeoutError:
             log.info("live.too_slow", user_id=self.user_id, keys=len(self.keys))
-            await self._close(TOO_SLOW)
+            await self._close(TRY_LATER)
         except OSError:
             self._closing = True  # the browser is gone, its disconnect is on the way
 

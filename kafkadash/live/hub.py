@@ -41,7 +41,9 @@ RETRY_MAX_SECONDS = 3.0
 
 
 class Subscriber(Protocol):
-    """A socket, as the hub sees it. All three are called on its event loop and return at once."""
+    """A socket, as the hub sees it. All three methods are called on its event loop and return at once."""
+
+    user_id: int | None
 
     def offer(self, frame: Frame) -> None:
         """A frame of one of its keys arrived."""
@@ -101,6 +103,9 @@ class Hub:
                 del self._watchers[key]
         self._unserved.pop(subscriber, None)
         self._changed.set()
+
+    def sockets_of(self, user_id: int | None) -> int:
+        return sum(subscriber.user_id == user_id for subscriber in self._subscribers())
 
     async def _run(self) -> None:
         failures = 0

@@ -31,7 +31,7 @@ class Verdict:
 
 def judge(session_key: str | None, keys: Iterable[str]) -> Verdict:
     """Ask for all keys together: one refused key refuses the socket, as the page that listed it would be refused."""
-    user = _user_of(session_key)
+    user = user_of_session(session_key)
     if user is None:
         return Verdict(NOT_SIGNED_IN)
     asked = [watched(key) for key in keys]
@@ -41,7 +41,7 @@ def judge(session_key: str | None, keys: Iterable[str]) -> Verdict:
     return Verdict(None, user.pk)
 
 
-def _user_of(session_key: str | None) -> User | None:
+def user_of_session(session_key: str | None) -> User | None:
     """The session's user as a request would see it: session alive, password unchanged since, account active."""
     if not session_key:
         return None

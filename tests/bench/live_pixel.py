@@ -60,7 +60,7 @@ NOTE_PAINTS = """
 def measure() -> list[Bar]:
     root = Path(tempfile.mkdtemp(prefix="kafkadash-bench-"))
     root.chmod(0o755)  # started by root, PostgreSQL runs as another user and must reach its files in here
-    demo = DemoProcess(root / "var", "--no-move")
+    demo = DemoProcess(root / "var", "--no-move", environment={"LIVE_SOCKETS_PER_USER": str(SOCKETS)})
     try:
         demo.wait_until_ready()
         _start_slow_move(root, demo)

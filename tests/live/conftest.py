@@ -34,6 +34,7 @@ from kafkadash.live.frames import Frame
 from kafkadash.live.hub import group_of
 from kafkadash.live.panels import Panel
 from kafkadash.live.publisher import stop_publishing
+from kafkadash.web import web_config
 from tests.live.chromium import chromium
 from tests.waiting import wait_until
 
@@ -91,8 +92,7 @@ class Server:
 
         self._listening = socket.create_server(("127.0.0.1", self.port))
         self.port = self._listening.getsockname()[1]
-        config = uvicorn.Config(application, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
-        self._uvicorn = uvicorn.Server(config)
+        self._uvicorn = uvicorn.Server(web_config(application, timeout_graceful_shutdown=5))
         self._thread = threading.Thread(target=self._uvicorn.run, kwargs={"sockets": [self._listening]}, name="uvicorn")
         self._thread.start()
         wait_until(lambda: self._uvicorn.started, "the server started")

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,9 @@ def is_there(command: list[str]) -> None:
     program, *arguments = command
     if program == "python" and arguments[0] == "-c":
         compile(arguments[1], "docker-compose.yml", "exec")
+    elif program == "python" and arguments[0] == "-m":
+        with pytest.raises(SystemExit, match="0"):
+            import_module(arguments[1]).main([*arguments[2:], "--help"])
     elif program == "python":
         assert (ROOT / arguments[0]).is_file()
         name, *options = arguments[1:]
@@ -65,9 +69,6 @@ def test_each_command_exists_and_takes_its_arguments(name: str) -> None:
     command = SERVICES[name].get("command")
     if command is None:
         command = re.findall(r'"([^"]*)"', re.findall(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[0])
-        assert command[0] == "uvicorn"
-        module, _, attribute = command[1].partition(":")
-        assert hasattr(__import__(module, fromlist=[attribute]), attribute)
     is_there(command)
 
 

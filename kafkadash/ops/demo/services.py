@@ -48,7 +48,7 @@ class Service:
 
 
 def web(port: int) -> Service:
-    return Service("web", ("-m", "kafkadash.ops.demo.web", str(port)), WEB_STAGE)
+    return Service("web", ("-m", "kafkadash.web", "--port", str(port), "--grace", "3"), WEB_STAGE)
 
 
 def workers_and_beat() -> list[Service]:
