@@ -46,8 +46,9 @@ LIBRARY_LEVELS = {
 }
 
 _SECRET_WORDS = r"password|passwd|passphrase|secret|token|sasl|key_pem|authorization|cookie|fernet|sessionid"  # noqa: S105
-# Says which mechanism, not with what; without it a failed sign-in to Kafka cannot be understood.
-_NOT_SECRET = r"sasl[_.-]?mechanisms?"  # noqa: S105
+# Says which mechanism and who, not with what: a failed sign-in to Kafka cannot be understood without, and a changed
+# one not be seen in the audit.
+_NOT_SECRET = r"sasl[_.-]?(?:mechanisms?|username)"  # noqa: S105
 _SECRET_KEY = re.compile(rf"(?!(?:{_NOT_SECRET})$).*(?:{_SECRET_WORDS})", re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s:/@]*):([^\s/@]*(?:@(?=[^\s/]*@)[^\s/@]*)*)@", re.IGNORECASE)
 _ASSIGNMENT = re.compile(

@@ -145,6 +145,8 @@ def test_a_sign_in_shows_no_password(db: None, client: Client, written: io.Strin
         ("Authorization: Bearer abc.def", f"Authorization: {HIDDEN}"),
         ('{"api_token": "abc", "n": 1}', f'{{"api_token": {HIDDEN}, "n": 1}}'),
         ("{'password': 'it\\'s', 'n': 1}", f"{{'password': {HIDDEN}, 'n': 1}}"),
+        ("sasl_username=eve sasl.username=eve", "sasl_username=eve sasl.username=eve"),
+        ("sasl_username_password=abc", f"sasl_username_password={HIDDEN}"),
         ("sasl_mechanism=PLAIN sasl_password=abc", f"sasl_mechanism=PLAIN sasl_password={HIDDEN}"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nrest", f"{HIDDEN}\nrest"),
     ],

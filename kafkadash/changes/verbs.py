@@ -70,7 +70,7 @@ def decline(request: HttpRequest, number: int) -> HttpResponse:
 def start(request: HttpRequest, number: int) -> HttpResponse:
     """``key`` makes a second press of the same button the same start."""
     change = request_for(request, number, START)
-    reason, key = _typed(request)["reason"].strip(), request.POST.get("key", "")
+    reason, key = _typed(request)["reason"].strip(), request.POST.get("key", "").replace("\0", "")
     answer = _done(
         request,
         change,

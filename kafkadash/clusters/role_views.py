@@ -134,7 +134,7 @@ def _given(request: HttpRequest, cluster: Cluster | None, form: RoleForm) -> boo
 
 def _take(request: HttpRequest, cluster: Cluster | None) -> str:
     """Why the role stays, '' when it is gone."""
-    user = User.objects.filter(username=request.POST.get("user", "")).first()
+    user = User.objects.filter(username=request.POST.get("user", "").replace("\0", "")).first()
     role = request.POST.get("role", "")
     if user is None or role not in Role.values:
         return said.ROLE_NOT_LISTED()

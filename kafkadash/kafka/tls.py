@@ -25,7 +25,7 @@ def ssl_context(security: Security) -> ssl.SSLContext:
     if security.ca_pem:
         try:
             context.load_verify_locations(cadata=security.ca_pem)
-        except (ssl.SSLError, ValueError) as error:
+        except (ssl.SSLError, TypeError, ValueError) as error:  # TypeError: not only ASCII
             raise AuthenticationFailed(said.CA_UNUSABLE(detail=error)) from None
     else:
         context.load_default_certs()

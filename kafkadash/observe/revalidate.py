@@ -14,7 +14,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.http.response import HttpResponse
-from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
+from django.utils.cache import get_conditional_response, patch_vary_headers
 
 View = Callable[..., HttpResponseBase]
 
@@ -40,7 +40,6 @@ def revalidated(view: View) -> View:
             return response
         etag = f'W/"{hashlib.blake2b(_said(response.content), digest_size=16).hexdigest()}"'
         response["ETag"] = etag
-        patch_cache_control(response, private=True, no_cache=True)
         patch_vary_headers(response, ["Cookie"])
         conditional = get_conditional_response(request, etag=etag, response=response)
         return conditional if conditional is not None else response

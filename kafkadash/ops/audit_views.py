@@ -96,7 +96,6 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
     source = lines_async(events, name) if isinstance(request, ASGIRequest) else lines(events, name)
     response = StreamingHttpResponse(source, content_type=kind)
     response["Content-Disposition"] = f'attachment; filename="kafkadash-audit-{now:%Y%m%d-%H%M%S}.{ending}"'
-    response["Cache-Control"] = "no-store"
     return response
 
 

@@ -126,4 +126,4 @@ def _plan_context(request: HttpRequest, draft: Draft) -> dict[str, Any]:
 def _version(request: HttpRequest, draft: Draft) -> int:
     """Of the draft that was on the page; a form without one means the draft as it is."""
     given = request.POST.get("version", "")
-    return int(given) if given.isdigit() and len(given) < 10 else draft.change.version
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else draft.change.version

@@ -123,6 +123,16 @@ def test_a_new_password_alone_counts_up(admin: User) -> None:
     assert changed.connection().security.sasl_password == "another one"
 
 
+def test_a_changed_login_is_in_the_audit_and_its_password_is_not(admin: User) -> None:
+    cluster = register_cluster(admin, "x", "a:9092", **SASL)
+    update_connection(admin, cluster, sasl_username="reader-2", sasl_password="one-more-secret")
+    event = AuditEvent.objects.get(action="cluster.connection_changed")
+    assert event.before is not None
+    assert event.after is not None
+    assert (event.before["sasl_username"], event.after["sasl_username"]) == ("watcher", "reader-2")
+    assert "one-more-secret" not in audit_text()
+
+
 AUTHORITY = new_authority()
 ELSEWHERE: list[dict[str, Any]] = [
     {"bootstrap_servers": "evil:9092"},

@@ -275,6 +275,8 @@ def test_a_role_is_given_with_an_end_and_taken_away(adams: Client, stranger: Use
     assert not ClusterRole.objects.filter(user=stranger).exists()
     again = page(adams, where, {"do": "take", "user": "stan", "role": "operator"})
     assert "somebody took that role away meanwhile" in again.words("refusal")
+    unwritable = page(adams, where, {"do": "take", "user": "nobody\0", "role": "operator"})
+    assert unwritable.has("refusal")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,13 @@ class TestStart:
         assert AuditEvent.objects.filter(action="change.started").count() == 1
         assert ChangeRequest.objects.get(pk=change.pk).state == State.QUEUED
 
+    def test_a_key_that_no_database_takes__starts_it(
+        self, made: Callable[..., ChangeRequest], operator: User, client_of: Callable[[User], Client]
+    ) -> None:
+        change = made(State.APPROVED)
+        answer = client_of(operator).post(f"/changes/{change.pk}/start/", {"key": "a\0b", "round": "1"})
+        assert (answer.status_code, answer["Location"]) == (302, review(change))
+
     def test_whoever_may_not_start_reads_who_may(
         self, made: Callable[..., ChangeRequest], see: See, approver: User
     ) -> None:

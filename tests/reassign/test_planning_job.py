@@ -112,6 +112,13 @@ def test_editing_what_is_asked_for_stops_the_planning_of_what_was(wizard: Wizard
     assert planning.state == JobState.CANCELLED
 
 
+def test_a_version_in_digits_that_are_no_number_means_the_draft_as_it_is(wizard: Wizard, demo: Cluster) -> None:
+    wizard.begins(demo, "drain").drains(3)
+    wizard.limits()
+    answer = wizard.client.post(wizard.url("plan"), {"version": "²"})
+    assert (answer.status_code, Job.objects.count()) == (302, 1)
+
+
 def test_two_clicks_plan_once(wizard: Wizard, demo: Cluster) -> None:
     wizard.begins(demo, "drain").drains(3)
     wizard.limits()

@@ -61,6 +61,7 @@ def untrusted(net: Net) -> str:
     case(connection.PROTOCOL_UNKNOWN, lambda n: connected(n, protocol="KERBEROS")),
     case(connection.MECHANISM_UNKNOWN, lambda n: connected(n, protocol="SASL_SSL", sasl_mechanism="GSSAPI")),
     case(connection.CA_UNUSABLE, lambda n: connected(n, ca_pem="nonsense")),
+    case(connection.CA_UNUSABLE, lambda n: connected(n, ca_pem="näher")),
     case(connection.CERTIFICATE_WITHOUT_KEY, lambda n: connected(n, certificate_pem="only this")),
     case(connection.KEY_UNUSABLE, lambda n: connected(n, certificate_pem="x", key_pem="nonsense")),
     case(connection.PAIR_UNUSABLE, another_key),
