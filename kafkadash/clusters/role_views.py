@@ -112,9 +112,7 @@ def _roles(request: HttpRequest, cluster: Cluster | None, about: dict[str, Any],
         "refusal": refusal,
         "rows": rows,
         "title": _title(cluster, rows),
-        "names": User.objects.filter(is_active=True)
-        .order_by("username")
-        .values_list("username", flat=True)[:MOST_NAMES],
+        "names": _names(cluster, rows),
         "roles": [(role, [words for action, words in _MAY.items() if action in ALLOWS[role]]) for role in Role],
     }
     return render(request, template, context)
@@ -158,6 +156,14 @@ def _rows(cluster: Cluster | None, now: datetime) -> list[RoleRow]:
     roots = User.objects.filter(is_superuser=True).order_by("username")
     rows += [RoleRow(user, role=None, everywhere=True, expires_at=None, now=now) for user in roots]
     return sorted(rows, key=lambda row: (row.everywhere and cluster is not None, row.user.username))
+
+
+def _names(cluster: Cluster | None, rows: list[RoleRow]) -> list[str]:
+    """Return names to offer while somebody types: an administrator of one cluster learns of nobody else's people."""
+    if cluster is not None:
+        return sorted({row.user.username for row in rows if row.user.is_active})
+    accounts = User.objects.filter(is_active=True).order_by("username")
+    return list(accounts.values_list("username", flat=True)[:MOST_NAMES])
 
 
 def _title(cluster: Cluster | None, rows: list[RoleRow]) -> str:

@@ -15,12 +15,14 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 from psycopg.types.json import Jsonb
 
 from kafkadash.accounts.models import User
+from kafkadash.clusters.access import MANAGE, allowed
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.kinds import UnknownKind, kind_of
@@ -133,6 +135,18 @@ def claim(job_id: UUID) -> Claim | None:
         )
         row = cursor.fetchone()
     return Claim(job_id, row[0]) if row else None
+
+
+def may_stop(user: User, job: Job) -> bool:
+    """Whoever asked for it may, and administrators of its cluster."""
+    return job.requested_by_id == user.pk or allowed(user, MANAGE, job.cluster)
+
+
+def stop(job: Job, user: User) -> None:
+    """Ask for its end on behalf of this person. Raises PermissionDenied for somebody else's job."""
+    if not may_stop(user, job):
+        raise PermissionDenied(jobs.ASKED_BY_ANOTHER(who=job.requested_by or "somebody whose account is gone"))
+    request_cancel(job.pk)
 
 
 def request_cancel(job_id: UUID) -> JobState | None:

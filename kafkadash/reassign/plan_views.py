@@ -12,11 +12,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from kafkadash.accounts.models import User
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.refusals import Refused
 from kafkadash.domain.problem import Problem
+from kafkadash.jobs import services as jobs
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.services import request_cancel
 from kafkadash.post_only import post_only
 from kafkadash.reassign import drafts
 from kafkadash.reassign.drafts import OPEN, Draft
@@ -43,7 +44,11 @@ def plan(request: HttpRequest, draft: Draft) -> HttpResponse:
             return redirect("reassign:plan", draft.change.pk)
     if request.headers.get("HX-Request") == "true":
         return _progress(request, draft)
-    context = {**page_context(request, draft, "plan"), "refused": refused, **planning_context(draft.job)}
+    context = {
+        **page_context(request, draft, "plan"),
+        "refused": refused,
+        **planning_context(draft.job, person(request)),
+    }
     if draft.planned:
         context |= _plan_context(request, draft)
     elif draft.job is not None:
@@ -53,10 +58,10 @@ def plan(request: HttpRequest, draft: Draft) -> HttpResponse:
 
 @post_only("reassign:plan")
 @on_draft("plan")
-def stop(_request: HttpRequest, draft: Draft) -> HttpResponse:
+def stop(request: HttpRequest, draft: Draft) -> HttpResponse:
     """Cancels the planning of this draft."""
     if draft.job is not None:
-        request_cancel(draft.job.pk)
+        jobs.stop(draft.job, person(request))
     return redirect("reassign:plan", draft.change.pk)
 
 
@@ -73,29 +78,34 @@ def throttle(request: HttpRequest, draft: Draft) -> HttpResponse:
         drafts.save_limits(draft, person(request), _version(request, draft), draft.asked, wanted, request)
     except (Refused, BadRate) as error:
         draft = again(draft)
-        context = {**page_context(request, draft, "plan"), "refused": str(error), **planning_context(draft.job)}
+        context = {
+            **page_context(request, draft, "plan"),
+            "refused": str(error),
+            **planning_context(draft.job, person(request)),
+        }
         if draft.planned:
             context |= _plan_context(request, draft)
         return render(request, "reassign/plan.html", context)
     return redirect(f"{reverse('reassign:plan', args=[draft.change.pk])}#duration")
 
 
-def planning_context(job: Job | None) -> dict[str, Any]:
+def planning_context(job: Job | None, user: User) -> dict[str, Any]:
     """Of a job as far as it is; ``under_way`` while it waits or runs."""
     if job is None:
-        return {"job": None, "under_way": False}
+        return {"job": None, "under_way": False, "may_stop": False}
     now = timezone.now()
     begun = job.started_at or job.created_at
     return {
         "job": job,
         "under_way": job.state in OPEN,
+        "may_stop": job.state in OPEN and jobs.may_stop(user, job),
         "waited_long": job.state == JobState.QUEUED and (now - job.created_at).total_seconds() > WAITING_LONG_S,
         "so_far_s": (now - begun).total_seconds(),
     }
 
 
 def _progress(request: HttpRequest, draft: Draft) -> HttpResponse:
-    context = {"change": draft.change, "draft": draft, **planning_context(draft.job)}
+    context = {"change": draft.change, "draft": draft, **planning_context(draft.job, person(request))}
     if context["under_way"]:
         return render(request, "reassign/_planning.html", context)
     response = HttpResponse()

@@ -22,7 +22,7 @@ from kafkadash.domain.refusals import forms, lookups
 from kafkadash.domain.verify import ORDER, State, answer
 from kafkadash.domain.wording import count
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.services import request_cancel
+from kafkadash.jobs.services import may_stop, stop
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind
@@ -96,7 +96,8 @@ def verify_again(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespon
 @needs(VIEW)
 def verify_stop(request: HttpRequest, slug: str, verify_id: UUID) -> HttpResponse:
     row = _verification(cluster_for(request, slug, VIEW), verify_id)
-    request_cancel(row.job.pk)
+    assert isinstance(request.user, User)
+    stop(row.job, request.user)
     return redirect("reassign:verification", slug, verify_id)
 
 
@@ -162,6 +163,7 @@ def _context(row: Verification, request: HttpRequest) -> dict[str, Any]:
         "row": row,
         "job": job,
         "open": is_open,
+        "may_stop": is_open and isinstance(request.user, User) and may_stop(request.user, job),
         "no_worker": job.state == JobState.QUEUED and waited > WAITING_LONG_S,
         "problems": [Problem.from_json(problem) for problem in result.get("problems", ())],
         "problem_count": result.get("problem_count", 0),

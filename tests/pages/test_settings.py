@@ -279,6 +279,18 @@ def test_a_role_is_given_with_an_end_and_taken_away(adams: Client, stranger: Use
     assert unwritable.has("refusal")
 
 
+def test_names_are_offered_of_people_of_the_cluster_only(
+    make_user: Callable[..., User], client_of: Callable[[User], Client], stranger: User
+) -> None:
+    demo = watched("demo")
+    ada = make_user("ada", Role.ADMIN, demo)
+    make_user("vic", Role.VIEWER, demo)
+    offered = page(client_of(ada), "/settings/clusters/demo/roles/").part("people")
+    assert [name for name in ("ada", "vic", "stan") if f'value="{name}"' in offered] == ["ada", "vic"]
+    everybody = page(client_of(make_user("root", Role.ADMIN)), "/settings/roles/").part("people")
+    assert 'value="stan"' in everybody
+
+
 @pytest.mark.parametrize(
     ("typed", "field", "sentence"),
     [

@@ -206,6 +206,20 @@ def test_a_page_that_waits_asks_for_its_part_and_loads_anew_when_it_has_ended(cl
     assert Page(client.get(f"{URL}{job.pk}/").content.decode()).title == "Stopped before anything was verified."
 
 
+def test_it_is_stopped_by_who_asked_for_it_only(
+    client: Client, demo: Cluster, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    client.post(URL, {"json": JSON})
+    job = Job.objects.get(kind=KIND)
+    other = client_of(make_user("vito", Role.VIEWER, demo))
+    assert ">Stop<" in client.get(f"{URL}{job.pk}/").content.decode()
+    assert ">Stop<" not in other.get(f"{URL}{job.pk}/").content.decode()
+    refused = other.post(f"{URL}{job.pk}/stop/")
+    assert refused.status_code == 403
+    job.refresh_from_db()
+    assert (job.state, job.cancel_requested) == (JobState.QUEUED, False)
+
+
 def test_it_is_found_under_its_own_cluster_only(
     client: Client, demo: Cluster, make_user: Callable[..., User], client_of: Callable[[User], Client]
 ) -> None:

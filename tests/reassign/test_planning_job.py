@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from unittest import mock
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting
-from kafkadash.clusters.models import Cluster
+from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.refusals import drafts
 from kafkadash.domain.refusals import planning as said
 from kafkadash.jobs import kinds
@@ -154,6 +156,23 @@ def test_planning_can_be_stopped_and_what_was_asked_for_stays(wizard: Wizard, de
     assert wizard.sends("plan/stop").status_code == 302
     assert "Planning was stopped." in text(wizard.sees("plan"))
     assert wizard.change.input["brokers"] == [3]
+
+
+def test_planning_is_stopped_by_who_began_it_or_an_administrator(
+    wizard: Wizard, demo: Cluster, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    other, chief = make_user("otto", Role.OPERATOR), make_user("carl", Role.OPERATOR)
+    chief.cluster_roles.create(role=Role.ADMIN, cluster=demo)
+    wizard.begins(demo, "drain").drains(3)
+    wizard.limits()
+    wizard.sends("plan")
+    where = wizard.url("plan/stop")
+    assert ">Stop<" not in client_of(other).get(wizard.url("plan")).content.decode()
+    assert client_of(other).post(where).status_code == 403
+    assert Job.objects.get().state == JobState.QUEUED
+    assert ">Stop<" in client_of(chief).get(wizard.url("plan")).content.decode()
+    assert client_of(chief).post(where).status_code == 302
+    assert Job.objects.get().state == JobState.CANCELLED
 
 
 def test_a_plan_that_the_checker_refutes_is_not_stored(wizard: Wizard, demo: Cluster) -> None:

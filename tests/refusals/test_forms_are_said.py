@@ -27,12 +27,14 @@ from kafkadash.jobs import kinds
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.run import attempt
+from kafkadash.jobs.services import enqueue
 from kafkadash.observe.models import BrokerState
 from kafkadash.reassign import plan_process, plan_work, topic_counts, uploads, verify_job
 from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.drafts import start_planning
 from kafkadash.reassign.forms import LimitsForm
-from kafkadash.reassign.models import Upload
+from kafkadash.reassign.models import Upload, Verification
+from kafkadash.reassign.verify_job import KIND as VERIFICATION
 from tests.factories import NOW, ClusterFactory, TopicFactory
 from tests.pages.conftest import text_of
 from tests.reassign.stored import Wizard, kafka_json, stored
@@ -209,6 +211,12 @@ class Proposing:
         address = f"/settings/tests/{job.pk if kept else uuid4()}/"
         return text_of(self.client.get(address).content.decode())
 
+    def stops_anothers(self) -> str:
+        other = User.objects.create(username="bea")
+        job = enqueue(VERIFICATION, cluster=self.cluster, requested_by=other)
+        Verification.objects.create(job=job, name="a.json", size=1, data=b"")
+        return text_of(self.client.post(f"/clusters/demo/verify/{job.pk}/stop/").content.decode())
+
     def checker_disagrees(self) -> str:
         made = plan_process.make_plan
 
@@ -280,6 +288,7 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     case(jobs.TOOK_TOO_LONG, Proposing.test_too_slow, seconds="0"),
     case(jobs.WITHOUT_CLUSTER, Proposing.test_without_cluster),
     case(jobs.TEST_FOR_ADMINISTRATORS, lambda p: p.test_page(kept=True)),
+    case(jobs.ASKED_BY_ANOTHER, Proposing.stops_anothers, who="bea"),
     case(jobs.NO_SUCH_TEST, lambda p: p.test_page(kept=False)),
     case(planning.CHECKER_DISAGREES, Proposing.checker_disagrees, rule="racks", problem="orders-0 is on one rack."),
 )

@@ -35,6 +35,11 @@ TEST_FOR_ADMINISTRATORS = Entry(
     "Only an administrator of that cluster may see this test.",
     "Ask one of them, or for the role admin on it.",
 )
+ASKED_BY_ANOTHER = Entry(
+    "asked-by-another",
+    "This was asked for by {who}, so only that person or an administrator of the cluster may stop it.",
+    "Ask one of them, or let it end.",
+)
 LOST_WORKER = Entry(
     "lost-worker",
     "The worker that ran this stopped in the middle of it. Nothing further was written.",
