@@ -9,7 +9,7 @@ RUN uv sync --frozen --no-dev --extra pipeline
 
 FROM python:3.13.9-slim-trixie
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/kafkadash kafkadash \
-    && install --directory --owner=kafkadash /var/lib/kafkadash/pipeline
+    && install --directory --mode=0700 --owner=kafkadash /var/lib/kafkadash/pipeline
 WORKDIR /app
 COPY --from=build /app/.venv /app/.venv
 COPY manage.py LICENSE ./

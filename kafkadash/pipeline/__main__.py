@@ -99,4 +99,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    os.umask(0o077)  # the lake names topics, groups and addresses
     sys.exit(main(sys.argv[1:]))

@@ -29,6 +29,7 @@ def test_killed_supervisor__is_cleaned_up_after_by_the_next_start_which_ctrl_c_e
     killed = start()
     killed.wait_until_ready()
     a_web_that_dies_is_started_again(killed, folder)
+    only_the_owner_may_look(folder)
     opened = killed.opened()
     killed.signal(signal.SIGKILL)
     assert killed.wait(STOP_SECONDS) == -signal.SIGKILL
@@ -52,6 +53,12 @@ def a_web_that_dies_is_started_again(demo: DemoProcess, folder: Path) -> None:
     psutil.Process(web.pid).kill()
     assert "(signal 9); it is started again in 1 s" in demo.wait_for_line("web ended", RESTART_SECONDS)
     wait_until(lambda: _serves(demo), "web serves again", RESTART_SECONDS)
+
+
+def only_the_owner_may_look(folder: Path) -> None:
+    inside = [path for path in folder.rglob("*") if not path.is_relative_to(folder / "postgres")]
+    assert {path.name for path in inside} >= {"web.log", "playground"}
+    assert [path for path in inside if path.stat().st_mode & 0o077] == []
 
 
 def _serves(demo: DemoProcess) -> bool:

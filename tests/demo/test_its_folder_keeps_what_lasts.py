@@ -41,6 +41,18 @@ def test_passwords__are_made_once_and_for_this_user_only(folder: Path) -> None:
     assert own.sign_ins_file.stat().st_mode & 0o777 == 0o600
 
 
+def test_folders_of_an_earlier_version__are_closed_to_others(folder: Path) -> None:
+    for name in ("logs", "pipeline"):
+        (folder / name).mkdir(mode=0o755)
+    folders.make(folder)
+    assert [(folder / name).stat().st_mode & 0o777 for name in ("logs", "pipeline")] == [0o700, 0o700]
+
+
+def test_new_folder__is_passed_through_by_others_at_most(tmp_path: Path) -> None:
+    made = folders.make(tmp_path / "new")
+    assert made.path.stat().st_mode & 0o066 == 0
+
+
 def test_reset__leaves_files_of_others(folder: Path) -> None:
     own = folders.make(folder)
     own.sign_ins(("alice",))

@@ -23,6 +23,8 @@ from kafkadash.playground.cluster import Playground
 LOCK_NAME = "demo.lock"
 # Everything else that a demo puts into its folder, apart from what `Postgres` and `Playground` remove themselves.
 OWN_FOLDERS = ("logs", "valkey", "postgres", "static", "pipeline")
+# An earlier version left them open to everybody.
+OWNER_ONLY_FOLDERS = ("logs", "pipeline")
 OWN_FILES = ("environment", "sign-ins.json", "valkey.json", LEDGER_NAME, LEDGER_LOCK_NAME)
 OWN_PATTERNS = ("celerybeat-schedule*",)
 
@@ -137,11 +139,22 @@ def make(path: Path) -> Folder:
     """The folder, made if need be. Raises ServerError when it cannot be made or written to."""
     folder = Folder(path.absolute())
     try:
-        folder.path.mkdir(parents=True, exist_ok=True)
+        _make_passable(folder.path)
         probe = folder.path / f".writable-{os.getpid()}"
         probe.touch()
         probe.unlink()
         folder.logs.mkdir(exist_ok=True)
+        for name in OWNER_ONLY_FOLDERS:
+            if (folder.path / name).is_dir():
+                (folder.path / name).chmod(0o700)
     except OSError as error:
         raise ServerError(said.FOLDER_NOT_WRITABLE(folder=folder.path, reason=error.strerror)) from error
     return folder
+
+
+def _make_passable(path: Path) -> None:
+    """Make the folder, for its owner only. Started by root, PostgreSQL runs as another user, who passes through it."""
+    if path.is_dir():
+        return
+    path.mkdir(parents=True)
+    path.chmod(0o711 if os.geteuid() == 0 else 0o700)

@@ -36,6 +36,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        os.umask(0o077)  # logs and lake name topics, groups and addresses; processes of the demo inherit it
         chosen = Options(
             folder=options["folder"] or Path(settings.VAR_DIR),
             port=options["port"],
