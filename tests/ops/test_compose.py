@@ -136,6 +136,26 @@ def test_valkey_asks_for_the_password_that_the_others_have(tmp_path: Path) -> No
         server.wait(10)
 
 
+@every_service
+def test_a_service_is_confined(name: str) -> None:
+    service = SERVICES[name]
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert "cap_add" not in service
+    assert "privileged" not in service
+    assert 0 < service["pids_limit"] <= 1024
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    # Kafka's image writes its configuration beside its programs.
+    assert service.get("read_only", False) is not name.startswith("kafka-")
+    if service["image"].partition(":")[0] in ("postgres", "valkey/valkey"):
+        assert service["user"] in ("postgres", "valkey"), "without rights of root it cannot change to that user"
+    if name == "postgres" or name in OURS:
+        assert any(place.partition(":")[0] == "/tmp" for place in service["tmpfs"])  # noqa: S108  of the container
+
+
+def test_a_plan_fits_into_the_worker() -> None:
+    assert int(SERVICES["worker"]["mem_limit"].removesuffix("g")) * 2**30 > settings.PLAN_MEMORY + 2**30
+
+
 def test_named_volumes_are_declared_and_used() -> None:
     used = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
     assert used == set(COMPOSE["volumes"])
