@@ -51,6 +51,11 @@ NAMES_FROM_FILE = frozenset(os.environ) - _given_names
 
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = env.str("SECRET_KEY", default="")
+# Keys of before: sessions that were signed with them stay valid until the keys are taken away.
+SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
+SHORTEST_SECRET_KEY = 32
+if any(len(key) < SHORTEST_SECRET_KEY for key in (SECRET_KEY, *SECRET_KEY_FALLBACKS) if key):
+    raise ImproperlyConfigured(said.SECRET_KEY_TOO_SHORT(least=SHORTEST_SECRET_KEY))
 FIELD_KEYS: list[str] = env.list("FIELD_KEYS", default=[])
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -65,6 +70,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "allauth",
     "allauth.account",
+    "allauth.usersessions",
     "django_structlog",
     "kafkadash.accounts",
     "kafkadash.clusters",
@@ -86,6 +92,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "kafkadash.accounts.sessions.IdleSessions",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -146,7 +153,7 @@ CHANNEL_LAYERS: dict[str, Any] = {
         "CONFIG": {
             "hosts": [REDIS_URL],
             "prefix": "kafkadash",
-            "symmetric_encryption_keys": [f"kafkadash.live:{SECRET_KEY}"],
+            "symmetric_encryption_keys": [f"kafkadash.live:{key}" for key in (SECRET_KEY, *SECRET_KEY_FALLBACKS)],
         },
     }
 }
@@ -271,6 +278,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "kafkadash.accounts.passwords.VariedPasswordValidator"},
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
@@ -296,6 +304,9 @@ CACHES: dict[str, Any] = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 51_000_000
 
 SESSION_COOKIE_AGE = 12 * 3600
+# A session ends when nobody had a page of it open, and asked for none, for so long. People on call watch for hours
+# without a click: an open page counts as use.
+SESSION_IDLE_SECONDS = env.int("SESSION_IDLE_SECONDS", default=2 * 3600)
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SECURE_COOKIES = env.bool("SECURE_COOKIES", default=False)

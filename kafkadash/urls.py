@@ -5,6 +5,7 @@ from __future__ import annotations
 from allauth.account import views as account
 from django.urls import URLPattern, URLResolver, include, path
 
+from kafkadash.accounts import session_views
 from kafkadash.clusters.access import public, signed_in
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -19,6 +20,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout/", public(account.logout), name="account_logout"),
     path("account/inactive/", public(account.account_inactive), name="account_inactive"),
     path("account/password/", signed_in(account.password_change), name="account_change_password"),
+    path("account/sessions/", signed_in(session_views.sessions), name="account_sessions"),
+    path("account/sessions/end-others/", signed_in(session_views.end_others), name="account_end_others"),
+    path("account/sessions/<int:number>/end/", signed_in(session_views.end_session), name="account_end_session"),
 ]
 
 handler400 = "kafkadash.accounts.error_pages.bad_request"

@@ -27,6 +27,7 @@ from django.utils import timezone
 from django.utils.crypto import get_random_string
 from servestatic.middleware import ServeStaticMiddleware
 
+from kafkadash.accounts import sessions
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.reassign import plan_process
@@ -225,6 +226,7 @@ def signed_in(user: User) -> Client:
             )
         ]
     )
+    sessions.note_use(key)
     client.cookies[settings.SESSION_COOKIE_NAME] = key
     return client
 

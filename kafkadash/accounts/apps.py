@@ -7,5 +7,7 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.accounts.database_away import one_line_per_request
+        from kafkadash.accounts.sessions import connect
 
         one_line_per_request()
+        connect()

@@ -11,6 +11,7 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
+from kafkadash.accounts.sessions import is_in_use
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import VIEW, allowed
 from kafkadash.clusters.models import Cluster
@@ -48,7 +49,7 @@ def user_of_session(session_key: str | None) -> User | None:
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     user = get_user(request)
-    return user if isinstance(user, User) else None
+    return user if isinstance(user, User) and is_in_use(session_key) else None
 
 
 def _may_watch(user: User, known: list[Watched]) -> bool:

@@ -82,6 +82,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "user.password_changed": "changed the own password",
         "user.signed_in": "signed in",
         "user.signed_out": "signed out",
+        "user.sessions_ended": "ended other sessions",
         "user.sign_in_failed": "was refused at sign-in",
     },
     "Audit": {"audit.exported": "exported the audit"},

@@ -11,6 +11,7 @@ from celery import Task
 from django.contrib.sessions.backends.db import SessionStore
 from kombu.exceptions import OperationalError
 
+from kafkadash.accounts.sessions import forget_expired
 from kafkadash.changes.expiry import expire_due, queue_due
 from kafkadash.changes.plans import prune_artifacts
 from kafkadash.changes.policy import apply_due_loosenings
@@ -101,6 +102,7 @@ def _prune_now_and_then(now: datetime) -> None:
         "moves": forget_old_moves(),
         "findings": prune_findings(now),
         "plans": prune_artifacts(),
+        "sessions": forget_expired(now),
     }
     if any(removed.values()):
         log.info("retention.pruned", **removed)

@@ -127,7 +127,8 @@ TABLE: Mapping[str, Row] = {
     "reassign:verify": page(post=400),
     "reassign:verification": page(),
     "reassign:verify_again": form("vopua", 302),
-    "reassign:verify_stop": form("vopua", 302),
+    # Asked for by nobody: then administrators may.
+    "reassign:verify_stop": form("a", 302),
     "clusters:settings": Row("any", "a", other=200),
     "clusters:register": Row("all", "a", post=200),
     "clusters:roles_everywhere": Row("all", "a", post=200),
@@ -154,6 +155,9 @@ TABLE: Mapping[str, Row] = {
     "account_logout": Row("public", get=(200, 302), post=302),
     "account_inactive": Row("public"),
     "account_change_password": Row("signed in", post=200),
+    "account_sessions": Row("signed in"),
+    "account_end_session": Row("signed in", get=WRONG_VERB, post=302),
+    "account_end_others": Row("signed in", get=WRONG_VERB, post=302),
 }
 
 

@@ -19,7 +19,7 @@ from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
-from kafkadash.clusters.access import ACTIONS, ALLOWS, CANCEL, GIVE_UP, Permission, declared
+from kafkadash.clusters.access import ACTIONS, ALLOWS, CANCEL, GIVE_UP, MANAGE, Permission, declared
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.finding_kinds import FindingKind
@@ -198,7 +198,7 @@ OF_RUNS = {
     "reassign:report_json": State.DONE,
 }
 # Where a page that everybody sees takes what only some may do: the action that POST asks for.
-POST_NEEDS = {"reassign:run_cancel": CANCEL, "reassign:run_give_up": GIVE_UP}
+POST_NEEDS = {"reassign:run_cancel": CANCEL, "reassign:run_give_up": GIVE_UP, "reassign:verify_stop": MANAGE}
 
 # How to make one of each thing that a URL names.
 ARGUMENTS: dict[str, Callable[[Cluster], str]] = {

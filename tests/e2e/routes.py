@@ -90,6 +90,7 @@ SIGNED_IN: Mapping[str, Sequence[str]] = {
     "logout/": ["/logout/"],
     "account/inactive/": ["/account/inactive/"],
     "account/password/": ["/account/password/"],
+    "account/sessions/": ["/account/sessions/"],
 }
 # Seen by an administrator. {test} is a connection test that has ended.
 SETTINGS = {

@@ -59,6 +59,7 @@ PAGES = [
     "/clusters/silent/reassignments/",
     "/clusters/demo/verify/",
     "/account/password/",
+    "/account/sessions/",
 ]
 SETTINGS = [
     "/settings/",

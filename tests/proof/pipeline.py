@@ -176,7 +176,7 @@ def _postgres(folder: Path) -> Iterator[Postgres]:
         os.environ |= {
             "DATABASE_URL": postgres.url(MAIN),
             "KAFKADASH_VAR": str(folder / "var"),
-            "SECRET_KEY": "of a proof",
+            "SECRET_KEY": "of a proof, long enough to be taken",
             "FIELD_KEYS": Fernet.generate_key().decode(),
             "DJANGO_SETTINGS_MODULE": "kafkadash.settings",
             "LOG_LEVEL": "ERROR",

@@ -33,7 +33,7 @@ def prove(folder: Path, extent: Extent) -> bool:
         os.environ |= {
             "DATABASE_URL": postgres.url(),
             "KAFKADASH_VAR": str(folder / "var"),
-            "SECRET_KEY": "of a proof",
+            "SECRET_KEY": "of a proof, long enough to be taken",
             "FIELD_KEYS": Fernet.generate_key().decode(),
             "DJANGO_SETTINGS_MODULE": "kafkadash.settings",
             "LOG_LEVEL": "ERROR",

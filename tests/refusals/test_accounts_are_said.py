@@ -85,6 +85,7 @@ def door(viewer: User, client_of: Callable[[User], Client], tmp_path: Path) -> D
     case(pages.TOO_MANY_REQUESTS, Door.asks_too_much),
     case(accounts.PASSWORD_WRONG, lambda d: d.changes_password(old="wrong")),
     case(accounts.PASSWORD_REFUSED, lambda d: d.changes_password(new="short")),
+    case(accounts.PASSWORD_TOO_PLAIN, lambda d: d.changes_password(new="a" * 12), fewest=5),
     case(
         accounts.ACCOUNT_NAME_REFUSED,
         lambda _: refused(AccountRefused, lambda: create_user("command line", "ann lee", GOOD)),
@@ -159,9 +160,12 @@ def sends_too_much() -> str:
     async def app(*_: object) -> None:
         raise AssertionError("it is not asked")
 
+    async def nobody(_: object) -> bool:
+        raise AssertionError("only larger pages ask that")
+
     length = str(USUAL + 1).encode()
     scope = {"type": "http", "path": "/", "headers": [(b"content-length", length)]}
-    async_to_sync(BodyLimit(app, []))(scope, receive, send)
+    async_to_sync(BodyLimit(app, [], nobody))(scope, receive, send)
     return str(said[-1]["body"].decode())
 
 

@@ -170,6 +170,8 @@ KNOWN_TO_PEOPLE = (
     "PyArrow",
     "MiB",
     "FIELD_KEYS",
+    "SECRET_KEY_FALLBACKS",
+    "SECRET_KEY",
     "PySpark",
     "PyArrow",
     "JAVA_HOME",

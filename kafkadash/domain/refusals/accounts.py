@@ -17,6 +17,11 @@ ACCOUNT_IS_CLOSED = Entry(
 )
 PASSWORD_WRONG = Entry("password-wrong", "This is not your current password.", "Type it again.")
 PASSWORD_REFUSED = Entry("password-refused", "{why}", "Choose another password.")
+PASSWORD_TOO_PLAIN = Entry(
+    "password-too-plain",
+    "A few characters repeat in it, or follow each other.",
+    "Use at least {fewest} different ones, in no simple order.",
+)
 ACCOUNT_NAME_REFUSED = Entry("account-name-refused", "{why}", "Choose another name.")
 ACCOUNT_NAME_TAKEN = Entry(
     "account-name-taken", "There is a user called {name} already.", "Choose another name, or give that user the role."

@@ -69,6 +69,11 @@ NOT_COLLECTED = Entry(
 DATABASE_URL_WRONG = Entry(
     "database-url-wrong", "DATABASE_URL cannot be read.", "Write postgres://user:password@host:port/name."
 )
+SECRET_KEY_TOO_SHORT = Entry(
+    "secret-key-too-short",
+    "SECRET_KEY, or a key of SECRET_KEY_FALLBACKS, has fewer than {least} characters, so sessions could be forged.",
+    "Set a long random text; docker-compose.yml says how to make one.",
+)
 SETTING_NOT_USABLE = Entry(
     "setting-not-usable", "{name} is {value!r}, which is not {kind}.", "Correct it in the environment of kafkadash."
 )
