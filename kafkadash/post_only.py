@@ -16,8 +16,9 @@ from django.views.decorators.http import require_http_methods
 View = Callable[..., HttpResponseBase]
 
 
-def post_only(page: str) -> Callable[[View], View]:
-    """Declare that only POST reaches the view; GET leads to the page of this name, whose URL has the same arguments.
+def post_only(page: str, *, same_arguments: bool = True) -> Callable[[View], View]:
+    """Declare that only POST reaches the view; GET leads to the page of this name, whose URL has the same arguments
+    or none.
 
     Outermost: the page asks for its own rights, so nobody learns more from the redirect than from the page.
     """
@@ -25,7 +26,9 @@ def post_only(page: str) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @wraps(view)
         def posted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            return view(request, *args, **kwargs) if request.method == "POST" else redirect(page, *args, **kwargs)
+            if request.method == "POST":
+                return view(request, *args, **kwargs)
+            return redirect(page, *args, **kwargs) if same_arguments else redirect(page)
 
         posted.page = page  # type: ignore[attr-defined]  # for tests that walk all URLs
         return require_http_methods(["GET", "HEAD", "POST"])(posted)

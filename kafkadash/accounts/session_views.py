@@ -6,10 +6,11 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.models import User
 from kafkadash.accounts.sessions import end_sessions, own_sessions
+from kafkadash.post_only import post_only
 
 
 @require_safe
@@ -26,7 +27,7 @@ def sessions(request: HttpRequest) -> HttpResponse:
     return render(request, "account/sessions.html", context)
 
 
-@require_POST
+@post_only("account_sessions", same_arguments=False)
 def end_session(request: HttpRequest, number: int) -> HttpResponse:
     """End one of one's own; the one of this page is ended by signing out. One that is over already is no fault."""
     user = _person(request)
@@ -35,7 +36,7 @@ def end_session(request: HttpRequest, number: int) -> HttpResponse:
     return redirect("account_sessions")
 
 
-@require_POST
+@post_only("account_sessions")
 def end_others(request: HttpRequest) -> HttpResponse:
     user = _person(request)
     rows = UserSession.objects.filter(user=user).exclude(session_key=request.session.session_key)

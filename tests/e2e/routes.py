@@ -150,6 +150,8 @@ CHANGES: Mapping[str, Sequence[str]] = {
 
 # What forms send to; the pages above are where they lead.
 FORMS = {
+    "account/sessions/<int:number>/end/",
+    "account/sessions/end-others/",
     *(
         f"{CHANGE}{verb}/"
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]

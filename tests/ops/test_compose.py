@@ -102,7 +102,7 @@ def test_each_service_says_whether_it_is_well(name: str) -> None:
 
 @every_service
 def test_images_are_pinned_to_a_version(name: str) -> None:
-    assert re.fullmatch(r"[\w./-]+:\d+\.\d+\.?\d*[\w.-]*", SERVICES[name]["image"])
+    assert re.fullmatch(r"[\w./-]+:\d+\.\d+\.?\d*[\w.-]*(@sha256:[0-9a-f]{64})?", SERVICES[name]["image"])
 
 
 def test_servers_are_as_new_as_those_of_the_wheels() -> None:
@@ -152,8 +152,8 @@ def test_a_service_is_confined(name: str) -> None:
         assert any(place.partition(":")[0] == "/tmp" for place in service["tmpfs"])  # noqa: S108  of the container
 
 
-def test_a_plan_fits_into_the_worker() -> None:
-    assert int(SERVICES["worker"]["mem_limit"].removesuffix("g")) * 2**30 > settings.PLAN_MEMORY + 2**30
+def test_a_plan_fits_into_the_worker_of_jobs() -> None:
+    assert int(SERVICES["worker-jobs"]["mem_limit"].removesuffix("g")) * 2**30 > settings.PLAN_MEMORY + 2**30
 
 
 def test_named_volumes_are_declared_and_used() -> None:

@@ -48,7 +48,7 @@ class TestStart:
     ) -> None:
         change = made(State.APPROVED)
         answer = client_of(operator).post(f"/changes/{change.pk}/start/", {"key": "a\0b", "round": "1"})
-        assert (answer.status_code, answer["Location"]) == (302, review(change))
+        assert (answer.status_code, answer["Location"]) == (302, f"/changes/{change.pk}/run/")
 
     def test_whoever_may_not_start_reads_who_may(
         self, made: Callable[..., ChangeRequest], see: See, approver: User

@@ -149,7 +149,7 @@ FOUR_DIRECTORIES = tuple(Directory(f"/{n}", 1000, 795) for n in range(4))
     case(
         checks.WINDOW_TOO_SHORT,
         lambda s: s.page(not_before="2026-11-22T03:59:59Z", not_after="2026-11-22T04:00:00Z", throttle=1),
-        needs="20 s",
+        needs="32 s",
         length="1 s",
     ),
     case(
