@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 3
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-planner bench-pipeline clean
+.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: $(STAMP) ## all tests, then a table of tiers (ARGS="-k name")
 test-fast: $(STAMP) ## tests of rules, models and pages, without Java and browser: for the loop of writing (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "(domain or app) and not kafka and not browser" $(ARGS)
 
-check: check-style check-types check-imports check-templates check-migrations ## style, types, import contracts, templates, migrations
+check: check-style check-types check-imports check-templates check-migrations check-packages ## style, types, import contracts, templates, migrations, known holes in packages
 
 check-style: $(STAMP)
 	$(BIN)/ruff check .
@@ -42,6 +42,8 @@ check-imports: $(STAMP)
 	$(BIN)/lint-imports
 check-templates: $(STAMP)
 	$(BIN)/djlint templates --lint
+check-packages: $(STAMP)
+	$(BIN)/python -m tests.supply audit
 check-migrations: $(STAMP)
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
@@ -57,7 +59,7 @@ proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans w
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-bench: bench-collect bench-pages bench-changes bench-execution bench-planner bench-pipeline ## every bench, one after the other; leave the machine alone meanwhile
+bench: bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline ## every bench, one after the other; leave the machine alone meanwhile
 
 bench-collect: $(STAMP) ## how long a refresh of 200,000 partitions takes, what it writes, how much memory it needs
 	@$(BIN)/python -m tests.bench collect $(ARGS)
@@ -71,11 +73,17 @@ bench-changes: $(STAMP) ## how long a plan of 50,000 rows takes from its upload 
 bench-execution: $(STAMP) ## how long a run takes against its bound, how true its time left is, what a step and a page cost
 	@$(BIN)/python -m tests.bench execution $(ARGS)
 
+bench-freshness: $(STAMP) ## how soon pages tell of a killed broker, a lost quorum and what others change, and what reading costs
+	@$(BIN)/python -m tests.bench freshness $(ARGS)
+
 bench-planner: $(STAMP) ## bytes of plans against the proven least, their time and memory, at 10k, 100k and 1M partitions
 	@$(BIN)/python -m tests.bench planner $(ARGS)
 
 bench-pipeline: $(STAMP) ## how long a collection of 5,000 groups takes, and what the pipeline makes of it (ARGS="pipeline.collection")
 	@$(BIN)/python -m tests.bench pipeline $(ARGS)
+
+pin-images: $(STAMP) ## write into docker-compose.yml the digest behind the tag of each image
+	@$(BIN)/python -m tests.supply pin
 
 clean: ## remove .venv and caches; var (data, keys, passwords) stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
