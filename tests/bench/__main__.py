@@ -18,6 +18,7 @@ from tests.bench.bars import Bar, conclude
 GROUPS = {
     "changes": ["large_plan"],
     "collect": ["collect_size"],
+    "freshness": ["freshness"],
     "execution": ["makespan", "time_left", "run_step"],
     "planner": ["planner_kip36", "planner", "planner_disks"],
     "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.jobs", "pipeline.history"],

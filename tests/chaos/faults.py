@@ -7,6 +7,7 @@ what was killed, make room on a disk; never anything that the product has to do 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +22,15 @@ from tests.agreement.tools import DescribedPartition
 from tests.chaos.drain import Leg, again
 from tests.chaos.metadata_log import history
 from tests.chaos.referee import CLOCKS, THROTTLED, throttles_of
-from tests.chaos.scene import ELSEWHERE, Scene, now
+from tests.chaos.scene import ELSEWHERE, WATCHERS, Scene, now
+from tests.hostile_member import HOSTILE_ASSIGNMENTS, coordinator_of, hostile_member
 from tests.waiting import wait_until
 
 HOUR = 3600
 FOREIGN_RATE = 3_000_000
 ANOTHER_RATE = 4_000_000
+QUORUM = 3
+"""Controllers of which two are enough to lose it."""
 
 
 class NotNow(Exception):
@@ -115,6 +119,28 @@ def _controller_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     return _away(scene, name, chance.uniform(2, 10))
 
 
+def _quorum_lost(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """Most controllers at once: brokers serve what they have, and nothing of the cluster can be changed."""
+    controllers = scene.controllers
+    if len(controllers) < QUORUM:
+        raise NotNow("the controllers are brokers too, or there is one only")
+    names = chance.sample(controllers, QUORUM - 1)
+    with contextlib.ExitStack() as undone:
+        for name in names:
+            undone.callback(_away(scene, name, 0.0).heal)
+        heal = undone.pop_all().close
+    return Struck(f"{' and '.join(names)} killed: no quorum", chance.uniform(4, 14), heal)
+
+
+def _coordinator_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """Of a group with commits, which another broker coordinates then."""
+    try:
+        broker = coordinator_of(scene.any_broker(), WATCHERS)
+    except (OSError, AssertionError) as error:
+        raise NotNow(f"nobody names the coordinator: {error}") from error
+    return _away(scene, scene.node(broker), chance.uniform(2, 12))
+
+
 def _disk_full(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     broker = scene.ground.small_disk
     rows = [row for row in _moving_rows(leg) if broker in row.target]
@@ -126,6 +152,24 @@ def _disk_full(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 
 # --- other people ---
+
+
+def _hostile_group(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """A consumer assigns itself bytes that no decoder should follow."""
+    members = contextlib.ExitStack()
+    try:
+        for number, assignment in enumerate(HOSTILE_ASSIGNMENTS):
+            name = f"hostile-{leg.number}-{number}"
+            members.enter_context(hostile_member(scene.any_broker(), name, assignment))
+    except (OSError, AssertionError) as error:
+        members.pop_all()
+        raise NotNow(f"no coordinator takes it: {error}") from error
+
+    def heal() -> None:
+        with contextlib.suppress(OSError, AssertionError):  # its coordinator was killed; the group ends by itself
+            members.close()
+
+    return Struck("consumers with hostile assignments join", chance.uniform(8, 15), heal)
 
 
 def _topic_deleted(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
@@ -228,6 +272,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("worker-execute frozen past its lease", _executor_frozen),
     Fault("worker-tick killed", _killed("worker-tick")),
     Fault("worker-collect killed", _killed("worker-collect")),
+    Fault("worker-jobs killed", _killed("worker-jobs")),
     Fault("beat killed", _killed("beat")),
     Fault("web killed", _killed("web")),
     Fault("Valkey killed", _killed("valkey", 10.0)),
@@ -235,7 +280,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault("source broker killed", _source_killed),
     Fault("destination broker killed", _destination_killed, moving=True),
     Fault("active controller killed", _controller_killed),
+    Fault("quorum lost", _quorum_lost),
+    Fault("group coordinator killed", _coordinator_killed),
     Fault("destination directory full", _disk_full, moving=True, only_drain=True),
+    Fault("hostile consumers", _hostile_group),
     Fault("topic deleted", _topic_deleted, moving=True),
     Fault("topic deleted and recreated", _topic_recreated, moving=True),
     Fault("Kafka's tool moves elsewhere", _moved_elsewhere),

@@ -14,6 +14,7 @@ from enum import StrEnum
 from django.db import connection, connections
 
 from kafkadash.domain.workflow_states import OVER, State
+from kafkadash.observe.models import CollectorRun
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from tests.chaos.drain import POLL_S, Leg, People, Stuck, again, state_of, window_of
 from tests.chaos.faults import Fault, NotNow, Struck
@@ -126,6 +127,7 @@ class Game:
         window = window_of(leg.number)
         problems = judge(self.scene.tools, [leg.number], before, leg.disturbed)
         problems += self._own_faults()
+        problems += self._unread_kinds()
         self.problems += [f"{name}: {problem}" for problem in problems]
         for record in own:
             record.within = window.holds(record.at)
@@ -168,6 +170,20 @@ class Game:
         new = found - self.scene.faults_told
         self.scene.faults_told = found
         return list(new.elements())
+
+    def _unread_kinds(self) -> list[str]:
+        """What is not read again within ``WELL_S``, though everything is well."""
+        began = now()
+
+        def unread() -> list[str]:
+            often = CollectorRun.objects.filter(interval_s__lt=WELL_S / 2)
+            return list(often.exclude(succeeded_at__gt=began).order_by("kind").values_list("kind", flat=True))
+
+        try:
+            wait_until(lambda: not again(unread), "everything is read again", WELL_S)
+        except AssertionError:
+            return [f"{kind} of the cluster is not read any more." for kind in again(unread)]
+        return []
 
     def _tidy(self, before: Before) -> None:
         """What others set is taken away again, as they would, so that the next run begins with nothing."""

@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafkadash.embedded.files import write_atomically
@@ -40,6 +41,8 @@ PACE = {
 }
 PARTITIONS = 2
 ELSEWHERE = "elsewhere"
+WATCHERS = "watchers"
+"""A group that has commits and no members."""
 CLOCK = Path(__file__).with_name("clock")
 IN_SYNC_S = 90.0
 
@@ -135,6 +138,7 @@ class Scene:
         keepers = self.ground.keepers
         elsewhere = Topic(ELSEWHERE, placement=[keepers, keepers[::-1]], fill_bytes=2 * MIB)
         load(self.stack.playground.bootstrap, [elsewhere])
+        self._commit()
         self.stack.provision()
 
     def stop(self) -> None:
@@ -190,6 +194,26 @@ class Scene:
 
     def node(self, broker: int) -> str:
         return f"kafka-{broker}"
+
+    @property
+    def controllers(self) -> list[str]:
+        """Processes that are controllers and nothing else."""
+        cluster = self.stack.playground.cluster
+        return [node.name for node in cluster.nodes if node not in cluster.brokers]
+
+    def any_broker(self) -> str:
+        """host:port of one that is up. Raises OSError where none is."""
+        for address in self.stack.playground.bootstrap.split(","):
+            host, port = address.rsplit(":", 1)
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=2):
+                return address
+        raise OSError("no broker accepts a connection")
+
+    def _commit(self) -> None:
+        servers = {"bootstrap.servers": self.stack.playground.bootstrap, "log_level": 0}
+        consumer = Consumer({**servers, "group.id": WATCHERS, "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition(ELSEWHERE, 0, 1)], asynchronous=False)
+        consumer.close()
 
     def leader(self) -> str:
         """The name of the active controller's process."""

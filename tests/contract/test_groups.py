@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable
 
@@ -20,6 +19,7 @@ from tests.contract.fake_groups import (
     OFFSET_FETCH,
     FakeMember,
 )
+from tests.hostile_member import HOSTILE_ASSIGNMENTS
 
 pytestmark = pytest.mark.contract
 
@@ -149,11 +149,8 @@ def test_members_whose_assignment_is_in_other_bytes_are_told_without_it(fake: Fa
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        pytest.param(struct.pack(">hih", 0, 2**31 - 1, 1) + b"a" + struct.pack(">ih", 0, -6), id="moves backwards"),
-        pytest.param(struct.pack(">hih", 0, 1, 3) + b"a\x00b" + struct.pack(">ii", 1, 0), id="NUL in a topic"),
-        pytest.param(struct.pack(">hih", 0, 1, 3) + b"a/b" + struct.pack(">ii", 1, 0), id="slash in a topic"),
-    ],
+    HOSTILE_ASSIGNMENTS,
+    ids=["moves backwards", "NUL in a topic", "slash in a topic"],
 )
 def test_members__hostile_assignment__costs_itself_only(fake: FakeKafka, admin: WireClient, raw: bytes) -> None:
     fake.model.add_group(

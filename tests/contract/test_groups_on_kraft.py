@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
@@ -12,6 +13,7 @@ from kafkadash.kafka.groups import Offsets
 from kafkadash.kafka.wire_client import WireClient
 from tests.contract.kraft_backend import KraftBackend
 from tests.contract.timing import in_time
+from tests.hostile_member import HOSTILE_ASSIGNMENTS, hostile_member
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.contract, pytest.mark.kafka, pytest.mark.xdist_group("kraft")]
@@ -69,3 +71,24 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
         name: offsets for name, offsets in expected.items() if name not in hanging
     }
     assert part.errors.keys() == set(names) & set(hanging)
+
+
+@pytest.mark.parametrize("assignment", HOSTILE_ASSIGNMENTS, ids=["moves backwards", "NUL", "slash"])
+def test_what_a_member_assigns_itself_costs_its_own_group_only(
+    kraft: KraftBackend, connect: Callable[[Connection], WireClient], topic_name: str, assignment: bytes
+) -> None:
+    kraft.create_topic(topic_name, [[1, 2, 3]] * 3, records=1)
+    good, bad = f"{topic_name}-good", f"{topic_name}-bad"
+    commit(kraft, good, topic_name, 1)
+    admin = connect(kraft.connection)
+
+    with hostile_member(kraft.connection.bootstrap_servers[0], bad, assignment) as member:
+        began = time.thread_time()
+        groups = admin.groups(deadline=DEADLINE).groups
+        took = time.thread_time() - began
+
+    assert took < 1
+    assert (groups[good].state, groups[good].error) == ("Empty", None)
+    assert (groups[bad].state, [m.member_id for m in groups[bad].members or ()]) == ("Stable", [member])
+    assert [dict(m.assigned) for m in groups[bad].members or ()] == [{}]
+    assert groups[bad].error is not None

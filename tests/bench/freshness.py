@@ -1,0 +1,200 @@
+"""How soon pages tell of what happens to a real cluster, and what the readings cost brokers and the collector.
+
+Three brokers, three controllers of their own, the product at its usual pace. A page is green for as long as its
+headline is the one that it had while all was well: the headline is the answer of a page. Pages are asked five times a
+second, one after the other, so each figure is too high by up to a second.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from html import unescape
+from itertools import cycle
+from pathlib import Path
+from urllib.error import URLError
+
+import psutil
+
+from kafkadash.playground.load import MIB, Topic, load
+from tests.agreement.tools import Tools
+from tests.bench.bars import Bar, at_most, percentile
+from tests.smoke.browser import Browser
+from tests.stack.stack import Shape, Stack
+from tests.waiting import wait_until
+
+KILLS, QUORUM_LOSSES, CHANGES = 20, 5, 5
+COST_S = 60.0
+GIVE_UP_S = 120.0
+WELL_S = 180.0
+PAUSE_S = 0.2
+TOPIC = "orders"
+OF_CLUSTER = (
+    "/",
+    "/clusters/demo/",
+    "/clusters/demo/brokers/",
+    "/clusters/demo/topics/",
+    f"/clusters/demo/topics/{TOPIC}/",
+)
+OF_QUORUM = (*OF_CLUSTER, "/clusters/demo/racks/", "/clusters/demo/quorum/", "/clusters/demo/reassignments/")
+RATE = "leader.replication.throttled.rate"
+
+
+def measure() -> list[Bar]:
+    root = Path(tempfile.mkdtemp(prefix="kafkadash-bench-"))
+    root.chmod(0o755)  # started by root, PostgreSQL runs as another user and must reach its files in here
+    stack = Stack(root / "stack", Shape(("a", "b", "c"), jobs=0, executes=0))
+    try:
+        with stack:
+            placement = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+            load(stack.playground.bootstrap, [Topic(TOPIC, placement=placement, fill_bytes=3 * MIB)])
+            stack.provision()
+            browser = Browser(stack.url)
+            browser.sign_in("alice", stack.password("alice"))
+            return _Watch(stack, Tools(stack.playground), browser).bars()
+    finally:
+        stack.remove()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+class _Watch:
+    def __init__(self, stack: Stack, tools: Tools, browser: Browser) -> None:
+        self._stack, self._tools, self._browser = stack, tools, browser
+        self._well: Mapping[str, str] = {}
+
+    def bars(self) -> list[Bar]:
+        changes = {"a topic's config": self._config, "a broker's throttle": self._throttle, "a new topic": self._topic}
+        bars = []
+        for name, change in changes.items():
+            times = [change(number) for number in range(CHANGES)]
+            bars += [at_most(f"{name} on its page, p95", percentile(times, 95), 12, "s")]
+        self._wait_until_well()
+        costs = self._costs()
+        killed = [self._broker_killed(broker) for broker, _ in zip(cycle((2, 3)), range(KILLS), strict=False)]
+        lost = [self._quorum_lost() for _ in range(QUORUM_LOSSES)]
+        return [
+            at_most("killed broker: last green page, p95", percentile(killed, 95), 10, "s"),
+            Bar("killed broker: last green page, median", round(percentile(killed, 50), 3), "s"),
+            at_most("lost quorum: last green page, p95", percentile(lost, 95), 15, "s"),
+            Bar("lost quorum: last green page, median", round(percentile(lost, 50), 3), "s"),
+            *bars,
+            *costs,
+        ]
+
+    # --- what happens
+
+    def _broker_killed(self, broker: int) -> float:
+        with self._away([f"kafka-{broker}"]):
+            took = self._until_none_is_green(OF_CLUSTER)
+        self._wait_until_well()
+        return took
+
+    def _quorum_lost(self) -> float:
+        cluster = self._stack.playground.cluster
+        controllers = [node.name for node in cluster.nodes if node not in cluster.brokers]
+        with self._away(controllers[:2]):
+            took = self._until_none_is_green(OF_QUORUM)
+        self._wait_until_well()
+        return took
+
+    def _config(self, number: int) -> float:
+        value = str(86_400_000 + 1_000 * number)
+        self._tools.set_config(TOPIC, retention_ms=value)
+        return self._until(lambda: value in self._page(f"/clusters/demo/topics/{TOPIC}/"))
+
+    def _throttle(self, number: int) -> float:
+        rate = 5_000_000 + 1_000_000 * number
+        self._tools.set_config(2, **{RATE.replace(".", "_"): str(rate)})
+        took = self._until(lambda: f"{rate / 1e6:g} MB/s" in self._page("/clusters/demo/throttles/"))
+        self._tools.delete_config(2, RATE)
+        return took
+
+    def _topic(self, number: int) -> float:
+        name = f"fresh-{number}"
+        self._tools.run("topics", "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+        return self._until(lambda: name in self._page("/clusters/demo/topics/"))
+
+    # --- what it costs
+
+    def _costs(self) -> list[Bar]:
+        """Processor time per second of the collector, and of a broker with it and without it."""
+        with_it = self._processor_share(["worker-collect", "kafka-2", "kafka-3"])
+        with self._away(["worker-collect"]):
+            without = self._processor_share(["kafka-2", "kafka-3"])
+        self._wait_until_well()
+        brokers = (sum(with_it[name] - without[name] for name in without)) / len(without)
+        return [
+            at_most("readings cost a broker", 100 * brokers, 1, "% of a core"),
+            Bar("readings cost the collector", round(100 * with_it["worker-collect"], 2), "% of a core"),
+        ]
+
+    def _processor_share(self, names: Sequence[str]) -> dict[str, float]:
+        processes = {name: psutil.Process(self._stack.pid(name)) for name in names}
+        before = {name: _spent(process) for name, process in processes.items()}
+        time.sleep(COST_S)
+        return {name: (_spent(process) - before[name]) / COST_S for name, process in processes.items()}
+
+    # --- pages
+
+    def _page(self, path: str) -> str:
+        with suppress(URLError, TimeoutError):
+            return self._browser.get(path)
+        return ""
+
+    def _headline(self, path: str) -> str:
+        found = re.search(r"<h1[^>]*>(.*?)</h1>", self._page(path), re.DOTALL)
+        return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[1])).split()) if found else ""
+
+    def _until_none_is_green(self, paths: Sequence[str]) -> float:
+        return self._until(lambda: not any(self._headline(path) == self._well[path] for path in paths))
+
+    def _until(self, true: Callable[[], bool]) -> float:
+        """Seconds until then; ``GIVE_UP_S`` where that does not come."""
+        began = time.monotonic()
+        while not true() and time.monotonic() - began < GIVE_UP_S:
+            time.sleep(PAUSE_S)
+        return time.monotonic() - began
+
+    def _wait_until_well(self) -> None:
+        """Every replica is in sync, and each page has the headline of that again."""
+        wait_until(self._in_sync, "every replica is in sync", WELL_S)
+        if not self._well:
+            self._well = self._settled()
+        wait_until(
+            lambda: all(self._headline(path) == self._well[path] for path in OF_QUORUM), "pages are well", WELL_S
+        )
+
+    def _in_sync(self) -> bool:
+        with suppress(OSError, AssertionError, StopIteration):
+            return self._tools.in_sync()
+        return False
+
+    def _settled(self) -> dict[str, str]:
+        """Headlines that have stayed the same for half a minute."""
+        seen: dict[str, str] = {}
+        since = time.monotonic()
+        while time.monotonic() - since < 30:
+            now = {path: self._headline(path) for path in OF_QUORUM}
+            if now != seen:
+                seen, since = now, time.monotonic()
+            time.sleep(1)
+        return seen
+
+    @contextmanager
+    def _away(self, names: Sequence[str]) -> Iterator[None]:
+        for name in names:
+            self._stack.pause(name)
+        try:
+            yield
+        finally:
+            for name in names:
+                self._stack.resume(name)
+
+
+def _spent(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
