@@ -47,7 +47,7 @@ RATE = "leader.replication.throttled.rate"
 def measure() -> list[Bar]:
     root = Path(tempfile.mkdtemp(prefix="kafkadash-bench-"))
     root.chmod(0o755)  # started by root, PostgreSQL runs as another user and must reach its files in here
-    stack = Stack(root / "stack", Shape(("a", "b", "c"), jobs=0, executes=0))
+    stack = Stack(root / "stack", Shape(("a", "b", "c"), executes=0))
     try:
         with stack:
             placement = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
@@ -71,6 +71,7 @@ class _Watch:
         bars = []
         for name, change in changes.items():
             times = [change(number) for number in range(CHANGES)]
+            print(f"  {name}: {', '.join(f'{took:.1f}' for took in times)} s", flush=True)  # noqa: T201
             bars += [at_most(f"{name} on its page, p95", percentile(times, 95), 12, "s")]
         self._wait_until_well()
         costs = self._costs()
@@ -90,6 +91,7 @@ class _Watch:
     def _broker_killed(self, broker: int) -> float:
         with self._away([f"kafka-{broker}"]):
             took = self._until_none_is_green(OF_CLUSTER)
+            print(f"  broker {broker} killed: {took:.1f} s", flush=True)  # noqa: T201
         self._wait_until_well()
         return took
 
@@ -98,18 +100,19 @@ class _Watch:
         controllers = [node.name for node in cluster.nodes if node not in cluster.brokers]
         with self._away(controllers[:2]):
             took = self._until_none_is_green(OF_QUORUM)
+            print(f"  quorum lost: {took:.1f} s", flush=True)  # noqa: T201
         self._wait_until_well()
         return took
 
     def _config(self, number: int) -> float:
-        value = str(86_400_000 + 1_000 * number)
+        value = str(86_423_579 + number)
         self._tools.set_config(TOPIC, retention_ms=value)
         return self._until(lambda: value in self._page(f"/clusters/demo/topics/{TOPIC}/"))
 
     def _throttle(self, number: int) -> float:
         rate = 5_000_000 + 1_000_000 * number
         self._tools.set_config(2, **{RATE.replace(".", "_"): str(rate)})
-        took = self._until(lambda: f"{rate / 1e6:g} MB/s" in self._page("/clusters/demo/throttles/"))
+        took = self._until(lambda: f"{rate / 1e6:.1f} MB/s" in self._page("/clusters/demo/throttles/"))
         self._tools.delete_config(2, RATE)
         return took
 

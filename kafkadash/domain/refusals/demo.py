@@ -43,9 +43,7 @@ DEMO_CRASHED = Entry(
 DEMO_TEST_FAILED = Entry(
     "demo-test-failed", "The connection test of the demo's cluster {ended}.", "{why} Start the demo again."
 )
-DEMO_TOO_SLOW = Entry(
-    "demo-too-slow", "{otherwise} within {seconds:g} s.", "See the logs of worker-tick and worker-collect."
-)
+DEMO_TOO_SLOW = Entry("demo-too-slow", "{otherwise} within {seconds:g} s.", "See the logs of the workers.")
 PROCESS_TOO_SLOW = Entry("process-too-slow", "{name} did not end within {seconds:g} s.", _LOG)
 PROCESS_FAILED = Entry("process-failed", "{name} failed ({how}).", _LOG)
 PROCESS_ENDED = Entry(
