@@ -134,11 +134,17 @@ def _quorum_lost(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 def _coordinator_killed(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     """Of a group with commits, which another broker coordinates then."""
+    _needs_groups(scene)
     try:
         broker = coordinator_of(scene.any_broker(), WATCHERS)
     except (OSError, AssertionError) as error:
         raise NotNow(f"nobody names the coordinator: {error}") from error
     return _away(scene, scene.node(broker), chance.uniform(2, 12))
+
+
+def _needs_groups(scene: Scene) -> None:
+    if not scene.has_groups:
+        raise NotNow("there are too few brokers for groups")
 
 
 def _disk_full(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
@@ -156,6 +162,7 @@ def _disk_full(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
 
 def _hostile_group(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     """A consumer assigns itself bytes that no decoder should follow."""
+    _needs_groups(scene)
     members = contextlib.ExitStack()
     try:
         for number, assignment in enumerate(HOSTILE_ASSIGNMENTS):

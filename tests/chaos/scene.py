@@ -138,7 +138,8 @@ class Scene:
         keepers = self.ground.keepers
         elsewhere = Topic(ELSEWHERE, placement=[keepers, keepers[::-1]], fill_bytes=2 * MIB)
         load(self.stack.playground.bootstrap, [elsewhere])
-        self._commit()
+        if self.has_groups:
+            self._commit()
         self.stack.provision()
 
     def stop(self) -> None:
@@ -200,6 +201,11 @@ class Scene:
         """Processes that are controllers and nothing else."""
         cluster = self.stack.playground.cluster
         return [node.name for node in cluster.nodes if node not in cluster.brokers]
+
+    @property
+    def has_groups(self) -> bool:
+        """Offsets of groups have three replicas: on three brokers none could be drained."""
+        return len(self.ground.racks) > 3
 
     def any_broker(self) -> str:
         """host:port of one that is up. Raises OSError where none is."""

@@ -176,9 +176,9 @@ def test_no_secret_comes_back_and_an_empty_field_keeps_it(admin: User, adams: Cl
     assert cluster.bootstrap_servers == "b:9093"
     assert cluster.sasl_password == SECRET
     assert cluster.key_pem == authority.client.key_pem.strip()
-    page(adams, "/settings/clusters/secure/", {**typed, "sasl_password": "another"})
+    page(adams, "/settings/clusters/secure/", {**typed, "sasl_password": "n3w-Pa55"})
     cluster.refresh_from_db()
-    assert cluster.sasl_password == "another"
+    assert cluster.sasl_password == "n3w-Pa55"
     page(adams, "/settings/clusters/secure/", {**typed, "certificate_pem": ""})
     cluster.refresh_from_db()
     assert cluster.__dict__["key_pem"] == "", "a key goes with its certificate"
