@@ -37,7 +37,7 @@ async def is_signed_in(scope: dict[str, Any]) -> bool:
 # A form with the file has more in it than the file; what is too large by a little is told by the form itself.
 taking_files = r"/changes/\d+/draft/what/|/clusters/[-\w]+/verify/"
 limited = BodyLimit(http, [(taking_files, LARGEST_BYTES + 1_000_000)], is_signed_in)
-# Who sent it, as a trusted proxy says; what others say of whom they speak for is not believed.
+# A forwarded address counts only from a trusted proxy: any client can send the header.
 application = ProxyHeadersMiddleware(
     ProtocolTypeRouter({"http": limited, "websocket": websockets}), trusted_hosts=settings.TRUSTED_PROXIES
 )

@@ -49,7 +49,7 @@ def record(
 
 
 def _address(request: HttpRequest) -> str | None:
-    """Where the request came from, as the server saw it or a trusted proxy says; None where that is no address."""
+    """Return the address that the server or a trusted proxy saw; None where that is no address."""
     try:
         return str(ip_address(request.META.get("REMOTE_ADDR", "")))
     except ValueError:

@@ -62,7 +62,7 @@ def own_sessions(user: User) -> list[UserSession]:
 
 
 def end_sessions(user: User, rows: list[UserSession], request: HttpRequest) -> None:
-    """What they watch ends at once, as the session's row is deleted."""
+    """End these sessions. Their sockets close at once, as the rows are deleted."""
     if not rows:
         return
     with transaction.atomic():
@@ -78,7 +78,7 @@ def forget_expired(now: datetime) -> int:
 
 
 def note_use(session_key: str) -> None:
-    """Somebody uses the session now: the database is not asked for a minute."""
+    """Note that the session is used now, so that the database is not asked for a minute."""
     if len(_noted) >= MOST_NOTED:
         _noted.clear()
     _noted[session_key] = time.monotonic()

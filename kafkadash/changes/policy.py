@@ -84,7 +84,7 @@ def change_policy(
 
 
 def waiting_loosening(cluster: Cluster) -> PolicyLoosening | None:
-    """That of this cluster which is not in force yet. One query."""
+    """Return the loosening of this cluster that is not in force yet. One query."""
     return PolicyLoosening.objects.select_related("asked_by").filter(cluster=cluster).first()
 
 

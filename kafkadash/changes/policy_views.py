@@ -114,7 +114,7 @@ def _act_on_loosening(request: HttpRequest, cluster: Cluster, do: str) -> str:
 
 
 def _looser_words(loosening: PolicyLoosening) -> list[str]:
-    """What would be another, a field each: "High risk: 1"."""
+    """Name each field with its new value: "High risk: 1"."""
     words = []
     for name, value in loosening.values.items():
         label = PolicyForm.base_fields[name].label

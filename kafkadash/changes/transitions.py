@@ -177,7 +177,7 @@ def pure(change: ChangeRequest) -> Request:
 
 
 def has_digested_content(change: ChangeRequest) -> bool:
-    """Whether plan and options are those that the digest was made of: the plan's bytes are read and hashed again.
+    """Check that plan and options are those of the digest: the bytes of the plan are read and hashed again.
 
     People approve a digest, and what wrote to the database past ``changes`` may have altered what it stands for.
     One query. False as well for a kind that this version does not know.

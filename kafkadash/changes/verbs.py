@@ -222,7 +222,7 @@ def _done(
 
 
 def _to_its_run(change: ChangeRequest, answer: HttpResponse) -> HttpResponse:
-    """Where it was done, to the page that says at once whether the run goes on, waits, or cannot begin."""
+    """Redirect to the run, where the deed was done; its page says whether it goes on, waits, or cannot begin."""
     run = run_of(fresh(change)) if answer.status_code == HTTPStatus.FOUND else None
     return redirect(run.url) if run else answer
 

@@ -65,7 +65,7 @@ class RoleRow:
 
     @property
     def waits(self) -> bool:
-        """Whether nothing is approved, started or confirmed by it yet."""
+        """True while nothing is approved, started or confirmed by it."""
         return not self.counts and self.role in _ROLES_THAT_WAIT
 
     @property

@@ -279,7 +279,7 @@ def give_role(
 
 
 def _given_by(actor: User | str, held: ClusterRole | None, until: datetime | None, now: datetime) -> dict[str, Any]:
-    """Who the role comes from and when it begins to count. Kept where a role that is held now does not last longer."""
+    """Return giver and begin of a role. Both stay where a role that is held now does not last longer."""
     giver = actor if isinstance(actor, User) else None
     if held is None or (held.expires_at is not None and held.expires_at <= now):
         waits = timedelta(hours=conf.RIGHTS_WAIT_HOURS if giver else 0)

@@ -64,7 +64,7 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
 
 
 @dataclass(frozen=True, slots=True)
-class Doubts:
+class ReadingDoubts:
     """What a reading of topics and brokers cannot tell, however fresh it is: with any of it nothing is well.
 
     ``hidden_topics``: at least so many are not shown to our principal. ``silent``: brokers that the controllers have
@@ -88,10 +88,10 @@ class Doubts:
         return listed(parts)
 
 
-def doubts_about(cluster: Cluster) -> Doubts:
+def doubts_about(cluster: Cluster) -> ReadingDoubts:
     """Two queries."""
     hidden = ClusterState.objects.filter(cluster=cluster).values_list("hidden_topics", flat=True).first()
-    return Doubts(hidden or 0, silent_brokers(cluster))
+    return ReadingDoubts(hidden or 0, silent_brokers(cluster))
 
 
 def silent_brokers(cluster: Cluster) -> frozenset[int]:

@@ -18,7 +18,7 @@ from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
 from kafkadash.observe.queries.brokers import broker_word
-from kafkadash.observe.standing import Doubts, Freshness, Standing, doubts_about
+from kafkadash.observe.standing import Freshness, ReadingDoubts, Standing, doubts_about
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
 HITS_PER_PAGE = 25
@@ -262,7 +262,7 @@ def _quorum_now(runs: Standing) -> Quorum | None:
     return runs.quorum.quorum if runs.quorum else None
 
 
-def _state(result: Drilled, quorum: QuorumAfter | None, doubts: Doubts) -> State:
+def _state(result: Drilled, quorum: QuorumAfter | None, doubts: ReadingDoubts) -> State:
     if result.offline or result.under_min_isr or (quorum and quorum.lost):
         return State.CRITICAL
     if doubts or result.unknown_min_isr or quorum is None or quorum.doubtful:
@@ -270,7 +270,9 @@ def _state(result: Drilled, quorum: QuorumAfter | None, doubts: Doubts) -> State
     return State.WARNING if result.at_min_isr else State.OK
 
 
-def _title(asked: Asked, result: Drilled, quorum: QuorumAfter | None, freshness: Freshness, doubts: Doubts) -> str:
+def _title(
+    asked: Asked, result: Drilled, quorum: QuorumAfter | None, freshness: Freshness, doubts: ReadingDoubts
+) -> str:
     singular = len(asked.dying) == 1 or asked.rack is not None
     happens = []
     if quorum and quorum.lost:
@@ -294,7 +296,7 @@ def _title(asked: Asked, result: Drilled, quorum: QuorumAfter | None, freshness:
 
 
 def _title_of_all(
-    cluster: Cluster, losses: Sequence[LossRow], known: bool, freshness: Freshness, doubts: Doubts
+    cluster: Cluster, losses: Sequence[LossRow], known: bool, freshness: Freshness, doubts: ReadingDoubts
 ) -> str:
     if not known:
         return f"Cannot tell what a loss does to {cluster.name}: nothing was collected yet."
@@ -314,7 +316,7 @@ def _title_of_all(
     return f"No single loss takes a partition offline or makes one refuse writes{seen}."
 
 
-def _as_of(freshness: Freshness, doubts: Doubts) -> str:
+def _as_of(freshness: Freshness, doubts: ReadingDoubts) -> str:
     """Old data is judged too, and said to be old; so is what cannot be seen."""
     but = f"; but {doubts.words}" if doubts else ""
     if not freshness.stale or freshness.age_s is None:

@@ -20,7 +20,7 @@ from kafkadash.observe.partition_rows import PartitionLine, partition_lines, rac
 from kafkadash.observe.queries.brokers import DirectoryRow, broker_state, directory_row
 from kafkadash.observe.rack_judge import RackJudge
 from kafkadash.observe.rack_words import fix_words, moves_words
-from kafkadash.observe.standing import Doubts, Freshness, doubts_about, metadata_freshness
+from kafkadash.observe.standing import Freshness, ReadingDoubts, doubts_about, metadata_freshness
 
 TOPICS_PAGE = 20
 MOST_OF_A_TOPIC = 10
@@ -205,7 +205,7 @@ def _cell(
 
 
 def _title(
-    name: str, judge: RackJudge, figures: ClusterState, number: int, freshness: Freshness, doubts: Doubts
+    name: str, judge: RackJudge, figures: ClusterState, number: int, freshness: Freshness, doubts: ReadingDoubts
 ) -> str:
     if freshness.taken_at is None:
         return f"Cannot tell how {name} lies over its racks: nothing was collected yet."

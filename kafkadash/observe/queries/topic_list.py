@@ -16,7 +16,7 @@ from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import ClusterState, CollectorRun, Outcome, ReassignmentSnapshot, TopicState
 from kafkadash.observe.partition_rows import partition_lines, running_moves
-from kafkadash.observe.standing import Doubts, Freshness, doubts_about, metadata_freshness
+from kafkadash.observe.standing import Freshness, ReadingDoubts, doubts_about, metadata_freshness
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
 _COUNTED: Mapping[str, tuple[str, str]] = {
@@ -188,7 +188,9 @@ def _unexplained(cluster: Cluster) -> int | None:
     return None if under is None or moving is None else under - moving
 
 
-def _title(name: str, tally: Mapping[str, Any], unexplained: int | None, freshness: Freshness, doubts: Doubts) -> str:
+def _title(
+    name: str, tally: Mapping[str, Any], unexplained: int | None, freshness: Freshness, doubts: ReadingDoubts
+) -> str:
     if freshness.taken_at is None:
         return f"Cannot tell which topics {name} has: nothing was collected yet."
     topics = count(tally["topics"], "topic")
