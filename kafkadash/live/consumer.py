@@ -90,8 +90,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._something_to_send.set()
 
     def resync(self) -> None:
-        if self._caught_up:
-            self._rights_in_doubt.set()
+        """Ask for rights again as well: a change between the first question and the subscription was not heard of."""
+        self._rights_in_doubt.set()
         self._missed_something.set()
 
     def rights_changed(self, user_id: int | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 import pytest
@@ -15,9 +15,11 @@ from websockets.exceptions import InvalidStatus
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import set_active
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.live import consumer
 from kafkadash.live.origin import is_ours
 from kafkadash.live.panels import MAX_KEYS
 from kafkadash.live.publisher import publish_panels
+from kafkadash.live.rights import Verdict, judge
 from tests.live.conftest import Socket, set_row
 
 Watch = Callable[..., Socket]
@@ -103,6 +105,22 @@ def test_role__taken_away_while_watching__closes_at_once(
     ClusterRole.objects.get(user=viewer).delete()
 
     assert socket.closed_with(deadline=3) == 4403
+
+
+def test_role__taken_away_before_the_socket_is_subscribed__closes_at_once(
+    watch: Watch, cluster: Cluster, viewer: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LIVE_RECHECK_SECONDS = 3600
+
+    def judge_and_take_away(session_key: str | None, keys: Iterable[str]) -> Verdict:
+        verdict = judge(session_key, keys)
+        # As if its message were sent before anybody listens: an update sends none.
+        ClusterRole.objects.filter(user=viewer).update(expires_at=timezone.now() - timedelta(seconds=1))
+        return verdict
+
+    monkeypatch.setattr(consumer, "judge", judge_and_take_away)
+
+    assert watch("status:demo", user=viewer).closed_with(deadline=3) == 4403
 
 
 def test_role__run_out_while_watching__closes_at_the_next_check(
