@@ -223,12 +223,16 @@ class TopicSeen:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSeen:
-    """A registered broker. ``full`` says in a sentence why its disk cannot take what the plan brings; '' if it can."""
+    """A registered broker. ``full`` says in a sentence why its disk cannot take what the plan brings; '' if it can.
+
+    ``others_rate``: the rate that moves of others use on it, as Kafka shows the value; '' where there is none.
+    """
 
     alive: bool = True
     fenced: bool = False
     cordoned: bool = False
     full: str = ""
+    others_rate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

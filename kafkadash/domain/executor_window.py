@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
 from kafkadash.domain.executor_state import ENDED, Key, Mode, Move, Observation, PartitionSeen, State, Work
+from kafkadash.domain.ledger_rates import value_words
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import turns
@@ -90,6 +91,7 @@ class Health:
         self._seen = seen
         self._kept: dict[int, str] = {}
         self._added: dict[int, str] = {}
+        self._throttled = {id_: broker.others_rate for id_, broker in seen.brokers.items() if broker.others_rate}
         for id_, broker in seen.brokers.items():
             if not broker.alive:
                 self._kept[id_] = said.BROKER_AWAY(broker=id_)
@@ -105,19 +107,17 @@ class Health:
         """Brokers that may be given replicas."""
         return frozenset(self._seen.brokers).difference(self._kept, self._added)
 
+    @property
+    def throttled(self) -> frozenset[int]:
+        """Brokers whose rate others use, so that it is not ours to set."""
+        return frozenset(self._throttled)
+
     def wrong(self, work: Work) -> str:
         """Why the row has to wait, in a sentence; '' when it has not. A row that only reorders copies nothing."""
         if work.only_reorders:
             return ""
-        known = self._seen.brokers
-        for broker in work.row.target:
-            if broker not in known:
-                return said.BROKER_NOT_REGISTERED(broker=broker)
-            if broker in self._kept:
-                return self._kept[broker]
-        for broker in work.adding:
-            if broker in self._added:
-                return self._added[broker]
+        if why := self._wrong_with_brokers(work):
+            return why
         partition = self._seen.partitions.get(work.key)
         if partition is None or not work.adding:
             return ""
@@ -127,6 +127,21 @@ class Health:
             lagging = [b for b in partition.replicas if b not in partition.isr and b not in partition.offline]
             if lagging:
                 return said.UNDER_MIN_ISR(brokers=ids(lagging))
+        return ""
+
+    def _wrong_with_brokers(self, work: Work) -> str:
+        for broker in work.row.target:
+            if broker not in self._seen.brokers:
+                return said.BROKER_NOT_REGISTERED(broker=broker)
+            if broker in self._kept:
+                return self._kept[broker]
+        for broker in work.adding:
+            if broker in self._added:
+                return self._added[broker]
+        if self._throttled and work.adding:
+            for broker in (*work.row.current, *work.adding):
+                if broker in self._throttled:
+                    return said.RATE_IN_USE(broker=broker, rate=value_words(self._throttled[broker]))
         return ""
 
 
@@ -151,6 +166,7 @@ class Plain:
     def __init__(self, seen: Observation, options: Options, health: Health) -> None:
         self._topics = {n: t.id for n, t in seen.topics.items() if seen.listing and n not in seen.unread}
         self._partitions, self._well, self._change_rf = seen.partitions, health.well, options.change_rf
+        self._throttled = health.throttled
 
     def __call__(self, move: Move) -> bool:
         work = move.work
@@ -165,6 +181,7 @@ class Plain:
             and partition.leader is not None
             and (partition.min_isr is None or len(partition.isr) >= partition.min_isr)
             and self._well.issuperset(row.target)
+            and (not self._throttled or self._throttled.isdisjoint((*row.current, *row.target)))
             and move.state is State.PENDING
             and move.hint is None
             and move.acted_at is None

@@ -140,6 +140,12 @@ ZOMBIE = Listed((3, 1, 2, 5), frozenset({5}), frozenset({5}))
     case(rows.BROKER_FENCED, lambda: waits(b5=BrokerSeen(fenced=True)), broker=5),
     case(rows.BROKER_NOT_REGISTERED, lambda: waits(b5=None), broker=5),
     case(rows.BROKER_CORDONED, lambda: waits(b5=BrokerSeen(cordoned=True)), broker=5),
+    case(
+        rows.RATE_IN_USE,
+        lambda: waits(b5=BrokerSeen(others_rate="60000000")),
+        broker=5,
+        rate="60,000,000 bytes/s",
+    ),
     case(rows.NO_LEADER, lambda: waits(replace(AT_REST, leader=None))),
     case(rows.UNDER_MIN_ISR, lambda: waits(replace(AT_REST, isr=frozenset({3}), min_isr=2)), brokers="1, 2"),
     case(rows.BRAKE, brake, partitions="other-3 is"),

@@ -119,6 +119,11 @@ BROKER_NOT_REGISTERED = Entry(
     "Broker {broker} is not registered; a move with it would not end.",
     "Start it, or cancel the row and plan it anew.",
 )
+RATE_IN_USE = Entry(
+    "rate-in-use",
+    "Broker {broker} is throttled to {rate} for moves of somebody else; the throttle of this run waits for their end.",
+    "It goes on by itself a minute after those moves have ended, or at once when their throttle is gone.",
+)
 BROKER_CORDONED = Entry(
     "broker-cordoned",
     "All log directories of broker {broker} are cordoned.",

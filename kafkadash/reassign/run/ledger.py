@@ -71,6 +71,7 @@ class Ledger:
         self._stored = dict(entries)
         self._entries = dict(entries)
         self._reads: dict[Place, Read] = {}
+        self._of_others: dict[int, str] = {}
         self._alive: Collection[int] = ()
         self._missing: set[Place] = set()
         self._foreign = ForeignThrottles(execution.foreign)
@@ -110,6 +111,25 @@ class Ledger:
         if whole and places:
             self._read_at = now
         self._take(throttle_reads.read(client, places, alive, deadline=deadline), now)
+
+    def rates_of_others(
+        self, client: KafkaClient, brokers: Collection[int], alive: Collection[int], now: datetime, *, deadline: float
+    ) -> dict[int, str]:
+        """Broker → the rate that stands there and was set by nobody here; of ``brokers`` where this run has none."""
+        places = [
+            place
+            for broker in sorted(brokers)
+            for place in (Place(ThrottledResource.BROKER.value, str(broker), key) for key in BROKER_RATES)
+            if place not in self._entries or not self._entries[place].open
+        ]
+        self._alive = alive
+        unread = [place for place in places if place not in self._reads]
+        self._take(throttle_reads.read(client, unread, alive, deadline=deadline), now)
+        for place in places:
+            read, entry = self._reads[place], self._entries.get(place)
+            if read.own and read.own not in _values(entry) and read.own not in _values(self._others.get(place)):
+                self._of_others.setdefault(int(place.name), read.own)
+        return self._of_others
 
     def order(self, deed: Deed, entity: str, user: str) -> str:
         """What an operator decided about a throttle of others (``Order.entity``); returns the answer. After look."""
@@ -318,6 +338,9 @@ class Ledger:
             read = self._reads[place]
             if read.unreadable:
                 self._fail(rows, read.unreadable)
+            elif action.broker in self._of_others and (place not in self._entries or not self._entries[place].open):
+                rate = ledger_rates.value_words(self._of_others[action.broker])
+                self._fail(rows, said.RATE_IN_USE(broker=action.broker, rate=rate))
             else:
                 before = ledger_rates.before_others(self._others.get(place), read)
                 entry = self._entries.get(place)
@@ -403,6 +426,11 @@ class Ledger:
         run = self._execution
         about = (OBJECT, str(run.request_id))
         record(EXECUTOR, f"change.{verb}", about, cluster=run.cluster.slug, reason=said, after=after or None)
+
+
+def _values(entry: Entry | None) -> Collection[str]:
+    """Rates that may be ours at its place."""
+    return () if entry is None else (entry.value, entry.asked, *entry.late.split())
 
 
 def _places(action: Action) -> Iterable[Place]:

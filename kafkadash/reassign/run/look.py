@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.executor_look import ours as is_ours
 from kafkadash.domain.executor_state import (
     BrokerSeen,
     Key,
@@ -57,7 +58,8 @@ class AnotherCluster(Exception):
 class Look:
     """``listing`` is None where no controller answered. ``offsets``: of leaders and adding replicas of listed rows.
 
-    ``taken_at`` is when the first read was sent, on the clock that the caller gave.
+    ``taken_at`` is when the first read was sent, on the clock that the caller gave. ``others_move``: brokers that moves
+    of others use, or used a short time ago.
     """
 
     observation: Observation
@@ -65,6 +67,7 @@ class Look:
     listing: Reassignments | None
     offsets: ReplicaOffsets
     taken_at: datetime
+    others_move: frozenset[int]
 
     @property
     def alive(self) -> frozenset[int]:
@@ -116,7 +119,13 @@ def look(
         window_open=window_open(options, now),
         withheld=known.withheld,
     )
-    return Look(observation, metadata, listing, offsets, now)
+    return Look(observation, metadata, listing, offsets, now, known.others_moved | _of_others(listed, moves))
+
+
+def _of_others(listed: Mapping[Key, Listed], moves: Sequence[Move]) -> frozenset[int]:
+    """Brokers of listed moves that no row of the plan asked for."""
+    ours = {move.key for move in moves if (at := listed.get(move.key)) is not None and is_ours(move, at)}
+    return frozenset(broker for key, at in listed.items() if key not in ours for broker in at.replicas)
 
 
 def _asked_again(client: KafkaAdmin, first: ReplicaOffsets, until: float) -> ReplicaOffsets:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Case, JSONField, OuterRef, Q, Value, When
+from django.db.models import Case, JSONField, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import JSONObject
 
 from kafkadash.clusters.models import Cluster
@@ -20,7 +20,10 @@ from kafkadash.domain.planner.topology import Directory
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
-from kafkadash.observe.models import BrokerWeights, CollectorRun, Kind, TopicState
+from kafkadash.observe.models import BrokerWeights, CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
+
+OTHERS_CLEAR = timedelta(minutes=1)
+"""So long after the end of their moves others may take to remove the throttle that these needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,17 @@ class Disks:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """``min_isr``: topic → (Kafka's id, min.insync.replicas in force or None). ``withheld``: see ``Observation``."""
+    """``min_isr``: topic → (Kafka's id, min.insync.replicas in force or None). ``withheld``: see ``Observation``.
+
+    ``others_moved``: brokers that moves of others use, or used until less than ``OTHERS_CLEAR`` ago.
+    """
 
     at: datetime
     min_isr: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
     lacking: Sequence[Lacking] = ()
     disks: Mapping[int, Disks] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
+    others_moved: frozenset[int] = frozenset()
 
 
 def known(cluster: Cluster, topics: Collection[str], now: datetime) -> Known:
@@ -72,16 +79,25 @@ def known(cluster: Cluster, topics: Collection[str], now: datetime) -> Known:
         of=JSONObject(broker="broker_id", dirs="dirs", at="taken_at")
     )
     runs = CollectorRun.objects.filter(cluster=cluster, kind__in=(Kind.METADATA, Kind.LOG_DIRS))
-    read = {run[0]: run for run in runs.values_list("kind", "interval_s", "succeeded_at", ArraySubquery(weights))}
-    _, interval, _, disks = read.get(Kind.LOG_DIRS, ("", 0.0, None, ()))
-    _, metadata_interval, metadata_at, _ = read.get(Kind.METADATA, ("", 0.0, None, ()))
+    columns = ("kind", "interval_s", "succeeded_at", ArraySubquery(weights), ArraySubquery(_moved_by_others(now)))
+    read = {run[0]: run for run in runs.values_list(*columns)}
+    _, interval, _, disks, _ = read.get(Kind.LOG_DIRS, ("", 0.0, None, (), ()))
+    _, metadata_interval, metadata_at, _, others = read.get(Kind.METADATA, ("", 0.0, None, (), ()))
     return Known(
         now,
         min_isr,
         lacking,
         {w["broker"]: _disks(w["dirs"], datetime.fromisoformat(w["at"]), interval, now) for w in disks},
         _withheld(metadata_at, metadata_interval, now),
+        frozenset(broker for replicas in others for broker in replicas),
     )
+
+
+def _moved_by_others(now: datetime) -> QuerySet[ReassignmentSnapshot, Any]:
+    """Replicas, those being added and removed among them, of moves of others that go on or ended lately."""
+    of_others = ReassignmentSnapshot.objects.filter(cluster=OuterRef("cluster"), claimed_by="")
+    lately = of_others.filter(Q(outcome=Outcome.RUNNING) | Q(ended_at__gt=now - OTHERS_CLEAR))
+    return lately.values("replicas").distinct()
 
 
 def _lacking(topic: str, min_isr: int | None, partitions: Sequence[Sequence[Any]]) -> list[Lacking]:

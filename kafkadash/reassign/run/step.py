@@ -176,6 +176,7 @@ class _Moving:
         running = self._running
         seen = self._look()
         self._ledger.look(self._client, seen.alive, running.now(), deadline=self._budget.reading(CALL_S))
+        seen = self._with_rates_of_others(seen)
         decided = self._decide(seen)
         deadline = self._budget.reading(CALL_S)
         self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=deadline)
@@ -199,6 +200,25 @@ class _Moving:
             options=running.options,
             disk_limit=running.disk_limit,
         )
+
+    def _with_rates_of_others(self, seen: Look) -> Look:
+        """What others move uses a rate of theirs: where it stands, ours is not set over it."""
+        if not seen.others_move:
+            return seen
+        needed = {
+            broker
+            for move in self._rows.moves
+            if not move.ended and move.work.adding
+            for broker in (*move.work.row.current, *move.work.adding)
+        }
+        deadline = self._budget.reading(CALL_S)
+        brokers = needed & seen.others_move
+        rates = self._ledger.rates_of_others(self._client, brokers, seen.alive, self._running.now(), deadline=deadline)
+        if not rates:
+            return seen
+        known = seen.observation.brokers
+        told = {id_: replace(broker, others_rate=rates.get(id_, "")) for id_, broker in known.items()}
+        return replace(seen, observation=replace(seen.observation, brokers=told))
 
     def _known(self, topics: set[str]) -> Known:
         found = _known(self._running, topics)
