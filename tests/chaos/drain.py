@@ -7,10 +7,11 @@ refusal, wait and try again; they answer what the product asks.
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -25,8 +26,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
 from kafkadash.domain.workflow_states import OVER, State
 from kafkadash.jobs.models import JobState
-from kafkadash.reassign import drafts
-from kafkadash.reassign.asked import DRAIN, Asked
+from kafkadash.reassign import drafts, uploads
+from kafkadash.reassign.asked import DRAIN, EXPLICIT, Asked
 from kafkadash.reassign.models import Deed, Execution, Move
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run.rollback import propose_back
@@ -100,6 +101,17 @@ class People:
         self._agree(change.pk)
         return change.pk
 
+    def move(self, topic: str, partition: int, target: Sequence[int], rate: int) -> int:
+        """One partition by an explicit assignment, at ``rate`` bytes per second; the number of an approved request."""
+        rows = [{"topic": topic, "partition": partition, "replicas": list(target)}]
+        brought = uploads.from_text(json.dumps({"version": 1, "partitions": rows}))
+        asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=1.0, ignore_racks=True)
+        change = again(lambda: drafts.begin(self._cluster, self._alice, EXPLICIT, ()))
+        again(lambda: uploads.store(change, brought))
+        again(lambda: self._limits(change.pk, asked, replace(OPTIONS, throttle=rate)))
+        self._agree(change.pk)
+        return change.pk
+
     def roll_back(self, number: int) -> int | None:
         """The number of the approved way back; None where there is none to go."""
         change = again(lambda: ChangeRequest.objects.get(pk=number))
@@ -151,9 +163,9 @@ class People:
         about = (run.blocked, run.error, *run.held, run.brake, f"{run.steps} steps", *left)
         return f"{said}; {'; '.join(filter(None, about))}"
 
-    def _limits(self, number: int, asked: Asked) -> None:
+    def _limits(self, number: int, asked: Asked, options: Options = OPTIONS) -> None:
         draft = drafts.Draft(ChangeRequest.objects.get(pk=number))
-        drafts.save_limits(draft, self._alice, draft.change.version, asked, OPTIONS)
+        drafts.save_limits(draft, self._alice, draft.change.version, asked, options)
 
     def _agree(self, number: int) -> None:
         self._until(number, lambda state: state not in (State.DRAFT, State.PROPOSED, State.STALE), "approved")

@@ -23,12 +23,14 @@ from tests.chaos.drain import Leg, again
 from tests.chaos.metadata_log import history
 from tests.chaos.referee import CLOCKS, THROTTLED, throttles_of
 from tests.chaos.scene import ELSEWHERE, WATCHERS, Scene, now
+from tests.chaos.second_installation import RATE as SECOND_RATE
 from tests.hostile_member import HOSTILE_ASSIGNMENTS, coordinator_of, hostile_member
 from tests.waiting import wait_until
 
 HOUR = 3600
 FOREIGN_RATE = 3_000_000
 ANOTHER_RATE = 4_000_000
+SECOND_S = 100.0
 QUORUM = 3
 """Controllers of which two are enough to lose it."""
 
@@ -263,6 +265,23 @@ def _throttled_elsewhere(scene: Scene, leg: Leg, chance: random.Random) -> Struc
     return Struck(f"Kafka's tool moves {ELSEWHERE}-1 at {ANOTHER_RATE} bytes/s")
 
 
+def _moved_by_second(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
+    """Another installation of the product moves another topic, with a throttle on brokers that this run throttles."""
+    partition = chance.choice((0, 1))
+    target = _elsewhere(scene, partition, chance)
+    try:
+        moved = scene.second_installation().move(ELSEWHERE, partition, target)
+    except (ServerError, AssertionError) as error:
+        raise NotNow(f"the second installation could not: {str(error).strip()[-300:]}") from error
+    leg.disturbed.second_rate = str(SECOND_RATE)
+
+    def heal() -> None:
+        leg.over.wait()  # until then its move may have to wait for the throttle of this run
+        moved.wait(SECOND_S)
+
+    return Struck(f"a second installation moves {ELSEWHERE}-{partition} to {list(target)}", heal=heal, lasting=True)
+
+
 def _throttles_cleared(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     """As the tool does it for everybody: ``--verify`` when nothing moves, ``--cancel`` of what does not move else."""
     with leg.disturbing():
@@ -298,6 +317,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("Kafka's tool cancels a row", _row_cancelled, moving=True),
     Fault("foreign rate set", _throttle_set),
     Fault("foreign move with a throttle", _throttled_elsewhere),
+    Fault("second installation moves", _moved_by_second),
     Fault("everybody's throttles cleared", _throttles_cleared),
     Fault("worker's clock jumps an hour", _clock_jumped),
 )

@@ -10,7 +10,7 @@ Nothing here uses the product's adapter. Rows are read with its models, so Djang
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -22,10 +22,12 @@ from kafkadash.domain.executor_state import State as Row
 from kafkadash.domain.workflow_states import OVER, TABLE, State
 from kafkadash.reassign.models import Execution, Move, Order, ThrottleEntry
 from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
-from tests.chaos.metadata_log import Begun, History, Stood, history
+from tests.chaos.metadata_log import Begun, ConfigSet, History, Stood, history
 
 THROTTLED = ".replication.throttled."
 CLOCKS = timedelta(seconds=1)
+SEEN = timedelta(seconds=1)
+"""What stood for less, whoever sets over it may not have been able to read. Kafka has no compare-and-set here."""
 STEP = timedelta(seconds=20)
 """Controllers and the database round their times differently."""
 
@@ -52,12 +54,14 @@ class Disturbed:
     away. ``covered``: place → value of others over which ours may have stood when somebody took away what stood there:
     it may be back at the end, or not. ``moves``: (topic, partition) that Kafka's own tool moved or cancelled, and when
     it was done with that. ``begun``: (topic, partition) → how many reassignments of others were begun on it.
+    ``second_rate``: what a second installation sets for its moves, '' where there is none.
     """
 
     throttles: dict[Place, str | None] = field(default_factory=dict)
     covered: dict[Place, str | None] = field(default_factory=dict)
     moves: dict[tuple[str, int], datetime] = field(default_factory=dict)
     begun: Counter[tuple[str, int]] = field(default_factory=Counter)
+    second_rate: str = ""
 
 
 def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Disturbed | None = None) -> list[str]:
@@ -84,6 +88,9 @@ def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Distu
         moved_later |= {_key(row) for row in rows if row.attempt}
     said += _listed(tools, numbers, others)
     said += _throttles(tools, numbers, before, others)
+    if others.second_rate:
+        ours = {value for run in numbers for value in _our_rates(run)}
+        said += _set_over(log.configs, ours - {others.second_rate}, others.second_rate)
     return said
 
 
@@ -264,6 +271,24 @@ def _throttles(tools: Tools, numbers: Sequence[int], before: Before, others: Dis
         back = stands is not None and stands == others.covered.get(place)
         if was != stands and not back and place not in owed:
             yield f"{' '.join(place)} is {stands!r} by kafka-configs, not {was!r}."
+
+
+def _our_rates(number: int) -> Iterator[str]:
+    yield str(ChangeRequest.objects.get(pk=number).options["throttle"])
+    for value in ThrottleEntry.objects.filter(execution__request=number, resource="broker").values_list("value"):
+        yield from value
+
+
+def _set_over(configs: Sequence[ConfigSet], ours: Collection[str], theirs: str) -> Iterator[str]:
+    """Rates of one installation that the other set its own over, though they had stood for long enough to be seen."""
+    stood: dict[Place, ConfigSet] = {}
+    for each in configs:
+        place = (each.resource, each.name, each.key)
+        before, stood[place] = stood.get(place), each
+        if before is None or before.value is None or each.at - before.at < SEEN:
+            continue
+        if (before.value in ours and each.value == theirs) or (before.value == theirs and each.value in ours):
+            yield f"{' '.join(place)} was {before.value} from {before.at:%H:%M:%S} and was set over with {each.value}."
 
 
 def _key(row: Move) -> tuple[str, int]:

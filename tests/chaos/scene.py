@@ -25,8 +25,10 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafkadash.embedded.files import write_atomically
+from kafkadash.embedded.process import ServerError
 from kafkadash.playground.load import MIB, Topic, load
 from tests.agreement.tools import Tools
+from tests.chaos.second_installation import SecondInstallation
 from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
@@ -119,6 +121,7 @@ class Scene:
     topics: tuple[str, ...] = ()
     faults_told: Counter[str] = field(default_factory=Counter)
     _mounted: list[Path] = field(default_factory=list)
+    _second: SecondInstallation | None = None
 
     def __post_init__(self) -> None:
         self.stack = self._new_stack()
@@ -143,6 +146,9 @@ class Scene:
         self.stack.provision()
 
     def stop(self) -> None:
+        if self._second is not None:
+            self._second.remove()
+            self._second = None
         self.stack.stop()
         for folder in self._mounted:
             subprocess.run(["umount", "-l", str(folder)], check=False, capture_output=True)
@@ -192,6 +198,16 @@ class Scene:
         with contextlib.suppress(OSError, StopIteration, AssertionError):
             return not any(self.tools.fenced(broker) for broker in brokers) and self.tools.in_sync()
         return False
+
+    def second_installation(self) -> SecondInstallation:
+        """On the same cluster. Raises ServerError where this machine has no room for one."""
+        if self.ground is SMALL:
+            raise ServerError("there is one installation only")
+        if self._second is None:
+            cluster = self.stack.playground.cluster
+            folder = self.folder / "second"
+            self._second = SecondInstallation(folder, cluster.bootstrap, cluster.cluster_id, PACE)
+        return self._second
 
     def node(self, broker: int) -> str:
         return f"kafka-{broker}"

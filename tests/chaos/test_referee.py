@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from kafkadash.reassign.models import Deed, Move, Order, ThrottleEntry
 from kafkadash.reassign.topology import load_topology
 from tests.agreement.tools import DescribedPartition, DescribedTopic, ListedMove, Tools
 from tests.chaos import referee
-from tests.chaos.metadata_log import Begun, History, Stood
+from tests.chaos.metadata_log import Begun, ConfigSet, History, Stood
 from tests.chaos.referee import Before, Disturbed, judge
 from tests.reassign.plans import planned
 from tests.reassign.run.runs import OPTIONS, ROWS, World, model_of, patched
@@ -176,6 +176,23 @@ def _skipped_without_a_word(ended: Ended) -> None:
     Move.objects.filter(topic="clicks").update(state="skipped", reason="", attempt=0)
 
 
+def _rate(ended: Ended, values: Sequence[str | None], seconds: float = 5) -> None:
+    ended.disturbed.second_rate = "1300000"
+    began = datetime.now(UTC)
+    ended.tools.log.configs += [
+        ConfigSet("broker", "3", RATE, value, began + timedelta(seconds=seconds * number))
+        for number, value in enumerate(values)
+    ]
+
+
+def _theirs_set_over(ended: Ended) -> None:
+    _rate(ended, ["1300000", str(OPTIONS.throttle)])
+
+
+def _ours_set_over(ended: Ended) -> None:
+    _rate(ended, [str(OPTIONS.throttle), "1300000"])
+
+
 WRONG: dict[Callable[[Ended], None], str] = {
     _throttle_left: "broker 3 leader.replication.throttled.rate is '1000' by kafka-configs, not None.",
     _throttle_of_others_lost: "broker 3 leader.replication.throttled.rate is None by kafka-configs, not '7'.",
@@ -193,6 +210,8 @@ WRONG: dict[Callable[[Ended], None], str] = {
     _order_unanswered: "was never answered.",
     _run_active: "its run is active although it is over.",
     _skipped_without_a_word: "nothing says why.",
+    _theirs_set_over: "and was set over with 500000000.",
+    _ours_set_over: "and was set over with 1300000.",
 }
 
 
@@ -200,6 +219,13 @@ WRONG: dict[Callable[[Ended], None], str] = {
 def test_what_is_wrong__is_a_problem(ended: Ended, spoil: Callable[[Ended], None]) -> None:
     spoil(ended)
     assert any(WRONG[spoil] in problem for problem in ended.judged()), ended.judged()
+
+
+def test_rates_of_two_installations__one_after_the_other_or_at_once__are_no_problem(ended: Ended) -> None:
+    ours = str(OPTIONS.throttle)
+    _rate(ended, ["1300000", None, ours, None, "1300000"])
+    _rate(ended, [None, ours, "1300000", None], seconds=0.1)
+    assert ended.judged() == []
 
 
 def test_what_is_owed_and_what_others_did__is_none(ended: Ended) -> None:
