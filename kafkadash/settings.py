@@ -198,6 +198,7 @@ COLLECT_INTERVALS: dict[str, float] = {
 # processor core of the worker (``CollectorRun.processor_s``). Never slower than above.
 COLLECT_INTERVALS_CHEAP: dict[str, float] = {
     "answers": env.float("INTERVAL_ANSWERS_CHEAP", default=5),
+    "quorum": env.float("INTERVAL_QUORUM_CHEAP", default=5),
     "metadata": env.float("INTERVAL_METADATA_CHEAP", default=10),
     "configs": env.float("INTERVAL_CONFIGS_CHEAP", default=10),
 }

@@ -15,10 +15,21 @@ QUORUM_FAILURES = 2
 NO_CONTROLLER_FAILURES = frozenset({"QuorumUnavailable", "DeadlineExceeded"})
 """Failures (names of ``kafka.port`` classes) that mean silence of the controllers, not a refusal by them."""
 
+REFUSALS = frozenset({"AuthenticationFailed", "NotAuthorized", "NotSupported", "RequestFailed"})
+"""Failures that are an answer of the cluster, about our rights or about what it can do."""
+
 
 def controllers_are_silent(asked: Refreshed) -> bool:
     """True where several questions in a row got no answer; ``asked``: how reading the quorum went."""
     return asked.failures >= QUORUM_FAILURES and asked.failure in NO_CONTROLLER_FAILURES
+
+
+def controllers_are_unheard(asked: Refreshed) -> bool:
+    """True where several questions in a row brought nothing of the controllers: no answer, and no refusal either.
+
+    They may be silent, or the question did not come through: what brokers repeat of them cannot be told to be new.
+    """
+    return asked.failures >= QUORUM_FAILURES and asked.failure not in REFUSALS
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,9 +187,13 @@ def _doubted_by_silence(run: CollectorRun) -> set[Kind]:
 
 
 def _learn_cost(run: CollectorRun, spent_s: float) -> None:
-    """One costly refresh among cheap ones does not change the pace: the collector of garbage may have run in it."""
-    spent_s = max(0.0, spent_s)
-    run.processor_s = spent_s if run.processor_s is None else 0.75 * run.processor_s + 0.25 * spent_s
+    """One costly refresh among cheap ones does not change the pace: the collector of garbage may have run in it.
+
+    Cheap ones count for more, as the first refresh of a process pays for what it imports.
+    """
+    spent_s, known = max(0.0, spent_s), run.processor_s
+    weight = 1.0 if known is None else 0.5 if spent_s < known else 0.25
+    run.processor_s = weight * spent_s + (1 - weight) * (known or 0.0)
 
 
 def _told(run: CollectorRun, reading: Reading | None, lease: leases.Lease, duration_ms: int, error: str) -> outbox.Told:

@@ -10,7 +10,7 @@ from functools import cached_property
 from django.db.models import OuterRef, Q, Subquery
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.facts import controllers_are_silent
+from kafkadash.domain.facts import controllers_are_unheard
 from kafkadash.domain.quorum import Quorum, QuorumNode, quorum
 from kafkadash.domain.status import NEVER, Refreshed, is_stale
 from kafkadash.domain.wording import count, listed
@@ -57,7 +57,7 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
     """
     fresh = freshness_of(runs.get(Kind.METADATA), now)
     quorum = runs.get(Kind.QUORUM)
-    if fresh.stale or not controllers_are_silent(refreshed(quorum)):
+    if fresh.stale or not controllers_are_unheard(refreshed(quorum)):
         return fresh
     said_at = [at for at in (fresh.taken_at, quorum.succeeded_at if quorum else None) if at is not None]
     return replace(fresh, taken_at=min(said_at, default=None), frozen=True)

@@ -90,8 +90,7 @@ class _Watch:
 
     def _broker_killed(self, broker: int) -> float:
         with self._away([f"kafka-{broker}"]):
-            took = self._until_none_is_green(OF_CLUSTER)
-            print(f"  broker {broker} killed: {took:.1f} s", flush=True)  # noqa: T201
+            took = self._until_none_is_green(f"broker {broker} killed", OF_CLUSTER)
         self._wait_until_well()
         return took
 
@@ -99,8 +98,7 @@ class _Watch:
         cluster = self._stack.playground.cluster
         controllers = [node.name for node in cluster.nodes if node not in cluster.brokers]
         with self._away(controllers[:2]):
-            took = self._until_none_is_green(OF_QUORUM)
-            print(f"  quorum lost: {took:.1f} s", flush=True)  # noqa: T201
+            took = self._until_none_is_green("quorum lost", OF_QUORUM)
         self._wait_until_well()
         return took
 
@@ -152,8 +150,18 @@ class _Watch:
         found = re.search(r"<h1[^>]*>(.*?)</h1>", self._page(path), re.DOTALL)
         return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[1])).split()) if found else ""
 
-    def _until_none_is_green(self, paths: Sequence[str]) -> float:
-        return self._until(lambda: not any(self._headline(path) == self._well[path] for path in paths))
+    def _until_none_is_green(self, event: str, paths: Sequence[str]) -> float:
+        """Prints as well which pages were the last."""
+        last: list[str] = []
+
+        def none() -> bool:
+            green = [path for path in paths if self._headline(path) == self._well[path]]
+            last[:] = green or last
+            return not green
+
+        took = self._until(none)
+        print(f"  {event}: {took:.1f} s, last green: {', '.join(last)}", flush=True)  # noqa: T201
+        return took
 
     def _until(self, true: Callable[[], bool]) -> float:
         """Seconds until then; ``GIVE_UP_S`` where that does not come."""

@@ -176,5 +176,5 @@ class TestPace:
         CollectorRun.objects.filter(pk=run.pk).update(processor_s=1000)
         refresh(Kind.METADATA)
         run.refresh_from_db()
-        assert run.processor_s == pytest.approx(750, abs=2)
+        assert run.processor_s == pytest.approx(500, abs=2)
         assert run.interval_s == 30

@@ -43,7 +43,10 @@ def test_a_read_of_metadata_that_fails_as_well_makes_nothing_green(
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], path: str) -> None:
+@pytest.mark.parametrize("failure", ["QuorumUnavailable", "Unreachable"])
+def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], path: str, failure: str) -> None:
+    """However the questions to the controllers fail: a connection may break while it waits for their answer."""
+    CollectorRun.objects.filter(cluster=quorumless, kind=Kind.QUORUM).update(last_failure=failure)
     shown = get_page(f"/clusters/demo/{path}")
     main = shown.html[shown.html.index("<main") :]
     assert "as the controllers said at 02:02:39 UTC" in shown.text
