@@ -121,8 +121,8 @@ BROKER_NOT_REGISTERED = Entry(
 )
 RATE_IN_USE = Entry(
     "rate-in-use",
-    "Broker {broker} is throttled to {rate} for moves of somebody else; the throttle of this run waits for their end.",
-    "It goes on by itself a minute after those moves have ended, or at once when their throttle is gone.",
+    "Broker {broker} is throttled to {rate} by somebody else who may be using it; the throttle of this run waits.",
+    "It goes on when that rate is gone, or has stood for a minute without moves of others.",
 )
 BROKER_CORDONED = Entry(
     "broker-cordoned",

@@ -43,6 +43,8 @@ from kafkadash.reassign.models import Deed, Execution
 from kafkadash.reassign.run import ledger_rows, throttle_reads
 from kafkadash.reassign.run.foreign_throttles import ForeignThrottles
 from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
+from kafkadash.reassign.run.look import Look
+from kafkadash.reassign.run.rest_of_cluster import OTHERS_CLEAR
 
 EXECUTOR = "executor"
 """Who acts, in the audit."""
@@ -72,6 +74,7 @@ class Ledger:
         self._entries = dict(entries)
         self._reads: dict[Place, Read] = {}
         self._of_others: dict[int, str] = {}
+        self._overruled: set[Place] = set()
         self._alive: Collection[int] = ()
         self._missing: set[Place] = set()
         self._foreign = ForeignThrottles(execution.foreign)
@@ -113,23 +116,32 @@ class Ledger:
         self._take(throttle_reads.read(client, places, alive, deadline=deadline), now)
 
     def rates_of_others(
-        self, client: KafkaClient, brokers: Collection[int], alive: Collection[int], now: datetime, *, deadline: float
-    ) -> dict[int, str]:
-        """Broker → the rate that stands there and was set by nobody here; of ``brokers`` where this run has none."""
+        self, client: KafkaClient, seen: Look, brokers: Collection[int], now: datetime, *, deadline: float
+    ) -> Mapping[int, str]:
+        """Broker → the rate that somebody else uses there; of ``brokers`` that are about to be given one by this run.
+
+        In use is what moves of others need, and what was set less than ``OTHERS_CLEAR`` ago: it is not told to Kafka
+        whose a rate is, and a short move comes and goes between two looks. One statement where a rate stands.
+        """
         places = [
             place
             for broker in sorted(brokers)
             for place in (Place(ThrottledResource.BROKER.value, str(broker), key) for key in BROKER_RATES)
-            if place not in self._entries or not self._entries[place].open
+            if place not in self._overruled and (place not in self._entries or not self._entries[place].open)
         ]
-        self._alive = alive
         unread = [place for place in places if place not in self._reads]
-        self._take(throttle_reads.read(client, unread, alive, deadline=deadline), now)
-        for place in places:
-            read, entry = self._reads[place], self._entries.get(place)
-            if read.own and read.own not in _values(entry) and read.own not in _values(self._others.get(place)):
-                self._of_others.setdefault(int(place.name), read.own)
-        return self._of_others
+        self._take(throttle_reads.read(client, unread, seen.alive, deadline=deadline), now)
+        theirs = {
+            place: own
+            for place in places
+            if (own := self._reads[place].own)
+            and own not in _values(self._entries.get(place))
+            and own not in _values(self._others.get(place))
+        }
+        young = throttle_reads.set_lately(self._execution.cluster_id, theirs, now - OTHERS_CLEAR)
+        used = {int(p.name): own for p, own in theirs.items() if p in young or int(p.name) in seen.others_move}
+        self._of_others |= used
+        return used
 
     def order(self, deed: Deed, entity: str, user: str) -> str:
         """What an operator decided about a throttle of others (``Order.entity``); returns the answer. After look."""
@@ -142,6 +154,7 @@ class Ledger:
             self._foreign.leave(entity, user)
             return f"{capital(value)} stays on {place.words}; it is not adjusted and not removed by this run."
         self._foreign.drop(entity)
+        self._overruled.add(place)
         # As if it were touched for the first time: theirs is what stood there before, and is put back at the end.
         self._entries[place] = replace(self._entries[place], state=EntryState.CLEARED, value="", again_at=None)
         return f"Ours is set on {place.words}; {value} is put back when this run does not need it any more."

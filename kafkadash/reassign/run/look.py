@@ -74,6 +74,12 @@ class Look:
         """Brokers that can be asked and given throttles."""
         return frozenset(id_ for id_, broker in self.observation.brokers.items() if broker.alive)
 
+    def throttled_by_others(self, rates: Mapping[int, str]) -> Look:
+        """The same look with these rates of others, by broker."""
+        known = self.observation.brokers
+        brokers = {**known, **{id_: replace(known[id_], others_rate=rate) for id_, rate in rates.items()}}
+        return replace(self, observation=replace(self.observation, brokers=brokers))
+
 
 def look(
     client: KafkaAdmin,

@@ -8,7 +8,7 @@ intent, and the next step tells from the cluster what became of it. A look that 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +23,7 @@ from kafkadash.database.away import is_away
 from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.executor_throttles import SetRate
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import underway
 from kafkadash.domain.workflow_states import State
@@ -176,8 +177,11 @@ class _Moving:
         running = self._running
         seen = self._look()
         self._ledger.look(self._client, seen.alive, running.now(), deadline=self._budget.reading(CALL_S))
-        seen = self._with_rates_of_others(seen)
-        decided = self._decide(seen)
+        orders = take_orders(running, self._rows.moves, self._ledger)
+        decided = self._decide(seen, orders)
+        while rates := self._rates_of_others(decided, seen):
+            seen = seen.throttled_by_others(rates)
+            decided = self._decide(seen, orders)
         deadline = self._budget.reading(CALL_S)
         self._ledger.intend(self._client, decided.taken.actions, seen.alive, running.now(), deadline=deadline)
         self._measure(decided, seen)
@@ -201,24 +205,15 @@ class _Moving:
             disk_limit=running.disk_limit,
         )
 
-    def _with_rates_of_others(self, seen: Look) -> Look:
-        """What others move uses a rate of theirs: where it stands, ours is not set over it."""
-        if not seen.others_move:
-            return seen
-        needed = {
-            broker
-            for move in self._rows.moves
-            if not move.ended and move.work.adding
-            for broker in (*move.work.row.current, *move.work.adding)
-        }
-        deadline = self._budget.reading(CALL_S)
-        brokers = needed & seen.others_move
-        rates = self._ledger.rates_of_others(self._client, brokers, seen.alive, self._running.now(), deadline=deadline)
-        if not rates:
-            return seen
+    def _rates_of_others(self, decided: _Decided, seen: Look) -> Mapping[int, str]:
+        """Of brokers that would be given a rate now, and on which others use one: ours is not set over it."""
         known = seen.observation.brokers
-        told = {id_: replace(broker, others_rate=rates.get(id_, "")) for id_, broker in known.items()}
-        return replace(seen, observation=replace(seen.observation, brokers=told))
+        given = [action.broker for action in decided.taken.actions if isinstance(action, SetRate)]
+        brokers = [broker for broker in given if not known[broker].others_rate]
+        if not brokers:
+            return {}
+        deadline = self._budget.reading(CALL_S)
+        return self._ledger.rates_of_others(self._client, seen, brokers, self._running.now(), deadline=deadline)
 
     def _known(self, topics: set[str]) -> Known:
         found = _known(self._running, topics)
@@ -227,10 +222,9 @@ class _Moving:
             return found
         return replace(found, withheld=(*found.withheld, read_only_text(cluster)))
 
-    def _decide(self, seen: Look) -> _Decided:
+    def _decide(self, seen: Look, orders: Taken) -> _Decided:
         running = self._running
         before = self._rows.moves
-        orders = take_orders(running, before, self._ledger)
         moves = [orders.rows.get(move.key, move) for move in before] if orders.rows else before
         taken = step(moves, seen.observation, running.options, running.now(), self._mode, self._ledger.throttles())
         after = {t.after.key: t.after for t in taken.transitions}

@@ -25,7 +25,7 @@ from kafkadash.kafka.port import (
     KafkaFailure,
 )
 from kafkadash.kafka.port import ConfigSource as KafkaSource
-from kafkadash.observe.models import ThrottledResource
+from kafkadash.observe.models import ThrottledResource, ThrottleState
 
 EVERY = timedelta(seconds=10)
 
@@ -75,6 +75,20 @@ def read(
     except KafkaFailure as failure:
         return reads | {place: Read(unreadable=str(failure)) for place in asked}
     return reads | {place: _read(answer, resource, place.key) for place, resource in asked.items()}
+
+
+def set_lately(cluster_id: int, values: Mapping[Place, str], since: datetime) -> frozenset[Place]:
+    """Those places of brokers whose value the collectors have not seen unchanged since then. One statement, or none."""
+    if not values:
+        return frozenset()
+    rows = ThrottleState.objects.filter(
+        cluster=cluster_id,
+        resource=ThrottledResource.BROKER,
+        name__in={place.name for place in values},
+        changed_at__lte=since,
+    )
+    old = {(row.name, row.key, row.value) for row in rows.only("name", "key", "value")}
+    return frozenset(place for place, value in values.items() if (place.name, place.key, value) not in old)
 
 
 def resource_of(place: Place) -> ConfigResource:

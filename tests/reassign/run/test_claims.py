@@ -14,6 +14,7 @@ from kafkadash.kafka.port import ConfigResource
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, StartedFrom, ThrottleState
 from kafkadash.reassign.models import Move, ThrottleEntry
 from kafkadash.reassign.run.claims import reconcile
+from kafkadash.reassign.run.rest_of_cluster import OTHERS_CLEAR
 from tests.factories import ReassignmentFactory, ThrottleFactory
 from tests.reassign.run.runs import World
 
@@ -131,8 +132,11 @@ def test_what_had_stood_there_before_just_the_same_is_not_ours(world: World, ope
     change = world.queue(operator)
     rate = str(world.run().throttle)
     world.kafka.configs[ConfigResource.broker(6)] = {LEADER_RATE: rate}
+    long_ago = world.clock - 2 * OTHERS_CLEAR
+    read = ThrottleFactory.create(cluster=world.cluster, name="6", key=LEADER_RATE, value=rate, changed_at=long_ago)
     world.tick()
     world.tick()
+    read.delete()
     found(world)
     reconcile(world.cluster.pk, world.clock)
     same = ThrottleState.objects.get(name="6", key=LEADER_RATE)

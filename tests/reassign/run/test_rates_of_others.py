@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,8 +14,8 @@ from kafkadash.kafka.port import ConfigResource
 from kafkadash.observe.models import Outcome
 from kafkadash.reassign.models import ThrottleEntry
 from kafkadash.reassign.run.rest_of_cluster import OTHERS_CLEAR
-from tests.factories import ended
-from tests.reassign.run.runs import ROWS, SIZE, World
+from tests.factories import ThrottleFactory, ended
+from tests.reassign.run.runs import RATE, ROWS, SIZE, World
 
 pytestmark = pytest.mark.django_db
 
@@ -29,8 +29,17 @@ BROKER_6 = ConfigResource.broker(6)
 def others_move(world: World) -> None:
     world.kafka.model.partitions[THEIRS].size = 100 * SIZE  # not done before they say so
     world.model.submit(THEIRS, (1, 6))
+    others_set(world, at=world.clock)
+
+
+def others_set(world: World, at: datetime) -> None:
+    """Rates of theirs, as the collector of configs has read them."""
     for broker in (1, 2, 6):
         world.kafka.configs[ConfigResource.broker(broker)] = dict(OF_OTHERS)
+        for key, value in OF_OTHERS.items():
+            ThrottleFactory.create(
+                cluster=world.cluster, resource="broker", name=str(broker), key=key, value=value, changed_at=at
+            )
 
 
 def others_are_done(world: World, *, clear: bool) -> None:
@@ -86,7 +95,7 @@ def test_rate_of_others__left_behind_by_their_moves__is_covered_after_a_minute_a
 def test_rate_of_others__where_none_of_their_moves_goes_on__is_covered_and_put_back(
     world: World, operator: User
 ) -> None:
-    world.kafka.configs[BROKER_6] = dict(OF_OTHERS)
+    others_set(world, at=world.clock - OTHERS_CLEAR - timedelta(seconds=1))
     ended(
         world.cluster, Outcome.COMPLETED, world.clock - OTHERS_CLEAR - timedelta(seconds=1), replicas=[1, 6], adding=[6]
     )
@@ -99,3 +108,24 @@ def test_rate_of_others__where_none_of_their_moves_goes_on__is_covered_and_put_b
     world.until(RequestState.DONE)
 
     assert world.kafka.configs[BROKER_6] == OF_OTHERS
+
+
+def test_rate_of_others__set_a_moment_ago__is_waited_for_though_none_of_their_moves_is_seen(
+    world: World, operator: User
+) -> None:
+    """A short move comes and goes between two looks; its throttle is removed some seconds later."""
+    world.kafka.configs[BROKER_6] = dict(OF_OTHERS)
+    world.queue(operator)
+    world.until(RequestState.EXECUTING)
+    world.tick()
+    assert "clicks-0" in waits(world)
+    assert world.kafka.configs[BROKER_6] == OF_OTHERS
+
+    world.kafka.configs[BROKER_6] = {}
+    world.tick()
+    world.tick()
+
+    assert "clicks-0" not in waits(world)
+    assert world.kafka.configs[BROKER_6] == {LEADER_RATE: str(RATE), FOLLOWER_RATE: str(RATE)}
+    world.until(RequestState.DONE)
+    assert not world.kafka.configs[BROKER_6]
