@@ -16,6 +16,7 @@ import pytest
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.models import RequestState
+from kafkadash.clusters.models import Cluster
 from kafkadash.domain import executor, executor_look, executor_state, ledger
 from kafkadash.domain.executor_state import Key
 from kafkadash.kafka.changing import Changed
@@ -31,6 +32,7 @@ from tests.agreement import runs
 from tests.agreement.conftest import TopicMaker
 from tests.agreement.runs import FAST, SLOW, Requests, Run, alter
 from tests.agreement.tools import DescribedPartition, Tools
+from tests.factories import ThrottleFactory
 from tests.waiting import wait_until
 
 IN_A_DRAIN = (
@@ -158,6 +160,8 @@ class Scene:
         rates = broker_1 or {}
         if rates:
             alter(self._playground, 1, **rates)
+        for name, value in rates.items():  # as the collector has it, whose time does not come here
+            ThrottleFactory.create(cluster=Cluster.objects.get(), name="1", key=name.replace("_", "."), value=value)
         alter(self._playground, self.name, **OTHERS_LIST)
         self._before = as_set(self.tools, self.name, {**rates, **OTHERS_LIST})
         return [(self.name, number) for number in range(len(placement))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tests.smoke.watching import Watcher, judge_samples
 
 DRAINED, LEAST_BYTES, LEAST_SECONDS = 2, 400_000_000, 92
 RUN_SECONDS, BACK_SECONDS, END_SECONDS = 300.0, 240.0, 60.0
+# A rate that others have just set may be in use: a run waits for a minute, counted from when it was read.
+UNUSED_SECONDS = 75.0
 RAISED_AT, RAISED_BACK_TO = 15.0, 50
 LEADERS, FOLLOWERS = "leader_replication_throttled", "follower_replication_throttled"
 # Owner (None: all brokers) → what somebody else had set there before: a rate on a broker that takes part, one for all
@@ -55,10 +58,13 @@ class TwoPeople:
         with step("throttles of somebody else") as say:
             for owner, values in FOREIGN:
                 self._tools.set_config(owner, **values)
+            set_at = time.monotonic()
             configs, before = self._configs(), self._placement()
             say(f"{len(FOREIGN)} set with kafka-configs")
         with step("bob approves exactly it") as say:
             say(self._approve(number))
+        with step("nobody uses that rate"):
+            wait(lambda: time.monotonic() - set_at > UNUSED_SECONDS, 2 * UNUSED_SECONDS, lambda: "it was set just now")
         self._drain(number, before)
         with step("kafka-configs says what it said before") as say:
             say(self._compare_configs(configs))

@@ -121,7 +121,8 @@ class Ledger:
         """Broker → the rate that somebody else uses there; of ``brokers`` that are about to be given one by this run.
 
         In use is what moves of others need, and what was set less than ``OTHERS_CLEAR`` ago: it is not told to Kafka
-        whose a rate is, and a short move comes and goes between two looks. One statement where a rate stands.
+        whose a rate is, and a short move comes and goes between two looks. What a run of ours has put back stood there
+        before it. Two statements where a rate stands.
         """
         places = [
             place
@@ -138,7 +139,9 @@ class Ledger:
             and own not in _values(self._entries.get(place))
             and own not in _values(self._others.get(place))
         }
-        young = throttle_reads.set_lately(self._execution.cluster_id, theirs, now - OTHERS_CLEAR)
+        cluster_id = self._execution.cluster_id
+        young = throttle_reads.set_lately(cluster_id, theirs, now - OTHERS_CLEAR)
+        young -= ledger_rows.put_back(cluster_id, {place: theirs[place] for place in young})
         used = {int(p.name): own for p, own in theirs.items() if p in young or int(p.name) in seen.others_move}
         self._of_others |= used
         return used

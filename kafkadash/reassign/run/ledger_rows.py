@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -62,6 +62,18 @@ def load(execution_id: int, cluster_id: int) -> Loaded:
         if row.under_way:
             under_way.add(entry.place)
     return Loaded(own, others, frozenset(under_way))
+
+
+def put_back(cluster_id: int, values: Mapping[Place, str]) -> frozenset[Place]:
+    """Those places at which a run of the cluster found this value and put it back. One statement, or none."""
+    if not values:
+        return frozenset()
+    names = {place.name for place in values}
+    cleared = ThrottleEntry.objects.filter(
+        execution__cluster=cluster_id, state=EntryState.CLEARED.value, name__in=names
+    )
+    found = set(cleared.values_list("resource", "name", "key", "previous"))
+    return frozenset(p for p, value in values.items() if (p.resource, p.name, p.key, value) in found)
 
 
 def store(execution_id: int, entries: Collection[Entry], now: datetime) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
+from kafkadash.domain.plan import Row
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_RATE
 from kafkadash.kafka.port import ConfigResource
-from kafkadash.observe.models import Outcome
+from kafkadash.observe.models import Outcome, ThrottleState
 from kafkadash.reassign.models import ThrottleEntry
 from kafkadash.reassign.run.rest_of_cluster import OTHERS_CLEAR
 from tests.factories import ThrottleFactory, ended
@@ -129,3 +130,20 @@ def test_rate_of_others__set_a_moment_ago__is_waited_for_though_none_of_their_mo
     assert world.kafka.configs[BROKER_6] == {LEADER_RATE: str(RATE), FOLLOWER_RATE: str(RATE)}
     world.until(RequestState.DONE)
     assert not world.kafka.configs[BROKER_6]
+
+
+def test_rate_of_others__that_a_run_has_just_put_back__is_not_waited_for(world: World, operator: User) -> None:
+    others_set(world, at=world.clock - 2 * OTHERS_CLEAR)
+    world.queue(operator)
+    world.until(RequestState.DONE)
+    ThrottleState.objects.all().delete()  # the collector has just read it anew
+
+    back = tuple(Row(row.topic, row.topic_id, row.partition, row.target, row.current) for row in ROWS)
+    number = world.queue(operator, back).pk
+    world.until(RequestState.EXECUTING, number=number)
+    world.tick()
+
+    assert world.arrived["clicks", 0] == 2
+    assert WAITS not in {reason for _, reason in world.states(number).values()}
+    world.until(RequestState.DONE, number=number)
+    assert world.kafka.configs[BROKER_6] == OF_OTHERS
