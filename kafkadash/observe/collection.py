@@ -95,7 +95,8 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
     collected.send(
         sender=Collection,
         cluster_id=run.cluster_id,
-        kinds=frozenset([run.kind]),
+        # What moves is told by the controllers as well: its page says at once that it is of before.
+        kinds=frozenset([run.kind, *([Kind.REASSIGNMENTS] if _doubted_by_silence(run) else [])]),
         seq=result.seq,
     )
     return result

@@ -63,6 +63,16 @@ def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> Fresh
     return replace(fresh, taken_at=min(said_at, default=None), frozen=True)
 
 
+def freshness_of_kind(kind: str, runs: Mapping[str, CollectorRun], now: datetime) -> Freshness:
+    """Facts that come from the controllers are not of now while these do not answer, however lately they were read."""
+    if kind == Kind.METADATA:
+        return metadata_freshness(runs, now)
+    fresh = freshness_of(runs.get(kind), now)
+    if kind == Kind.REASSIGNMENTS and not fresh.stale and controllers_are_unheard(refreshed(runs.get(Kind.QUORUM))):
+        return replace(fresh, frozen=True)
+    return fresh
+
+
 @dataclass(frozen=True, slots=True)
 class ReadingDoubts:
     """What a reading of topics and brokers cannot tell, however fresh it is: with any of it nothing is well.
@@ -141,9 +151,7 @@ class Standing:
     runs: Mapping[str, CollectorRun]
 
     def freshness_of(self, kind: str) -> Freshness:
-        if kind == Kind.METADATA:
-            return metadata_freshness(self.runs, self.now)
-        return freshness_of(self.runs.get(kind), self.now)
+        return freshness_of_kind(kind, self.runs, self.now)
 
     @cached_property
     def quorum(self) -> QuorumSeen | None:

@@ -23,8 +23,7 @@ from kafkadash.observe.standing import (
     Freshness,
     QuorumSeen,
     Standing,
-    freshness_of,
-    metadata_freshness,
+    freshness_of_kind,
     newest_quorums,
 )
 from kafkadash.oncall.facts import age_facts
@@ -103,9 +102,7 @@ class ClusterStanding:
         return self.freshness_of(Kind.METADATA)
 
     def freshness_of(self, kind: str) -> Freshness:
-        if kind == Kind.METADATA:
-            return metadata_freshness(self.runs, self.now)
-        return freshness_of(self.runs.get(kind), self.now)
+        return freshness_of_kind(kind, self.runs, self.now)
 
     @property
     def urgency(self) -> tuple[int, int, datetime, str]:
