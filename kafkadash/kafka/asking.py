@@ -16,10 +16,20 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock
-from kafkadash.kafka.client import ConnectFailed, Loop, Manager, NodeConnection, NodeId, Promise, new_promise
+from kafkadash.kafka.client import (
+    AnswerOversized,
+    ConnectFailed,
+    Loop,
+    Manager,
+    NodeConnection,
+    NodeId,
+    Promise,
+    new_promise,
+)
 from kafkadash.kafka.failures import SLACK, explained, label, most_telling
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.messages import ApiRanges, MetadataAnswer, Request, Response, brokers_only, metadata_request
@@ -82,6 +92,8 @@ class Asker:
         self._refreshing: tuple[Promise, float] | None = None
         self._failed_at: dict[NodeId, float] = {}
         self._open: set[NodeConnection] = set()
+        # Questions that wait for their answer, in the order in which a broker answers them.
+        self._waiting: WeakKeyDictionary[NodeConnection, list[Promise]] = WeakKeyDictionary()
 
     def close(self) -> None:
         """Closes every connection; questions under way fail."""
@@ -285,6 +297,10 @@ class Asker:
             promise = conn.send_request(request, request_timeout_ms=(until - time.monotonic()) * 1000)
             del request  # encoded by now: one about thousands of partitions is not kept until its answer comes
             promise.add_callback(partial(_stamp, stamps, conn))
+            oversized: list[bool] = []
+            waiting = self._waiting.setdefault(conn, [])
+            waiting.append(promise)
+            promise.add_both(partial(_note_answer, waiting, promise, oversized))
             try:
                 response: R = await manager.within(promise, until - time.monotonic() + SLACK)
             except errors.NodeNotReadyError:  # told before anything is sent
@@ -294,6 +310,10 @@ class Asker:
                     raise errors.KafkaTimeoutError("the broker throttles this client") from None
                 await self._loop.sleep(_PAUSE)
                 continue
+            except errors.InvalidReceiveError as error:
+                if oversized:
+                    raise AnswerOversized(str(error)) from error
+                raise errors.KafkaConnectionError("the answer to another question was too large") from error
             return Answer(node, response, sent_at, max(sent_at, stamps[0]))
 
     def _track(self, conn: NodeConnection) -> None:
@@ -323,6 +343,15 @@ class Asker:
 
     def _servers(self) -> str:
         return ", ".join(self._bootstrap_servers)
+
+
+def _note_answer(waiting: list[Promise], promise: Promise, oversized: list[bool], result: object) -> None:
+    """Of the questions that a connection fails at once, the first is the one whose answer is too large."""
+    if isinstance(result, errors.InvalidReceiveError) and waiting and waiting[0] is promise:
+        oversized.append(True)
+        waiting.clear()
+    elif promise in waiting:
+        waiting.remove(promise)
 
 
 async def _outcomes(promises: Sequence[Promise]) -> list[Any]:

@@ -38,6 +38,13 @@ _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
+MOST_ANSWER_BYTES = 100_000_000
+
+
+class AnswerOversized(Exception):
+    """A broker began an answer of more than ``MOST_ANSWER_BYTES``; the connection is closed."""
+
+
 class ConnectFailed(errors.KafkaConnectionError):  # type: ignore[misc]
     """TCP could not connect, or the host name has no address."""
 
@@ -141,7 +148,7 @@ def client_options(connection: Connection) -> Mapping[str, object]:
         "client_id": connection.client_id,
         "client_software_name": "kafkadash",
         "max_in_flight_requests_per_connection": 1000,
-        "receive_message_max_bytes": 100_000_000,
+        "receive_message_max_bytes": MOST_ANSWER_BYTES,
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 1000,
         **_security_options(connection.security),

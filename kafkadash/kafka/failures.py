@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 
 from kafkadash.domain.refusals import kafka as said
-from kafkadash.kafka.client import ConnectFailed, NodeId, TlsFailed
+from kafkadash.kafka.client import MOST_ANSWER_BYTES, AnswerOversized, ConnectFailed, NodeId, TlsFailed
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.port import (
+    AnswerTooLarge,
     AuthenticationFailed,
     DeadlineExceeded,
     KafkaFailure,
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 SLACK = 0.03  # seconds: lets a connection's own time limit speak first, as it knows better what was waited for
 
 # What is raised instead of other failures of the same call when several nodes were tried.
-_MOST_TELLING = (AuthenticationFailed, NotAuthorized, NotSupported, DeadlineExceeded, Unreachable)
+_MOST_TELLING = (AuthenticationFailed, NotAuthorized, NotSupported, AnswerTooLarge, DeadlineExceeded, Unreachable)
 
 
 _CLASS_NAME = re.compile(r"^\w+Error: ")  # kafka-python puts its own class names in front of Kafka's words
@@ -40,16 +41,12 @@ def explained(error: Exception, who: str, until: float) -> KafkaFailure:
     """A library's error as one sentence about ``who``, for a question that had time until ``until`` (monotonic)."""
     cause = error.args[0] if error.args else "no reason was given"
     detail = _CLASS_NAME.sub("", str(cause)).rstrip(".")
-    if isinstance(cause, ssl.SSLError):  # TLS 1.3: the broker's verdict on our certificate comes after the handshake
-        return AuthenticationFailed(said.CLIENT_CERTIFICATE_REFUSED(who=who, detail=tls_reason(cause)))
-    if isinstance(error, TlsFailed):
-        return AuthenticationFailed(said.HANDSHAKE_FAILED(who=who, detail=detail))
+    if refused := _refused(error, cause, who, detail):
+        return refused
+    if isinstance(error, AnswerOversized):
+        return AnswerTooLarge(said.ANSWER_TOO_LARGE(who=who, most=MOST_ANSWER_BYTES // 10**6))
     if isinstance(error, ConnectFailed):
         return Unreachable(said.NODE_NOT_CONNECTED(who=who, detail=detail))
-    if isinstance(error, errors.SaslAuthenticationFailedError | errors.AuthorizationError | ValueError | KeyError):
-        return AuthenticationFailed(said.CREDENTIALS_REFUSED(who=who, detail=detail))
-    if isinstance(error, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
-        return AuthenticationFailed(said.SASL_MECHANISM_REFUSED(who=who, detail=detail))
     if isinstance(error, errors.UnsupportedVersionError):
         return NotSupported(said.NODE_TOO_OLD(who=who, detail=detail))
     if isinstance(error, errors.KafkaTimeoutError | errors.RequestTimedOutError):
@@ -64,6 +61,19 @@ def explained(error: Exception, who: str, until: float) -> KafkaFailure:
         return Unreachable(said.NODE_NOT_ASKED(who=who, detail=detail))
     log.error("kafka.asking_crashed", exc_info=error)
     return Unreachable(said.ASKING_CRASHED(who=who))
+
+
+def _refused(error: Exception, cause: object, who: str, detail: str) -> AuthenticationFailed | None:
+    """Where TLS or SASL did not let us in."""
+    if isinstance(cause, ssl.SSLError):  # TLS 1.3: the broker's verdict on our certificate comes after the handshake
+        return AuthenticationFailed(said.CLIENT_CERTIFICATE_REFUSED(who=who, detail=tls_reason(cause)))
+    if isinstance(error, TlsFailed):
+        return AuthenticationFailed(said.HANDSHAKE_FAILED(who=who, detail=detail))
+    if isinstance(error, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
+        return AuthenticationFailed(said.SASL_MECHANISM_REFUSED(who=who, detail=detail))
+    if isinstance(error, errors.SaslAuthenticationFailedError | errors.AuthorizationError | ValueError | KeyError):
+        return AuthenticationFailed(said.CREDENTIALS_REFUSED(who=who, detail=detail))
+    return None
 
 
 def most_telling(failures: Sequence[KafkaFailure]) -> KafkaFailure:

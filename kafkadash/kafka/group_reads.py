@@ -32,7 +32,7 @@ from kafkadash.kafka.group_messages import (
 )
 from kafkadash.kafka.groups import Group, GroupMember, Groups, OtherGroup
 from kafkadash.kafka.messages import MetadataAnswer, metadata_request
-from kafkadash.kafka.port import ItemError, KafkaFailure, NotSupported, Unreachable
+from kafkadash.kafka.port import AnswerTooLarge, ItemError, KafkaFailure, NotSupported, Unreachable
 from kafkadash.kafka.talk import Talk
 
 GROUPS_PER_QUESTION = 200
@@ -138,7 +138,7 @@ class GroupReading:
     ) -> None:
         """Before v6 (Kafka 4.0) a group that is not known there is Dead, without an error."""
         if isinstance(result, KafkaFailure):
-            self._not_told(groups, result)
+            self._not_told(broker, CLASSIC, groups, result)
             return
         rows = {row.group_id: row for row in result.response.groups}
         dead = {name for name, row in rows.items() if not row.error_code and _state(row.group_state) == "Dead"}
@@ -151,14 +151,19 @@ class GroupReading:
         self, broker: int, groups: Sequence[str], result: Answer[ConsumerGroupsAnswer] | KafkaFailure
     ) -> None:
         if isinstance(result, KafkaFailure):
-            self._not_told(groups, result)
+            self._not_told(broker, CONSUMER, groups, result)
             return
         rows = {row.group_id: row for row in result.response.groups}
         codes = {name: row.error_code for name, row in rows.items()}
         for name in self._answered(broker, CONSUMER, groups, codes):
             self._found[name] = _consumer(broker, rows[name])
 
-    def _not_told(self, groups: Sequence[str], failure: KafkaFailure) -> None:
+    def _not_told(self, broker: int, kind: str, groups: Sequence[str], failure: KafkaFailure) -> None:
+        if isinstance(failure, AnswerTooLarge) and len(groups) > 1:
+            half = len(groups) // 2
+            self._ask(broker, kind, groups[:half])
+            self._ask(broker, kind, groups[half:])
+            return
         errors = dict.fromkeys(groups, ItemError(str(failure)))
         if isinstance(failure, Unreachable):  # it may have stopped, and another one takes its groups
             self._locator.locate_again(errors)

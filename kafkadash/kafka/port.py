@@ -43,6 +43,10 @@ class NotSupported(KafkaFailure):
     """The cluster does not offer this request, or no version of it that we speak."""
 
 
+class AnswerTooLarge(KafkaFailure):
+    """The answer has more bytes than are read; a question about less may be answered."""
+
+
 class QuorumUnavailable(KafkaFailure):
     """The controllers have no majority (or no leader yet), so nothing can be listed or changed."""
 

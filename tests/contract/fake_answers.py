@@ -161,7 +161,7 @@ def _metadata_partition(model: ClusterModel, entities: Entities, partition: Fake
         leader_epoch=partition.leader_epoch,
         replica_nodes=tuple(partition.order),
         isr_nodes=tuple(partition.isr),
-        offline_replicas=tuple(b for b in partition.order if model.brokers[b].fenced),
+        offline_replicas=tuple(b for b in partition.order if b not in model.brokers or model.brokers[b].fenced),
     )
 
 

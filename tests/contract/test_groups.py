@@ -167,3 +167,21 @@ def test_members__hostile_assignment__costs_itself_only(fake: FakeKafka, admin: 
         "good": {"orders": (0,)},
     }
     assert {member.client_id for member in group.members or ()} == {"c\N{REPLACEMENT CHARACTER}", "c"}
+
+
+def test_group__of_500_members_with_a_megabyte_each__costs_itself_only(fake: FakeKafka, admin: WireClient) -> None:
+    """Asked together with others, its answer is more than is read; so each is asked for itself in the end."""
+    megabyte = bytes(2**20)
+    names = [f"small-{number}" for number in range(6)]
+    for name in names:
+        fake.model.add_group(name, members=[FakeMember("m", "c", {"orders": (0,)})])
+    fake.model.add_group("small-2b", members=[FakeMember(f"m-{n}", "c", {}, raw=megabyte) for n in range(500)])
+
+    groups = admin.groups(deadline=60).groups
+
+    assert {name: [dict(member.assigned) for member in groups[name].members or ()] for name in names} == {
+        name: [{"orders": (0,)}] for name in names
+    }
+    assert groups["small-2b"].members is None
+    assert groups["small-2b"].error is not None
+    assert admin.metadata(deadline=DEADLINE).brokers

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
+from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.kafka.connect import close_all
 from kafkadash.observe import collection
@@ -222,3 +224,21 @@ def test_broker_stands_still__is_silent_after_two_tries_and_answers_again(fake: 
     assert BrokerState.objects.get(broker_id=2).silent_since is not None
     refresh(Kind.ANSWERS)
     assert BrokerState.objects.get(broker_id=2).silent_since is None
+
+
+def test_a_thousand_brokers_that_are_not_registered__are_replicas_that_are_away(
+    fake: FakeKafka, refresh: Refresher, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    """As a broken answer would name them: each kind is read all the same, and pages count what is not there."""
+    lost = fake.model.add_topic("lost", [[1, 2]] * 1000)
+    for partition in lost.partitions:
+        partition.order = [1, 10_000 + partition.index]
+        partition.isr = [1]
+
+    assert all(refresh(kind).ok for kind in (Kind.METADATA, Kind.CONFIGS, Kind.LOG_DIRS, Kind.ANSWERS, Kind.QUORUM))
+
+    state = ClusterState.objects.get()
+    assert (state.brokers, state.partitions, state.under_replicated) == (3, 1003, 1000)
+    client = client_of(viewer)
+    for path in ("", "brokers/", "topics/", "topics/lost/", "racks/", "drill/", "drill/?broker=1"):
+        assert client.get(f"/clusters/fake/{path}").status_code == 200, path

@@ -16,6 +16,7 @@ from kafkadash.domain.refusals import kafka
 from kafkadash.kafka import answers, messages, wire_client
 from kafkadash.kafka.asking import Answer
 from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation
+from kafkadash.kafka.client import AnswerOversized
 from kafkadash.kafka.codes import call_failure, item_error
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.failures import explained, most_telling
@@ -250,6 +251,7 @@ def not_told() -> str:
     case(kafka.EARLIER_UNANSWERED, lambda _: told(errors.KafkaTimeoutError("too late")), who="Broker 1 (kafka-1:9092)"),
     case(kafka.NODE_TOO_SLOW, lambda n: n.at(silent_port(), seconds=SHORT)),
     case(kafka.NOT_KAFKA, lambda n: n.at(answering_port(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"))),
+    case(kafka.ANSWER_TOO_LARGE, lambda _: told(AnswerOversized("Invalid frame length: 500000000")), most=100),
     case(
         kafka.CLOSED_INSTEAD,
         lambda n: n.asked(n.kafka(1, login=Login("PLAIN", "dash", "right")).bootstrap_servers),

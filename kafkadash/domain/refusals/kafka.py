@@ -54,6 +54,11 @@ NOT_KAFKA = Entry(
     "{who} answered with something that is not Kafka's protocol (is it a TLS listener?).",
     "Give address and security of a listener of Kafka under Settings.",
 )
+ANSWER_TOO_LARGE = Entry(
+    "answer-too-large",
+    "{who} answered with more than {most} MB, which is more than is read.",
+    "Look for members of consumer groups with very large metadata or assignments.",
+)
 CLOSED_INSTEAD = Entry(
     "closed-instead",
     "{who} closed the connection instead of answering ({detail}): it stopped, or expects another way to connect (TLS, "
