@@ -223,6 +223,14 @@ def claim(
         return [row[0] for row in cursor.fetchall()]
 
 
+def set_back(of: Leased, seconds: float) -> None:
+    """Follows the database's clock, which was set back by so much: else nothing is due for as long."""
+    back = "make_interval(secs => %s)"
+    moved = ", ".join(f"{column} = {column} - {back}" for column in ("next_at", "lease_until", "dispatched_until"))
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {of.table} SET {moved}", [seconds] * 3)
+
+
 def hand_back(run_ids: list[int]) -> None:
     """Takes the mark of ``claim_due`` away, for collectors that could not be handed to a worker."""
     unclaim(COLLECTORS, run_ids)

@@ -66,6 +66,20 @@ def beat(name: str = TICK) -> None:
         )
 
 
+def clock_set_back_s(name: str = TICK) -> float:
+    """By how many seconds the database's clock was set back since the last ``beat``; 0 if it was not. Told once."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH ahead AS (SELECT name, at FROM ops_heartbeat"
+            "   WHERE name = %s AND at > clock_timestamp() + make_interval(secs => %s) FOR UPDATE)"
+            " UPDATE ops_heartbeat SET at = clock_timestamp() FROM ahead WHERE ops_heartbeat.name = ahead.name"
+            " RETURNING extract(epoch FROM ahead.at - clock_timestamp())",
+            [name, CLOCK_OFF_S],
+        )
+        told = cursor.fetchone()
+    return float(told[0]) if told else 0.0
+
+
 def checks() -> dict[str, Check]:
     """Every check by name; quick also where something hangs, as each has its own time limit."""
     found = {"database": _database()}

@@ -26,7 +26,7 @@ from kafkadash.observe.segments import flusher
 from kafkadash.observe.tasks import collect, ingest, write_segments
 from kafkadash.oncall.services import judge_ages
 from kafkadash.oncall.services import prune as prune_findings
-from kafkadash.ops.health import beat, read_clock
+from kafkadash.ops.health import beat, clock_set_back_s, read_clock
 from kafkadash.reassign.run import lease as runs
 from kafkadash.reassign.run.moves import forget_old_moves
 from kafkadash.reassign.tasks import execute
@@ -39,6 +39,7 @@ _last_prune = 0.0
 
 def tick() -> None:
     """Marks what is due and sends one message for each. What cannot be sent is unmarked and tried next second."""
+    _follow_clock()
     beat()
     now = read_clock()
     ensure_runs()
@@ -49,6 +50,13 @@ def tick() -> None:
     _let_time_pass()
     purge_removed()
     _prune_now_and_then(now)
+
+
+def _follow_clock() -> None:
+    if seconds := clock_set_back_s():
+        log.warning("tick.clock_set_back", seconds=round(seconds, 1))
+        for of in (runs.RUNS, lease.COLLECTORS, flusher.WRITERS, ingests.INGEST):
+            lease.set_back(of, seconds)
 
 
 def _dispatch() -> None:

@@ -52,7 +52,7 @@
       setText(time, words(age));
       const interval = Number(stamp.dataset.interval);
       if (!interval) continue;
-      const stale = age > 2 * interval;
+      const stale = Math.abs(age) > 2 * interval; // in the future: the database's clock was set back
       anyStale ||= stale;
       agedNow ||= stale && stamp.dataset.fresh !== "stale";
       setAttribute(stamp, "data-fresh", stale ? "stale" : null);

@@ -118,7 +118,7 @@ class TestLife:
     def test_a_number_that_never_rests_keeps_the_first_and_the_newest(self, demo: Cluster) -> None:
         for number in range(1, 60):
             figures(demo, offline_partitions=number)
-            reading(demo)
+            reading(demo, timedelta(milliseconds=50))
         history = [value for _, value in Finding.objects.get(cluster=demo).history]
         assert len(history) <= 40
         assert (history[0], history[-1]) == (1, 59)

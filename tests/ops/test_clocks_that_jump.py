@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 from celery.beat import ScheduleEntry
+from django.db.models.functions import Now
 
 from kafkadash.beat import Steady
 from kafkadash.celery import app
@@ -22,6 +23,7 @@ from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.observe.tasks import collect, ingest, write_segments
 from kafkadash.ops import tasks
 from kafkadash.ops import tick as ticking
+from kafkadash.ops.models import Heartbeat
 from kafkadash.reassign.tasks import execute
 from tests.waiting import wait_until
 
@@ -107,3 +109,28 @@ def test_ticks_that_waited_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_began", tasks._began - tasks.SPARE_S)
     tasks.tick()
     assert len(done) == 2
+
+
+@pytest.mark.django_db
+def test_database_clock_set_back__everything_is_due_as_before(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an hour, seen from what was stored before."""
+    for task in (collect, write_segments, ingest):
+        monkeypatch.setattr(task, "apply_async", lambda *_, **__: None)
+    ticking.tick()
+    ahead = Now() + timedelta(hours=1)
+    Heartbeat.objects.update(at=ahead)
+    runs = CollectorRun.objects.filter(cluster=cluster)
+    runs.update(next_at=ahead, lease_until=ahead + timedelta(seconds=30), dispatched_until=ahead)
+    runs.filter(kind=Kind.QUORUM).update(lease_until=None, dispatched_until=None)
+    sent: list[tuple[int]] = []
+    monkeypatch.setattr(collect, "apply_async", lambda given, **_: sent.append(given))
+
+    ticking.tick()
+    ticking.tick()
+
+    assert sent == [(runs.get(kind=Kind.QUORUM).pk,)]
+    assert not runs.filter(next_at__gt=Now()).exists()
+    assert not runs.filter(lease_until__gt=Now() + timedelta(seconds=35)).exists()
+    assert Heartbeat.objects.get(name="tick").at <= datetime.now(UTC) + timedelta(seconds=5)
