@@ -67,12 +67,10 @@ class Seen:
 class Limits:
     """What the author asked to be kept, beside the options: ``disk``, 0 to 1 of a broker's disk (None: all of it).
 
-    ``spread_free``: a worse spread over racks was accepted. ``taken_back``: number of the request whose run a rollback
-    takes back, 0 for what is no rollback; racks become as they were before it, which is always allowed.
+    ``taken_back``: number of the request whose run a rollback takes back, 0 for what is no rollback.
     """
 
     disk: float | None = None
-    spread_free: bool = False
     taken_back: int = 0
 
 
@@ -247,11 +245,12 @@ class _Judge:
         return _unknown("disk", About.HEALTH, title, *why) if why else _judged("disk", About.HEALTH, title, [], figure)
 
     def _racks(self) -> Check:
-        limits = self._limits
+        """Only what the digest covers allows a worse spread (``Options.may_lose_racks``)."""
+        accepted, taken_back = self._options.may_lose_racks, self._limits.taken_back
         title = "Rack spread does not get worse"
-        if limits.taken_back:
-            title = f"Rack spread becomes as it was before #{limits.taken_back}"
-        elif limits.spread_free:
+        if accepted and taken_back:
+            title = f"Rack spread becomes as it was before #{taken_back}"
+        elif accepted:
             title = "Rack spread gets worse only as accepted"
         old = self._old("topics and brokers", self._seen.metadata)
         if old:
@@ -271,7 +270,7 @@ class _Judge:
             before += now > 0
             after += then > 0
             worse += then > now
-            if then > now and not (limits.spread_free or limits.taken_back):
+            if then > now and not accepted:
                 problems.append(said.SPREAD_WORSE.apart(row=row.name, replicas=_ids(row.target)))
         figure = f"{before:,} → {count(after, 'violation')}"
         if worse and not problems:

@@ -44,6 +44,5 @@ def plan_rows(sha256: str) -> tuple[Row, ...]:
 
 def limits_of(stored: Mapping[str, Any]) -> Limits:
     """From ``ChangeRequest.input``, which names them as the request of ``kafkadash.plan_job`` does."""
-    spread_free = bool(stored.get("accept_fewer_racks") or stored.get("ignore_racks"))
     taken_back = stored.get("of", 0) if stored.get("mode") == ROLLBACK else 0
-    return Limits(stored.get("disk_limit"), spread_free=spread_free, taken_back=taken_back)
+    return Limits(stored.get("disk_limit"), taken_back=taken_back)

@@ -108,7 +108,7 @@ class People:
         asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=1.0, ignore_racks=True)
         change = again(lambda: drafts.begin(self._cluster, self._alice, EXPLICIT, ()))
         again(lambda: uploads.store(change, brought))
-        again(lambda: self._limits(change.pk, asked, replace(OPTIONS, throttle=rate)))
+        again(lambda: self._limits(change.pk, asked, replace(OPTIONS, throttle=rate, may_lose_racks=True)))
         self._agree(change.pk)
         return change.pk
 

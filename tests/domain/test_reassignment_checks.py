@@ -183,14 +183,16 @@ def test_health__under_min_isr__is_no_reason_where_the_row_repairs_it_or_the_mis
 def test_health__spread_that_gets_worse__fails_unless_it_was_accepted() -> None:
     rows = [row(CLUSTER, "orders", 0, [1, 2, 4])]
     assert failing("rack_spread", rows=rows) == ["orders-0 would lie in fewer racks, or less evenly: 1, 2, 4."]
-    accepted = one("rack_spread", rows=rows, limits=Limits(0.8, spread_free=True))
+    accepted = one("rack_spread", rows=rows, options=replace(OPTIONS, may_lose_racks=True))
     assert (accepted.result, accepted.title) == (Result.PASSED, "Rack spread gets worse only as accepted")
     assert (accepted.figure, accepted.lasting) == ("0 → 1 violation, 1 worse", False)
 
 
 def test_health__spread_of_before__is_allowed_to_a_rollback_and_said() -> None:
     rows = [row(CLUSTER, "orders", 0, [1, 2, 4])]
-    back = one("rack_spread", rows=rows, limits=Limits(0.8, taken_back=7))
+    back = one(
+        "rack_spread", rows=rows, options=replace(OPTIONS, may_lose_racks=True), limits=Limits(0.8, taken_back=7)
+    )
     assert (back.result, back.title) == (Result.PASSED, "Rack spread becomes as it was before #7")
     assert back.figure == "0 → 1 violation, 1 worse"
 

@@ -15,7 +15,7 @@ from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.checks import About, Result
 from kafkadash.domain.plan import Row, canonical, sha256
-from kafkadash.observe.models import BrokerWeights, TopicState
+from kafkadash.observe.models import BrokerState, BrokerWeights, TopicState
 from kafkadash.reassign.checks import checks
 from tests.factories import GB, NOW, BrokerFactory, BrokerWeightsFactory, ReassignmentFactory, TopicFactory, watched
 
@@ -101,3 +101,20 @@ def test_fifty_thousand_rows__are_checked_in_a_second_once_they_are_known(cluste
     assert took < 2
     assert len(queries) <= 6
     assert result.checks[0].figure == "50,000 of 50,000"
+
+
+def test_worse_spread_over_racks__is_accepted_by_what_the_digest_covers_alone(cluster: Cluster) -> None:
+    """Whoever can write into the database slips it into what was asked, not into what was approved."""
+    for broker, rack in {1: "a", 2: "b", 3: "c", 4: "a"}.items():
+        BrokerState.objects.filter(cluster=cluster, broker_id=broker).update(rack=rack)
+    change = asked(cluster, [Row("orders", "id-1", 0, (1, 2, 3), (1, 2, 4))])
+    digest = change.options
+
+    def spread() -> Result:
+        return next(check.result for check in checks(change, NOW).checks if check.code == "rack_spread")
+
+    for slipped_in in ({}, {"accept_fewer_racks": True}, {"ignore_racks": True}, {"mode": "rollback", "of": 7}):
+        change.input = {"mode": "explicit", "disk_limit": 0.8, **slipped_in}
+        assert spread() is Result.FAILED, slipped_in
+    change.options = {**digest, "may_lose_racks": True}
+    assert spread() is Result.PASSED
