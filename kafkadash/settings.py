@@ -8,6 +8,7 @@ keys and leaves all of it in ``var/environment`` for other commands of the same 
 from __future__ import annotations
 
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,17 @@ class Environment(environ.FileAwareEnv):  # type: ignore[misc]
             raise ImproperlyConfigured(
                 said.SETTING_NOT_USABLE(name=var, value=super().get_value(var), kind=_KINDS[cast])
             ) from None
+
+    def networks(self, var: str) -> list[str]:
+        """Addresses count as networks of one address."""
+        texts: list[str] = self.list(var, default=[])
+        for text in texts:
+            try:
+                ip_network(text)
+            except ValueError:
+                kind = "a list of networks such as 10.20.0.0/16"
+                raise ImproperlyConfigured(said.SETTING_NOT_USABLE(name=var, value=text, kind=kind)) from None
+        return texts
 
     def db_url_config(self, url: Any, engine: str | None = None) -> Any:
         try:
@@ -208,6 +220,9 @@ COLLECT_INTERVALS_MOVING: dict[str, float] = {
     "reassignments": env.float("INTERVAL_MOVING", default=2),
     "quorum": env.float("INTERVAL_MOVING", default=2),
 }
+# Networks in which Kafka may be connected, such as 10.20.0.0/16; everywhere if empty. It holds for what a name resolves
+# to and for what brokers advertise as well.
+KAFKA_NETWORKS: list[str] = env.networks("KAFKA_NETWORKS")
 # Longest time one question to a cluster may take, in seconds.
 KAFKA_DEADLINE = env.float("KAFKA_DEADLINE", default=8)
 # Refused credentials are tried again after longer and longer pauses, this many seconds at most.

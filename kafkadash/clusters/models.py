@@ -107,6 +107,7 @@ class Cluster(models.Model):
             version=self.connection_version,
             bootstrap_servers=tuple(self.addresses),
             controller_servers=tuple(s.strip() for s in self.controller_servers.split(",") if s.strip()),
+            networks=tuple(settings.KAFKA_NETWORKS),
             security=Security(
                 protocol=self.security_protocol,
                 sasl_mechanism=self.sasl_mechanism,

@@ -25,6 +25,7 @@ from kafkadash.kafka.client import (
     ConnectFailed,
     Loop,
     Manager,
+    Network,
     NodeConnection,
     NodeId,
     Promise,
@@ -85,8 +86,16 @@ class Answer(Generic[R]):
 class Asker:
     """Asks over two managers of connections that share a loop. All methods run on the loop's thread."""
 
-    def __init__(self, loop: Loop, options: Mapping[str, object], bootstrap_servers: Sequence[str]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        options: Mapping[str, object],
+        bootstrap_servers: Sequence[str],
+        networks: Sequence[Network] = (),
+    ) -> None:
         self.lanes = {lane: Manager(loop, **options) for lane in Lane}
+        for manager in self.lanes.values():
+            manager.networks = networks
         self._loop = loop
         self._bootstrap_servers = bootstrap_servers
         self._refreshing: tuple[Promise, float] | None = None

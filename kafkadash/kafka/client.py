@@ -33,6 +33,7 @@ from kafkadash.kafka.port import NotSupported, Unreachable
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
 NodeId = int | str
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _IN_PROGRESS = (errno.EINPROGRESS, errno.EALREADY, errno.EWOULDBLOCK)
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -179,7 +180,12 @@ def _security_options(security: Security) -> dict[str, object]:
 
 
 class Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's connections to the nodes of one cluster. Everything here runs on the loop's thread."""
+    """kafka-python's connections to the nodes of one cluster. Everything here runs on the loop's thread.
+
+    ``networks``: those that may be connected; empty for all.
+    """
+
+    networks: Sequence[Network] = ()
 
     def nodes(self) -> list[int]:
         """Broker ids of the newest metadata response."""
@@ -232,6 +238,8 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _dial(self, sock: socket.socket, address: Any, until: float) -> socket.socket:
         try:
+            if self.networks and not any(ipaddress.ip_address(address[0]) in network for network in self.networks):
+                raise ConnectFailed(f"{address[0]} is in none of the networks of KAFKA_NETWORKS")
             sock.setblocking(False)  # noqa: FBT003  (takes no keyword)
             for option in self.config["socket_options"]:
                 sock.setsockopt(*option)

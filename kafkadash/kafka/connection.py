@@ -24,7 +24,8 @@ class Connection:
     """Where and how. ``version`` changes whenever an address or a credential does, and gives a fresh client.
 
     ``controller_servers``: host:port of the controllers' own listeners (KRaft), connected in the same way; empty where
-    they cannot be reached.
+    they cannot be reached. ``networks``: nothing outside of these is connected, whatever a name resolves to or a broker
+    names; empty for everywhere.
     """
 
     key: str
@@ -33,3 +34,4 @@ class Connection:
     security: Security = field(default_factory=Security)
     client_id: str = "kafkadash"
     controller_servers: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()

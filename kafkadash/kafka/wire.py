@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_network
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -47,7 +48,8 @@ class Wire:
         self.pid = os.getpid()
         self._key = connection.key
         self._loop: Loop = new_loop(connection.client_id)
-        self._asker = Asker(self._loop, options, connection.bootstrap_servers)
+        networks = [ip_network(text) for text in connection.networks]
+        self._asker = Asker(self._loop, options, connection.bootstrap_servers, networks)
         self._lock = threading.Lock()
         self._calls: set[_Call[Any] | Conversation] = set()
         self._accepting = True

@@ -5,6 +5,7 @@ Clusters that do not answer make kafkadash degraded, not unready: a page that sa
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -31,6 +32,7 @@ RUNS_LATE_S = 30.0
 REDIS_WAIT_S = 1.5
 # Pages compare times that the database's clock gave with the clock of the machine that serves them.
 CLOCK_OFF_S = 2.0
+ASKED_AGAIN_S = 1.0
 CLOCK_WRONG_S = 30.0
 
 
@@ -78,6 +80,32 @@ def clock_set_back_s(name: str = TICK) -> float:
         )
         told = cursor.fetchone()
     return float(told[0]) if told else 0.0
+
+
+def recent_checks() -> dict[str, Check]:
+    """``checks``, asked for at most every ``ASKED_AGAIN_S``: anybody may ask, as often as they like."""
+    with _recent.lock:
+        if _recent.found is None or time.monotonic() - _recent.at >= ASKED_AGAIN_S:
+            _recent.found = checks()
+            _recent.at = time.monotonic()
+        return _recent.found
+
+
+def forget_recent_checks() -> None:
+    with _recent.lock:
+        _recent.found = None
+
+
+class _RecentChecks:
+    """What this process found last, and when by its monotonic clock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: dict[str, Check] | None = None
+        self.at = 0.0
+
+
+_recent = _RecentChecks()
 
 
 def checks() -> dict[str, Check]:

@@ -23,5 +23,5 @@ def livez(_request: HttpRequest) -> HttpResponse:
 @never_cache
 def readyz(_request: HttpRequest) -> HttpResponse:
     """503 when the database, Redis or the tick is gone."""
-    found = health.checks()
+    found = health.recent_checks()
     return JsonResponse(health.as_json(found), status=200 if health.ready(found) else 503)

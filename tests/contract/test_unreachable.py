@@ -39,6 +39,18 @@ def test_a_closed_port_is_told_at_once(connect: Connect) -> None:
                 call()
 
 
+def test_an_address_outside_of_the_networks__is_not_connected(connect: Connect, fake: FakeKafka) -> None:
+    """Resolved or advertised: what counts is where the socket would go."""
+    for networks in (("10.0.0.0/8",), ("10.0.0.0/8", "fd00::/8")):
+        admin = connect(Connection("c", 1, tuple(fake.bootstrap_servers), networks=networks))
+        for call in calls(admin):
+            with in_time(0), pytest.raises(Unreachable, match=r"127\.0\.0\.1 is in none of the networks"):
+                call()
+    assert not fake.requests
+    within = connect(Connection("d", 1, tuple(fake.bootstrap_servers), networks=("10.0.0.0/8", "127.0.0.1")))
+    assert within.metadata(deadline=DEADLINE).brokers
+
+
 def test_a_port_that_accepts_and_never_answers(connect: Connect) -> None:
     with silent_port() as address:
         admin = connect(Connection("c", 1, (address,)))

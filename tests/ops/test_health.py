@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,6 +34,7 @@ def beating(db: None) -> None:
 
 
 def answer(client: Client) -> tuple[int, dict[str, Any]]:
+    health.forget_recent_checks()
     response = client.get("/readyz")
     assert response["Cache-Control"].startswith("max-age=0")
     document: dict[str, Any] = response.json()
@@ -68,6 +70,7 @@ def test_it_costs_few_queries_however_many_clusters_there_are(client: Client, be
     for n in range(5):
         Cluster.objects.create(name=f"c{n}", slug=f"c{n}", bootstrap_servers="a:9092")
     ensure_runs()
+    health.forget_recent_checks()
     with CaptureQueriesContext(connection) as queries:
         client.get("/readyz")
     assert len(queries) == 5
@@ -194,3 +197,23 @@ def test_a_run_that_nobody_takes_makes_it_degraded(client: Client, cluster: Clus
     assert states(answer(client)[1])["runs"] == "ok", "one that is at work is not late"
     ChangeRequest.objects.update(state="done")
     assert answer(client)[1]["checks"]["runs"]["sentence"] == "No change is running."
+
+
+def test_readyz__asked_by_anybody_as_often_as_they_like__asks_the_servers_once_a_second(
+    client: Client, beating: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    checks = health.checks
+
+    def counted() -> dict[str, health.Check]:
+        asked.append(time.monotonic())
+        return checks()
+
+    monkeypatch.setattr(health, "checks", counted)
+    health.forget_recent_checks()
+    for _ in range(5):
+        assert client.get("/readyz").status_code == 200
+    assert len(asked) == 1
+    monkeypatch.setattr(health, "ASKED_AGAIN_S", 0.0)
+    client.get("/readyz")
+    assert len(asked) == 2

@@ -175,6 +175,13 @@ def starts_with(**environment: str) -> Callable[[], str]:
         kind="a whole number",
     ),
     case(commands.SETTING_NOT_USABLE, starts_with(LEASE_TTL=""), name="LEASE_TTL", value="", kind="a number"),
+    case(
+        commands.SETTING_NOT_USABLE,
+        starts_with(KAFKA_NETWORKS="10.20.0.0/16,inside"),
+        name="KAFKA_NETWORKS",
+        value="inside",
+        kind="a list of networks such as 10.20.0.0/16",
+    ),
     case(commands.SECRET_KEY_TOO_SHORT, starts_with(SECRET_KEY="short"), least=32),
     case(commands.SECRET_KEY_TOO_SHORT, starts_with(SECRET_KEY_FALLBACKS="x" * 40 + ",short"), least=32),
     case(commands.DATABASE_URL_WRONG, starts_with(DATABASE_URL="postgres://a:b@host:port/name")),
