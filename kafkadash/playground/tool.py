@@ -20,6 +20,7 @@ TOOLS = MappingProxyType(
         "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
         "topics": "org.apache.kafka.tools.TopicCommand",
         "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "groups": "org.apache.kafka.tools.GroupsCommand",
         "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "cluster": "org.apache.kafka.tools.ClusterTool",
     }

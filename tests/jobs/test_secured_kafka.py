@@ -32,7 +32,7 @@ from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import enqueue
 from kafkadash.kafka.connect import close_all
 from kafkadash.observe.collection import Refresh, ensure_runs, refresh
-from kafkadash.observe.models import Collection, CollectorRun, TopicState
+from kafkadash.observe.models import ClusterState, Collection, CollectorRun, TopicState
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, create_topics
 from kafkadash.playground.security import Listener, Secured
@@ -315,8 +315,15 @@ def test_without_describe_on_a_topic_it_is_not_silently_left_out(
     assert list(TopicState.objects.values_list("name", flat=True)) == ["orders"]
     collected(cluster, "log_dirs")
     assert Collection.objects.get(kind="log_dirs").errors == [sentence]
-    page = client_of(admin).get(f"/clusters/{cluster.slug}/").content.decode()
-    assert "Describe on “ledger” is missing" in page
+    collected(cluster, "metadata")
+    assert ClusterState.objects.get(cluster=cluster).hidden_topics == 1
+    client = client_of(admin)
+    for path in ("", "topics/"):
+        page = client.get(f"/clusters/{cluster.slug}/{path}").content.decode()
+        title = page[page.index("<h1") : page.index("</h1>")]
+        assert "hidden" in title, path
+        assert 'data-state="ok"' not in page[page.index("<main") : page.index("</h1>")], path
+    assert "Describe on “ledger” is missing" in client.get(f"/clusters/{cluster.slug}/").content.decode()
 
 
 def test_without_describe_configs_the_connection_test_says_what_it_costs(

@@ -65,6 +65,7 @@ def _calls(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     yield "reassign", ["--reassignment-json-file", str(folder / "no-such-file.json"), "--verify"]
     yield "consumer-groups", ["--describe", "--all-groups"]
     yield "consumer-groups", ["--list"]
+    yield "groups", ["--list"]
     yield "leader-election", ["--election-type", "preferred", "--all-topic-partitions"]
     for name in TOOLS:
         yield name, ["--no-such-option"]

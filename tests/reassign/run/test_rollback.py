@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+import time_machine
 from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent, User
@@ -151,7 +152,8 @@ def test_facts_from_before_the_end_are_not_planned_with(
     before = world.run().ended_at
     draft = propose_back(done, operator)
     CollectorRun.objects.filter(kind=Kind.METADATA).update(succeeded_at=before)
-    assert plan_of(draft) == {}
+    with time_machine.travel(world.clock, tick=True):
+        assert plan_of(draft) == {}
     job = ChangeRequest.objects.get(pk=draft.pk).job
     assert job is not None
     assert "was not read again since that run ended" in job.error
