@@ -306,9 +306,9 @@ def _first(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def _takes(broker: Broker) -> bool:
-    """Whether it may be given replicas: registered, not fenced, and with a directory that is not cordoned."""
+    """Whether it may be given replicas: it is up, and has a directory that is not cordoned."""
     cordoned = bool(broker.dirs) and all(directory.cordoned for directory in broker.dirs)
-    return broker.alive and not broker.fenced and not cordoned
+    return broker.up and not cordoned
 
 
 def _ids(brokers: Iterable[int]) -> str:

@@ -107,7 +107,7 @@ class _Reckoning:
         self._elect = elect_leaders
         self._racks = topology.racks
         self._rack_count = len(set(self._racks.values()))
-        self._alive = frozenset(b.id for b in topology.brokers.values() if b.alive and not b.fenced)
+        self._alive = frozenset(b.id for b in topology.brokers.values() if b.up)
         self._sums = Sums()
         self._uneven: dict[tuple[str, ...], int] = {}
 

@@ -180,6 +180,8 @@ class _Judge:
                 problems.append(said.TARGET_NOT_REGISTERED.apart(broker=id_))
             elif broker.fenced:
                 problems.append(said.TARGET_FENCED.apart(broker=id_))
+            elif broker.silent:
+                problems.append(said.TARGET_SILENT.apart(broker=id_))
         figure = _of(len(self._receiving) - len(problems), len(self._receiving))
         return _judged("targets_alive", About.HEALTH, title, problems, figure)
 
@@ -284,7 +286,7 @@ class _Judge:
         if old:
             return _unknown("min_isr", About.HEALTH, title, old)
         brokers = self._seen.topology.brokers
-        serving = {b.id for b in brokers.values() if b.alive and not b.fenced}
+        serving = {b.id for b in brokers.values() if b.up}
         problems: list[Said] = []
         unread: set[str] = set()
         for row, topic, p in self._known:

@@ -59,7 +59,7 @@ def broker_choices(cluster: Cluster, now: datetime) -> list[BrokerChoice]:
                 replicas=row.replicas,
                 leaders=row.leaders,
                 gone=row.gone_at is not None,
-                takes=row.gone_at is None and not row.fenced,
+                takes=row.gone_at is None and not row.fenced and row.silent_since is None,
                 state=state,
                 word=word,
                 replica_bytes=weight.replica_bytes if weight else None,

@@ -79,11 +79,11 @@ def load_topology(cluster: Cluster, topics: Collection[str] | None = None, *, si
         for topic in _topics(cluster, topics)
     }
     log_dirs = _refreshed(runs.get(Kind.LOG_DIRS))
-    serving = [id_ for id_, broker in brokers.items() if broker.alive and not broker.fenced]
+    serving = [id_ for id_, broker in brokers.items() if broker.up]
     read = [weights[id_].taken_at for id_ in serving if id_ in weights]
     if log_dirs.taken_at is not None and read:
-        # A broker that did not answer keeps what was read before; the refresh as a whole looks newer than that. Fenced
-        # ones are not asked.
+        # A broker that did not answer keeps what was read before; the refresh as a whole looks newer than that. Those
+        # that are not up are given nothing.
         log_dirs = replace(log_dirs, taken_at=min([log_dirs.taken_at, *read]))
     seen = Seen(
         topology=Topology(brokers, found, cluster.kafka_id),
@@ -125,7 +125,9 @@ def _broker(row: BrokerState, weights: BrokerWeights | None) -> Broker:
     if row.gone_at is not None:
         return Broker(row.broker_id, row.rack, alive=False)
     dirs = tuple(_directory(stored) for stored in weights.dirs) if weights else ()
-    return Broker(row.broker_id, row.rack, alive=True, fenced=bool(row.fenced), dirs=dirs)
+    return Broker(
+        row.broker_id, row.rack, alive=True, fenced=bool(row.fenced), dirs=dirs, silent=row.silent_since is not None
+    )
 
 
 def _directory(stored: Mapping[str, Any]) -> Directory:

@@ -163,3 +163,11 @@ def test_fenced_brokers__are_not_asked_so_their_age_says_nothing() -> None:
     BrokerWeights.objects.filter(cluster=cluster, broker_id=2).update(taken_at=NOW - timedelta(days=1))
     BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True)
     assert load_topology(cluster).facts_at == NOW - timedelta(seconds=3)
+
+
+def test_a_broker_that_does_not_answer__is_given_no_replicas() -> None:
+    """The controllers have it alive still."""
+    cluster = watched("prod")
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).update(silent_since=NOW)
+    broker = load_topology(cluster).topology.brokers[2]
+    assert (broker.alive, broker.fenced, broker.silent, broker.up, broker.eligible) == (True, False, True, False, False)

@@ -85,6 +85,7 @@ FOUR_DIRECTORIES = tuple(Directory(f"/{n}", 1000, 795) for n in range(4))
     case(checks.FACTOR_CHANGES, lambda s: s.target(1, 2), row="orders-0", replicas="3 replicas", target=2),
     case(checks.TARGET_NOT_REGISTERED, lambda s: s.page(with_broker(6, alive=False)), broker=6),
     case(checks.TARGET_FENCED, lambda s: s.page(with_broker(6, fenced=True)), broker=6),
+    case(checks.TARGET_SILENT, lambda s: s.page(with_broker(6, silent=True)), broker=6),
     case(
         checks.TARGET_CORDONED,
         lambda s: s.page(with_broker(6, dirs=(replace(broker(6).dirs[0], cordoned=True),))),

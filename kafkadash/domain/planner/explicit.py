@@ -94,7 +94,7 @@ class _Explicit:
             elif broker not in partition.replicas:
                 if not known.eligible:
                     self._unfit.setdefault((broker, why_unfit(known)), []).append(asked.line)
-            elif not known.alive or known.fenced:
+            elif not known.up:
                 self._kept_away[broker] = self._kept_away.get(broker, 0) + 1
         if partition.moving:
             yield already_moving(asked.name, asked.line)

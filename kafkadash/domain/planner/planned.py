@@ -111,7 +111,9 @@ def why_unfit(broker: Broker) -> str:
     """Why it can be given no replicas, after its name: "is fenced"."""
     if not broker.alive:
         return "is away"
-    return "is fenced" if broker.fenced else "is cordoned"
+    if broker.fenced:
+        return "is fenced"
+    return "does not answer" if broker.silent else "is cordoned"
 
 
 def brokers_named(ids: Sequence[object]) -> str:

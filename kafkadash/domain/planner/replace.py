@@ -36,7 +36,7 @@ def replaced(
 
 def lost_of(current: Iterable[int], target: Sequence[int], brokers: Mapping[int, Broker]) -> frozenset[int]:
     """Which of the target are to be replaced: those that are away or fenced; where none is, all it is copied to."""
-    away = frozenset(id_ for id_ in target if id_ not in brokers or not brokers[id_].alive or brokers[id_].fenced)
+    away = frozenset(id_ for id_ in target if id_ not in brokers or not brokers[id_].up)
     return away or frozenset(target) - frozenset(current)
 
 

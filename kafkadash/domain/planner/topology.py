@@ -24,13 +24,16 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """``alive`` is registered and not away; ``fenced`` registered but not let in (KRaft)."""
+    """``alive`` is registered and not away; ``fenced`` registered but not let in (KRaft); ``silent`` does not
+    answer, although the controllers have it alive.
+    """
 
     id: int
     rack: str | None = None
     alive: bool = True
     fenced: bool = False
     dirs: tuple[Directory, ...] = ()
+    silent: bool = False
 
     @property
     def disk_bytes(self) -> int | None:
@@ -69,7 +72,11 @@ class Broker:
     @property
     def eligible(self) -> bool:
         """May be given replicas."""
-        return self.alive and not self.fenced and not self.cordoned
+        return self.up and not self.cordoned
+
+    @property
+    def up(self) -> bool:
+        return self.alive and not self.fenced and not self.silent
 
 
 @dataclass(frozen=True, slots=True)

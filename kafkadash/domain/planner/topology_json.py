@@ -69,6 +69,8 @@ def _broker_out(broker: Broker) -> dict[str, Any]:
     out["alive"] = broker.alive
     if broker.fenced:
         out["fenced"] = True
+    if broker.silent:
+        out["silent"] = True
     if [directory.path for directory in broker.dirs] == [""]:
         only = broker.dirs[0]
         out |= {"used_bytes": only.used_bytes} if only.used_bytes is not None else {}
@@ -130,7 +132,7 @@ def _broker_in(given: object, where: str) -> Broker:
     if rack is not None and not isinstance(rack, str):
         raise _shape(where, "rack", "a text or null")
     alive = _flag(fields, "alive", where, absent=True)
-    return Broker(id_, rack, alive, _flag(fields, "fenced", where), dirs)
+    return Broker(id_, rack, alive, _flag(fields, "fenced", where), dirs, _flag(fields, "silent", where))
 
 
 def _directory_in(given: object, where: str) -> Directory:

@@ -155,7 +155,7 @@ def left_on_down(topology: Topology, case: Case, counts: Ints, request: PlanRequ
     for place in np.flatnonzero(counts):
         id_, held = int(case.whole.ids[place]), int(counts[place])
         broker = topology.brokers.get(id_)
-        if broker is not None and broker.alive and not broker.fenced:
+        if broker is not None and broker.up:
             continue
         is_down = why_unfit(broker) if broker is not None else "is away"
         stay = "stays" if held == 1 else "stay"

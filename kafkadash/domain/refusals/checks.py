@@ -44,6 +44,11 @@ TARGET_FENCED = Entry(
     "Broker {broker} is fenced; a move to it would never end.",
     "See why the controller fences it, or plan without it.",
 )
+TARGET_SILENT = Entry(
+    "target-silent",
+    "Broker {broker} does not answer; a move to it may never end.",
+    "See why it does not answer on its page, or plan without it.",
+)
 TARGET_CORDONED = Entry(
     "target-cordoned", "All log directories of broker {broker} are cordoned.", "Uncordon one, or plan without it."
 )
