@@ -55,5 +55,5 @@ NEVER = Refreshed()
 
 
 def is_stale(taken_at: datetime, interval_s: float, now: datetime) -> bool:
-    """Older than twice its interval; or from so far in the future, after the database's clock was set back."""
-    return abs(now - taken_at) > timedelta(seconds=2 * max(interval_s, QUICKEST_JUDGED_S))
+    """Older than twice its interval."""
+    return now - taken_at > timedelta(seconds=2 * max(interval_s, QUICKEST_JUDGED_S))

@@ -27,7 +27,8 @@ UP = ALIVE & Q(silent_since=None)
 class Freshness:
     """When data was taken, how often it is read, and whether it is too old to be trusted as now.
 
-    ``frozen``: brokers repeat what the controllers said at ``taken_at``, because these have no majority.
+    ``frozen``: brokers repeat what the controllers said at ``taken_at``, because these have no majority. Data from the
+    future, as after the database's clock was set back, is not trusted either.
     """
 
     taken_at: datetime | None
@@ -37,7 +38,10 @@ class Freshness:
 
     @property
     def stale(self) -> bool:
-        return self.frozen or self.taken_at is None or is_stale(self.taken_at, self.interval_s, self.now)
+        if self.frozen or self.taken_at is None:
+            return True
+        ahead = is_stale(self.now, self.interval_s, self.taken_at)
+        return ahead or is_stale(self.taken_at, self.interval_s, self.now)
 
     @property
     def age_s(self) -> float | None:

@@ -12,6 +12,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.observe.models import Kind
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import EARLIEST, LATEST, Tools
+from tests.waiting import wait_until
 
 
 def test_pages__throttled_move__say_what_kafkas_tools_print(
@@ -26,6 +27,7 @@ def test_pages__throttled_move__say_what_kafkas_tools_print(
     topic = make_topic([[2, 3]], mib=4)
     mover.start(topic, [2, 1], throttle=100_000)
     start, end = tools.offset(2, topic, EARLIEST), tools.offset(2, topic, LATEST)
+    wait_until(lambda: tools.has_copy(1, topic), "broker 1 has begun its copy", 30)
     before = percent(tools, topic, start, end)
     for kind in (Kind.REASSIGNMENTS, Kind.METADATA, Kind.QUORUM, Kind.VERSIONS, Kind.LOG_DIRS):
         refresh(kind)

@@ -15,6 +15,7 @@ from kafkadash.reassign.run import orders
 from tests.agreement.conftest import Mover, TopicMaker
 from tests.agreement.runs import SLOW, Requests, alter, braked
 from tests.agreement.tools import Tools
+from tests.factories import ThrottleFactory
 from tests.pages.conftest import Page
 from tests.waiting import wait_until
 
@@ -58,6 +59,8 @@ def test_throttles_of_somebody_else__from_before__are_there_afterwards_as_they_w
     listed, starred = make_topic([[1]], mib=3), make_topic([[1]], mib=3)
     alter(playground, 1, **{f"{LEADER}.rate": "30000000"})
     alter(playground, 3, **{f"{FOLLOWER}.rate": "7000000"})
+    for broker, key, value in (("1", LEADER, "30000000"), ("3", FOLLOWER, "7000000")):  # read long before the run
+        ThrottleFactory.create(cluster=requests.cluster, name=broker, key=f"{key}.rate", value=value)
     alter(playground, listed, **{f"{LEADER}.replicas": "0:1,0:3", f"{FOLLOWER}.replicas": "0:3"})
     alter(playground, starred, **{f"{FOLLOWER}.replicas": "*"})
     try:
