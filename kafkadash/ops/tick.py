@@ -9,6 +9,7 @@ from datetime import datetime
 import structlog
 from celery import Task
 from django.contrib.sessions.backends.db import SessionStore
+from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from kafkadash.accounts.sessions import forget_expired
@@ -53,10 +54,12 @@ def tick() -> None:
 
 
 def _follow_clock() -> None:
-    if seconds := clock_set_back_s():
-        log.warning("tick.clock_set_back", seconds=round(seconds, 1))
-        for of in (runs.RUNS, lease.COLLECTORS, flusher.WRITERS, ingests.INGEST):
-            lease.set_back(of, seconds)
+    """Noticed and followed in one transaction: killed in between, the next tick notices again."""
+    with transaction.atomic():
+        if seconds := clock_set_back_s():
+            log.warning("tick.clock_set_back", seconds=round(seconds, 1))
+            for of in (runs.RUNS, lease.COLLECTORS, flusher.WRITERS, ingests.INGEST):
+                lease.set_back(of, seconds)
 
 
 def _dispatch() -> None:

@@ -141,7 +141,7 @@ class Ledger:
         }
         cluster_id = self._execution.cluster_id
         young = throttle_reads.set_lately(cluster_id, theirs, now - OTHERS_CLEAR)
-        young -= ledger_rows.put_back(cluster_id, {place: theirs[place] for place in young})
+        young -= ledger_rows.put_back(cluster_id, {place: theirs[place] for place in young}, now - 2 * OTHERS_CLEAR)
         used = {int(p.name): own for p, own in theirs.items() if p in young or int(p.name) in seen.others_move}
         self._of_others |= used
         return used

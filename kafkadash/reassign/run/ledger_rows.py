@@ -64,13 +64,15 @@ def load(execution_id: int, cluster_id: int) -> Loaded:
     return Loaded(own, others, frozenset(under_way))
 
 
-def put_back(cluster_id: int, values: Mapping[Place, str]) -> frozenset[Place]:
-    """Those places at which a run of the cluster found this value and put it back. One statement, or none."""
+def put_back(cluster_id: int, values: Mapping[Place, str], since: datetime) -> frozenset[Place]:
+    """Places at which a run of the cluster found this value and put it back after ``since``. One statement, or none."""
     if not values:
         return frozenset()
-    names = {place.name for place in values}
     cleared = ThrottleEntry.objects.filter(
-        execution__cluster=cluster_id, state=EntryState.CLEARED.value, name__in=names
+        execution__cluster=cluster_id,
+        state=EntryState.CLEARED.value,
+        name__in={place.name for place in values},
+        changed_at__gt=since,
     )
     found = set(cleared.values_list("resource", "name", "key", "previous"))
     return frozenset(p for p, value in values.items() if (p.resource, p.name, p.key, value) in found)

@@ -78,7 +78,7 @@ def read(
 
 
 def set_lately(cluster_id: int, values: Mapping[Place, str], since: datetime) -> frozenset[Place]:
-    """Those places of brokers whose value the collectors have not seen unchanged since then. One statement, or none."""
+    """Places of brokers whose value the collectors have not seen unchanged since then. One statement, or none."""
     if not values:
         return frozenset()
     rows = ThrottleState.objects.filter(

@@ -147,3 +147,21 @@ def test_rate_of_others__that_a_run_has_just_put_back__is_not_waited_for(world: 
     assert WAITS not in {reason for _, reason in world.states(number).values()}
     world.until(RequestState.DONE, number=number)
     assert world.kafka.configs[BROKER_6] == OF_OTHERS
+
+
+def test_rate_of_others__that_a_run_put_back_long_ago__is_waited_for_when_it_is_set_anew(
+    world: World, operator: User
+) -> None:
+    others_set(world, at=world.clock - 2 * OTHERS_CLEAR)
+    world.queue(operator)
+    world.until(RequestState.DONE)
+    ThrottleState.objects.all().delete()
+    ThrottleEntry.objects.update(changed_at=world.clock - timedelta(days=1), lost_at=None)
+
+    back = tuple(Row(row.topic, row.topic_id, row.partition, row.target, row.current) for row in ROWS)
+    number = world.queue(operator, back).pk
+    world.until(RequestState.EXECUTING, number=number)
+    world.tick()
+
+    assert world.arrived["clicks", 0] == 1
+    assert WAITS in {reason for _, reason in world.states(number).values()}
