@@ -306,7 +306,7 @@ def _first(problems: Sequence[str]) -> tuple[str, ...]:
 
 
 def _takes(broker: Broker) -> bool:
-    """Whether it may be given replicas: it is up, and has a directory that is not cordoned."""
+    """Return whether a broker may be given replicas: up, and with a directory that is not cordoned."""
     cordoned = bool(broker.dirs) and all(directory.cordoned for directory in broker.dirs)
     return broker.up and not cordoned
 

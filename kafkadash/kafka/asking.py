@@ -355,7 +355,7 @@ class Asker:
 
 
 def _note_answer(waiting: list[Promise], promise: Promise, oversized: list[bool], result: object) -> None:
-    """Of the questions that a connection fails at once, the first is the one whose answer is too large."""
+    """Mark the question whose answer is too large: the first of all that a connection fails at once."""
     if isinstance(result, errors.InvalidReceiveError) and waiting and waiting[0] is promise:
         oversized.append(True)
         waiting.clear()

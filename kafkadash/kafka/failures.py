@@ -64,7 +64,7 @@ def explained(error: Exception, who: str, until: float) -> KafkaFailure:
 
 
 def _refused(error: Exception, cause: object, who: str, detail: str) -> AuthenticationFailed | None:
-    """Where TLS or SASL did not let us in."""
+    """Return the failure where TLS or SASL did not let us in, else None."""
     if isinstance(cause, ssl.SSLError):  # TLS 1.3: the broker's verdict on our certificate comes after the handshake
         return AuthenticationFailed(said.CLIENT_CERTIFICATE_REFUSED(who=who, detail=tls_reason(cause)))
     if isinstance(error, TlsFailed):

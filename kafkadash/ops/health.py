@@ -97,7 +97,7 @@ def forget_recent_checks() -> None:
 
 
 class _RecentChecks:
-    """What this process found last, and when by its monotonic clock."""
+    """The checks that this process made last, and when by its monotonic clock."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -229,7 +229,7 @@ def test_consumer_groups__commits_outside_of_the_log__equal_describe(
 def test_share_group__is_listed_by_name_and_type_as_kafkas_tool_lists_it(
     playground: Playground, admin: WireClient, tools: Tools, make_topic: TopicMaker
 ) -> None:
-    """One that has a member (KIP-932); it stays for as long as its session, which nobody keeps alive."""
+    """A share group with a member (KIP-932); it stays for as long as its session, which nobody keeps alive."""
     topic = make_topic([[1, 2]])
     group = f"{topic}-share"
     join_share_group(playground, group, topic)

@@ -102,7 +102,7 @@ class People:
         return change.pk
 
     def move(self, topic: str, partition: int, target: Sequence[int], rate: int) -> int:
-        """One partition by an explicit assignment, at ``rate`` bytes per second; the number of an approved request."""
+        """Propose to move a partition at ``rate`` bytes per second; the number of the approved request."""
         rows = [{"topic": topic, "partition": partition, "replicas": list(target)}]
         brought = uploads.from_text(json.dumps({"version": 1, "partitions": rows}))
         asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=1.0, ignore_racks=True)

@@ -206,7 +206,7 @@ class _Moving:
         )
 
     def _rates_of_others(self, decided: _Decided, seen: Look) -> Mapping[int, str]:
-        """Of brokers that would be given a rate now, and on which others use one: ours is not set over it."""
+        """Return rates that others use on brokers that would be given one now: ours is not set over theirs."""
         known = seen.observation.brokers
         given = [action.broker for action in decided.taken.actions if isinstance(action, SetRate)]
         brokers = [broker for broker in given if not known[broker].others_rate]
