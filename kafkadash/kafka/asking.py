@@ -245,15 +245,15 @@ class Asker:
         raise most_telling(failures) if failures else Unreachable(said.NO_LIVE_BROKER(servers=self._servers()))
 
     async def _ask_node(self, node: NodeId, ask: Ask[R], until: float, connect_by: float | None = None) -> Answer[R]:
-        """Two attempts at most: the second where the connection was lost, or where the broker has a new address.
+        """One attempt, another where the connection was lost, and another where the broker has a new address.
 
         A connection must be up at ``connect_by``. Raises KafkaFailure.
         """
         manager = self.lanes[ask.lane]
         if manager.address(node) is None and not ask.learns:
             await self._refresh(until)
-        failure: KafkaFailure | None = None
-        for last in (False, True):
+        lost = moved = False
+        while True:
             address = manager.address(node)
             if address is None:
                 raise Unreachable(said.BROKER_NOT_LIVE(broker=node))
@@ -261,22 +261,23 @@ class Asker:
                 answer = await self._exchange(manager, node, ask, until, connect_by or until)
             except KafkaFailure:
                 raise
-            except Exception as error:  # noqa: BLE001  (explained: it becomes the failure of this node)
+            except Exception as error:  # explained: it becomes the failure of this node
                 failure = explained(error, label(node, address), until)
                 self._failed_at[node] = time.monotonic()
-                if last or not isinstance(failure, Unreachable) or until - time.monotonic() < SLACK:
-                    break
-                if ask.once is not None and ask.once.begun:
-                    break
-                if isinstance(error, ConnectFailed) and (
-                    ask.learns or not await self._moved(manager, node, address, until)
-                ):
-                    break
+                sent_once = ask.once is not None and ask.once.begun
+                if sent_once or not isinstance(failure, Unreachable) or until - time.monotonic() < SLACK:
+                    again = False
+                elif isinstance(error, ConnectFailed):
+                    again = not (moved or ask.learns) and await self._moved(manager, node, address, until)
+                    moved = True
+                else:
+                    again = not lost
+                    lost = True
+                if not again:
+                    raise failure from error
             else:
                 self._failed_at.pop(node, None)
                 return answer
-        assert failure is not None
-        raise failure
 
     async def _moved(self, manager: Manager, node: NodeId, address: str, until: float) -> bool:
         """Whether the cluster now gives another address for a broker that could not be connected."""

@@ -6,7 +6,7 @@ import pytest
 
 from kafkadash.kafka.admin import WireAdmin
 from kafkadash.kafka.connection import Connection
-from tests.contract.fake_answers import METADATA
+from tests.contract.fake_answers import DESCRIBE_LOG_DIRS, METADATA
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.timing import in_time
 
@@ -36,6 +36,15 @@ def test_a_killed_broker_that_the_cluster_dropped_is_told_as_such(fake: FakeKafk
     fake.kill(2)
     fake.model.fence(2)
     admin.log_dirs([2], deadline=DEADLINE)
+
+    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
+
+
+def test_a_broker_that_died_of_a_question_after_the_cluster_dropped_it(fake: FakeKafka, admin: WireAdmin) -> None:
+    """The connection is lost first and refused then: the refusal is what asks the cluster for the address anew."""
+    fake.model.fence(2)
+    fake.dies_on[2] = DESCRIBE_LOG_DIRS
+    assert admin.log_dirs([2], deadline=DEADLINE).errors.keys() == {2}
 
     assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
 
