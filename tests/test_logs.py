@@ -103,7 +103,13 @@ def test_a_traceback_shows_no_password_that_this_process_has_read(name: str, wri
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_secret_of_the_database_is_hidden_wherever_it_turns_up(level: str, db: None, written: io.StringIO) -> None:
-    Cluster.objects.create(name="s", slug="s", bootstrap_servers="k:1", sasl_password="from-the-database-1")
+    Cluster.objects.create(
+        name="s",
+        slug="s",
+        bootstrap_servers="k:1",
+        security_protocol="SASL_PLAINTEXT",
+        sasl_password="from-the-database-1",
+    )
     secret = Cluster.objects.get(slug="s").connection().security.sasl_password
     assert secret == "from-the-database-1"
     getattr(logging.getLogger("kafka.sasl"), level)("sending %r", b"\0user\0" + secret.encode())

@@ -10,8 +10,8 @@ from django.forms.boundfield import BoundField
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.models import Cluster, Role, SecurityProtocol
-from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, SECRETS, Refused
+from kafkadash.clusters.models import SECRETS, Cluster, Role, SecurityProtocol
+from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Refused
 from kafkadash.domain.refusals import settings
 
 SECURITY_WORDS = {

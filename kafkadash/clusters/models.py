@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from kafkadash.clusters.secret_use import USE_FIELDS, SecretUse
 from kafkadash.clusters.secrets import EncryptedTextField
 
 if TYPE_CHECKING:
@@ -28,6 +30,13 @@ class SecurityProtocol(models.TextChoices):
     SSL = "SSL"
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
+
+
+# Stored secrets, and the protocols that use them.
+SECRETS: Mapping[str, frozenset[str]] = {
+    "sasl_password": frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}),
+    "key_pem": frozenset({SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}),
+}
 
 
 class RegisteredManager(models.Manager["Cluster"]):
@@ -98,10 +107,22 @@ class Cluster(models.Model):
         """Names its client in a process."""
         return f"cluster-{self.pk}"
 
+    @property
+    def secret_fields(self) -> frozenset[str]:
+        """The stored secrets that its protocol uses."""
+        return frozenset(name for name, protocols in SECRETS.items() if self.security_protocol in protocols)
+
+    def secret_use(self) -> SecretUse:
+        return SecretUse.of({name: getattr(self, name) for name in USE_FIELDS})
+
     def connection(self) -> Connection:
-        """Addresses and secrets as the Kafka adapter takes them."""
+        """Addresses and secrets as the Kafka adapter takes them; only secrets that the protocol uses are opened.
+
+        Raises SecretError.
+        """
         from kafkadash.kafka.connection import Connection, Security
 
+        used = self.secret_fields
         return Connection(
             key=self.connection_key,
             version=self.connection_version,
@@ -112,10 +133,10 @@ class Cluster(models.Model):
                 protocol=self.security_protocol,
                 sasl_mechanism=self.sasl_mechanism,
                 sasl_username=self.sasl_username,
-                sasl_password=self.sasl_password,
+                sasl_password=self.sasl_password if "sasl_password" in used else "",
                 ca_pem=self.ca_pem,
                 certificate_pem=self.certificate_pem,
-                key_pem=self.key_pem,
+                key_pem=self.key_pem if "key_pem" in used else "",
                 check_hostname=self.check_hostname,
             ),
         )

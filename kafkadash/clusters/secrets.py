@@ -1,13 +1,15 @@
 """Secrets at rest: a text field that is ciphertext in the database and text only when the attribute is read.
 
 Rows are loaded sealed and opened on access. So a process that never connects to Kafka never holds a password, and
-pages go on working when a key is lost; only what needs the secret fails, with a sentence.
+pages go on working when a key is lost; only what needs the secret fails, with a sentence. The ciphertext holds which
+field it is of and how it may be used, so that it fits no other field and no row that says otherwise.
 """
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.apps import apps
@@ -18,6 +20,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Expression
 from django.db.models.query_utils import DeferredAttribute
 
+from kafkadash.clusters.secret_use import SecretUse
 from kafkadash.domain.refusals import connection
 from kafkadash.logs import remember_secrets
 
@@ -45,24 +48,44 @@ class Sealed:
     def __repr__(self) -> str:
         return "<sealed>"
 
-    def open(self) -> str:
-        """The secret. Raises SecretError when the keys are missing or none of them fits."""
+    def open(self, field: str, use: SecretUse) -> str:
+        """The secret, to be used so. Raises SecretError where it was not meant for that, or no key fits."""
+        decrypted = self._decrypted()
         try:
-            text = _fernet().decrypt(self.ciphertext.encode()).decode()
-        except InvalidToken:
+            content = json.loads(decrypted)
+            of, meant, text = content["field"], SecretUse.from_json(content["use"]), content["text"]
+        except (ValueError, KeyError, TypeError):  # written by something else
             raise SecretError(connection.SECRET_UNREADABLE()) from None
         remember_secrets(text)
-        return text
+        if of != field:
+            raise SecretError(connection.SECRET_UNREADABLE())
+        if beyond := use.beyond(meant):
+            raise SecretError(connection.SECRET_MEANT_FOR_OTHER(changed=beyond))
+        return str(text)
 
     def rotated(self) -> Sealed:
-        """The same secret under the first key. Raises SecretError as ``open`` does."""
-        return seal(self.open())
+        """The same under the first key. Raises SecretError when the keys are missing or none of them fits."""
+        return Sealed(_fernet().encrypt(self._decrypted()).decode())
+
+    def _decrypted(self) -> bytes:
+        try:
+            return _fernet().decrypt(self.ciphertext.encode())
+        except InvalidToken:
+            raise SecretError(connection.SECRET_UNREADABLE()) from None
 
 
-def seal(text: str) -> Sealed:
+def seal(text: str, field: str, use: SecretUse) -> Sealed:
     """Encrypt with the first of ``settings.FIELD_KEYS``. Raises SecretError when there is none or it is malformed."""
     remember_secrets(text)
-    return Sealed(_fernet().encrypt(text.encode()).decode())
+    content = {"field": field, "use": use.as_json(), "text": text}
+    return Sealed(_fernet().encrypt(json.dumps(content).encode()).decode())
+
+
+class SecretsUser(Protocol):
+    """A model with secrets."""
+
+    def secret_use(self) -> SecretUse:
+        """Return how its secrets are used, by what the row says now."""
 
 
 class _SecretAttribute(DeferredAttribute):
@@ -70,7 +93,9 @@ class _SecretAttribute(DeferredAttribute):
 
     def __get__(self, instance: models.Model | None, cls: type[models.Model] | None = None) -> Any:
         value = super().__get__(instance, cls)
-        return value.open() if isinstance(value, Sealed) else value
+        if isinstance(value, Sealed):
+            return value.open(self.field.attname, cast("SecretsUser", instance).secret_use())
+        return value
 
     def __set__(self, instance: models.Model, value: Any) -> None:
         instance.__dict__[self.field.attname] = value
@@ -82,8 +107,15 @@ class EncryptedTextField(_TextField):
     descriptor_class = _SecretAttribute
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
-        """What the row holds, unopened: saving other columns needs no key."""
-        return model_instance.__dict__.get(self.attname, "")
+        """What the row holds, unopened: saving other columns needs no key. What is new is sealed for its use."""
+        return self.sealed(model_instance)
+
+    def sealed(self, instance: models.Model) -> Any:
+        """The value as it is stored: sealed, or an empty text. Raises SecretError as ``seal`` does."""
+        value = instance.__dict__.get(self.attname, "")
+        if not value or isinstance(value, Sealed):
+            return value
+        return seal(value, self.attname, cast("SecretsUser", instance).secret_use())
 
     def get_prep_value(self, value: Any) -> Any:
         return value if isinstance(value, Sealed) else super().get_prep_value(value)
@@ -92,7 +124,9 @@ class EncryptedTextField(_TextField):
         if isinstance(value, Sealed):
             return value.ciphertext
         text = super().get_db_prep_value(value, connection, prepared)
-        return seal(text).ciphertext if text else text
+        if text:
+            raise FieldError(f"{self.name} is sealed for the use that its row says: save the row.")
+        return text
 
     def from_db_value(self, value: str | None, _expression: Expression, _connection: BaseDatabaseWrapper) -> Any:
         return Sealed(value) if value else value

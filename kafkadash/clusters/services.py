@@ -19,9 +19,9 @@ from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
+from kafkadash.clusters.secret_use import SecretUse
 from kafkadash.clusters.secrets import EncryptedTextField
 from kafkadash.domain.refusals import connection, settings
-from kafkadash.domain.wording import listed
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.port import AuthenticationFailed
 from kafkadash.kafka.tls import ssl_context
@@ -41,12 +41,6 @@ CONNECTION_FIELDS = (
     "key_pem",
     "check_hostname",
 )
-# Stored secrets, and the protocols that use them.
-SECRETS: Mapping[str, frozenset[str]] = {
-    "sasl_password": frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}),
-    "key_pem": frozenset({SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}),
-}
-_MEANT_FOR = {"security_protocol": "protocol", "sasl_mechanism": "SASL mechanism", "ca_pem": "CA certificates"}
 
 
 class Refused(Exception):
@@ -142,7 +136,7 @@ def update_connection(
                 after=shown_values(current, changed),
                 request=request,
             )
-            current.refresh_from_db()
+            current = Cluster.objects.get(pk=current.pk)
     return current
 
 
@@ -366,26 +360,13 @@ def _check(cluster: Cluster, *, named: bool = True) -> None:
 
 
 def _keep_secrets_in_place(before: Mapping[str, Any], cluster: Cluster) -> None:
-    """Raises Refused where a stored secret would be used in another way than it was entered for.
-
-    Otherwise whoever may change the connection could have the secret sent to an address of his own, or unprotected.
-    """
-    known = set(_split_addresses(before)) | {""}
-    new = [address for address in _split_addresses(cluster.__dict__) if address not in known]
-    changed = ["addresses"] if new else []
-    changed += [label for name, label in _MEANT_FOR.items() if before[name] != cluster.__dict__[name]]
-    if before["check_hostname"] and not cluster.check_hostname:
-        changed.append("check of host names")
+    """Raises Refused where a stored secret would be used in another way than it was entered for."""
+    changed = cluster.secret_use().beyond(SecretUse.of(before))
     if not changed:
         return
-    kept = [name for name in SECRETS if before[name] and cluster.__dict__[name] == before[name]]
-    used = [name for name in kept if cluster.security_protocol in SECRETS[name]]
-    if used:
-        raise Refused({name: [settings.SECRET_ENTERED_FOR_OTHER(changed=listed(changed))] for name in used})
-
-
-def _split_addresses(values: Mapping[str, Any]) -> list[str]:
-    return [*values["bootstrap_servers"].split(","), *values["controller_servers"].split(",")]
+    kept = (name for name in cluster.secret_fields if before[name] and cluster.__dict__[name] == before[name])
+    if used := sorted(kept):
+        raise Refused({name: [settings.SECRET_ENTERED_FOR_OTHER(changed=changed)] for name in used})
 
 
 def _check_name(cluster: Cluster, wrong: dict[str, list[str]]) -> None:

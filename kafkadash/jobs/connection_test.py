@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.clusters.secrets import EncryptedTextField, Sealed, seal
+from kafkadash.clusters.secrets import EncryptedTextField, Sealed
 from kafkadash.clusters.services import (
     CONNECTION_FIELDS,
     IdentityChanged,
@@ -209,10 +209,9 @@ def _broker(broker: Broker) -> dict[str, Any]:
 
 
 def _packed(cluster: Cluster, name: str) -> Any:
-    value = cluster.__dict__[name]
-    if isinstance(cluster._meta.get_field(name), EncryptedTextField) and value:
-        return (value if isinstance(value, Sealed) else seal(value)).ciphertext
-    return value
+    field = cluster._meta.get_field(name)
+    value = field.sealed(cluster) if isinstance(field, EncryptedTextField) else cluster.__dict__[name]
+    return value.ciphertext if isinstance(value, Sealed) else value
 
 
 def _unpacked(cluster: Cluster | None, packed: Mapping[str, Any]) -> Cluster:

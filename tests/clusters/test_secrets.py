@@ -21,7 +21,13 @@ KEY_PEM = "-----BEGIN PRIVATE KEY-----\nMIIplanted\n-----END PRIVATE KEY-----\n"
 @pytest.fixture
 def secured(db: None) -> Cluster:
     return Cluster.objects.create(
-        name="Secured", slug="secured", bootstrap_servers="k:9093", sasl_password=PASSWORD, key_pem=KEY_PEM
+        name="Secured",
+        slug="secured",
+        bootstrap_servers="k:9093,l:9093",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="PLAIN",
+        sasl_password=PASSWORD,
+        key_pem=KEY_PEM,
     )
 
 
@@ -68,7 +74,7 @@ def test_without_keys_it_cannot_be_stored(db: None, settings: Settings) -> None:
 def test_without_keys_pages_work_and_only_the_secret_does_not(secured: Cluster, settings: Settings) -> None:
     settings.FIELD_KEYS = []
     loaded = Cluster.objects.get(slug="secured")
-    assert loaded.bootstrap_servers == "k:9093"
+    assert loaded.bootstrap_servers == "k:9093,l:9093"
     with pytest.raises(SecretError, match="FIELD_KEYS is not set"):
         loaded.connection()
 
@@ -140,3 +146,65 @@ def test_rotation_names_what_fits_no_key(secured: Cluster, settings: Settings) -
     with pytest.raises(CommandError, match=f"sasl_password of cluster {secured.pk}"):
         call_command("rotate_secrets", stdout=io.StringIO())
     assert stored() == before
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"bootstrap_servers": "k:9093,evil:9093"},
+        {"controller_servers": "evil:9093"},
+        {"security_protocol": "SASL_PLAINTEXT"},
+        {"sasl_mechanism": "SCRAM-SHA-256"},
+        {"ca_pem": "another CA"},
+        {"check_hostname": False},
+    ],
+)
+def test_a_row_that_was_altered_in_the_database__gives_no_secret(secured: Cluster, altered: dict[str, object]) -> None:
+    Cluster.objects.filter(pk=secured.pk).update(**altered)
+
+    with pytest.raises(SecretError):
+        Cluster.objects.get(pk=secured.pk).connection()
+
+
+def test_a_row_with_fewer_addresses__gives_the_secret(secured: Cluster) -> None:
+    Cluster.objects.filter(pk=secured.pk).update(bootstrap_servers="l:9093")
+
+    assert Cluster.objects.get(pk=secured.pk).connection().security.sasl_password == PASSWORD
+
+
+def test_secret_copied_into_another_row__is_not_read_there(secured: Cluster) -> None:
+    Cluster.objects.create(name="Evil", slug="evil", bootstrap_servers="evil:1", security_protocol="SASL_PLAINTEXT")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE clusters_cluster SET sasl_password = %s WHERE slug = 'evil'", [stored()[0]])
+
+    with pytest.raises(SecretError):
+        Cluster.objects.get(slug="evil").connection()
+
+
+def test_secret_copied_into_another_field__is_not_read_there(secured: Cluster) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE clusters_cluster SET sasl_password = key_pem WHERE slug = 'secured'")
+
+    with pytest.raises(SecretError):
+        Cluster.objects.get(pk=secured.pk).connection()
+
+
+def test_a_protocol_without_secrets__opens_none(secured: Cluster) -> None:
+    Cluster.objects.filter(pk=secured.pk).update(security_protocol="PLAINTEXT")
+
+    security = Cluster.objects.get(pk=secured.pk).connection().security
+    assert (security.sasl_password, security.key_pem) == ("", "")
+
+
+def test_secret_set_past_its_row__is_refused(secured: Cluster) -> None:
+    with pytest.raises(FieldError):
+        Cluster.objects.filter(pk=secured.pk).update(sasl_password="another")
+
+
+def test_secret_of_another_format__is_a_sentence(secured: Cluster, settings: Settings) -> None:
+    written = Fernet(settings.FIELD_KEYS[0]).encrypt(b"the text alone").decode()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE clusters_cluster SET sasl_password = %s", [written])
+
+    with pytest.raises(SecretError):
+        Cluster.objects.get(pk=secured.pk).connection()

@@ -134,8 +134,8 @@ def test_versions__kraft_brokers__teach_mode_and_release(
 def test_any_kind__credentials_cannot_be_decrypted__says_so_instead_of_asking(
     kafka: MemoryCluster, refresh: Refresher, cluster: Cluster, settings: Settings
 ) -> None:
-    cluster.sasl_password = "planted"
-    cluster.save(update_fields=["sasl_password"])
+    cluster.security_protocol, cluster.sasl_password = "SASL_PLAINTEXT", "planted"
+    cluster.save(update_fields=["security_protocol", "sasl_password"])
     settings.FIELD_KEYS = [Fernet.generate_key().decode()]
     result = refresh("quorum")
     assert "FIELD_KEYS" in result.error

@@ -184,6 +184,10 @@ class Keys:
         self.configured.FIELD_KEYS = list(keys)
         return refused(SecretError, lambda: Cluster.objects.get(slug="secured").connection())
 
+    def read_elsewhere(self) -> str:
+        Cluster.objects.update(bootstrap_servers="evil:9092", check_hostname=False)
+        return refused(SecretError, lambda: Cluster.objects.get(slug="secured").connection())
+
     def rotate_with(self, *keys: str) -> str:
         self.configured.FIELD_KEYS = list(keys)
         return refused(CommandError, lambda: call_command("rotate_secrets", stdout=io.StringIO()))
@@ -191,6 +195,7 @@ class Keys:
 
 @each(
     case(connection.SECRET_UNREADABLE, lambda k: k.read_with(Fernet.generate_key().decode())),
+    case(connection.SECRET_MEANT_FOR_OTHER, Keys.read_elsewhere, changed="addresses and check of host names"),
     case(connection.NO_KEYS, Keys.read_with),
     case(connection.NO_KEYS, Keys.rotate_with),
     case(connection.KEY_MALFORMED, lambda k: k.read_with("short")),

@@ -86,6 +86,11 @@ SECRET_UNREADABLE = Entry(
     "A stored secret cannot be read with the keys in FIELD_KEYS.",
     "Put back the key it was written with (behind the new one), or enter the secret again.",
 )
+SECRET_MEANT_FOR_OTHER = Entry(
+    "secret-meant-for-other",
+    "A stored secret was entered for other settings, and is not used. Changed since: {changed}.",
+    "See in the audit who changed them, and enter the secret again if they are right.",
+)
 NO_KEYS = Entry(
     "no-keys",
     "FIELD_KEYS is not set, so secrets can be neither stored nor read.",
