@@ -53,7 +53,7 @@ smoke: $(STAMP) ## start the demo apart, move 200 MB, drain and roll back 460 MB
 chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
+proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, attack it and read its pages, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
 	@$(BIN)/python -m tests.proof $(ARGS)
 
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -12,9 +12,12 @@ from typing import Any
 from kio.static.primitive import i8, i32Timedelta
 
 from tests.contract import raw
+from tests.waiting import wait_until
 
 FIND_COORDINATOR, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP = 10, 11, 13, 14
 MEMBER_ID_REQUIRED = 79  # KIP-394
+COMES_UP = (14, 15, 16)  # the coordinator loads, is not there yet, is another broker now
+COMES_UP_S = 60.0
 STAYS = timedelta(minutes=10)  # without a heartbeat
 
 MOVES_BACKWARDS = struct.pack(">hih", 0, 2**31 - 1, 1) + b"a" + struct.pack(">ih", 0, -6)
@@ -56,15 +59,25 @@ def coordinator_of(address: str, group: str) -> int:
 
 
 def _find_coordinator(address: str, group: str) -> Any:
-    found = raw.ask(address, FIND_COORDINATOR, 2, key=group, key_type=i8(0))
-    assert found.error_code == 0, found
-    return found
+    return _up(lambda: raw.ask(address, FIND_COORDINATOR, 2, key=group, key_type=i8(0)), 0)
 
 
 def _join(connection: socket.socket, group: str) -> str:
-    answer = _joined(connection, group, "")
-    assert answer.error_code == MEMBER_ID_REQUIRED, answer
-    return str(answer.member_id)
+    return str(_up(lambda: _joined(connection, group, ""), MEMBER_ID_REQUIRED).member_id)
+
+
+def _up(ask: Callable[[], Any], expected: int) -> Any:
+    """The answer of a coordinator that is up; asserts its error code."""
+    answers = [ask()]
+
+    def is_up() -> bool:
+        if answers[-1].error_code in COMES_UP:
+            answers.append(ask())
+        return answers[-1].error_code not in COMES_UP
+
+    wait_until(is_up, "the group's coordinator is up", COMES_UP_S)
+    assert answers[-1].error_code == expected, answers[-1]
+    return answers[-1]
 
 
 def _joined(connection: socket.socket, group: str, member: str) -> Any:

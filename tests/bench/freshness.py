@@ -7,13 +7,11 @@ second, one after the other, so each figure is too high by up to a second.
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from html import unescape
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
 from urllib.error import URLError
@@ -24,13 +22,12 @@ from kafkadash.playground.load import MIB, Topic, load
 from tests.agreement.tools import Tools
 from tests.bench.bars import Bar, at_most, percentile
 from tests.smoke.browser import Browser
+from tests.stack.green_pages import GreenPages
 from tests.stack.stack import Shape, Stack
-from tests.waiting import wait_until
 
 KILLS, QUORUM_LOSSES, CHANGES = 20, 5, 5
 COST_S = 60.0
 GIVE_UP_S = 120.0
-WELL_S = 180.0
 PAUSE_S = 0.2
 TOPIC = "orders"
 OF_CLUSTER = (
@@ -64,7 +61,7 @@ def measure() -> list[Bar]:
 class _Watch:
     def __init__(self, stack: Stack, tools: Tools, browser: Browser) -> None:
         self._stack, self._tools, self._browser = stack, tools, browser
-        self._well: Mapping[str, str] = {}
+        self._green = GreenPages(browser, tools, OF_QUORUM)
 
     def bars(self) -> list[Bar]:
         changes = {"a topic's config": self._config, "a broker's throttle": self._throttle, "a new topic": self._topic}
@@ -73,7 +70,7 @@ class _Watch:
             times = [change(number) for number in range(CHANGES)]
             print(f"  {name}: {', '.join(f'{took:.1f}' for took in times)} s", flush=True)  # noqa: T201
             bars += [at_most(f"{name} on its page, p95", percentile(times, 95), 12, "s")]
-        self._wait_until_well()
+        self._green.wait_until_green()
         costs = self._costs()
         killed: list[float] = []
         lost: list[float] = []
@@ -93,17 +90,17 @@ class _Watch:
     # --- what happens
 
     def _broker_killed(self, broker: int) -> float:
-        with self._away([f"kafka-{broker}"]):
+        with self._stack.away(f"kafka-{broker}"):
             took = self._until_none_is_green(f"broker {broker} killed", OF_CLUSTER)
-        self._wait_until_well()
+        self._green.wait_until_green()
         return took
 
     def _quorum_lost(self) -> float:
         cluster = self._stack.playground.cluster
         controllers = [node.name for node in cluster.nodes if node not in cluster.brokers]
-        with self._away(controllers[:2]):
+        with self._stack.away(*controllers[:2]):
             took = self._until_none_is_green("quorum lost", OF_QUORUM)
-        self._wait_until_well()
+        self._green.wait_until_green()
         return took
 
     def _config(self, number: int) -> float:
@@ -128,9 +125,9 @@ class _Watch:
     def _costs(self) -> list[Bar]:
         """Processor time per second of the collector, and of a broker with it and without it."""
         with_it = self._processor_share(["worker-collect", "kafka-2", "kafka-3"])
-        with self._away(["worker-collect"]):
+        with self._stack.away("worker-collect"):
             without = self._processor_share(["kafka-2", "kafka-3"])
-        self._wait_until_well()
+        self._green.wait_until_green()
         brokers = (sum(with_it[name] - without[name] for name in without)) / len(without)
         return [
             at_most("readings cost a broker", 100 * brokers, 1, "% of a core"),
@@ -150,16 +147,12 @@ class _Watch:
             return self._browser.get(path)
         return ""
 
-    def _headline(self, path: str) -> str:
-        found = re.search(r"<h1[^>]*>(.*?)</h1>", self._page(path), re.DOTALL)
-        return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[1])).split()) if found else ""
-
     def _until_none_is_green(self, event: str, paths: Sequence[str]) -> float:
         """Prints as well which pages were the last."""
         last: list[str] = []
 
         def none() -> bool:
-            green = [path for path in paths if self._headline(path) == self._well[path]]
+            green = [path for path in paths if self._green.is_green(path)]
             last[:] = green or last
             return not green
 
@@ -173,41 +166,6 @@ class _Watch:
         while not true() and time.monotonic() - began < GIVE_UP_S:
             time.sleep(PAUSE_S)
         return time.monotonic() - began
-
-    def _wait_until_well(self) -> None:
-        """Every replica is in sync, and each page has the headline of that again."""
-        wait_until(self._in_sync, "every replica is in sync", WELL_S)
-        if not self._well:
-            self._well = self._settled()
-        wait_until(
-            lambda: all(self._headline(path) == self._well[path] for path in OF_QUORUM), "pages are well", WELL_S
-        )
-
-    def _in_sync(self) -> bool:
-        with suppress(OSError, AssertionError, StopIteration):
-            return self._tools.in_sync()
-        return False
-
-    def _settled(self) -> dict[str, str]:
-        """Headlines that have stayed the same for half a minute."""
-        seen: dict[str, str] = {}
-        since = time.monotonic()
-        while time.monotonic() - since < 30:
-            now = {path: self._headline(path) for path in OF_QUORUM}
-            if now != seen:
-                seen, since = now, time.monotonic()
-            time.sleep(1)
-        return seen
-
-    @contextmanager
-    def _away(self, names: Sequence[str]) -> Iterator[None]:
-        for name in names:
-            self._stack.pause(name)
-        try:
-            yield
-        finally:
-            for name in names:
-                self._stack.resume(name)
 
 
 def _spent(process: psutil.Process) -> float:

@@ -30,6 +30,7 @@ PARTS = (
     "standalone",
     "points",
     "upgrade",
+    "attacks",
     "crowd",
 )
 

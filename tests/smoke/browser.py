@@ -73,8 +73,7 @@ class Answer:
     @property
     def words(self) -> str:
         """What the page says, without markup."""
-        body = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", self.text, flags=re.DOTALL)
-        return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+        return words_of(self.text)
 
 
 class Browser:
@@ -88,6 +87,12 @@ class Browser:
     def get(self, path: str) -> str:
         with self._opener.open(self.base + path, timeout=HTTP_SECONDS) as answer:
             return str(answer.read().decode())
+
+    def headline(self, path: str) -> str:
+        """The first heading of a page, which is its answer; empty while the server does not give the page."""
+        with contextlib.suppress(urllib.error.URLError, TimeoutError):
+            return heading_of(self.get(path))
+        return ""
 
     def sign_in(self, name: str, password: str) -> None:
         """Raises RuntimeError when the form does not let us in."""
@@ -134,6 +139,18 @@ def forms_of(page: str, path: str) -> list[Form]:
     reader = _FormReader(path)
     reader.feed(page)
     return reader.forms
+
+
+def heading_of(page: str) -> str:
+    """The words of its first heading, empty without one."""
+    found = re.search(r"<h1[^>]*>(.*?)</h1>", page, re.DOTALL)
+    return words_of(found[1]) if found else ""
+
+
+def words_of(markup: str) -> str:
+    """Return its text, without scripts, styles and drawings."""
+    body = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", markup, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def watch(base: str, name: str, password: str, keys: Sequence[str], out: Path) -> None:

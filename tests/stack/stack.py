@@ -225,12 +225,14 @@ class Stack:
         self._keeper(name).resume()
 
     @contextlib.contextmanager
-    def away(self, name: str) -> Iterator[None]:
-        self.pause(name)
+    def away(self, *names: str) -> Iterator[None]:
+        for name in names:
+            self.pause(name)
         try:
             yield
         finally:
-            self.resume(name)
+            for name in names:
+                self.resume(name)
 
     def freeze(self, name: str, seconds: float) -> int | None:
         """SIGSTOP now, SIGCONT after ``seconds`` or at ``thaw``; returns at once with the process id."""
