@@ -20,6 +20,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+HEAD_BYTES = 32_768
+"""Of the address and the headers; h11 itself stops only one that does not come as a whole."""
 USUAL = 2_500_000
 DROPPED_AT_MOST = 1_000_000_000
 """Bytes that are read to be dropped; whoever sends more is cut off."""
@@ -43,6 +45,9 @@ class BodyLimit:
         self._is_signed_in = is_signed_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _head_bytes(scope) > HEAD_BYTES:
+            await _answer(send, scope, None, page=False, status=431)
+            return
         limit, page = self._limit(scope["path"])
         length = _length(scope)
         if page and (length is None or length > USUAL) and not await self._is_signed_in(scope):
@@ -68,6 +73,11 @@ class BodyLimit:
             if pattern.fullmatch(path):
                 return limit, True
         return USUAL, False
+
+
+def _head_bytes(scope: Scope) -> int:
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    return len(scope["path"]) + len(scope.get("query_string", b"")) + headers
 
 
 def _length(scope: Mapping[str, Any]) -> int | None:
@@ -119,9 +129,9 @@ async def _drop(receive: Receive) -> bool:
     return False
 
 
-async def _answer(send: Send, scope: Mapping[str, Any], length: int | None, *, page: bool) -> None:
+async def _answer(send: Send, scope: Mapping[str, Any], length: int | None, *, page: bool, status: int = 413) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
-    status, body = 413, f"{pages.BODY_TOO_LARGE()}\n".encode()
+    body = f"{pages.BODY_TOO_LARGE()}\n".encode()
     if page and length is not None:
         status, body = 303, b""
         headers.append((b"location", f"{scope['path']}?too_large={length}".encode()))

@@ -12,14 +12,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from kafkadash.body_limit import HEAD_BYTES
+
 # A page names up to 200 keys in the address of its socket; the library's own limit is 8 kB. Read at its import.
-HEAD_BYTES = 32_768
 os.environ.setdefault("WEBSOCKETS_MAX_LINE_LENGTH", str(HEAD_BYTES))
 
-import h11  # noqa: E402
-import uvicorn  # noqa: E402
-from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: E402
-from websockets.http11 import MAX_NUM_HEADERS  # noqa: E402
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from websockets.http11 import MAX_NUM_HEADERS
 
 HEAD_SECONDS = 15.0
 """Time for a request to arrive up to the end of its headers, from the connection or from the request's first byte."""

@@ -56,6 +56,12 @@ def test_second_request__that_stays_half_open__is_closed(port: int, monkeypatch:
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
+def test_headers_by_the_thousands__are_refused(port: int) -> None:
+    request = head("GET", "/login/", "Connection: close", *[f"X-{n}: 1" for n in range(5_000)])
+
+    assert answer_to(port, request).startswith(b"HTTP/1.1 431 ")
+
+
 @pytest.mark.parametrize("how", ["Content-Length: 3000000", "Transfer-Encoding: chunked"])
 def test_file__sent_without_a_session__is_not_taken(port: int, cluster: Cluster, how: str) -> None:
     chunk = b"x" * 1_000_000

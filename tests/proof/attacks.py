@@ -204,16 +204,16 @@ class _Attacks:
         from kafkadash.clusters.models import Cluster
 
         form = self._admin.form("/settings/register/", "/settings/register/")
-        sent = self._admin.send(form, name="double", bootstrap_servers=self._stack.playground.bootstrap)
+        servers = self._stack.playground.bootstrap
+        sent = self._admin.send(form, name="double", bootstrap_servers=servers, security_protocol="PLAINTEXT")
         self._found.add("D1: the same cluster registered again", "/settings/register/", f"{sent.status} {sent.path}")
-        if Cluster.objects.filter(slug="double").exists():
-            self._follow("D1: the same cluster registered again", read=["/clusters/double/", BOARD])
-            double = Cluster.objects.get(slug="double")
-            self._found.demand(double.same_as_id, "the double is taken for another cluster")
-            draft = self._alice.form("/changes/new/", "/changes/new/")
-            sent = self._alice.send(draft, cluster="double", mode="drain", brokers="2")
-            self._found.add("D1: a change of the double", "/changes/new/", f"{sent.status} {sent.path}")
-            self._found.demand(not double.changes.exists(), "a change of the double can be drafted")
+        self._follow("D1: the same cluster registered again", read=["/clusters/double/", BOARD])
+        double = Cluster.objects.get(slug="double")
+        self._found.demand(double.same_as_id, "the double is taken for another cluster")
+        draft = self._alice.form("/changes/new/", "/changes/new/")
+        sent = self._alice.send(draft, cluster="double", mode="drain", brokers="2")
+        self._found.add("D1: a change of the double", "/changes/new/", f"{sent.status} {sent.path}")
+        self._found.demand(not double.changes.exists(), "a change of the double can be drafted")
 
     def _person_with_two_roles(self) -> None:
         from kafkadash.clusters.models import ClusterRole
