@@ -35,7 +35,15 @@ from kafkadash.domain.executor_state import (
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, SetRate, Throttles, changes, wanted
 from kafkadash.domain.executor_window import Brake, Health, Plain, Window, brake, chosen, content, held, repairs, under
 from kafkadash.domain.plan import Options
-from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.reasons import CodedReason
+from kafkadash.domain.row_reasons import (
+    AnswerLost,
+    AnswerUnclear,
+    CancelledBefore,
+    GivenUp,
+    NotElected,
+    RefusedByKafka,
+)
 
 Action = ChangeLists | SetRate | Place | Submit | Cancel | Reorder | ClearRate | Elect
 
@@ -72,45 +80,45 @@ def step(
     return _Step(moves, seen, options, now, mode, throttles or Throttles()).taken()
 
 
-def replied(move: Move, reply: Reply, now: datetime, words: str = "") -> Move:
+def replied(move: Move, reply: Reply, now: datetime, answer: str = "") -> Move:
     """The row after Kafka's answer to its last ``Submit``, or to the ``Place`` before it, where that was not accepted;
-    ``words`` are Kafka's own, of a refusal.
+    ``answer``: Kafka's own words where it did not accept it.
 
     Accepted is not done, and lost is not refused: the next look tells.
     """
     if move.state is not State.SUBMITTING:
         return move
     if reply is Reply.LOST:
-        return move.to(State.UNKNOWN, now, words or said.ANSWER_LOST())
+        return move.to(State.UNKNOWN, now, AnswerUnclear(answer) if answer else AnswerLost())
     answered = replace(move, unanswered=move.unanswered - 1)
     if reply is Reply.ACCEPTED:
         return answered.to(State.MOVING, now)
-    return answered.to(State.FAILED, now, words)
+    return answered.to(State.FAILED, now, RefusedByKafka(answer))
 
 
-def unsent(transition: Transition, now: datetime, words: str) -> Move:
+def unsent(transition: Transition, now: datetime, why: CodedReason) -> Move:
     """The row of which a request was stored that certainly never left, with the reason: as if it had not been stored.
 
     It takes its turn in the next step, and counts no attempt.
     """
     before = transition.before
-    return before.to(State.WAITING, now, words) if before.state in BEFORE else before
+    return before.to(State.WAITING, now, why) if before.state in BEFORE else before
 
 
-def cancelled(move: Move, now: datetime, reason: str) -> Move:
+def cancelled(move: Move, now: datetime, reason: CodedReason) -> Move:
     """One row as an operator cancels it, in a run that goes on; what has ended stays as it ended."""
     if move.state in BEFORE:
         return move.to(State.CANCELLED, now, reason)
     return move if move.ended or move.state is State.CANCELLING else move.to(State.CANCELLING, now, reason)
 
 
-def answered(move: Move, now: datetime, *, again: bool, reason: str = "") -> Move:
+def answered(move: Move, now: datetime, *, again: bool, reason: CodedReason | None = None) -> Move:
     """A row that asked, with the operator's answer: it takes its turn as if for the first time, or is given up."""
     if not move.asks:
         return move
     if again:
         return replace(move.to(State.PENDING, now), attempt=0, first_at=None, asks=False)
-    return replace(move.to(State.CANCELLED, now, reason or said.GIVEN_UP()), asks=False)
+    return replace(move.to(State.CANCELLED, now, reason or GivenUp()), asks=False)
 
 
 class _Step:
@@ -184,7 +192,7 @@ class _Step:
 
     def _not_begun(self, move: Move) -> Move:
         if self._mode is Mode.CANCELLING:
-            return move.to(State.CANCELLED, self._now, said.CANCELLED_BEFORE())
+            return move.to(State.CANCELLED, self._now, CancelledBefore())
         if move.submitted_at is not None and self._arrived(move):
             return look(move, self._seen, self._mode, self._now).move
         after = content(move, self._seen, self._options, self._now)
@@ -255,7 +263,7 @@ class _Step:
                 continue
             if self._held and (not self._seen.window_open or waited):
                 gave_up = replace(move, elections=MOST_ATTEMPTS)
-                self._after[place] = gave_up.to(State.DONE, self._now, said.NOT_ELECTED(why=self._held[0]))
+                self._after[place] = gave_up.to(State.DONE, self._now, NotElected(self._held[0]))
                 continue
             pending = True
             if self._held:

@@ -7,7 +7,6 @@ takes two looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -30,8 +29,21 @@ from kafkadash.domain.executor_state import (
     Submit,
 )
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.wording import count
+from kafkadash.domain.reasons import CodedReason, joined
+from kafkadash.domain.row_reasons import (
+    ArrivedLate,
+    ArrivedLateCancelled,
+    CancelledByOthers,
+    ChangedByOthers,
+    EndUntold,
+    MovedByOthers,
+    NoTraceOfIt,
+    OldReplicasSubmitted,
+    OrderedByOthers,
+    OrderNotRestored,
+    TopicCreatedAgain,
+    TopicDeleted,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,7 @@ def look(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
     if not tells(move, seen):
         return Looked(move)
     if gone(row, seen):
-        return Looked(settled(move, State.TOPIC_DELETED, seen.at, now, gone_words(row, seen)))
+        return Looked(settled(move, State.TOPIC_DELETED, seen.at, now, gone_reason(row, seen)))
     partition = seen.partitions[move.key]
     if partition.listed is not None:
         return _listed(move, partition, partition.listed, mode, now)
@@ -67,8 +79,8 @@ def look_again(move: Move, seen: Observation, mode: Mode, now: datetime) -> Look
     if listed is None or not ours(move, listed) or gone(move.work.row, seen):
         return Looked(move)
     if mode is Mode.CANCELLING or move.state is State.CANCELLED:
-        return _cancel(move.to(State.CANCELLING, now, said.ARRIVED_LATE_CANCELLED()), now)
-    return Looked(move.to(State.MOVING, now, said.ARRIVED_LATE()))
+        return _cancel(move.to(State.CANCELLING, now, ArrivedLateCancelled()), now)
+    return Looked(move.to(State.MOVING, now, ArrivedLate()))
 
 
 def tells(move: Move, seen: Observation) -> bool:
@@ -88,9 +100,8 @@ def gone(row: Row, seen: Observation) -> bool:
     return bool(topic.id and row.topic_id and topic.id != row.topic_id)
 
 
-def gone_words(row: Row, seen: Observation) -> str:
-    entry = said.TOPIC_CREATED_AGAIN if row.topic in seen.topics else said.TOPIC_DELETED
-    return entry(topic=row.topic)
+def gone_reason(row: Row, seen: Observation) -> CodedReason:
+    return TopicCreatedAgain(row.topic) if row.topic in seen.topics else TopicDeleted(row.topic)
 
 
 def ours(move: Move, listed: Listed) -> bool:
@@ -98,7 +109,14 @@ def ours(move: Move, listed: Listed) -> bool:
     return listed.target == move.work.row.target and listed.adding <= set(move.work.adding)
 
 
-def settled(move: Move, end: State, at: datetime, now: datetime, reason: str, after: timedelta = timedelta(0)) -> Move:
+def settled(
+    move: Move,
+    end: State,
+    at: datetime,
+    now: datetime,
+    reason: CodedReason | None,
+    after: timedelta = timedelta(0),
+) -> Move:
     """The row at its end if an earlier look, at least ``after`` before this one, said the same; else with the hint."""
     if move.hint is not end or move.hint_at is None:
         return replace(move, hint=end, hint_at=at)
@@ -128,8 +146,7 @@ def asking(move: Move, now: datetime) -> Move | None:
     long = move.first_at is not None and now - move.first_at >= ASK_AFTER
     if move.attempt < MOST_ATTEMPTS and not long:
         return None
-    times = count(move.attempt, "time")
-    return replace(move.to(State.UNKNOWN, now, said.NO_TRACE(times=times)), asks=True)
+    return replace(move.to(State.UNKNOWN, now, NoTraceOfIt(move.attempt)), asks=True)
 
 
 def _unread(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
@@ -141,21 +158,20 @@ def _unread(move: Move, seen: Observation, mode: Mode, now: datetime) -> Looked:
         return _listed(move, PartitionSeen(listed.replicas), listed, mode, now)
     if not move.quiet(now):
         return Looked(unhinted(move))
-    words = said.UNTOLD(topic=move.work.row.topic)
-    return Looked(settled(_cancelling(move, now), State.FAILED, seen.at, now, words, UNREAD_FOR))
+    untold = EndUntold(move.work.row.topic)
+    return Looked(settled(_cancelling(move, now), State.FAILED, seen.at, now, untold, UNREAD_FOR))
 
 
 def _listed(move: Move, partition: PartitionSeen, listed: Listed, mode: Mode, now: datetime) -> Looked:
     if not ours(move, listed):
-        by_others = said.MOVED_BY_OTHERS(target=ids(listed.target))
-        why = said.OLD_REPLICAS_SUBMITTED() if listed.zombie else by_others
+        why = OldReplicasSubmitted() if listed.zombie else MovedByOthers(listed.target)
         return Looked(move.to(State.SUPERSEDED, now, why))
     if move.attempt == move.unanswered == 1:
         move = replace(move, unanswered=0)  # the only request there was has arrived
     if mode is Mode.CANCELLING or move.state is State.CANCELLING:
         if move.cancelled_at is not None and now - move.cancelled_at < RETRY and move.state is State.CANCELLING:
             return Looked(unhinted(move))
-        return _cancel(move.to(State.CANCELLING, now, move.reason if move.state is State.CANCELLING else ""), now)
+        return _cancel(move.to(State.CANCELLING, now, move.reason if move.state is State.CANCELLING else None), now)
     behind = set(move.work.adding) - partition.isr
     copied = bool(move.work.adding) and behind <= partition.copied
     return Looked(move.to(State.CATCHING_UP if copied else State.MOVING, now))
@@ -171,10 +187,10 @@ def _unlisted(move: Move, partition: PartitionSeen, at: datetime, mode: Mode, no
         if move.work.removing or move.work.only_reorders:
             return Looked(move.to(State.DONE, now))
         # Where nothing is removed, metadata from before a cancel or from after a late submission looks the same.
-        return Looked(settled(move, State.DONE, at, now, ""))
+        return Looked(settled(move, State.DONE, at, now, None))
     if set(replicas) == set(row.current):
         return _as_before(move, replicas, at, mode, now)
-    changed = said.CHANGED_BY_OTHERS(replicas=ids(replicas), target=ids(row.target))
+    changed = ChangedByOthers(replicas, row.target)
     whole = set(replicas) == {*row.current, *row.target}
     return Looked(settled(move, State.SUPERSEDED, at, now, changed, UNANSWERED if whole else timedelta(0)))
 
@@ -187,13 +203,13 @@ def _as_before(move: Move, replicas: tuple[int, ...], at: datetime, mode: Mode, 
     if replicas == row.current and (move.work.only_reorders or move.state in (State.SUBMITTING, State.UNKNOWN)):
         return Looked(unhinted(move), untraced=not move.asks)
     if move.work.only_reorders:
-        return Looked(settled(move, State.SUPERSEDED, at, now, said.ORDERED_BY_OTHERS()))
+        return Looked(settled(move, State.SUPERSEDED, at, now, OrderedByOthers()))
     if _may_be_from_before(move, replicas, at):
         return Looked(unhinted(move))
-    ended = settled(move, State.CANCELLED, at, now, said.CANCELLED_BY_OTHERS())
+    ended = settled(move, State.CANCELLED, at, now, CancelledByOthers())
     if ended.state is not State.CANCELLED or (replicas == row.current and move.quiet(now)):
         return Looked(ended)
-    return _restored(ended.to(State.CANCELLING, now, said.CANCELLED_BY_OTHERS()), replicas, at, mode, now)
+    return _restored(ended.to(State.CANCELLING, now, CancelledByOthers()), replicas, at, mode, now)
 
 
 def _may_be_from_before(move: Move, replicas: tuple[int, ...], at: datetime) -> bool:
@@ -223,17 +239,13 @@ def _restored(move: Move, replicas: tuple[int, ...], at: datetime, mode: Mode, n
     if replicas == row.current:
         return Looked(settled(move, State.CANCELLED, at, now, move.reason))
     if move.work.only_reorders:
-        return Looked(settled(move, State.SUPERSEDED, at, now, said.ORDERED_BY_OTHERS()))
+        return Looked(settled(move, State.SUPERSEDED, at, now, OrderedByOthers()))
     sure = settled(move, State.CANCELLED, at, now, move.reason)
     if sure.state is not State.CANCELLED:
         return Looked(sure)
     if move.reorders >= MOST_ATTEMPTS:
-        why = f"{move.reason} {said.ORDER_NOT_RESTORED(replicas=ids(replicas))}".strip()
+        why = joined(move.reason, OrderNotRestored(replicas))
         return Looked(sure.to(State.CANCELLED, now, why))
     if mode is Mode.PAUSED or (move.reorders and move.acted_at is not None and now - move.acted_at < RETRY):
         return Looked(move)
     return Looked(replace(unhinted(move), reorders=move.reorders + 1, acted_at=now), Reorder(move.key, row.current))
-
-
-def ids(brokers: Iterable[int]) -> str:
-    return ", ".join(str(broker) for broker in brokers)

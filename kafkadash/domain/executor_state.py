@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from kafkadash.domain.plan import Row
+from kafkadash.domain.reasons import CodedReason
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -31,15 +32,8 @@ controller keeps what it forwards for 60 s, whatever the request's own time limi
 LATE_METADATA = timedelta(seconds=10)
 """So far a broker's metadata may be behind the controller's listing: it may still show what was before a submission."""
 
-NOT_ELECTED = "Its preferred leader was not elected:"
-"""So begins the reason of a row that is done, but not led as it should be."""
-
 UNREAD_FOR = timedelta(minutes=10)
 """So long a topic that nobody describes to us is waited for, before a row of it ends without anybody knowing how."""
-
-UNTOLD = "Nobody can tell how it ended:"
-NOT_REREAD = "It could not be read once more:"
-"""So begin the reasons of rows whose topic nobody described any more, at the cancel and at the verification."""
 
 RETRY = timedelta(seconds=10)
 """Between two cancels, reorders or elections of one row."""
@@ -128,7 +122,7 @@ class Move:
 
     work: Work
     state: State = State.PENDING
-    reason: str = ""
+    reason: CodedReason | None = None
     since: datetime | None = None
     attempt: int = 0
     unanswered: int = 0
@@ -170,7 +164,7 @@ class Move:
         """Whether it ended and no late request of ours can change that."""
         return self.state in ENDED and (self.state not in REOPENED or self.quiet(now))
 
-    def to(self, state: State, now: datetime, reason: str = "") -> Move:
+    def to(self, state: State, now: datetime, reason: CodedReason | None = None) -> Move:
         """In another state, or in this one for another reason; ``since`` is of the state."""
         if state is self.state and reason == self.reason and self.hint is None:
             return self
@@ -223,7 +217,7 @@ class TopicSeen:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSeen:
-    """A registered broker. ``full`` says in a sentence why its disk cannot take what the plan brings; '' if it can.
+    """A registered broker. ``full``: why its disk cannot take what the plan brings; None if it can.
 
     ``others_rate``: the rate that moves of others use on it, as Kafka shows the value; '' where there is none.
     """
@@ -231,7 +225,7 @@ class BrokerSeen:
     alive: bool = True
     fenced: bool = False
     cordoned: bool = False
-    full: str = ""
+    full: CodedReason | None = None
     others_rate: str = ""
 
 

@@ -11,12 +11,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kafkadash.domain.executor_look import gone, gone_words, ids, settled, tells, unhinted
+from kafkadash.domain.executor_look import gone, gone_reason, settled, tells, unhinted
 from kafkadash.domain.executor_state import ENDED, Key, Mode, Move, Observation, PartitionSeen, State, Work
-from kafkadash.domain.ledger_rates import value_words
 from kafkadash.domain.plan import Options
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import turns
+from kafkadash.domain.row_reasons import (
+    BrokerAway,
+    BrokerCordoned,
+    BrokerFenced,
+    BrokerNotRegistered,
+    FactorNotApproved,
+    NoLeader,
+    NotAsPlanned,
+    RateInUse,
+    ReassignedByOthers,
+    ThereAlready,
+    UnderMinIsr,
+)
 from kafkadash.domain.wording import count, duration
 
 OLDEST_LOOK = timedelta(seconds=30)
@@ -70,17 +83,16 @@ def content(move: Move, seen: Observation, options: Options, now: datetime) -> M
     if not tells(move, seen):
         return move
     if gone(row, seen):
-        return settled(move, State.TOPIC_DELETED, seen.at, now, gone_words(row, seen))
+        return settled(move, State.TOPIC_DELETED, seen.at, now, gone_reason(row, seen))
     partition = seen.partitions[move.work.key]
     if partition.listed is not None:
-        return move.to(State.SKIPPED, now, said.REASSIGNED_BY_OTHERS(target=ids(partition.listed.target)))
+        return move.to(State.SKIPPED, now, ReassignedByOthers(partition.listed.target))
     if partition.replicas != row.current:
-        entry = said.THERE_ALREADY if partition.replicas == row.target else said.NOT_AS_PLANNED
-        why = entry(replicas=ids(partition.replicas), expected=ids(row.current))
+        kind = ThereAlready if partition.replicas == row.target else NotAsPlanned
+        why = kind(partition.replicas, row.current)
         return settled(move, State.SKIPPED, seen.at, now, why)
     if len(row.target) != len(row.current) and not options.change_rf:
-        has = count(len(row.current), "replica")
-        return move.to(State.SKIPPED, now, said.FACTOR_NOT_APPROVED(has=has, target=len(row.target)))
+        return move.to(State.SKIPPED, now, FactorNotApproved(len(row.current), len(row.target)))
     return unhinted(move)
 
 
@@ -89,16 +101,16 @@ class Health:
 
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
-        self._kept: dict[int, str] = {}
-        self._added: dict[int, str] = {}
+        self._kept: dict[int, CodedReason] = {}
+        self._added: dict[int, CodedReason] = {}
         self._throttled = {id_: broker.others_rate for id_, broker in seen.brokers.items() if broker.others_rate}
         for id_, broker in seen.brokers.items():
             if not broker.alive:
-                self._kept[id_] = said.BROKER_AWAY(broker=id_)
+                self._kept[id_] = BrokerAway(id_)
             elif broker.fenced:
-                self._kept[id_] = said.BROKER_FENCED(broker=id_)
+                self._kept[id_] = BrokerFenced(id_)
             elif broker.cordoned:
-                self._added[id_] = said.BROKER_CORDONED(broker=id_)
+                self._added[id_] = BrokerCordoned(id_)
             elif broker.full:
                 self._added[id_] = broker.full
 
@@ -112,27 +124,27 @@ class Health:
         """Brokers whose rate others use, so that it is not ours to set."""
         return frozenset(self._throttled)
 
-    def wrong(self, work: Work) -> str:
-        """Why the row has to wait, in a sentence; '' when it has not. A row that only reorders copies nothing."""
+    def wrong(self, work: Work) -> CodedReason | None:
+        """Why the row has to wait; None when it has not. A row that only reorders copies nothing."""
         if work.only_reorders:
-            return ""
+            return None
         if why := self._wrong_with_brokers(work):
             return why
         partition = self._seen.partitions.get(work.key)
         if partition is None or not work.adding:
-            return ""
+            return None
         if partition.leader is None:
-            return said.NO_LEADER()
+            return NoLeader()
         if under(partition) and not repairs(work, partition):
             lagging = [b for b in partition.replicas if b not in partition.isr and b not in partition.offline]
             if lagging:
-                return said.UNDER_MIN_ISR(brokers=ids(lagging))
-        return ""
+                return UnderMinIsr(tuple(lagging))
+        return None
 
-    def _wrong_with_brokers(self, work: Work) -> str:
+    def _wrong_with_brokers(self, work: Work) -> CodedReason | None:
         for broker in work.row.target:
             if broker not in self._seen.brokers:
-                return said.BROKER_NOT_REGISTERED(broker=broker)
+                return BrokerNotRegistered(broker)
             if broker in self._kept:
                 return self._kept[broker]
         for broker in work.adding:
@@ -141,8 +153,8 @@ class Health:
         if self._throttled and work.adding:
             for broker in (*work.row.current, *work.adding):
                 if broker in self._throttled:
-                    return said.RATE_IN_USE(broker=broker, rate=value_words(self._throttled[broker]))
-        return ""
+                    return RateInUse(broker, self._throttled[broker])
+        return None
 
 
 def repairs(work: Work, partition: PartitionSeen) -> bool:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkadash.domain.executor_state import Move, Observation, PartitionSeen
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import stuck as said
+from kafkadash.domain.row_reasons import DisksAboveLimit, DisksFull
 from kafkadash.domain.run_flows import AT_THROTTLE
 from kafkadash.domain.run_memory import Lane, RowMemory
 from kafkadash.domain.run_progress import Cause, Direction, Mark
 from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
-from kafkadash.domain.wording import count, duration, listed
+from kafkadash.domain.wording import count, duration, listed, size
 
 SLOW_AFTER_S, STUCK_AFTER_S = 90.0, 300.0
 SLOW_BELOW = 100_000.0
@@ -207,10 +209,16 @@ def _disk(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | Non
     for broker in adding:
         state = seen.brokers.get(broker)
         if state is not None and state.full:
-            return Cause.DESTINATION_DISK, state.full
+            return Cause.DESTINATION_DISK, _disk_words(broker, state.full)
         if state is not None and state.cordoned:
             return Cause.DESTINATION_DISK, said.DESTINATION_CORDONED(broker=broker)
     return None
+
+
+def _disk_words(broker: int, full: CodedReason) -> str:
+    if isinstance(full, DisksFull | DisksAboveLimit):
+        return said.DESTINATION_DISK_FULL(broker=broker, room=size(full.room), coming=size(full.coming))
+    return said.DESTINATION_DISK_NOT_READ(broker=broker)
 
 
 def _source_full(row: RowMemory, partition: PartitionSeen | None, around: Surroundings) -> tuple[Cause, str] | None:

@@ -7,10 +7,13 @@ class ReassignConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.clusters.removal import ask_before_removal
+        from kafkadash.messages import register_messages
         from kafkadash.reassign import kind, plan_work, verify_job
         from kafkadash.reassign.run.left_behind import left_behind, stop_runs
+        from kafkadash.reassign.run.row_messages import ROW_MESSAGES
 
         kind.make_known()
         plan_work.make_known()
         verify_job.make_known()
         ask_before_removal(left_behind, stop_runs)
+        register_messages(ROW_MESSAGES)

@@ -95,4 +95,4 @@ def _configs(tools: Tools) -> object:
 
 
 def _rows() -> dict[int, tuple[str, str]]:
-    return {move.partition: (move.state, move.reason) for move in Move.objects.all()}
+    return {move.partition: (move.state, move.reason_code) for move in Move.objects.all()}

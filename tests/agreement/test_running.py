@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from kafkadash.changes.models import RequestState
 from kafkadash.domain import run_measure, run_stuck
-from kafkadash.domain.refusals import rows
+from kafkadash.domain.row_reasons import TopicCreatedAgain
 from kafkadash.domain.run_progress import Cause, Mark
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
@@ -115,7 +115,7 @@ def test_a_topic_deleted_and_made_again_while_it_moves__ends_its_rows_and_nothin
     wait_until(lambda: topic not in tools.topics(), "it is deleted", 30)
     load(playground.bootstrap, [Topic(topic, placement=[[1, 2]])])
     run.until(lambda: run.row(topic).state == "topic_deleted", "its row ends")
-    assert run.row(topic).reason == rows.TOPIC_CREATED_AGAIN(topic=topic)
+    assert run.row(topic).reason == TopicCreatedAgain(topic)
     run.raise_throttle("1000", "The other one may finish.")
     run.until_it_is(RequestState.DONE)
     assert run.execution.outcome == Outcome.EXCEPTIONS

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.test import Client
 
 from kafkadash.changes.models import RequestState
-from kafkadash.domain.refusals import rows
+from kafkadash.domain.row_reasons import MovedByOthers
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.models import Deed, Outcome
 from kafkadash.reassign.run import orders
@@ -42,7 +42,7 @@ def test_a_retarget_by_somebody_else__of_a_row_in_flight__supersedes_it_and_is_n
     run.until_moving(topic)
     mover.start(topic, [3], throttle=SLOW, beside=True)
     run.until(lambda: run.row(topic).state == "superseded", "the row is superseded")
-    assert run.row(topic).reason == rows.MOVED_BY_OTHERS(target=3)
+    assert run.row(topic).reason == MovedByOthers((3,))
     run.cancel("Somebody else is at it.")
     [listed] = [move for move in tools.moves() if move.topic == topic]
     assert listed.adding == (3,), "their move goes on"

@@ -11,7 +11,8 @@ import pytest
 
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import rows, turns
+from kafkadash.domain.refusals import turns
+from kafkadash.domain.row_reasons import CancelledByOthers
 from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import TopicPartition
 from kafkadash.kafka.wire_client import WireClient
@@ -42,7 +43,7 @@ def test_a_move_that_somebody_else_cancels__ends_and_has_its_order_again(
     run.until_it_is(RequestState.DONE)
 
     row = run.row(topic)
-    assert (row.state, row.reason) == ("cancelled", rows.CANCELLED_BY_OTHERS())
+    assert (row.state, row.reason) == ("cancelled", CancelledByOthers())
     assert run.execution.outcome == Outcome.EXCEPTIONS
     assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (2, 1)
     assert tools.throttles(topic, 1, 2, 3) == {}

@@ -159,7 +159,7 @@ class People:
         if run is None:
             return said
         rows = again(lambda: list(Move.objects.filter(execution=run).order_by("topic", "partition")))
-        left = [f"{row}: {row.state} {row.reason}".strip() for row in rows if row.state != "done"]
+        left = [f"{row}: {row.state} {row.reason_code}".strip() for row in rows if row.state != "done"]
         about = (run.blocked, run.error, *run.held, run.brake, f"{run.steps} steps", *left)
         return f"{said}; {'; '.join(filter(None, about))}"
 

@@ -19,6 +19,8 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.transitions import OBJECT
 from kafkadash.domain.executor_state import ENDED
 from kafkadash.domain.executor_state import State as Row
+from kafkadash.domain.reasons import find_reason
+from kafkadash.domain.row_reasons import OrderNotRestored
 from kafkadash.domain.workflow_states import OVER, TABLE, State
 from kafkadash.reassign.models import Execution, Move, Order, ThrottleEntry
 from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
@@ -178,7 +180,7 @@ def _rows(
         if not problem and not row.reason and state is not Row.DONE and not (cancelled and state is Row.CANCELLED):
             problem = "nothing says why."
         if problem:
-            yield f"{row} is {state} ({row.reason or 'no reason'}), but {problem}"
+            yield f"{row} is {state} ({row.reason_code or 'no reason'}), but {problem}"
 
 
 def _was_there(row: Move, log: History) -> bool:
@@ -218,9 +220,7 @@ def _wrong_end(row: Move, state: Row, there: DescribedPartition | None, *, delet
     if state in (Row.SKIPPED, Row.FAILED):
         return "" if row.attempt == 0 or replicas == current else said
     if state is Row.CANCELLED:
-        restored = replicas == current or (
-            set(replicas) == set(current) and "order could not be restored" in row.reason
-        )
+        restored = replicas == current or (set(replicas) == set(current) and find_reason(row.reason, OrderNotRestored))
         return "" if restored else said
     return said if replicas == target and not row.hint else ""
 

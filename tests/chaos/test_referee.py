@@ -173,7 +173,7 @@ def _run_active(ended: Ended) -> None:
 
 
 def _skipped_without_a_word(ended: Ended) -> None:
-    Move.objects.filter(topic="clicks").update(state="skipped", reason="", attempt=0)
+    Move.objects.filter(topic="clicks").update(state="skipped", reason_code="", attempt=0)
 
 
 def _rate(ended: Ended, values: Sequence[str | None], seconds: float = 5) -> None:

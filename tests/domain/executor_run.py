@@ -29,6 +29,7 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, Pairs, SetRate, Throttles, wanted
 from kafkadash.domain.plan import Options, Row
+from kafkadash.domain.row_reasons import RefusedByKafka
 from tests.domain.executor_cluster import Cluster
 
 EVERY = 2.0
@@ -191,7 +192,7 @@ class Run:
     def moves_as_stepped(self) -> list[Move]:
         """As the step left them: a refusal that was stored since ends a row that the next step takes the pairs off."""
         return [
-            replace(m, state=State.SUBMITTING) if m.state is State.FAILED and m.reason == "No." else m
+            replace(m, state=State.SUBMITTING) if m.state is State.FAILED and m.reason == RefusedByKafka("No.") else m
             for m in self.moves
         ]
 

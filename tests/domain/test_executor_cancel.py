@@ -21,6 +21,7 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.plan import Row
 from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.row_reasons import EndedByOperatorWithNote, EndUntold
 from tests.domain.executor_cluster import START
 from tests.domain.executor_run import Fate, Run
 from tests.domain.one_row import AT_REST, IN_FLIGHT, KEY, OPTIONS, ROW, after, moving, seen
@@ -115,8 +116,7 @@ class TestTopicThatIsNotDescribedAnyMore:
         early = after(row, self.unread(0), self.unread(599), mode=mode)
         assert (early.state, early.hint) == (State.CANCELLING, State.FAILED)
         late = after(row, self.unread(0), self.unread(601), mode=mode)
-        assert late.state is State.FAILED
-        assert late.reason.startswith("Nobody can tell how it ended: Kafka lists no move of it, but t is not described")
+        assert (late.state, late.reason) == (State.FAILED, EndUntold("t"))
 
     def test_described_again_it_is_told(self) -> None:
         original = replace(AT_REST, replicas=ROW.current)
@@ -135,7 +135,8 @@ class TestTopicThatIsNotDescribedAnyMore:
 
 
 def test_one_row_cancelled_in_a_run_that_goes_on() -> None:
-    row = cancelled(moving(), START, "Taken out.")
+    asked = EndedByOperatorWithNote("alice", "Taken out.")
+    row = cancelled(moving(), START, asked)
     taken = step([row], seen(IN_FLIGHT), OPTIONS, START)
     assert Cancel(KEY) in taken.actions
-    assert taken.transitions[0].after.reason == "Taken out."
+    assert taken.transitions[0].after.reason == asked

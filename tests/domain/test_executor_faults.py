@@ -9,6 +9,8 @@ from kafkadash.domain.executor import cancelled
 from kafkadash.domain.executor_state import ENDED, Mode, State
 from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.plan import Options, Row
+from kafkadash.domain.reasons import find_reason
+from kafkadash.domain.row_reasons import EndedByOperator, OrderNotRestored
 from tests.domain.executor_run import MOST_LATE, Fate, Run
 
 BROKERS = 6
@@ -56,7 +58,9 @@ def happens(run: Run, kind: str, what: object) -> None:
             run.mode = mode
         case "cancel row", (str(topic), int(partition)):
             at = cluster.now
-            run.moves = [cancelled(m, at, "As asked.") if m.key == (topic, partition) else m for m in run.moves]
+            run.moves = [
+                cancelled(m, at, EndedByOperator("alice")) if m.key == (topic, partition) else m for m in run.moves
+            ]
         case "foreign cancel", (str(topic), int(partition)):
             run.disturbed.add((topic, partition))
             cluster.cancel((topic, partition))
@@ -105,6 +109,6 @@ def test_faults__in_any_order__never_break_what_holds_and_every_row_ends(
             assert partition.replicas == move.work.row.target
         if move.state is State.CANCELLED and move.key not in run.disturbed:
             assert partition is not None
-            given_up = "Its order could not be restored" in move.reason
+            given_up = find_reason(move.reason, OrderNotRestored)
             assert partition.replicas == move.work.row.current or given_up
             assert set(partition.replicas) == set(move.work.row.current)

@@ -8,6 +8,7 @@ import pytest
 
 from kafkadash.domain.executor_state import BrokerSeen, Listed, Move, Observation, PartitionSeen, State, TopicSeen, Work
 from kafkadash.domain.plan import Row
+from kafkadash.domain.row_reasons import DisksFull, DisksNotRead
 from kafkadash.domain.run_memory import CopyMemory, RowMemory
 from kafkadash.domain.run_progress import Cause, Direction, Mark
 from kafkadash.domain.run_stuck import Fix, ForeignThrottle, Surroundings, cause, fixes, mark
@@ -119,7 +120,12 @@ def test_cause__all_copies_to_one_broker_receive_more_than_its_throttle() -> Non
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [(BrokerSeen(full="Broker 4 has room for 1 GB."), "room"), (BrokerSeen(cordoned=True), "cord")]
+    ("state", "words"),
+    [
+        (BrokerSeen(full=DisksFull(4, 10**9, 2 * 10**9)), "1.0 GB"),
+        (BrokerSeen(full=DisksNotRead(4)), "not read"),
+        (BrokerSeen(cordoned=True), "cord"),
+    ],
 )
 def test_cause__destination_disk(state: BrokerSeen, words: str) -> None:
     found, said = why(seen(b4=state))

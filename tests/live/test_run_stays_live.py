@@ -18,11 +18,13 @@ from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.row_reasons import NoTraceOfIt
 from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.domain.workflow_states import State
 from kafkadash.events import changed
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.live_keys import run_keys
+from kafkadash.reassign.run.moves import reason_columns
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 from tests.live.conftest import Server
 from tests.live.test_page_stays_live import opened
@@ -122,7 +124,7 @@ def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
             foreign=[] if over else [OTHER],
             held=["It is paused; what is in flight goes on."] if state == State.PAUSED else [],
         )
-        Move.objects.filter(execution=run, state=RowState.UNKNOWN).update(asks=True, reason="Submit it again?")
+        Move.objects.filter(execution=run, state=RowState.UNKNOWN).update(asks=True, **reason_columns(NoTraceOfIt(3)))
         visitor.visit(f"{at}/changes/{change.pk}/run/", state.value, looks=TWO_LOOKS)
         if state == State.EXECUTING:
             move = Move.objects.filter(execution=run).earliest("pk")

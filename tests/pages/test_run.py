@@ -15,10 +15,12 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.row_reasons import NoTraceOfIt
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import BrokerState, Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
+from kafkadash.reassign.run.moves import reason_columns
 from tests.factories import GB, NOW, TopicFactory, judged, silent, watched
 from tests.pages.conftest import Page, text_of
 from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
@@ -186,7 +188,9 @@ class TestNotices:
 
     def test_of_rows_that_ask(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         running(change)
-        Move.objects.filter(state=RowState.MOVING).update(state=RowState.UNKNOWN, asks=True, reason="No trace of it.")
+        Move.objects.filter(state=RowState.MOVING).update(
+            state=RowState.UNKNOWN, asks=True, **reason_columns(NoTraceOfIt(3))
+        )
         page = look(viewer, change)
         assert "5 moves ask for an answer." in page.words(f"run-notices-{change.pk}")
         assert "Stuck or asking 5" in page.words(f"moves-{change.pk}")

@@ -12,8 +12,10 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.row_reasons import RefusedByKafka
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Outcome
+from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.report import report_of
 from tests.factories import NOW
 from tests.pages.conftest import Page
@@ -21,6 +23,8 @@ from tests.pages.drained import See, demo, made, review, see
 from tests.reassign.runs import running
 
 __all__ = ["demo", "made", "see"]
+
+OTHERS = RefusedByKafka("It has other <replicas>.")
 
 
 class TestEnds:
@@ -30,7 +34,9 @@ class TestEnds:
             change = made(state)
             rows = {RowState.DONE: 4, RowState.SKIPPED: 1}
             run = running(change, rows, ended_at=NOW - timedelta(minutes=2), outcome=outcome, **fields)
-            Move.objects.filter(execution=run, state=RowState.SKIPPED).update(reason="It has other <replicas>.")
+            Move.objects.filter(execution=run, state=RowState.SKIPPED).update(
+                **reason_columns(RefusedByKafka("It has other <replicas>."))
+            )
             own = Execution.objects.select_related("request", "cluster").get(pk=run.pk)
             own.report = report_of(own, state, outcome, NOW - timedelta(minutes=2))
             own.save(update_fields=["report"])

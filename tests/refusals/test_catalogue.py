@@ -15,10 +15,10 @@ import kafkadash
 from kafkadash.domain.refusals import catalogue
 from kafkadash.domain.refusals.entry import Entry
 from tests.refusals.driving import DRIVEN
+from tests.refusals.write_page import DOC, whole_page
 
 HERE = Path(__file__).parent
 ROOT = Path(kafkadash.__file__).parent
-DOC = ROOT.parent / "docs/refusals.md"
 ENTRIES = list(catalogue.catalogue().values())
 
 RAISED = frozenset(
@@ -128,6 +128,7 @@ TELLING = frozenset(
         "reassign/run/report.py",
         "reassign/run/report_text.py",
         "reassign/run/rollback.py",
+        "reassign/run/row_messages.py",
         "reassign/run/row_shown.py",
         "reassign/run/stuck_words.py",
         "reassign/run/summaries.py",
@@ -260,7 +261,7 @@ def test_own_words_are_found() -> None:
 
 
 def test_the_page_is_that_of_the_catalogue() -> None:
-    assert DOC.read_text() == catalogue.page(), "run: python -m tests.refusals.write_page"
+    assert DOC.read_text() == whole_page(), "run: python -m tests.refusals.write_page"
 
 
 def files(name: str) -> list[Path]:

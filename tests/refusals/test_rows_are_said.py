@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from kafkadash.domain.executor import answered, replied, step
 from kafkadash.domain.executor_state import (
@@ -18,7 +21,39 @@ from kafkadash.domain.executor_state import (
     TopicSeen,
     Work,
 )
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import rows, turns
+from kafkadash.domain.row_reasons import (
+    AnswerLost,
+    AnswerUnclear,
+    ArrivedLate,
+    ArrivedLateCancelled,
+    BrokerAway,
+    BrokerCordoned,
+    BrokerFenced,
+    BrokerNotRegistered,
+    CancelledBefore,
+    CancelledByOthers,
+    ChangedByOthers,
+    EndUntold,
+    FactorNotApproved,
+    GivenUp,
+    MovedByOthers,
+    NoLeader,
+    NotAsPlanned,
+    NotElected,
+    NoTraceOfIt,
+    OldReplicasSubmitted,
+    OrderedByOthers,
+    OrderNotRestored,
+    RateInUse,
+    ReassignedByOthers,
+    RefusedByKafka,
+    ThereAlready,
+    TopicCreatedAgain,
+    TopicDeleted,
+    UnderMinIsr,
+)
 from tests.domain.executor_cluster import START
 from tests.domain.one_row import AT_REST, IN_FLIGHT, OPTIONS, ROW, after, moving, seen
 from tests.refusals.driving import Case, case, each
@@ -27,13 +62,13 @@ LATER = 30.0
 """Seconds after which a broker's metadata are not late any more."""
 
 
-def ended(partition: PartitionSeen, move: Move | None = None, mode: Mode = Mode.EXECUTING) -> str:
+def ended(partition: PartitionSeen, move: Move | None = None, mode: Mode = Mode.EXECUTING) -> CodedReason | None:
     """The reason of a row after three looks that say the same."""
     looks = [seen(partition, seconds=LATER + 2 * number) for number in range(3)]
     return after(move or moving(), *looks, mode=mode).reason
 
 
-def waits(partition: PartitionSeen = AT_REST, **brokers: BrokerSeen | None) -> str:
+def waits(partition: PartitionSeen = AT_REST, **brokers: BrokerSeen | None) -> CodedReason | None:
     """The reason of a row that is pending, with these brokers (b5=…) otherwise than well; None: not there."""
     known: dict[int, BrokerSeen] = {number: BrokerSeen() for number in range(1, 7)}
     for name, broker in brokers.items():
@@ -48,28 +83,28 @@ def held(mode: Mode = Mode.EXECUTING, late: float = 0.0, **other: object) -> str
     return " ".join(taken.held)
 
 
-def gone(**topics: TopicSeen) -> str:
+def gone(**topics: TopicSeen) -> CodedReason | None:
     looks = [replace(seen(None, seconds=LATER + 2 * n), topics=topics) for n in range(3)]
     return after(moving(), *looks).reason
 
 
-def asks() -> str:
+def asks() -> CodedReason | None:
     long_ago = START - timedelta(minutes=20)
     move = moving(state=State.UNKNOWN, attempt=3, unanswered=3, first_at=long_ago, submitted_at=long_ago)
     return after(replace(move, acted_at=long_ago), seen()).reason
 
 
-def reordered_by_others() -> str:
+def reordered_by_others() -> CodedReason | None:
     row = replace(ROW, target=(1, 3, 2))
     return ended(PartitionSeen((2, 1, 3), frozenset({1, 2, 3}), 2), moving(row))
 
 
-def order_not_restored() -> str:
+def order_not_restored() -> CodedReason | None:
     partition = PartitionSeen((2, 3, 1), frozenset({1, 2, 3}), 2)
     return ended(partition, moving(state=State.CANCELLING, reorders=3), Mode.CANCELLING)
 
 
-def late(mode: Mode, state: State = State.SUPERSEDED) -> str:
+def late(mode: Mode, state: State = State.SUPERSEDED) -> CodedReason | None:
     return after(moving(state=state, unanswered=1), seen(IN_FLIGHT, seconds=2), mode=mode).reason
 
 
@@ -79,14 +114,14 @@ def brake() -> str:
     return f"{taken.brake.words} {rows.BRAKE.then}"
 
 
-def untold() -> str:
+def untold() -> CodedReason | None:
     """Cancelled, and nobody describes its topic for ten minutes."""
     nothing = {"topics": {}, "unread": frozenset({"t"})}
     looks = [replace(seen(None, seconds=seconds), **nothing) for seconds in (0, 601)]  # type: ignore[arg-type]
     return after(moving(), *looks, mode=Mode.CANCELLING).reason
 
 
-def not_elected() -> str:
+def not_elected() -> CodedReason | None:
     done = Move(Work(ROW, 10), State.DONE, since=START - timedelta(hours=1))
     look = replace(seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 3)), window_open=False)
     return step([done], look, OPTIONS, START).transitions[0].after.reason
@@ -96,58 +131,48 @@ FOREIGN = Listed((4, 6, 3, 1), frozenset({4, 6}), frozenset({1}))
 ZOMBIE = Listed((3, 1, 2, 5), frozenset({5}), frozenset({5}))
 
 
+REASONS: Sequence[tuple[Callable[[], CodedReason | None], CodedReason]] = (
+    (lambda: waits(replace(AT_REST, listed=FOREIGN)), ReassignedByOthers((4, 6, 3))),
+    (lambda: ended(replace(AT_REST, replicas=(1, 3, 2)), Move(Work(ROW, 10))), NotAsPlanned((1, 3, 2), (3, 1, 2))),
+    (lambda: ended(replace(AT_REST, replicas=(2, 5, 3)), Move(Work(ROW, 10))), ThereAlready((2, 5, 3), (3, 1, 2))),
+    (lambda: ended(AT_REST, Move(Work(replace(ROW, target=(2, 5)), 10))), FactorNotApproved(3, 2)),
+    (gone, TopicDeleted("t")),
+    (lambda: gone(t=replace(seen().topics["t"], id="another")), TopicCreatedAgain("t")),
+    (lambda: ended(replace(IN_FLIGHT, listed=FOREIGN)), MovedByOthers((4, 6, 3))),
+    (lambda: ended(PartitionSeen((3, 1, 2, 5), frozenset({1, 2, 3}), 3, 2, listed=ZOMBIE)), OldReplicasSubmitted()),
+    (lambda: ended(PartitionSeen((3, 1, 6), frozenset({1, 3, 6}), 3)), ChangedByOthers((3, 1, 6), (2, 5, 3))),
+    (lambda: ended(AT_REST), CancelledByOthers()),
+    (reordered_by_others, OrderedByOthers()),
+    (order_not_restored, OrderNotRestored((2, 3, 1))),
+    (asks, NoTraceOfIt(3)),
+    (lambda: replied(moving(state=State.SUBMITTING), Reply.LOST, START).reason, AnswerLost()),
+    (
+        lambda: replied(moving(state=State.SUBMITTING), Reply.LOST, START, "Timed out.").reason,
+        AnswerUnclear("Timed out."),
+    ),
+    (lambda: replied(moving(state=State.SUBMITTING), Reply.REFUSED, START, "No.").reason, RefusedByKafka("No.")),
+    (lambda: late(Mode.EXECUTING), ArrivedLate()),
+    (lambda: late(Mode.CANCELLING), ArrivedLateCancelled()),
+    (untold, EndUntold("t")),
+    (lambda: answered(replace(moving(), asks=True), START, again=False).reason, GivenUp()),
+    (lambda: ended(AT_REST, Move(Work(ROW, 10)), Mode.CANCELLING), CancelledBefore()),
+    (not_elected, NotElected(rows.WINDOW_CLOSED())),
+    (lambda: waits(b2=BrokerSeen(alive=False)), BrokerAway(2)),
+    (lambda: waits(b5=BrokerSeen(fenced=True)), BrokerFenced(5)),
+    (lambda: waits(b5=None), BrokerNotRegistered(5)),
+    (lambda: waits(b5=BrokerSeen(cordoned=True)), BrokerCordoned(5)),
+    (lambda: waits(b5=BrokerSeen(others_rate="60000000")), RateInUse(5, "60000000")),
+    (lambda: waits(replace(AT_REST, leader=None)), NoLeader()),
+    (lambda: waits(replace(AT_REST, isr=frozenset({3}), min_isr=2)), UnderMinIsr((1, 2))),
+)
+
+
+@pytest.mark.parametrize(("see", "reason"), REASONS, ids=[reason.stored_code for _, reason in REASONS])
+def test_reason_of_a_row(see: Callable[[], CodedReason | None], reason: CodedReason) -> None:
+    assert see() == reason
+
+
 @each(
-    case(rows.REASSIGNED_BY_OTHERS, lambda: waits(replace(AT_REST, listed=FOREIGN))),
-    case(
-        rows.NOT_AS_PLANNED,
-        lambda: ended(replace(AT_REST, replicas=(1, 3, 2)), Move(Work(ROW, 10))),
-        expected="3, 1, 2",
-    ),
-    case(
-        rows.THERE_ALREADY, lambda: ended(replace(AT_REST, replicas=(2, 5, 3)), Move(Work(ROW, 10))), replicas="2, 5, 3"
-    ),
-    case(
-        rows.FACTOR_NOT_APPROVED,
-        lambda: ended(AT_REST, Move(Work(replace(ROW, target=(2, 5)), 10))),
-        has="3 replicas",
-        target=2,
-    ),
-    case(rows.TOPIC_DELETED, gone, topic="t"),
-    case(rows.TOPIC_CREATED_AGAIN, lambda: gone(t=replace(seen().topics["t"], id="another")), topic="t"),
-    case(rows.MOVED_BY_OTHERS, lambda: ended(replace(IN_FLIGHT, listed=FOREIGN))),
-    case(
-        rows.OLD_REPLICAS_SUBMITTED,
-        lambda: ended(PartitionSeen((3, 1, 2, 5), frozenset({1, 2, 3}), 3, 2, listed=ZOMBIE)),
-    ),
-    case(
-        rows.CHANGED_BY_OTHERS,
-        lambda: ended(PartitionSeen((3, 1, 6), frozenset({1, 3, 6}), 3)),
-        replicas="3, 1, 6",
-        target="2, 5, 3",
-    ),
-    case(rows.CANCELLED_BY_OTHERS, lambda: ended(AT_REST)),
-    case(rows.ORDERED_BY_OTHERS, reordered_by_others),
-    case(rows.ORDER_NOT_RESTORED, order_not_restored, replicas="2, 3, 1"),
-    case(rows.NO_TRACE, asks, times="3 times"),
-    case(rows.ANSWER_LOST, lambda: replied(moving(state=State.SUBMITTING), Reply.LOST, START).reason),
-    case(rows.ARRIVED_LATE, lambda: late(Mode.EXECUTING)),
-    case(rows.ARRIVED_LATE_CANCELLED, lambda: late(Mode.CANCELLING)),
-    case(rows.UNTOLD, untold, topic="t"),
-    case(rows.GIVEN_UP, lambda: answered(replace(moving(), asks=True), START, again=False).reason),
-    case(rows.CANCELLED_BEFORE, lambda: ended(AT_REST, Move(Work(ROW, 10)), Mode.CANCELLING)),
-    case(rows.NOT_ELECTED, not_elected),
-    case(rows.BROKER_AWAY, lambda: waits(b2=BrokerSeen(alive=False)), broker=2),
-    case(rows.BROKER_FENCED, lambda: waits(b5=BrokerSeen(fenced=True)), broker=5),
-    case(rows.BROKER_NOT_REGISTERED, lambda: waits(b5=None), broker=5),
-    case(rows.BROKER_CORDONED, lambda: waits(b5=BrokerSeen(cordoned=True)), broker=5),
-    case(
-        rows.RATE_IN_USE,
-        lambda: waits(b5=BrokerSeen(others_rate="60000000")),
-        broker=5,
-        rate="60,000,000 bytes/s",
-    ),
-    case(rows.NO_LEADER, lambda: waits(replace(AT_REST, leader=None))),
-    case(rows.UNDER_MIN_ISR, lambda: waits(replace(AT_REST, isr=frozenset({3}), min_isr=2)), brokers="1, 2"),
     case(rows.BRAKE, brake, partitions="other-3 is"),
     case(rows.PAUSED, lambda: held(Mode.PAUSED)),
     case(rows.WINDOW_CLOSED, lambda: held(window_open=False)),

@@ -21,7 +21,7 @@ from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import ItemError, TopicPartition
 from kafkadash.observe.models import BrokerState
 from kafkadash.reassign.models import Deed, Execution, Move, Order
-from kafkadash.reassign.run import orders
+from kafkadash.reassign.run import budget, orders
 from kafkadash.reassign.run import step as stepping
 from kafkadash.reassign.run.giving_up import give_up
 from kafkadash.reassign.run.way_back import refuse_facts_before_the_end
@@ -249,6 +249,10 @@ class Asked:
         with mock.patch.object(type(self.world.kafka), "elect_leaders", return_value=Changed()):
             return self.answer(self.order(Deed.ELECT))
 
+    def hurried_election(self) -> str:
+        with mock.patch.object(budget, "STEP_S", 0.0):
+            return self.answer(self.order(Deed.ELECT))
+
     def too_late(self) -> str:
         self.world.until(RequestState.VERIFYING)
         return self.answer(self.order(Deed.CANCEL_ROW))
@@ -279,6 +283,8 @@ class Asked:
     case(runs.ORDER_DOES_NOT_ASK, lambda a: a.answer(a.order(Deed.GIVE_UP)), state="copying"),
     case(runs.ELECTION_REFUSED, Asked.refused_election, why="Not in sync."),
     case(runs.ELECTION_UNKNOWN, Asked.untold_election),
+    case(runs.ELECTION_REFUSED, Asked.hurried_election, why="There was no time left for it in this step. Ask again."),
+    case(runs.ELECTION_NO_TIME, Asked.hurried_election),
     case(runs.ORDER_RUN_ENDED, Asked.at_the_end),
 )
 def test_in_the_answer_to_an_order(one: Case, world: World, people: dict[str, User]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kafkadash.domain.executor_state import BrokerSeen
 from kafkadash.domain.refusals import stuck
+from kafkadash.domain.row_reasons import DisksFull, DisksNotRead
 from kafkadash.domain.run_memory import CopyMemory
 from kafkadash.domain.run_progress import Direction
 from kafkadash.domain.run_stuck import ForeignThrottle, Surroundings
@@ -53,6 +54,14 @@ def others_idle() -> str:
         rate="0.2 MB/s",
         row="orders-0",
     ),
+    case(
+        stuck.DESTINATION_DISK_FULL,
+        lambda: why(seen(b4=BrokerSeen(full=DisksFull(4, 10**9, 2 * 10**9))))[1],
+        broker=4,
+        room="1.0 GB",
+        coming="2.0 GB",
+    ),
+    case(stuck.DESTINATION_DISK_NOT_READ, lambda: why(seen(b4=BrokerSeen(full=DisksNotRead(4))))[1], broker=4),
     case(stuck.DESTINATION_CORDONED, lambda: why(seen(b4=BrokerSeen(cordoned=True)))[1], broker=4),
     case(
         stuck.SOURCE_AT_ITS_LIMIT,

@@ -5,7 +5,7 @@ The page of a run shows these as they are stored (tests/pages/test_run.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,25 @@ from kafkadash.changes import running as steering
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import rows, turns
+from kafkadash.domain.row_reasons import (
+    ChangedSince,
+    DisksAboveLimit,
+    DisksFull,
+    DisksNotRead,
+    DisksReadLongAgo,
+    LiesElsewhere,
+    LiesNobodyKnows,
+    NoTimeForThrottle,
+    NoTimeLeft,
+    NotReread,
+    RefusedToCancel,
+    RefusedToOrder,
+    RunEndedBefore,
+    RunEndedUnseen,
+    TopicDeletedSince,
+)
 from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
 from kafkadash.observe.models import BrokerWeights, CollectorRun
 from kafkadash.reassign.models import Move as Stored
@@ -96,17 +114,17 @@ class Stepped:
         Cluster.objects.update(read_only=True)
         return self.blocked_now()
 
-    def reasons(self) -> str:
-        return " ".join(reason for _, reason in self.world.states().values())
+    def reasons(self) -> list[CodedReason]:
+        return [each for _, reason in self.world.states().values() for each in reason or ()]
 
-    def verified(self, happens: Callable[[World], object]) -> str:
+    def verified(self, happens: Callable[[World], object]) -> list[CodedReason]:
         self.queued()
         self.world.until(RequestState.VERIFYING)
         happens(self.world)
         self.world.until(RequestState.DONE)
         return self.reasons()
 
-    def not_reread(self) -> str:
+    def not_reread(self) -> list[CodedReason]:
         self.queued()
         self.world.until(RequestState.VERIFYING)
         self.kafka.hidden.add("clicks")
@@ -114,7 +132,7 @@ class Stepped:
             self.world.tick(60)
         return self.reasons()
 
-    def no_time(self, *some: Row) -> str:
+    def no_time(self, *some: Row) -> list[CodedReason]:
         self.world.queue(self.user, some)
         self.world.until(RequestState.EXECUTING)
         with mock.patch.object(budget, "STEP_S", 0.0):
@@ -128,17 +146,17 @@ class Stepped:
         steering.cancel(self.world.change(), self.user, "Wrong broker.")
         return {TopicPartition(move.topic, move.partition) for move in moves}
 
-    def refused_to_cancel(self) -> str:
+    def refused_to_cancel(self) -> list[CodedReason]:
         for key in self.cancelled():
             self.kafka.refuse[key] = ItemError("Not now.", 29)
         self.world.tick()
         self.world.tick()
         return self.reasons()
 
-    def refused_to_order(self) -> str:
+    def refused_to_order(self) -> list[CodedReason]:
         """A cancel leaves the replicas in another order than before."""
         moving_now = self.cancelled()
-        said = ""
+        said: list[CodedReason] = []
         for _ in range(30):
             self.world.tick()
             for key in moving_now:
@@ -168,7 +186,7 @@ class Stepped:
         self.world.step()
         return self.world.run().error
 
-    def given_up(self) -> str:
+    def given_up(self) -> list[CodedReason]:
         """One row moves, the others wait; then another cluster answers until nobody believes it to be a mishap."""
         self.world.queue(self.user, options=replace(RUN_OPTIONS, per_cluster=1))
         for _ in range(3):
@@ -190,7 +208,7 @@ class Stepped:
             said += " ".join(self.world.run().held)
         return said
 
-    def lies(self, **kafka: Any) -> str:
+    def lies(self, **kafka: Any) -> list[CodedReason]:
         """Of a row whose plan names a directory."""
         for name, value in kafka.items():
             setattr(self.kafka, name, value)
@@ -207,19 +225,64 @@ class Stepped:
         CollectorRun.objects.filter(kind="metadata").update(succeeded_at=succeeded_at)
         return self.held()
 
-    def disks(self, **weights: Any) -> str:
+    def disks(self, **weights: Any) -> list[CodedReason]:
         self.queued()
         self.world.until(RequestState.EXECUTING)
         BrokerWeights.objects.filter(broker_id=6).update(**weights)
         self.world.step()
         return self.reasons()
 
-    def no_disks(self) -> str:
+    def no_disks(self) -> list[CodedReason]:
         self.queued()
         self.world.until(RequestState.EXECUTING)
         BrokerWeights.objects.filter(broker_id=6).delete()
         self.world.step()
         return self.reasons()
+
+
+REASONS: Sequence[tuple[Callable[[Stepped], list[CodedReason]], CodedReason]] = (
+    (lambda s: s.verified(lambda world: world.model.delete("clicks")), TopicDeletedSince("clicks")),
+    (
+        lambda s: s.verified(lambda world: setattr(world.model.partitions["clicks", 0], "replicas", (5, 6))),
+        ChangedSince((5, 6)),
+    ),
+    (Stepped.not_reread, NotReread("clicks")),
+    (lambda s: s.no_time(ROWS[0]), NoTimeForThrottle()),
+    (lambda s: s.no_time(LEADER_ONLY), NoTimeLeft()),
+    (Stepped.given_up, RunEndedUnseen()),
+    (Stepped.given_up, RunEndedBefore()),
+    (Stepped.refused_to_cancel, RefusedToCancel("Not now.")),
+    (Stepped.refused_to_order, RefusedToOrder("Not now.")),
+    (lambda s: s.lies(forgetful=True), LiesElsewhere(6, "/data-1", "/data-2")),
+    (
+        lambda s: s.lies(fail={"log_dirs": Unreachable("Broker 6 could not be connected.")}),
+        LiesNobodyKnows(6, "/data-2", "Broker 6 could not be connected."),
+    ),
+    (Stepped.no_disks, DisksNotRead(6)),
+)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("see", "reason"), REASONS, ids=[reason.stored_code for _, reason in REASONS])
+def test_reason_of_a_row(
+    see: Callable[[Stepped], list[CodedReason]], reason: CodedReason, world: World, people: dict[str, User]
+) -> None:
+    assert reason in see(Stepped(world, people["alice"]))
+
+
+@pytest.mark.django_db
+def test_disks_read_long_ago__hold_a_row_up(world: World, people: dict[str, User]) -> None:
+    seen = Stepped(world, people["alice"]).disks(taken_at=world.clock - timedelta(hours=3))
+
+    found = next(each for each in seen if isinstance(each, DisksReadLongAgo))
+    assert (found.broker, found.age >= 3 * 3600) == (6, True)
+
+
+@pytest.mark.django_db
+def test_disks_without_room__hold_a_row_up(world: World, people: dict[str, User]) -> None:
+    seen = Stepped(world, people["alice"]).disks(dirs=[directory("/data/a", usable=GB // 1000)])
+
+    assert next(each.broker for each in seen if isinstance(each, DisksFull | DisksAboveLimit)) == 6
 
 
 @pytest.mark.django_db
@@ -230,36 +293,13 @@ class Stepped:
     case(turns.TOPICS_UNREAD, Stepped.hidden, many="1 topic", topics="clicks"),
     case(turns.LOOKED_ONCE_MORE, Stepped.looked_once_more, first="clicks-0: clicks was deleted."),
     case(turns.LACKS_PERMISSION, Stepped.not_permitted, permissions="Alter on the cluster"),
-    case(rows.TOPIC_DELETED_SINCE, lambda s: s.verified(lambda world: world.model.delete("clicks")), topic="clicks"),
-    case(
-        rows.CHANGED_SINCE,
-        lambda s: s.verified(lambda world: setattr(world.model.partitions["clicks", 0], "replicas", (5, 6))),
-        replicas="5, 6",
-    ),
-    case(rows.NOT_REREAD, Stepped.not_reread, topic="clicks"),
-    case(rows.NO_TIME_FOR_THROTTLE, lambda s: s.no_time(ROWS[0])),
-    case(rows.NO_TIME_LEFT, lambda s: s.no_time(LEADER_ONLY)),
     case(rows.STEP_FAILED, Stepped.fault),
     case(rows.ANOTHER_CLUSTER, Stepped.another_cluster, answered="another"),
-    case(rows.RUN_ENDED_UNSEEN, Stepped.given_up),
-    case(rows.RUN_ENDED_BEFORE, Stepped.given_up),
     case(rows.ALL_REFUSED, Stepped.all_refused, rows="6 rows", why="Not allowed here."),
-    case(rows.REFUSED_TO_CANCEL, Stepped.refused_to_cancel, words="Not now."),
-    case(rows.REFUSED_TO_ORDER, Stepped.refused_to_order, words="Not now."),
     case(rows.THROTTLE_MISSING, Stepped.throttle_removed),
     case(rows.THROTTLE_REMOVED, Stepped.throttle_removed),
-    case(rows.LIES_ELSEWHERE, lambda s: s.lies(forgetful=True), broker=6, there="/data-1", path="/data-2"),
-    case(
-        rows.LIES_NOBODY_KNOWS,
-        lambda s: s.lies(fail={"log_dirs": Unreachable("Broker 6 could not be connected.")}),
-        broker=6,
-        path="/data-2",
-    ),
     case(rows.OTHER_TOPICS_NEVER_READ, lambda s: s.other_topics(None)),
     case(rows.OTHER_TOPICS_READ_LONG_AGO, lambda s: s.other_topics(s.world.clock - timedelta(minutes=20))),
-    case(rows.DISKS_NOT_READ, Stepped.no_disks, broker=6),
-    case(rows.DISKS_READ_LONG_AGO, lambda s: s.disks(taken_at=s.world.clock - timedelta(hours=3)), broker=6, age="3 h"),
-    case(rows.DISKS_FULL, lambda s: s.disks(dirs=[directory("/data/a", usable=GB // 1000)]), broker=6),
 )
 def test_by_a_step_of_a_run(one: Case, world: World, people: dict[str, User]) -> None:
     one.check(Stepped(world, people["alice"]))

@@ -17,10 +17,12 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.ledger import Place
 from kafkadash.domain.refusals import runs, underway
+from kafkadash.domain.row_reasons import ThrottleChangedMeanwhile, ThrottleNotSet
 from kafkadash.domain.throttles import RATES
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed, ConfigChange
 from kafkadash.kafka.port import ConfigResource, Configs, ItemError, KafkaAdmin
+from kafkadash.messages import reason_text
 from kafkadash.observe.models import CollectorRun
 from kafkadash.reassign.models import RUN_FORMAT, Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run import throttle_reads
@@ -219,7 +221,7 @@ def throttled(world: World, user: User, answer: Callable[[Sequence[ConfigChange]
     world.until(State.EXECUTING)
     with mock.patch.object(type(world.kafka), "alter_configs", answers):
         world.tick()
-    return " ".join(reason for _, reason in world.states().values())
+    return " ".join(reason_text(reason) for _, reason in world.states().values())
 
 
 def changed_right_before(world: World, user: User) -> str:
@@ -234,7 +236,7 @@ def changed_right_before(world: World, user: User) -> str:
     world.until(State.EXECUTING)
     with mock.patch.object(world.kafka, "after", others_set):
         world.tick()
-    return " ".join(reason for _, reason in world.states().values())
+    return " ".join(reason_text(reason) for _, reason in world.states().values())
 
 
 def refused_without_words(changes: Sequence[ConfigChange]) -> Changed[ConfigResource]:
@@ -242,14 +244,24 @@ def refused_without_words(changes: Sequence[ConfigChange]) -> Changed[ConfigReso
 
 
 @each(
-    case(underway.THROTTLE_NOT_SET, lambda world, user: throttled(world, user, refused_without_words)),
-    case(underway.THROTTLE_CHANGED_MEANWHILE, changed_right_before),
     case(underway.OUTCOME_NOT_TOLD, lambda world, user: throttled(world, user, lambda _: Changed())),
     case(underway.NEWER_VERSION, newer, format=RUN_FORMAT + 1, own=RUN_FORMAT),
     case(underway.STILL_GOING, still_going),
 )
 def test_by_a_step(one: Case, world: World, people: dict[str, User]) -> None:
     one.check(world, people["alice"])
+
+
+def test_throttle_refused_without_words__holds_its_rows_up(world: World, people: dict[str, User]) -> None:
+    throttled(world, people["alice"], refused_without_words)
+
+    assert ThrottleNotSet() in [reason for _, reason in world.states().values()]
+
+
+def test_throttle_changed_right_before__holds_its_rows_up(world: World, people: dict[str, User]) -> None:
+    changed_right_before(world, people["alice"])
+
+    assert ThrottleChangedMeanwhile() in [reason for _, reason in world.states().values()]
 
 
 class Silent:

@@ -159,4 +159,5 @@ ORDER_RUN_ENDED = Entry(
 ELECTION_UNKNOWN = Entry(
     "election-unknown", "Nobody knows whether it was done.", "Look at who leads it, then ask again."
 )
+ELECTION_NO_TIME = Entry("election-no-time", "There was no time left for it in this step.", "Ask again.")
 ELECTION_REFUSED = Entry("election-refused", "It was not elected: {why}", "Ask again when that is mended.")

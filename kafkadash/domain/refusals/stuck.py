@@ -33,6 +33,16 @@ COPY_BELOW_INBOUND = Entry(
     "Producers write {rate} to {row}, which is no less than its copy gets: so it can never finish.",
     "Raise the throttle, or cancel the row.",
 )
+DESTINATION_DISK_FULL = Entry(
+    "destination-disk-full",
+    "Broker {broker} may take {room} more on its disks, and {coming} are still to come.",
+    "Make room on it, or plan the row anew without it.",
+)
+DESTINATION_DISK_NOT_READ = Entry(
+    "destination-disk-not-read",
+    "The disks of broker {broker} were not read lately; nobody can tell whether they take what comes.",
+    "See on the broker's page why they are not read.",
+)
 DESTINATION_CORDONED = Entry(
     "destination-cordoned",
     "All log directories of broker {broker} are cordoned.",

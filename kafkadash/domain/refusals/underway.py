@@ -68,12 +68,6 @@ CANCEL_LEAVES_OTHERS = Entry(
     "A cancel leaves {there}, another set than the original {original}: somebody changed it while it moved.",
     "{original} is restored by a second request, and then verified.",
 )
-THROTTLE_CHANGED_MEANWHILE = Entry(
-    "throttle-changed-meanwhile",
-    "Somebody else changed the rate right before ours was set, so ours was not set.",
-    "It is looked at again in the next step.",
-)
-THROTTLE_NOT_SET = Entry("throttle-not-set", "Its throttle could not be set.", "It is tried again in the next step.")
 OUTCOME_NOT_TOLD = Entry(
     "outcome-not-told", "Kafka's answer does not tell what became of it.", "It is read again, and settled then."
 )

@@ -10,6 +10,8 @@ from django.db.models.functions import Now
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
+from kafkadash.domain.reasons import CodedReason, stored_reason
+from kafkadash.domain.row_reasons import RowReasonCode
 
 RUN_FORMAT = 1
 """Of what the rows of a run mean. Whoever changes that so that an older version would do wrong with it counts up."""
@@ -100,6 +102,11 @@ class Execution(models.Model):
         return f"run of #{self.request_id}"
 
 
+def row_reason_choices() -> list[tuple[str, str]]:
+    """Named by migrations, so that a new code needs none."""
+    return [(code.value, code.value) for code in RowReasonCode]
+
+
 class Move(models.Model):
     """One partition of a run (``domain.executor_state.Move``), inserted at the start, written when its state changes.
 
@@ -117,7 +124,8 @@ class Move(models.Model):
     size_bytes = models.BigIntegerField(null=True, help_text="of one replica when the run began")
     mends_racks = models.BooleanField(default=False)
     state = models.CharField(max_length=16, choices=MoveState, default=MoveState.PENDING)
-    reason = models.TextField(blank=True)
+    reason_code = models.CharField(max_length=40, choices=row_reason_choices, blank=True)
+    reason_params = models.JSONField(default=dict, blank=True)
     since = models.DateTimeField(null=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     unanswered = models.PositiveSmallIntegerField(default=0)
@@ -140,6 +148,10 @@ class Move(models.Model):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def reason(self) -> CodedReason | None:
+        return stored_reason(self.reason_code, self.reason_params)
 
 
 class Deed(models.TextChoices):

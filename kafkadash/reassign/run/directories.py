@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kafkadash.domain.executor_state import Key, Move, Place, State
-from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.reasons import CodedReason, joined
+from kafkadash.domain.row_reasons import LiesElsewhere, LiesNobodyKnows, NoTimeLeft, NotSentYet
 from kafkadash.kafka.changing import KafkaChanges, ReplicaPlace
 from kafkadash.kafka.port import KafkaAdmin, KafkaFailure
 from kafkadash.reassign.run import fail_points
@@ -21,10 +22,10 @@ AT_ONCE = 500
 
 @dataclass(slots=True)
 class Unplaced:
-    """Rows that must not be submitted, with the sentence for each: refused by Kafka, or to be tried again."""
+    """Rows that must not be submitted: ``refused`` by Kafka in its own words, ``again`` is why they are tried again."""
 
     refused: dict[Key, str] = field(default_factory=dict)
-    again: dict[Key, str] = field(default_factory=dict)
+    again: dict[Key, CodedReason] = field(default_factory=dict)
 
 
 def place(client: KafkaChanges, wanted: Sequence[Place], *, deadline: float, may: Callable[[], bool]) -> Unplaced:
@@ -35,23 +36,25 @@ def place(client: KafkaChanges, wanted: Sequence[Place], *, deadline: float, may
         places = {ReplicaPlace(broker, *row.key): path for row in some for broker, path in row.directories}
         try:
             if not may():
-                unplaced.again.update({row.key: said.NO_TIME_LEFT() for row in some})
+                unplaced.again.update({row.key: NoTimeLeft() for row in some})
                 continue
             with fail_points.around((Call.PLACE,)):
                 answer = client.place_replicas(places, deadline=deadline)
         except KafkaFailure as failure:
-            unplaced.again.update({row.key: str(failure) for row in some})
+            unplaced.again.update({row.key: NotSentYet(str(failure)) for row in some})
             continue
         for replica, error in answer.refused.items():
-            found = unplaced.again if error.code is None else unplaced.refused
-            found[replica.topic, replica.partition] = error.message
+            if error.code is None:
+                unplaced.again[replica.topic, replica.partition] = NotSentYet(error.message)
+            else:
+                unplaced.refused[replica.topic, replica.partition] = error.message
         for replica, error in answer.lost.items():
-            unplaced.again[replica.topic, replica.partition] = error.message
+            unplaced.again[replica.topic, replica.partition] = NotSentYet(error.message)
     return unplaced
 
 
-def misplaced(client: KafkaAdmin, moves: Sequence[Move], *, deadline: float) -> dict[Key, str]:
-    """Rows that are done, but whose new replicas do not lie where the plan says, or nobody can tell; in sentences.
+def misplaced(client: KafkaAdmin, moves: Sequence[Move], *, deadline: float) -> dict[Key, CodedReason]:
+    """Rows that are done, but whose new replicas do not lie where the plan says, or nobody can tell.
 
     Kafka is asked only where a row names a directory.
     """
@@ -71,18 +74,15 @@ def misplaced(client: KafkaAdmin, moves: Sequence[Move], *, deadline: float) -> 
         for broker, directories in answer.brokers.items():
             for directory in directories:
                 lies.update({(broker, (r.topic, r.partition)): directory.path for r in directory.replicas})
-    found: dict[Key, list[str]] = {}
+    found: dict[Key, CodedReason] = {}
     for row in rows:
         key = row.topic, row.partition
         for broker, path in row.directories:
             there = lies.get((broker, key))
             if there != path:
-                found.setdefault(key, []).append(_where(broker, path, there, untold.get(broker, "")))
-    return {key: " ".join(sentences) for key, sentences in found.items()}
+                found[key] = joined(found.get(key), _where(broker, path, there, untold.get(broker, "")))
+    return found
 
 
-def _where(broker: int, path: str, there: str | None, untold: str) -> str:
-    if there is not None:
-        return said.LIES_ELSEWHERE(broker=broker, there=there, path=path)
-    why = f" {untold}" if untold else ""
-    return said.LIES_NOBODY_KNOWS(broker=broker, path=path, why=why)
+def _where(broker: int, path: str, there: str | None, untold: str) -> CodedReason:
+    return LiesNobodyKnows(broker, path, untold) if there is None else LiesElsewhere(broker, there, path)

@@ -9,10 +9,11 @@ from django.db.models.functions import Now
 
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import runs
+from kafkadash.domain.row_reasons import RunEndedBefore, RunEndedUnseen
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Order, Outcome
+from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.report import report_when_it_ends
 
 
@@ -20,8 +21,8 @@ def leave_rows(execution: Execution, now: datetime) -> None:
     """Nobody can tell any more what becomes of those in flight; of the others nothing was sent."""
     own = Move.objects.filter(execution=execution)
     ended = {"hint": "", "hint_at": None, "since": now}
-    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, reason=said.RUN_ENDED_UNSEEN(), **ended)
-    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, reason=said.RUN_ENDED_BEFORE(), **ended)
+    own.filter(state__in=IN_FLIGHT).update(state=RowState.UNKNOWN, **reason_columns(RunEndedUnseen()), **ended)
+    own.filter(state__in=BEFORE).update(state=RowState.CANCELLED, **reason_columns(RunEndedBefore()), **ended)
 
 
 def last_columns(

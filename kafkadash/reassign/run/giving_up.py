@@ -24,7 +24,8 @@ from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import GIVE_UP
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import rows, runs
+from kafkadash.domain.refusals import runs
+from kafkadash.domain.row_reasons import CancelledBefore
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import OVER, State, Trigger, Who
@@ -33,7 +34,7 @@ from kafkadash.reassign.models import EntryState, Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.ending import last_columns, leave_rows
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S
 from kafkadash.reassign.run.left_behind import SILENT_LOOKS
-from kafkadash.reassign.run.moves import AT_ONCE
+from kafkadash.reassign.run.moves import AT_ONCE, reason_columns
 
 SILENT_FOR = timedelta(minutes=10)
 """So long a cluster has not answered, and ``SILENT_LOOKS`` times in a row, before a run on it may be given up."""
@@ -147,5 +148,5 @@ def _some_never_begin(change: ChangeRequest) -> bool:
         waiting = Move.objects.filter(execution=run, state__in=BEFORE).order_by("pk").values_list("pk", flat=True)
         some = Move.objects.filter(pk__in=list(waiting[:AT_ONCE]))
         return bool(
-            some.update(state=RowState.CANCELLED, reason=rows.CANCELLED_BEFORE(), hint="", hint_at=None, since=now)
+            some.update(state=RowState.CANCELLED, hint="", hint_at=None, since=now, **reason_columns(CancelledBefore()))
         )

@@ -32,8 +32,17 @@ from kafkadash.domain.executor import Action
 from kafkadash.domain.executor_state import Key, Reply
 from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pair, Pairs, SetRate, Throttles
 from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import runs, underway
+from kafkadash.domain.row_reasons import (
+    NoTimeForThrottle,
+    NotSentYet,
+    RateInUse,
+    ThrottleChangedMeanwhile,
+    ThrottleNotSet,
+    TopicDeleted,
+)
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
 from kafkadash.domain.wording import capital, count, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
@@ -81,7 +90,7 @@ class Ledger:
         self._read_at = execution.throttles_read_at
         self.found: dict[Found, list[Place]] = defaultdict(list)
         self._users: dict[Place, Mapping[Key, None]] = {}
-        self._wrong: dict[Key, str] = {}
+        self._wrong: dict[Key, CodedReason] = {}
 
     @classmethod
     def load(cls, execution: Execution) -> Ledger:
@@ -240,7 +249,7 @@ class Ledger:
 
     def set(
         self, client: KafkaClient, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True
-    ) -> Mapping[Key, str]:
+    ) -> Mapping[Key, CodedReason]:
         """Lists and rates; returns the rows that must not be submitted now, each with the sentence why.
 
         ``may`` is asked before each of its calls, at most three, and before rates are read once more.
@@ -340,7 +349,7 @@ class Ledger:
             entry, read = self._entries.get(place), self._reads[place]
             rows = {(action.topic, partition): None for partition, _ in add}
             if read.unreadable or read.gone:
-                self._fail(rows, read.unreadable or said.TOPIC_DELETED(topic=action.topic))
+                self._fail(rows, NotSentYet(read.unreadable) if read.unreadable else TopicDeleted(action.topic))
                 if entry is not None and remove and read.unreadable:
                     self._entries[place] = ledger_lists.wanted_away(entry, remove, read.unreadable, now)
             elif add or (entry is not None and ledger_lists.open_pairs(entry)):
@@ -353,10 +362,9 @@ class Ledger:
             place = Place(ThrottledResource.BROKER.value, str(action.broker), key)
             read = self._reads[place]
             if read.unreadable:
-                self._fail(rows, read.unreadable)
+                self._fail(rows, NotSentYet(read.unreadable))
             elif action.broker in self._of_others and (place not in self._entries or not self._entries[place].open):
-                rate = ledger_rates.value_words(self._of_others[action.broker])
-                self._fail(rows, said.RATE_IN_USE(broker=action.broker, rate=rate))
+                self._fail(rows, RateInUse(action.broker, self._of_others[action.broker]))
             else:
                 before = ledger_rates.before_others(self._others.get(place), read)
                 entry = self._entries.get(place)
@@ -393,7 +401,7 @@ class Ledger:
             entry = self._entries[call.place]
             if call.guards:
                 self._entries[call.place] = call.answered(entry, Reply.REFUSED, read.unreadable, now)
-                why = read.unreadable or underway.THROTTLE_CHANGED_MEANWHILE()
+                why = NotSentYet(read.unreadable) if read.unreadable else ThrottleChangedMeanwhile()
                 self._fail(self._users.get(call.place, {}), why)
             else:
                 self._settled(call.place, ledger_rates.left_to_others(entry, read, now), now)
@@ -407,7 +415,7 @@ class Ledger:
             return
         if not may():
             for call in calls:
-                self._fail(self._users.get(call.place, {}), said.NO_TIME_FOR_THROTTLE())
+                self._fail(self._users.get(call.place, {}), NoTimeForThrottle())
             return
         for call, reply, words in sends(client, calls, deadline):
             before = self._entries[call.place]
@@ -415,7 +423,7 @@ class Ledger:
             if before.state is EntryState.CLEARING and after.state is EntryState.OBLIGED:
                 self.found[Found.OBLIGED].append(call.place)
             if call.guards and reply is not Reply.ACCEPTED:
-                self._fail(self._users.get(call.place, {}), words or underway.THROTTLE_NOT_SET())
+                self._fail(self._users.get(call.place, {}), NotSentYet(words) if words else ThrottleNotSet())
 
     def _delete_empty(self, client: KafkaClient, now: datetime, deadline: float, may: Callable[[], bool]) -> None:
         """Lists that we emptied and that were not set before; read once more, so that nobody's new pair is deleted."""
@@ -429,7 +437,7 @@ class Ledger:
                 empty.append(entry)
         self._call(client, deletes(empty), now, deadline, may)
 
-    def _fail(self, rows: Iterable[Key], why: str) -> None:
+    def _fail(self, rows: Iterable[Key], why: CodedReason) -> None:
         for row in rows:
             self._wrong.setdefault(row, why)
 

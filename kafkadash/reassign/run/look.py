@@ -27,8 +27,9 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.plan import Options
 from kafkadash.domain.planner.topology import Broker as Topological
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.wording import size
+from kafkadash.domain.row_reasons import DisksAboveLimit, DisksFull, DisksNotRead, DisksReadLongAgo
 from kafkadash.kafka.port import (
     Broker,
     KafkaAdmin,
@@ -278,19 +279,18 @@ def _cordoned(disks: Disks | None) -> bool:
     return disks is not None and bool(disks.dirs) and all(directory.cordoned for directory in disks.dirs)
 
 
-def _full(broker: int, disks: Disks | None, coming: int, limit: float | None) -> str:
+def _full(broker: int, disks: Disks | None, coming: int, limit: float | None) -> CodedReason | None:
     """Kafka before 3.3 tells no sizes of disks: then nothing is said about them."""
     if not coming:
-        return ""
+        return None
     if disks is None:
-        return said.DISKS_NOT_READ(broker=broker)
-    if disks.age:
-        return said.DISKS_READ_LONG_AGO(broker=broker, age=disks.age)
+        return DisksNotRead(broker)
+    if disks.age_s is not None:
+        return DisksReadLongAgo(broker, disks.age_s)
     room = Topological(broker, dirs=disks.dirs).room(WHOLE_DISK if limit is None else limit)
     if room is None or room >= coming:
-        return ""
-    below = "" if limit is None else f" below {100 * limit:.0f} %"
-    return said.DISKS_FULL(broker=broker, room=size(room), below=below, coming=size(coming))
+        return None
+    return DisksFull(broker, room, coming) if limit is None else DisksAboveLimit(broker, room, coming, 100 * limit)
 
 
 def _left(until: float) -> float:

@@ -22,6 +22,7 @@ from django.db.models.functions import Now
 from kafkadash.domain.executor_state import Key, State, Work
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.plan import Row as PlanRow
+from kafkadash.domain.reasons import CodedReason, stored_reason
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.lease import Lease
@@ -32,9 +33,9 @@ AT_ONCE = 1_000
 KEPT_RUNS = 8
 FORGOTTEN_AT_ONCE = 20_000
 
+_REASON = ("reason_code", "reason_params")
 _CHANGING = (
     "state",
-    "reason",
     "since",
     "attempt",
     "unanswered",
@@ -65,12 +66,11 @@ def load(execution_id: int) -> Rows:
     ids: dict[Key, int] = {}
     moves = []
     columns = ("pk", "topic", "topic_id", "partition", "current", "target", "log_dirs", "size_bytes", "mends_racks")
-    for pk, topic, topic_id, partition, current, target, dirs, size, mends, *changing in found.values_list(
-        *columns, *_CHANGING
-    ):
+    rows = found.values_list(*columns, *_REASON, *_CHANGING)
+    for pk, topic, topic_id, partition, current, target, dirs, size, mends, code, params, *changing in rows:
         row = PlanRow(topic, topic_id, partition, tuple(current), tuple(target), tuple(dirs))
         ids[topic, partition] = pk
-        moves.append(_domain(Work(row, size, mends), changing))
+        moves.append(_domain(Work(row, size, mends), stored_reason(code, params), changing))
     return Rows(moves, ids)
 
 
@@ -167,15 +167,21 @@ class _Kept:
 kept = _Kept()
 
 
-def _domain(work: Work, changing: Iterable[Any]) -> Row:
+def reason_columns(reason: CodedReason | None) -> dict[str, Any]:
+    """Return the columns of a row that hold its reason."""
+    return {"reason_code": reason.stored_code if reason else "", "reason_params": reason.params() if reason else {}}
+
+
+def _domain(work: Work, reason: CodedReason | None, changing: Iterable[Any]) -> Row:
     values = dict(zip(_CHANGING, changing, strict=True))
     hint = values.pop("hint")
-    return Row(work, State(values.pop("state")), hint=State(hint) if hint else None, **values)
+    return Row(work, State(values.pop("state")), reason, hint=State(hint) if hint else None, **values)
 
 
 def _stored(move: Row) -> dict[str, Any]:
     values = {name: getattr(move, name) for name in _CHANGING}
-    return {**values, "state": move.state.value, "hint": move.hint.value if move.hint else ""}
+    hint = move.hint.value if move.hint else ""
+    return {**values, **reason_columns(move.reason), "state": move.state.value, "hint": hint}
 
 
 def _new(execution_id: int, work: Work) -> Move:

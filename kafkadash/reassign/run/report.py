@@ -33,13 +33,13 @@ from kafkadash.reassign.window_facts import run_options
 
 log = structlog.get_logger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 MOST_ROWS = 500
 """Rows that ended otherwise than done and are named in the report; the others are counted."""
 MOST_NAMED = 10
 MOST_EVENTS = 500
 
-_NOT_DONE = ~Q(state=RowState.DONE, reason="")
+_NOT_DONE = ~Q(state=RowState.DONE, reason_code="")
 _PEOPLE = (
     "change.approved",
     "change.broke_glass",
@@ -66,7 +66,8 @@ def report_of(execution: Execution, state: State, outcome: str, now: datetime) -
     Keys: ``format``, ``change``, ``title``, ``cluster``, ``state``, ``outcome``, ``digest``, ``plan`` (the artifact);
     times ``queued_at``, ``started_at``, ``ended_at`` as ISO 8601 and ``duration_s``; ``bytes`` that were copied with
     ``bytes_unknown`` (rows of which that is not known) and ``mean_rate`` in bytes per second; ``rows`` with ``total``
-    and ``by_end``; ``otherwise``: rows that did not end as done, or not quite, each [topic, partition, state, reason],
+    and ``by_end``; ``otherwise``: rows that did not end as done, or not quite, each [topic, partition, state,
+    code and parameters of the reason],
     at most MOST_ROWS of ``otherwise_count``; ``deviations``, ``obligations``, ``meanwhile``: sentences; ``people``:
     what was done, each {at, who, did, detail}.
     """
@@ -78,7 +79,9 @@ def report_of(execution: Execution, state: State, outcome: str, now: datetime) -
     took = (now - execution.started_at).total_seconds() if execution.started_at else None
     events = _events(change, _PEOPLE)
     other = list(
-        moves.filter(_NOT_DONE).order_by("topic", "partition").values_list("topic", "partition", "state", "reason")
+        moves.filter(_NOT_DONE)
+        .order_by("topic", "partition")
+        .values_list("topic", "partition", "state", "reason_code", "reason_params")
     )
     moved: int | None = copied["bytes"] if total > copied["unknown"] else None
     return {

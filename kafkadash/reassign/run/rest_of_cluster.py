@@ -40,10 +40,10 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Disks:
-    """The directories of a broker; ``age`` in words where they were read too long ago, '' where not."""
+    """The directories of a broker; ``age_s``: seconds since they were read, where that is too long ago, else None."""
 
     dirs: tuple[Directory, ...]
-    age: str = ""
+    age_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _lacking(topic: str, min_isr: int | None, partitions: Sequence[Sequence[Any]
 
 
 def _disks(stored: Sequence[Mapping[str, Any]], taken_at: datetime, interval_s: float, now: datetime) -> Disks:
-    age = duration((now - taken_at).total_seconds()) if is_stale(taken_at, interval_s, now) else ""
+    age = (now - taken_at).total_seconds() if is_stale(taken_at, interval_s, now) else None
     return Disks(tuple(_directory(each) for each in stored), age)
 
 

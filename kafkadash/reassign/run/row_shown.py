@@ -14,6 +14,7 @@ from kafkadash.domain.executor_state import BEFORE, ENDED, IN_FLIGHT, State
 from kafkadash.domain.run_progress import Cause, Mark, RowNow
 from kafkadash.domain.run_stuck import Fix, fixes
 from kafkadash.domain.wording import long_duration
+from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Deed, Move, MoveState
 from kafkadash.reassign.run.stuck_words import SENTENCES, SHORTLY
 
@@ -233,7 +234,11 @@ class RowShown:
             return ""
         if (self.stuck or self.slow) and self.seen is not None:
             return SHORTLY[self.seen.cause or Cause.UNKNOWN]
-        return self.move.reason or (f"an estimate: {self.estimate}" if self.estimate else "")
+        return self.reason or (f"an estimate: {self.estimate}" if self.estimate else "")
+
+    @property
+    def reason(self) -> str:
+        return reason_text(self.move.reason)
 
     @property
     def cause(self) -> str:
@@ -247,7 +252,7 @@ class RowShown:
     @property
     def cause_words(self) -> str:
         if self.move.asks:
-            return self.move.reason
+            return self.reason
         return self.seen.cause_words if self.seen else ""
 
     @property

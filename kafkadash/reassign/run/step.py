@@ -30,6 +30,7 @@ from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
+from kafkadash.messages import reason_text
 from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.run import fail_points, moves, obligations, rest_of_cluster, turn, verifying
 from kafkadash.reassign.run.broker_absences import note_look
@@ -315,8 +316,8 @@ class _Moving:
         running = self._running
         late = [t.after for t in decided.changed if t.before.state in REOPENED and t.after.in_flight]
         if late:
-            named = [f"{move.work.row.name}: {move.reason}" for move in late[:20]]
-            running.audit("came_late", reason=late[0].reason, after={"rows": named, "count": len(late)})
+            named = [f"{move.work.row.name}: {reason_text(move.reason)}" for move in late[:20]]
+            running.audit("came_late", reason=reason_text(late[0].reason), after={"rows": named, "count": len(late)})
         if (
             any(t.after.asks and not t.before.asks for t in decided.changed)
             or running.execution.foreign != self._foreign

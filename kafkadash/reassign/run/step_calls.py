@@ -15,7 +15,6 @@ import structlog
 
 from kafkadash.domain.executor import Action, replied, unsent
 from kafkadash.domain.executor_state import (
-    NOT_ELECTED,
     Cancel,
     Elect,
     Key,
@@ -27,7 +26,9 @@ from kafkadash.domain.executor_state import (
     Transition,
 )
 from kafkadash.domain.plan import Options
-from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.reasons import CodedReason, find_reason
+from kafkadash.domain.refusals import runs
+from kafkadash.domain.row_reasons import NotElected, NoTimeLeft, NotSentYet, RefusedToCancel, RefusedToOrder
 from kafkadash.kafka.changing import Changed, KafkaClient
 from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
 from kafkadash.observe.lease import Lease
@@ -100,10 +101,10 @@ class StepCalls:
     def _place(self, wanted: Sequence[Place]) -> set[Key]:
         """Rows that are not submitted now, because where their replicas shall lie could not be told."""
         unplaced = place(self._client, wanted, deadline=self._deadline, may=self._may)
-        for key, words in unplaced.again.items():
-            self._unsent(key, words)
-        for key, words in unplaced.refused.items():
-            self._submitted(key, Reply.REFUSED, words, None)
+        for key, why in unplaced.again.items():
+            self._unsent(key, why)
+        for key, answer in unplaced.refused.items():
+            self._submitted(key, Reply.REFUSED, answer, None)
         return unplaced.again.keys() | unplaced.refused.keys()
 
     def _submit(self, submits: Sequence[Submit]) -> None:
@@ -126,7 +127,7 @@ class StepCalls:
 
     def _cancelled(self, key: Key, reply: Reply, words: str, error: ItemError | None) -> None:
         if reply is Reply.REFUSED and (error is None or error.code != NOT_IN_PROGRESS):
-            self._set(replace(self._row(key), reason=said.REFUSED_TO_CANCEL(words=words)))
+            self._set(replace(self._row(key), reason=RefusedToCancel(words)))
 
     def _reorder(self, reorders: Sequence[Reorder]) -> None:
         targets = {r.key: r.replicas for r in reorders}
@@ -134,7 +135,7 @@ class StepCalls:
 
     def _reordered(self, key: Key, reply: Reply, words: str, _: ItemError | None) -> None:
         if reply is Reply.REFUSED:
-            self._set(replace(self._row(key), reason=said.REFUSED_TO_ORDER(words=words)))
+            self._set(replace(self._row(key), reason=RefusedToOrder(words)))
 
     def _alter(
         self,
@@ -148,12 +149,12 @@ class StepCalls:
             some = {TopicPartition(*key): targets[key] for key in keys[start : start + AT_ONCE]}
             try:
                 if not self._may():
-                    self._none_sent(some, said.NO_TIME_LEFT())
+                    self._none_sent(some, NoTimeLeft())
                     continue
                 with fail_points.around((call,)):
                     answer = self._client.alter_reassignments(some, deadline=self._deadline, keep_factor=keep)
             except KafkaFailure as failure:
-                self._none_sent(some, str(failure))
+                self._none_sent(some, NotSentYet(str(failure)))
                 continue
             for item, reply, error in _replies(answer):
                 then((item.topic, item.partition), reply, error.message if error else "", error)
@@ -163,13 +164,13 @@ class StepCalls:
             return
         try:
             if not self._may():
-                self._none_sent([TopicPartition(*key) for key in keys], said.NO_TIME_LEFT())
-                self.acted.elected |= dict.fromkeys(keys, said.NO_TIME_LEFT())
+                self._none_sent([TopicPartition(*key) for key in keys], NoTimeLeft())
+                self.acted.elected |= dict.fromkeys(keys, runs.ELECTION_NO_TIME())
                 return
             with fail_points.around((Call.ELECTION,)):
                 answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
         except KafkaFailure as failure:
-            self._none_sent([TopicPartition(*key) for key in keys], str(failure))
+            self._none_sent([TopicPartition(*key) for key in keys], NotSentYet(str(failure)))
             self.acted.elected |= {key: str(failure) for key in keys}
             return
         for item, reply, error in _replies(answer):
@@ -182,18 +183,18 @@ class StepCalls:
     def _elected(self, key: Key, reply: Reply, words: str) -> None:
         """A refusal stands at the row until a later election of it is done."""
         if reply is Reply.REFUSED:
-            self._set(replace(self._row(key), reason=said.NOT_ELECTED(why=words)))
-        elif reply is Reply.ACCEPTED and self._row(key).reason.startswith(NOT_ELECTED):
-            self._set(replace(self._row(key), reason=""))
+            self._set(replace(self._row(key), reason=NotElected(words)))
+        elif reply is Reply.ACCEPTED and find_reason(self._row(key).reason, NotElected):
+            self._set(replace(self._row(key), reason=None))
 
-    def _none_sent(self, items: Iterable[TopicPartition], words: str) -> None:
+    def _none_sent(self, items: Iterable[TopicPartition], why: CodedReason) -> None:
         for item in items:
-            self._unsent((item.topic, item.partition), words)
+            self._unsent((item.topic, item.partition), why)
 
-    def _unsent(self, key: Key, words: str) -> None:
+    def _unsent(self, key: Key, why: CodedReason) -> None:
         stored = self._stored.get(key)
         if stored is not None:
-            self._set(unsent(stored, self._lease.now(), words))
+            self._set(unsent(stored, self._lease.now(), why))
 
     def _row(self, key: Key) -> Move:
         return self.acted.rows.get(key, self._stored[key].after)

@@ -8,7 +8,9 @@ from datetime import datetime
 
 from kafkadash.domain.executor import answered, cancelled
 from kafkadash.domain.executor_state import Key, Move
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import runs
+from kafkadash.domain.row_reasons import EndedByOperator, EndedByOperatorWithNote
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Deed, MoveState, Order
 from kafkadash.reassign.run.ledger import Ledger
@@ -100,9 +102,9 @@ def _elect(move: Move, _order: Order, _running: Running) -> tuple[Move, str]:
     return move, ""
 
 
-def _reason(order: Order) -> str:
-    why = f": {order.reason}" if order.reason else "."
-    return f"{order.user_name} ended it{why}"
+def _reason(order: Order) -> CodedReason:
+    name, note = order.user_name, order.reason
+    return EndedByOperatorWithNote(name, note) if note else EndedByOperator(name)
 
 
 _ROW_DEEDS: Mapping[Deed, Callable[[Move, Order, Running], tuple[Move, str]]] = {

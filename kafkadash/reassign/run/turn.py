@@ -24,14 +24,16 @@ from kafkadash.domain.executor_window import Health, content
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.rack_spread import spread
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.reassignment_checks import Seen, judge
 from kafkadash.domain.refusals import checks as checks_said
-from kafkadash.domain.refusals import rows as rows_said
 from kafkadash.domain.refusals import turns
+from kafkadash.domain.row_reasons import NoLeader, UnderMinIsr
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow_states import State, Trigger
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.port import NotSupported
+from kafkadash.messages import reason_cause, reason_text
 from kafkadash.reassign.checks import limits_of, plan_rows
 from kafkadash.reassign.run.budget import Budget
 from kafkadash.reassign.run.lease import next_turn
@@ -165,7 +167,7 @@ def _judged(move: Move, seen: Observation, options: Options, now: datetime) -> M
 
 def _not_as_approved(running: Running, wrong: Sequence[Move]) -> None:
     """STALE; but what a broker's late metadata could feign is looked at once more before approvals are void."""
-    said = [f"{move.work.row.name}: {rows_said.without_advice(move.reason)}" for move in wrong]
+    said = [f"{move.work.row.name}: {reason_cause(move.reason)}" for move in wrong]
     sure = any(move.hint is None for move in wrong)
     once_more = turns.LOOKED_ONCE_MORE(first=_first(said, len(said)))
     if not sure and running.execution.blocked != once_more:
@@ -190,13 +192,16 @@ def _turn_stale(running: Running, said: Sequence[str]) -> None:
 
 def _unwell(works: Sequence[Work], seen: Observation) -> str:
     health = Health(seen)
-    wrong: dict[str, str] = {}
+    wrong: dict[CodedReason, str] = {}
     for work in works:
         why = health.wrong(work)
         if why:
             wrong.setdefault(why, work.row.name)
-    about_row = {why: f"{name}: {why}" if why.startswith("It ") else why for why, name in wrong.items()}
-    return _first(list(about_row.values()), len(about_row))
+    texts = [
+        f"{name}: {reason_text(why)}" if isinstance(why, NoLeader | UnderMinIsr) else reason_text(why)
+        for why, name in wrong.items()
+    ]
+    return _first(texts, len(texts))
 
 
 def _not_permitted(client: KafkaClient, topics: Collection[str], budget: Budget) -> str:

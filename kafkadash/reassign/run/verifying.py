@@ -10,20 +10,16 @@ from typing import Any
 from django.db import transaction
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.executor_look import gone, ids, settled, tells, unhinted
-from kafkadash.domain.executor_state import (
-    NOT_ELECTED,
-    NOT_REREAD,
-    UNREAD_FOR,
-    UNTOLD,
-    Key,
-    Observation,
-)
+from kafkadash.domain.executor_look import gone, settled, tells, unhinted
+from kafkadash.domain.executor_state import UNREAD_FOR, Key, Observation
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import CodedReason, find_reason, joined
 from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.row_reasons import ChangedSince, EndUntold, NotElected, NotReread, TopicDeletedSince
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow_states import State, Trigger
+from kafkadash.messages import reason_cause
 from kafkadash.observe.lease import read_soon
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import Outcome
@@ -51,8 +47,8 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Loo
         return
     state = running.state
     if state is State.EXECUTING:
-        if rows and all(move.state is RowState.FAILED and not move.reason.startswith(UNTOLD) for move in rows):
-            _give_up(running, request, said.ALL_REFUSED(rows=count(len(rows), "row"), why=rows[0].reason))
+        if rows and all(move.state is RowState.FAILED and find_reason(move.reason, EndUntold) is None for move in rows):
+            _give_up(running, request, said.ALL_REFUSED(rows=count(len(rows), "row"), why=reason_cause(rows[0].reason)))
             return
         running.move(request, Trigger.ROWS_ENDED)
         running.save(next_at=next_turn(running.lease, 0))
@@ -65,26 +61,24 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Loo
         _over(running, State.DONE, outcome=outcome)
 
 
-def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Key, str]) -> Row:
+def reread(move: Row, seen: Observation, running: Running, elsewhere: Mapping[Key, CodedReason]) -> Row:
     """A row that was done, looked at once more: what somebody did with it since is said, after two looks.
 
     ``elsewhere``: what is to be said of rows whose replicas lie in other directories than planned; they are done.
     """
     now = running.now()
-    if move.state is RowState.DONE and move.work.row.topic in seen.unread and NOT_REREAD not in move.reason:
-        silent = said.NOT_REREAD(topic=move.work.row.topic)
-        return settled(move, RowState.DONE, seen.at, now, f"{move.reason} {silent}".strip(), UNREAD_FOR)
+    topic = move.work.row.topic
+    if move.state is RowState.DONE and topic in seen.unread and find_reason(move.reason, NotReread) is None:
+        return settled(move, RowState.DONE, seen.at, now, joined(move.reason, NotReread(topic)), UNREAD_FOR)
     if move.state is not RowState.DONE or not tells(move, seen):
         return move
     if gone(move.work.row, seen):
-        why = said.TOPIC_DELETED_SINCE(topic=move.work.row.topic)
-        return settled(move, RowState.TOPIC_DELETED, seen.at, now, why)
+        return settled(move, RowState.TOPIC_DELETED, seen.at, now, TopicDeletedSince(topic))
     partition = seen.partitions[move.key]
     if partition.listed is not None or partition.replicas == move.work.row.target:
-        unled = partition.leader != move.work.row.target[0] and move.reason.startswith(NOT_ELECTED)
-        return unhinted(move).to(RowState.DONE, now, elsewhere.get(move.key, move.reason if unled else ""))
-    there = said.CHANGED_SINCE(replicas=ids(partition.replicas))
-    return settled(move, RowState.SUPERSEDED, seen.at, now, there)
+        unled = None if partition.leader == move.work.row.target[0] else find_reason(move.reason, NotElected)
+        return unhinted(move).to(RowState.DONE, now, elsewhere.get(move.key, unled and move.reason))
+    return settled(move, RowState.SUPERSEDED, seen.at, now, ChangedSince(partition.replicas))
 
 
 def gives_up(running: Running, failure: Exception) -> bool:

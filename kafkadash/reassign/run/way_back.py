@@ -12,8 +12,8 @@ from kafkadash.domain.executor_state import State
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem
-from kafkadash.domain.refusals import rows as rows_said
 from kafkadash.domain.refusals import runs
+from kafkadash.messages import reason_cause
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.reassign.models import Move
 
@@ -57,7 +57,7 @@ def refuse_facts_before_the_end(cluster: Cluster, since: str) -> None:
 def _why_not(move: Move, topology: Topology, now: Partition | None) -> str:
     if move.state != State.DONE:
         ended = f"it was not moved ({move.get_state_display()})"
-        return f"{ended}: {rows_said.without_advice(move.reason)}" if move.reason else f"{ended}."
+        return f"{ended}: {reason_cause(move.reason)}" if move.reason else f"{ended}."
     topic = topology.topics.get(move.topic)
     if topic is None or now is None:
         return "it is not in the cluster any more."

@@ -16,6 +16,7 @@ from kafkadash.changes import running
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options, Row
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.lease import Lease
 from kafkadash.observe.models import BrokerWeights, CollectorRun
@@ -104,7 +105,7 @@ class World:
     def run(self, number: int | None = None) -> Execution:
         return Execution.objects.get(request=number or self.runs[0])
 
-    def states(self, number: int | None = None) -> dict[str, tuple[str, str]]:
+    def states(self, number: int | None = None) -> dict[str, tuple[str, CodedReason | None]]:
         moves = Move.objects.filter(execution__request=number or self.runs[0])
         return {f"{m.topic}-{m.partition}": (m.state, m.reason) for m in moves}
 

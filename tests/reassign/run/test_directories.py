@@ -8,7 +8,7 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
-from kafkadash.domain.refusals import rows
+from kafkadash.domain.row_reasons import LiesElsewhere, LiesNobodyKnows, NotSentYet, RefusedByKafka
 from kafkadash.kafka.changing import ReplicaPlace
 from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
 from kafkadash.reassign.models import Outcome
@@ -41,7 +41,7 @@ def test_a_directory_that_kafka_refuses_ends_its_row_and_no_other(world: World, 
     world.queue(operator, [NAMED, OTHER])
     world.until(RequestState.DONE)
 
-    assert world.states() == {"orders-0": ("failed", words), "clicks-0": ("done", "")}
+    assert world.states() == {"orders-0": ("failed", RefusedByKafka(words)), "clicks-0": ("done", None)}
     assert world.run().outcome == Outcome.EXCEPTIONS
     moved = [target for targets in _sent(world, "alter_reassignments") for target in targets]  # type: ignore[attr-defined]
     assert TopicPartition("orders", 0) not in moved
@@ -60,7 +60,7 @@ def test_a_directory_that_could_not_be_told_keeps_its_row_waiting(world: World, 
         world.tick()
     [(state, reason)] = world.states().values()
     assert state == "waiting"
-    assert "Broker 6" in reason
+    assert isinstance(reason, NotSentYet)
     assert not _sent(world, "alter_reassignments")
 
     world.kafka.fail.clear()
@@ -75,10 +75,10 @@ def test_a_replica_that_came_to_lie_elsewhere_is_done_with_an_exception(world: W
     world.queue(operator, [NAMED, OTHER])
     world.until(RequestState.DONE)
 
-    words = rows.LIES_ELSEWHERE(broker=6, there="/data-1", path="/data-2")
-    assert world.states() == {"orders-0": ("done", words), "clicks-0": ("done", "")}
+    there = LiesElsewhere(6, "/data-1", "/data-2")
+    assert world.states() == {"orders-0": ("done", there), "clicks-0": ("done", None)}
     assert world.run().outcome == Outcome.EXCEPTIONS
-    assert world.run().report["otherwise"] == [["orders", 0, "done", words]]
+    assert world.run().report["otherwise"] == [["orders", 0, "done", there.stored_code, there.params()]]
 
 
 def test_a_directory_that_cannot_be_read_at_the_end_is_not_taken_for_right(world: World, operator: User) -> None:
@@ -87,6 +87,5 @@ def test_a_directory_that_cannot_be_read_at_the_end_is_not_taken_for_right(world
     world.until(RequestState.DONE)
 
     [(state, reason)] = world.states().values()
-    assert state == "done"
-    assert reason.startswith("Nobody can tell whether its replica on broker 6 lies in /data-2")
+    assert (state, reason) == ("done", LiesNobodyKnows(6, "/data-2", "Broker 6 could not be connected."))
     assert world.run().outcome == Outcome.EXCEPTIONS

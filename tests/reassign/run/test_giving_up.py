@@ -12,7 +12,7 @@ from kafkadash.changes.models import RequestState
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import rows
+from kafkadash.domain.row_reasons import CancelledBefore
 from kafkadash.kafka.port import DeadlineExceeded
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import moves
@@ -119,4 +119,4 @@ def test_rows_that_wait__end_in_portions(silent: World, admin: User, monkeypatch
     Move.objects.filter(topic="orders").update(state="pending")
     give_up(silent.change(), admin, WHY)
     ends = {name: end for name, end in silent.states().items() if name.startswith("orders")}
-    assert set(ends.values()) == {("cancelled", rows.CANCELLED_BEFORE())}
+    assert set(ends.values()) == {("cancelled", CancelledBefore())}

@@ -10,6 +10,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
 from kafkadash.domain.refusals import rows, turns
+from kafkadash.domain.row_reasons import NotElected, TopicDeleted
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, QuorumUnavailable, TopicPartition
 from kafkadash.observe.models import CollectorRun, TopicState
 from kafkadash.reassign.models import Execution, Outcome, ThrottleEntry
@@ -129,7 +130,7 @@ def test_topic_deleted_while_it_moves__ends_with_exceptions(world: World, operat
     begun(world, operator)
     world.model.delete("clicks")
     world.until(RequestState.DONE)
-    assert world.states()["clicks-0"] == ("topic_deleted", rows.TOPIC_DELETED(topic="clicks"))
+    assert world.states()["clicks-0"] == ("topic_deleted", TopicDeleted("clicks"))
     assert world.run().outcome == Outcome.EXCEPTIONS
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
 
@@ -202,5 +203,5 @@ def test_election_refused_at_the_end__is_said_and_the_run_ends(world: World, ope
     world.queue(operator)
     world.until(RequestState.DONE)
     state, reason = world.states()["orders-3"]
-    assert (state, reason) == ("done", rows.NOT_ELECTED(why="The preferred replica is not in sync."))
+    assert (state, reason) == ("done", NotElected("The preferred replica is not in sync."))
     assert [call for call, _ in world.kafka.sent].count("elect_leaders") == 3

@@ -9,7 +9,7 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.row_reasons import RateInUse
 from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_RATE
 from kafkadash.kafka.port import ConfigResource
 from kafkadash.observe.models import Outcome, ThrottleState
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 THEIRS = ("clicks", 1)
 """On brokers 1 and 2, moved to 1 and 6: most rows of the run need broker 6, two of them neither."""
 OF_OTHERS = {LEADER_RATE: "60000000", FOLLOWER_RATE: "60000000"}
-WAITS = said.RATE_IN_USE(broker=6, rate="60,000,000 bytes/s")
+WAITS = RateInUse(6, "60000000")
 BROKER_6 = ConfigResource.broker(6)
 
 

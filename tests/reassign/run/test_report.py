@@ -14,10 +14,12 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.row_reasons import CancelledByOthers, TopicDeleted
 from kafkadash.domain.throttles import LEADER_RATE
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import orders, report
+from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown, markdown
 from tests.factories import ReassignmentFactory
@@ -166,8 +168,10 @@ def test_what_others_did_to_its_rows_and_throttles_is_told_once(world: World, op
     world.until(RequestState.EXECUTING)
     world.tick()
     world.until(RequestState.VERIFYING)
-    Move.objects.filter(topic="orders", partition=4).update(state=RowState.SUPERSEDED, reason="By somebody else.")
-    Move.objects.filter(topic="clicks").update(state=RowState.TOPIC_DELETED, reason="clicks was deleted.")
+    Move.objects.filter(topic="orders", partition=4).update(
+        state=RowState.SUPERSEDED, **reason_columns(CancelledByOthers())
+    )
+    Move.objects.filter(topic="clicks").update(state=RowState.TOPIC_DELETED, **reason_columns(TopicDeleted("clicks")))
     about = ("changerequest", str(world.runs[0]))
     for _ in range(2):
         record("kafkadash", "change.throttle_foreign", about, cluster="demo", reason="Another rate: broker 4.")

@@ -16,10 +16,13 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.row_reasons import CancelledByOthers, NotAsPlanned
 from kafkadash.jobs.run import attempt
+from kafkadash.messages import reason_cause
 from kafkadash.observe.models import BrokerState, CollectorRun, Kind, TopicState
 from kafkadash.reassign.checks import plan_rows
 from kafkadash.reassign.models import Move
+from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.rollback import left_words, propose_back
 from tests.reassign.run.runs import ROWS, World
 
@@ -100,8 +103,11 @@ def test_only_what_was_moved_goes_back_and_the_rest_is_named(world: World, opera
     world.queue(operator)
     world.until(RequestState.EXECUTING)
     world.tick()
-    Move.objects.filter(topic="clicks").update(state=RowState.SKIPPED, reason="It has other replicas by now.")
-    Move.objects.filter(topic="orders", partition=4).update(state=RowState.SUPERSEDED, reason="Somebody moved it.")
+    by_now = NotAsPlanned((5, 6), (1, 2))
+    Move.objects.filter(topic="clicks").update(state=RowState.SKIPPED, **reason_columns(by_now))
+    Move.objects.filter(topic="orders", partition=4).update(
+        state=RowState.SUPERSEDED, **reason_columns(CancelledByOthers())
+    )
     Move.objects.filter(topic="orders", partition__lt=4).update(state=RowState.DONE)
     ChangeRequest.objects.update(state=RequestState.DONE)
     for name in ("orders-0", "orders-1", "orders-2"):
@@ -112,8 +118,8 @@ def test_only_what_was_moved_goes_back_and_the_rest_is_named(world: World, opera
     draft = propose_back(world.change(), operator)
     assert plan_of(draft) == {name: (TARGET[name], ORIGINAL[name]) for name in ("orders-0", "orders-1", "orders-2")}
     said = notices(draft)
-    assert "clicks-0 is left out: it was not moved (skipped): It has other replicas by now." in said
-    assert "orders-4 is left out: it was not moved (superseded): Somebody moved it." in said
+    for name, state, why in (("clicks-0", "skipped", by_now), ("orders-4", "superseded", CancelledByOthers())):
+        assert f"{name} is left out: it was not moved ({state}): {reason_cause(why)}" in said
     assert left_words(world.change().pk) == (
         f"2 partitions of #{world.change().pk} that were not moved stay as they are: 1 skipped and 1 superseded."
     )

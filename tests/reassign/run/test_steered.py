@@ -11,6 +11,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
 from kafkadash.domain.refusals import rows, runs
+from kafkadash.domain.row_reasons import EndedByOperatorWithNote, NoTraceOfIt
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, TopicPartition
 from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
 from kafkadash.reassign.run import orders
@@ -84,7 +85,7 @@ def test_one_row_cancelled__the_run_goes_on(world: World, operator: User) -> Non
     world.until(RequestState.DONE)
     assert world.run().outcome == Outcome.EXCEPTIONS
     for move in (moving, waiting):
-        assert world.states()[str(move)] == ("cancelled", "olga ended it: Not this one.")
+        assert world.states()[str(move)] == ("cancelled", EndedByOperatorWithNote("olga", "Not this one."))
         key = move.topic, move.partition
         assert world.model.partitions[key].replicas == tuple(move.current)
     assert clean(world)
@@ -109,10 +110,10 @@ def test_one_row_cancelled_while_nothing_can_be_sent__is_cancelled_when_it_can(w
     world.passes(2)
     world.kafka.fail["alter_reassignments"] = DeadlineExceeded("Nothing was sent.")
     world.step()
-    assert world.states()[str(move)] == ("cancelling", "olga ended it: Not this one.")
+    assert world.states()[str(move)] == ("cancelling", EndedByOperatorWithNote("olga", "Not this one."))
     world.kafka.fail.clear()
     world.until(RequestState.DONE)
-    assert world.states()[str(move)] == ("cancelled", "olga ended it: Not this one.")
+    assert world.states()[str(move)] == ("cancelled", EndedByOperatorWithNote("olga", "Not this one."))
     assert world.model.partitions[move.topic, move.partition].replicas == tuple(move.current)
 
 
@@ -141,7 +142,7 @@ def test_row_without_trace__asks_and_does_as_it_is_told(world: World, operator: 
         world.tick()
     asking = list(Move.objects.filter(asks=True).order_by("topic", "partition"))
     assert len(asking) >= 2
-    assert world.states()[str(asking[0])][1].startswith("It was submitted 3 times")
+    assert world.states()[str(asking[0])][1] == NoTraceOfIt(3)
     world.kafka.lose = None
     ask(world, operator, Deed.AGAIN, asking[0])
     ask(world, operator, Deed.GIVE_UP, asking[1])

@@ -7,7 +7,7 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
-from kafkadash.domain.refusals import rows
+from kafkadash.domain.row_reasons import ChangedSince, NotReread
 from kafkadash.reassign.models import Outcome, ThrottleEntry
 from tests.reassign.run.runs import ROWS, World
 
@@ -39,10 +39,7 @@ def test_verifying__reads_every_row_once_more(world: World, operator: User) -> N
     assert world.change().state == RequestState.VERIFYING
     assert world.run().held == []
     world.until(RequestState.DONE)
-    assert world.states()["clicks-0"] == (
-        "superseded",
-        rows.CHANGED_SINCE(replicas="5, 6"),
-    )
+    assert world.states()["clicks-0"] == ("superseded", ChangedSince((5, 6)))
     assert world.run().outcome == Outcome.EXCEPTIONS
 
 
@@ -91,5 +88,4 @@ def test_topic_that_may_not_be_described_at_the_end__is_an_exception(world: Worl
     for _ in range(12):
         world.tick(60)
     assert (world.change().state, world.run().outcome) == (RequestState.DONE, Outcome.EXCEPTIONS)
-    said = rows.NOT_REREAD(topic="clicks")
-    assert world.states()["clicks-0"] == ("done", said)
+    assert world.states()["clicks-0"] == ("done", NotReread("clicks"))

@@ -1,0 +1,103 @@
+"""Why something is as it is: a code and its parameters, which are stored and compared. The text is made of them when
+they are shown (``kafkadash.messages``).
+
+A reason is a frozen dataclass: its class has the code, its fields are the parameters. Fields hold what JSON can hold,
+tuples of that, and reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, ClassVar, TypeVar
+
+_BY_CODE: dict[str, type[CodedReason]] = {}
+R = TypeVar("R", bound="CodedReason")
+
+
+@dataclass(frozen=True, slots=True)
+class CodedReason:
+    """``also``: further reasons of the same thing, in the order in which they came."""
+
+    code: ClassVar[StrEnum]
+
+    also: tuple[CodedReason, ...] = field(default=(), kw_only=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super(CodedReason, cls).__init_subclass__(**kwargs)
+        if "code" in cls.__dict__:
+            _BY_CODE[cls.code.value] = cls
+
+    def __iter__(self) -> Iterator[CodedReason]:
+        yield self
+        yield from self.also
+
+    @property
+    def stored_code(self) -> str:
+        return self.code.value
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters as JSON holds them."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: _packed(value) for name, value in values.items() if name != "also" or value}
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownReason(CodedReason):
+    """A stored code that this version does not know, or parameters that it cannot read; shown as they are stored."""
+
+    stored: str
+    given: Mapping[str, Any]
+
+    @property
+    def stored_code(self) -> str:
+        return self.stored
+
+    def params(self) -> dict[str, Any]:
+        return dict(self.given)
+
+
+def stored_reason(code: str, params: Mapping[str, Any]) -> CodedReason | None:
+    """Return the reason that was stored as ``code`` and ``params``; None for an empty code."""
+    if not code:
+        return None
+    kind = _BY_CODE.get(code)
+    try:
+        return kind(**_unpacked(params)) if kind else UnknownReason(code, params)
+    except TypeError:  # a parameter is missing, or is of another version
+        return UnknownReason(code, params)
+
+
+def joined(first: CodedReason | None, then: CodedReason) -> CodedReason:
+    """Return both as one reason; the same reason twice is told once."""
+    if first is None:
+        return then
+    known = [replace(each, also=()) for each in first]
+    new = [each for each in (replace(each, also=()) for each in then) if each not in known]
+    return replace(first, also=(*first.also, *new))
+
+
+def find_reason(reason: CodedReason | None, kind: type[R]) -> R | None:
+    """Return the first one of this kind among a reason and what came with it."""
+    return next((each for each in reason or () if isinstance(each, kind)), None)
+
+
+def known_codes() -> Mapping[str, type[CodedReason]]:
+    return dict(_BY_CODE)
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, CodedReason):
+        return {"code": value.stored_code, "params": value.params()}
+    return [_packed(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _unpacked(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _value(value) for name, value in params.items()}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return stored_reason(str(value.get("code", "")), value.get("params") or {})
+    return tuple(_value(each) for each in value) if isinstance(value, list) else value

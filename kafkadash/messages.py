@@ -1,0 +1,106 @@
+"""Texts of codes: what is said, and what to do next.
+
+An app registers the messages of its reasons when it is ready. A message names parameters of its reason in braces, after
+a colon how they are written: ``{target:brokers}``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from string import Formatter
+from typing import Any
+
+from django.utils.translation import ngettext
+
+from kafkadash.domain.reasons import CodedReason, UnknownReason
+from kafkadash.domain.whole_numbers import read_whole_number
+from kafkadash.domain.wording import duration, size
+
+_MESSAGES: dict[str, Message] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """``text`` says what is so, ``advice`` what to do next or what happens by itself.
+
+    ``many`` takes the place of ``text`` where the parameter named ``by`` is not 1.
+    """
+
+    text: str
+    advice: str = ""
+    many: str = ""
+    by: str = ""
+
+
+def register_messages(messages: Mapping[Any, Message]) -> None:
+    """Raises ValueError where a code has another message already."""
+    for code, message in messages.items():
+        if _MESSAGES.setdefault(str(code), message) is not message:
+            raise ValueError(f"two messages of the code {code}")
+
+
+def registered_messages() -> Mapping[str, Message]:
+    return dict(_MESSAGES)
+
+
+def reason_text(reason: CodedReason | None) -> str:
+    """Return all of it in sentences: what is so and what to do next, for each reason that came with it too."""
+    return " ".join(" ".join(filter(None, (_text(each), _advice(each)))) for each in reason or ())
+
+
+def reason_cause(reason: CodedReason | None) -> str:
+    """Return what is so, without what to do next: for a place that says that once for several."""
+    return " ".join(_text(each) for each in reason or ())
+
+
+def _text(reason: CodedReason) -> str:
+    message = _MESSAGES.get(reason.stored_code)
+    if message is None or isinstance(reason, UnknownReason):
+        return _as_stored(reason)
+    try:
+        template = ngettext(message.text, message.many, getattr(reason, message.by)) if message.by else message.text
+        return _FORMATTER.vformat(template, (), _values(reason))
+    except (TypeError, ValueError):  # a stored parameter is of another type than this version writes
+        return _as_stored(reason)
+
+
+def _advice(reason: CodedReason) -> str:
+    message = _MESSAGES.get(reason.stored_code)
+    if message is None or isinstance(reason, UnknownReason):
+        return ""
+    return _FORMATTER.vformat(message.advice, (), _values(reason))
+
+
+def _values(reason: CodedReason) -> Mapping[str, Any]:
+    return {each.name: getattr(reason, each.name) for each in fields(reason)}
+
+
+def _as_stored(reason: CodedReason) -> str:
+    return f"{reason.stored_code} {json.dumps(reason.params(), sort_keys=True, ensure_ascii=False)}"
+
+
+class _ParameterFormatter(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        writes = _WRITERS.get(format_spec)
+        return writes(value) if writes else super().format_field(value, format_spec)
+
+
+def _brokers(ids: Iterable[int]) -> str:
+    return ", ".join(str(broker) for broker in ids)
+
+
+def _rate(stored: str) -> str:
+    """A rate as Kafka holds it, in bytes per second; whatever else somebody set there, as it is."""
+    number = read_whole_number(stored)
+    return stored if number is None else f"{size(number)}/s"
+
+
+_WRITERS: Mapping[str, Callable[[Any], str]] = {
+    "brokers": _brokers,
+    "duration": duration,
+    "bytes": size,
+    "rate": _rate,
+}
+_FORMATTER = _ParameterFormatter()
