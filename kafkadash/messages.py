@@ -18,6 +18,7 @@ from kafkadash.domain.reasons import CodedReason, UnknownReason
 from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.domain.wording import duration, size
 
+Writer = Callable[[Any], str]
 _MESSAGES: dict[str, Message] = {}
 
 
@@ -34,8 +35,12 @@ class Message:
     by: str = ""
 
 
-def register_messages(messages: Mapping[Any, Message]) -> None:
-    """Raises ValueError where a code has another message already."""
+def register_messages(messages: Mapping[Any, Message], writers: Mapping[str, Writer] | None = None) -> None:
+    """``writers`` write parameters of these messages: ``{state:row_state}`` is written by the one named row_state.
+
+    Raises ValueError where a code has another message already.
+    """
+    _WRITERS.update(writers or {})
     for code, message in messages.items():
         if _MESSAGES.setdefault(str(code), message) is not message:
             raise ValueError(f"two messages of the code {code}")
@@ -97,7 +102,7 @@ def _rate(stored: str) -> str:
     return stored if number is None else f"{size(number)}/s"
 
 
-_WRITERS: Mapping[str, Callable[[Any], str]] = {
+_WRITERS: dict[str, Writer] = {
     "brokers": _brokers,
     "duration": duration,
     "bytes": size,

@@ -9,7 +9,9 @@ class ReassignConfig(AppConfig):
         from kafkadash.clusters.removal import ask_before_removal
         from kafkadash.messages import register_messages
         from kafkadash.reassign import kind, plan_work, verify_job
+        from kafkadash.reassign.models import MoveState
         from kafkadash.reassign.run.left_behind import left_behind, stop_runs
+        from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
         from kafkadash.reassign.run.row_messages import ROW_MESSAGES
 
         kind.make_known()
@@ -17,3 +19,4 @@ class ReassignConfig(AppConfig):
         verify_job.make_known()
         ask_before_removal(left_behind, stop_runs)
         register_messages(ROW_MESSAGES)
+        register_messages(ORDER_MESSAGES, {"row_state": lambda state: MoveState(state).label})

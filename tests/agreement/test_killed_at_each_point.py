@@ -27,6 +27,7 @@ from kafkadash.reassign.models import Deed, Move, Order, Outcome, ThrottleEntry
 from kafkadash.reassign.run import fail_points, moves, orders
 from kafkadash.reassign.run import step as stepping
 from kafkadash.reassign.run.fail_points import POINTS, Armed
+from kafkadash.reassign.run.order_answers import LeaderElected
 from kafkadash.reassign.run.step import step_once
 from tests.agreement import runs
 from tests.agreement.conftest import TopicMaker
@@ -220,7 +221,7 @@ def test_a_drain_that_dies_at_every_point__is_done_once_and_leaves_nothing(
     scene.assert_nothing_is_left()
     assert run.execution.outcome == Outcome.CLEAN
     assert not ThrottleEntry.objects.exclude(state="cleared").exists()
-    assert Order.objects.get().answer == "Its preferred replica leads it."
+    assert Order.objects.get().answer == LeaderElected()
     assert audited(run) == ["started", "turn_came", "ordered", "rows_ended", "verified"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
@@ -15,15 +15,29 @@ from kafkadash.changes import running as steering
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed
-from kafkadash.kafka.port import ItemError, TopicPartition
+from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
 from kafkadash.observe.models import BrokerState
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.run import budget, orders
 from kafkadash.reassign.run import step as stepping
 from kafkadash.reassign.run.giving_up import give_up
+from kafkadash.reassign.run.order_answers import (
+    CameTooLate,
+    CancelBegan,
+    DoesNotAsk,
+    ElectionNoTime,
+    ElectionNotSent,
+    ElectionRefused,
+    ElectionUnknown,
+    LeaderElected,
+    NoSuchRow,
+    RunHadEnded,
+    RunIsCancelled,
+)
 from kafkadash.reassign.run.way_back import refuse_facts_before_the_end
 from tests.pages.conftest import text_of
 from tests.reassign.run.conftest import world
@@ -228,40 +242,44 @@ class Asked:
             reason=WHY,
         )
 
-    def answer(self, order: Order) -> str:
+    def answer(self, order: Order) -> CodedReason | None:
         """As the page of the run lists it once the step has answered."""
         self.world.step()
         order.refresh_from_db()
         assert order.taken_at is not None
         return order.answer
 
-    def elected(self, **kafka: Any) -> str:
+    def elected(self, **kafka: Any) -> CodedReason | None:
         for name, value in kafka.items():
             setattr(self.world.kafka, name, value)
         return self.answer(self.order(Deed.ELECT))
 
-    def refused_election(self) -> str:
+    def refused_election(self) -> CodedReason | None:
         self.world.kafka.refuse[TopicPartition(self.move.topic, self.move.partition)] = ItemError("Not in sync.", 80)
         return self.answer(self.order(Deed.ELECT))
 
-    def untold_election(self) -> str:
+    def untold_election(self) -> CodedReason | None:
         """Kafka's answer does not name the partition."""
         with mock.patch.object(type(self.world.kafka), "elect_leaders", return_value=Changed()):
             return self.answer(self.order(Deed.ELECT))
 
-    def hurried_election(self) -> str:
+    def hurried_election(self) -> CodedReason | None:
         with mock.patch.object(budget, "STEP_S", 0.0):
             return self.answer(self.order(Deed.ELECT))
 
-    def too_late(self) -> str:
+    def unsent_election(self) -> CodedReason | None:
+        with mock.patch.object(type(self.world.kafka), "elect_leaders", side_effect=Unreachable("Nobody answers.")):
+            return self.answer(self.order(Deed.ELECT))
+
+    def too_late(self) -> CodedReason | None:
         self.world.until(RequestState.VERIFYING)
         return self.answer(self.order(Deed.CANCEL_ROW))
 
-    def while_cancelling(self) -> str:
+    def while_cancelling(self) -> CodedReason | None:
         steering.cancel(self.world.change(), self.user, "Wrong broker.")
         return self.answer(self.order(Deed.AGAIN))
 
-    def at_the_end(self) -> str:
+    def at_the_end(self) -> CodedReason | None:
         """It is asked for while the last step is under way, which has looked for orders by then."""
         self.world.until(RequestState.VERIFYING)
         asked: list[Order] = []
@@ -276,16 +294,23 @@ class Asked:
         return asked[-1].answer
 
 
-@each(
-    case(runs.ORDER_NO_ROW, lambda a: a.answer(a.order(Deed.CANCEL_ROW, 99))),
-    case(runs.ORDER_TOO_LATE, Asked.too_late, state="done"),
-    case(runs.ORDER_CANCELLING, Asked.while_cancelling),
-    case(runs.ORDER_DOES_NOT_ASK, lambda a: a.answer(a.order(Deed.GIVE_UP)), state="copying"),
-    case(runs.ELECTION_REFUSED, Asked.refused_election, why="Not in sync."),
-    case(runs.ELECTION_UNKNOWN, Asked.untold_election),
-    case(runs.ELECTION_REFUSED, Asked.hurried_election, why="There was no time left for it in this step. Ask again."),
-    case(runs.ELECTION_NO_TIME, Asked.hurried_election),
-    case(runs.ORDER_RUN_ENDED, Asked.at_the_end),
+ANSWERS: Sequence[tuple[Callable[[Asked], CodedReason | None], CodedReason]] = (
+    (lambda a: a.answer(a.order(Deed.CANCEL_ROW, 99)), NoSuchRow()),
+    (lambda a: a.answer(a.order(Deed.CANCEL_ROW)), CancelBegan()),
+    (Asked.too_late, CameTooLate("done")),
+    (Asked.while_cancelling, RunIsCancelled()),
+    (lambda a: a.answer(a.order(Deed.GIVE_UP)), DoesNotAsk("moving")),
+    (lambda a: a.answer(a.order(Deed.ELECT)), LeaderElected()),
+    (Asked.refused_election, ElectionRefused("Not in sync.")),
+    (Asked.untold_election, ElectionUnknown()),
+    (Asked.unsent_election, ElectionNotSent("Nobody answers.")),
+    (Asked.hurried_election, ElectionNoTime()),
+    (Asked.at_the_end, RunHadEnded()),
 )
-def test_in_the_answer_to_an_order(one: Case, world: World, people: dict[str, User]) -> None:
-    one.check(Asked(world, people["alice"]))
+
+
+@pytest.mark.parametrize(("see", "answer"), ANSWERS, ids=[answer.stored_code for _, answer in ANSWERS])
+def test_answer_to_an_order(
+    see: Callable[[Asked], CodedReason | None], answer: CodedReason, world: World, people: dict[str, User]
+) -> None:
+    assert see(Asked(world, people["alice"])) == answer

@@ -9,19 +9,23 @@ from typing import Any
 
 from kafkadash.domain.refusals import catalogue
 from kafkadash.messages import Message
+from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
 from kafkadash.reassign.run.row_messages import ROW_MESSAGES
 
 DOC = Path(__file__).parents[2] / "docs/refusals.md"
 
 
 def whole_page() -> str:
-    """Return the page: the entries by subject, and the reasons of rows."""
-    return f"{catalogue.page()}\n{message_section('Rows of a run: why one is in its state', ROW_MESSAGES)}"
+    """Return the page: the entries by subject, reasons of rows and answers to orders."""
+    rows = message_section("Rows of a run: why one is in its state", ROW_MESSAGES)
+    orders = message_section("Rows of a run: what came of what was asked", ORDER_MESSAGES)
+    return f"{catalogue.page()}\n{rows}\n{orders}"
 
 
 def message_section(title: str, messages: Mapping[Any, Message]) -> str:
     rows = [
-        f"| `{code}` | {_shown(each.many or each.text)} | {_shown(each.advice)} |" for code, each in messages.items()
+        f"| `{code}` | {_shown(message.many or message.text)} | {_shown(message.advice) or '—'} |"
+        for code, message in messages.items()
     ]
     return "\n".join([f"## {title}", "", "| | what is said | what to do next |", "|---|---|---|", *rows, ""])
 

@@ -142,22 +142,3 @@ NO_OTHER_BROKER = Entry(
     "There is no other broker that takes replicas to put in the place of {lost}.",
     "Bring a broker back or add one, then plan it anew.",
 )
-
-ORDER_NO_ROW = Entry("order-no-row", "The run has no such row.", "Choose a row from the page of the run.")
-ORDER_TOO_LATE = Entry("order-too-late", "It was {state} already.", "Nothing more can be asked of it in this run.")
-ORDER_CANCELLING = Entry(
-    "order-cancelling",
-    "The run is being cancelled: nothing is submitted any more.",
-    "Propose what is left anew when it has ended.",
-)
-ORDER_DOES_NOT_ASK = Entry(
-    "order-does-not-ask", "It does not ask any more: it is {state}.", "Nothing is to be done about it."
-)
-ORDER_RUN_ENDED = Entry(
-    "order-run-ended", "The run had ended before it was done.", "Look at how the row ended in the report."
-)
-ELECTION_UNKNOWN = Entry(
-    "election-unknown", "Nobody knows whether it was done.", "Look at who leads it, then ask again."
-)
-ELECTION_NO_TIME = Entry("election-no-time", "There was no time left for it in this step.", "Ask again.")
-ELECTION_REFUSED = Entry("election-refused", "It was not elected: {why}", "Ask again when that is mended.")

@@ -12,6 +12,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
 from kafkadash.domain.reasons import CodedReason, stored_reason
 from kafkadash.domain.row_reasons import RowReasonCode
+from kafkadash.messages import reason_text
 
 RUN_FORMAT = 1
 """Of what the rows of a run mean. Whoever changes that so that an older version would do wrong with it counts up."""
@@ -166,7 +167,7 @@ class Deed(models.TextChoices):
 
 
 class Order(models.Model):
-    """What somebody asked of a run; the next step does it and says in ``answer`` what came of it.
+    """What somebody asked of a run; the next step does it and answers what came of it.
 
     ``topic`` and ``partition`` name a row; of a throttle, ``topic`` is empty and ``entity`` names resource, name and
     key, separated by blanks ("broker 4 leader.replication.throttled.rate").
@@ -182,7 +183,8 @@ class Order(models.Model):
     reason = models.TextField(blank=True)
     at = models.DateTimeField(db_default=Now(), editable=False)
     taken_at = models.DateTimeField(null=True, blank=True)
-    answer = models.TextField(blank=True)
+    answer_code = models.CharField(max_length=40, blank=True)
+    answer_params = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ("id",)
@@ -190,3 +192,16 @@ class Order(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_name}: {self.deed}"
+
+    @property
+    def answer(self) -> CodedReason | None:
+        """None until a step did it, or could not."""
+        return stored_reason(self.answer_code, self.answer_params)
+
+    @answer.setter
+    def answer(self, answer: CodedReason) -> None:
+        self.answer_code, self.answer_params = answer.stored_code, answer.params()
+
+    @property
+    def answer_text(self) -> str:
+        return reason_text(self.answer)

@@ -9,11 +9,11 @@ from django.db.models.functions import Now
 
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.row_reasons import RunEndedBefore, RunEndedUnseen
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Order, Outcome
 from kafkadash.reassign.run.moves import reason_columns
+from kafkadash.reassign.run.order_answers import RunHadEnded
 from kafkadash.reassign.run.report import report_when_it_ends
 
 
@@ -32,7 +32,9 @@ def last_columns(
 
     In the transaction that stores them, after the state of the request and the rows were stored.
     """
-    Order.objects.filter(execution=execution, taken_at=None).update(taken_at=Now(), answer=runs.ORDER_RUN_ENDED())
+    ended = RunHadEnded()
+    left = Order.objects.filter(execution=execution, taken_at=None)
+    left.update(taken_at=Now(), answer_code=ended.stored_code, answer_params=ended.params())
     word = outcome.value if outcome else ""
     return {
         "active": False,

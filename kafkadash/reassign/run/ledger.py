@@ -34,7 +34,7 @@ from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pa
 from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
 from kafkadash.domain.reasons import CodedReason
 from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.refusals import runs, underway
+from kafkadash.domain.refusals import underway
 from kafkadash.domain.row_reasons import (
     NoTimeForThrottle,
     NotSentYet,
@@ -53,6 +53,7 @@ from kafkadash.reassign.run import ledger_rows, throttle_reads
 from kafkadash.reassign.run.foreign_throttles import ForeignThrottles
 from kafkadash.reassign.run.ledger_calls import Call, appends, deletes, restores, sends, sets, subtracts
 from kafkadash.reassign.run.look import Look
+from kafkadash.reassign.run.order_answers import NoForeignThrottle, ThrottleSetOver, ThrottleStays
 from kafkadash.reassign.run.rest_of_cluster import OTHERS_CLEAR
 
 EXECUTOR = "executor"
@@ -155,21 +156,20 @@ class Ledger:
         self._of_others |= used
         return used
 
-    def order(self, deed: Deed, entity: str, user: str) -> str:
+    def order(self, deed: Deed, entity: str, user: str) -> CodedReason:
         """What an operator decided about a throttle of others (``Order.entity``); returns the answer. After look."""
         theirs = self._foreign.value(entity)
         place = next((place for place in self._entries if str(place) == entity), None)
         if theirs is None or place is None:
-            return runs.NO_FOREIGN_THROTTLE(entity=entity)
-        value = ledger_rates.value_words(theirs)
+            return NoForeignThrottle(entity)
         if deed is Deed.LEAVE_THROTTLE:
             self._foreign.leave(entity, user)
-            return f"{capital(value)} stays on {place.words}; it is not adjusted and not removed by this run."
+            return ThrottleStays(theirs, place.words)
         self._foreign.drop(entity)
         self._overruled.add(place)
         # As if it were touched for the first time: theirs is what stood there before, and is put back at the end.
         self._entries[place] = replace(self._entries[place], state=EntryState.CLEARED, value="", again_at=None)
-        return f"Ours is set on {place.words}; {value} is put back when this run does not need it any more."
+        return ThrottleSetOver(theirs, place.words)
 
     def throttles(self) -> Throttles:
         """Ours in force, neither obliged nor cleared."""

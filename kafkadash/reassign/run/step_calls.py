@@ -27,7 +27,6 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.plan import Options
 from kafkadash.domain.reasons import CodedReason, find_reason
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.row_reasons import NotElected, NoTimeLeft, NotSentYet, RefusedToCancel, RefusedToOrder
 from kafkadash.kafka.changing import Changed, KafkaClient
 from kafkadash.kafka.port import ItemError, KafkaFailure, TopicPartition
@@ -38,6 +37,7 @@ from kafkadash.reassign.run.directories import place
 from kafkadash.reassign.run.fail_points import Call
 from kafkadash.reassign.run.lease import ready
 from kafkadash.reassign.run.ledger import Ledger
+from kafkadash.reassign.run.order_answers import ElectionNoTime, ElectionNotSent, ElectionRefused, LeaderElected
 
 log = structlog.get_logger(__name__)
 
@@ -48,10 +48,10 @@ NOT_IN_PROGRESS = 85
 
 @dataclass(slots=True)
 class Acted:
-    """``rows`` that changed by the answers. ``elected``: what came of elections, '' for done, Kafka's words else."""
+    """``rows`` that changed by the answers. ``elected``: what came of elections."""
 
     rows: dict[Key, Move] = field(default_factory=dict)
-    elected: dict[Key, str] = field(default_factory=dict)
+    elected: dict[Key, CodedReason] = field(default_factory=dict)
 
 
 class StepCalls:
@@ -165,18 +165,18 @@ class StepCalls:
         try:
             if not self._may():
                 self._none_sent([TopicPartition(*key) for key in keys], NoTimeLeft())
-                self.acted.elected |= dict.fromkeys(keys, runs.ELECTION_NO_TIME())
+                self.acted.elected |= dict.fromkeys(keys, ElectionNoTime())
                 return
             with fail_points.around((Call.ELECTION,)):
                 answer = self._client.elect_leaders([TopicPartition(*key) for key in keys], deadline=self._deadline)
         except KafkaFailure as failure:
             self._none_sent([TopicPartition(*key) for key in keys], NotSentYet(str(failure)))
-            self.acted.elected |= {key: str(failure) for key in keys}
+            self.acted.elected |= dict.fromkeys(keys, ElectionNotSent(str(failure)))
             return
         for item, reply, error in _replies(answer):
             key = item.topic, item.partition
-            words = "" if reply is Reply.ACCEPTED else error.message if error else ""
-            self.acted.elected[key] = words
+            words = error.message if error else ""
+            self.acted.elected[key] = LeaderElected() if reply is Reply.ACCEPTED else ElectionRefused(words)
             if key in self._stored:
                 self._elected(key, reply, words)
 

@@ -9,11 +9,21 @@ from datetime import datetime
 from kafkadash.domain.executor import answered, cancelled
 from kafkadash.domain.executor_state import Key, Move
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.row_reasons import EndedByOperator, EndedByOperatorWithNote
 from kafkadash.domain.workflow_states import State
-from kafkadash.reassign.models import Deed, MoveState, Order
+from kafkadash.reassign.models import Deed, Order
 from kafkadash.reassign.run.ledger import Ledger
+from kafkadash.reassign.run.order_answers import (
+    CameTooLate,
+    CancelBegan,
+    DoesNotAsk,
+    ElectionUnknown,
+    NoSuchRow,
+    RowGivenUp,
+    RowLeftOut,
+    RunIsCancelled,
+    TakesItsTurn,
+)
 from kafkadash.reassign.run.running import Running
 
 
@@ -26,19 +36,22 @@ class Taken:
 
     @property
     def elections(self) -> list[Key]:
-        return [key_of(order) for order in self.orders if order.deed == Deed.ELECT and not order.answer]
+        return [key_of(order) for order in self._unanswered]
+
+    @property
+    def _unanswered(self) -> list[Order]:
+        """Elections, which are answered when Kafka was asked."""
+        return [order for order in self.orders if order.answer is None]
 
     def store(self, now: datetime) -> None:
         """In the transaction of the step. An election is taken when it is answered: sent twice, it does no harm."""
-        self._take([order for order in self.orders if order.answer], now)
+        self._take([order for order in self.orders if order.answer is not None], now)
 
-    def store_elected(self, elected: Mapping[Key, str], now: datetime) -> None:
-        """What came of elections: '' for done, Kafka's words else."""
-        asked = [order for order in self.orders if order.deed == Deed.ELECT and not order.answer]
+    def store_elected(self, elected: Mapping[Key, CodedReason], now: datetime) -> None:
+        """What came of elections."""
+        asked = self._unanswered
         for order in asked:
-            words = elected.get(key_of(order))
-            refused = runs.ELECTION_UNKNOWN() if words is None else runs.ELECTION_REFUSED(why=words)
-            order.answer = "Its preferred replica leads it." if words == "" else refused
+            order.answer = elected.get(key_of(order)) or ElectionUnknown()
         self._take(asked, now)
 
     @staticmethod
@@ -46,7 +59,7 @@ class Taken:
         for order in orders:
             order.taken_at = now
         if orders:
-            Order.objects.bulk_update(orders, ["taken_at", "answer"])
+            Order.objects.bulk_update(orders, ["taken_at", "answer_code", "answer_params"])
 
 
 def take_orders(running: Running, moves: Sequence[Move], ledger: Ledger) -> Taken:
@@ -62,9 +75,11 @@ def take_orders(running: Running, moves: Sequence[Move], ledger: Ledger) -> Take
             continue
         move = rows.get(key_of(order))
         if move is None:
-            order.answer = runs.ORDER_NO_ROW()
+            order.answer = NoSuchRow()
             continue
-        after, order.answer = _ROW_DEEDS[Deed(order.deed)](move, order, running)
+        after, answer = _ROW_DEEDS[Deed(order.deed)](move, order, running)
+        if answer is not None:
+            order.answer = answer
         if after is not move:
             rows[move.key] = taken.rows[move.key] = after
     return taken
@@ -74,32 +89,33 @@ def key_of(order: Order) -> Key:
     return order.topic, order.partition or 0
 
 
-def _cancel(move: Move, order: Order, running: Running) -> tuple[Move, str]:
+def _cancel(move: Move, order: Order, running: Running) -> tuple[Move, CodedReason]:
     after = cancelled(move, running.now(), _reason(order))
     if after is move:
-        return move, runs.ORDER_TOO_LATE(state=MoveState(move.state).label)
-    return after, "It is being cancelled." if after.in_flight else "It had not begun, and is left out."
+        return move, CameTooLate(move.state.value)
+    return after, CancelBegan() if after.in_flight else RowLeftOut()
 
 
-def _again(move: Move, order: Order, running: Running) -> tuple[Move, str]:
+def _again(move: Move, order: Order, running: Running) -> tuple[Move, CodedReason]:
     if running.state is State.CANCELLING:
-        return move, runs.ORDER_CANCELLING()
-    return _answer(move, order, running, again=True, said="It takes its turn again.")
+        return move, RunIsCancelled()
+    return _answer(move, order, running, again=True)
 
 
-def _give_up(move: Move, order: Order, running: Running) -> tuple[Move, str]:
-    return _answer(move, order, running, again=False, said="It was given up.")
+def _give_up(move: Move, order: Order, running: Running) -> tuple[Move, CodedReason]:
+    return _answer(move, order, running, again=False)
 
 
-def _answer(move: Move, order: Order, running: Running, *, again: bool, said: str) -> tuple[Move, str]:
+def _answer(move: Move, order: Order, running: Running, *, again: bool) -> tuple[Move, CodedReason]:
     if not move.asks:
-        return move, runs.ORDER_DOES_NOT_ASK(state=MoveState(move.state).label)
-    return answered(move, running.now(), again=again, reason=_reason(order)), said
+        return move, DoesNotAsk(move.state.value)
+    after = answered(move, running.now(), again=again, reason=_reason(order))
+    return after, TakesItsTurn() if again else RowGivenUp()
 
 
-def _elect(move: Move, _order: Order, _running: Running) -> tuple[Move, str]:
+def _elect(move: Move, _order: Order, _running: Running) -> tuple[Move, None]:
     """It is answered when Kafka was asked."""
-    return move, ""
+    return move, None
 
 
 def _reason(order: Order) -> CodedReason:
@@ -107,7 +123,7 @@ def _reason(order: Order) -> CodedReason:
     return EndedByOperatorWithNote(name, note) if note else EndedByOperator(name)
 
 
-_ROW_DEEDS: Mapping[Deed, Callable[[Move, Order, Running], tuple[Move, str]]] = {
+_ROW_DEEDS: Mapping[Deed, Callable[[Move, Order, Running], tuple[Move, CodedReason | None]]] = {
     Deed.CANCEL_ROW: _cancel,
     Deed.AGAIN: _again,
     Deed.GIVE_UP: _give_up,

@@ -24,6 +24,7 @@ from kafkadash.observe.lease import Lease
 from kafkadash.reassign.models import Deed, Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import moves, orders
 from kafkadash.reassign.run import step as stepping
+from kafkadash.reassign.run.order_answers import OrderAnswerCode
 from kafkadash.reassign.run.running import Running
 from tests.reassign.run.runs import OPTIONS, ROWS, World
 
@@ -139,13 +140,13 @@ def test_killed_in_an_election_that_somebody_asked_for__it_is_sent_again_and_ans
         world.step()
     moves.kept.forget()
     order.refresh_from_db()
-    assert (order.taken_at, order.answer) == (None, "")
+    assert (order.taken_at, order.answer) == (None, None)
 
     world.passes(2)
     world.step()
     order.refresh_from_db()
     assert order.taken_at is not None
-    assert order.answer == "Its preferred replica leads it."
+    assert order.answer_code == OrderAnswerCode.ELECTED
     assert [call for call, _ in world.kafka.sent].count("elect_leaders") == 2
 
 

@@ -10,11 +10,21 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
-from kafkadash.domain.refusals import rows, runs
+from kafkadash.domain.refusals import rows
 from kafkadash.domain.row_reasons import EndedByOperatorWithNote, NoTraceOfIt
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, TopicPartition
 from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
 from kafkadash.reassign.run import orders
+from kafkadash.reassign.run.order_answers import (
+    CancelBegan,
+    ElectionRefused,
+    LeaderElected,
+    NoSuchRow,
+    RowGivenUp,
+    RowLeftOut,
+    RunIsCancelled,
+    TakesItsTurn,
+)
 from tests.reassign.run.begun import begun, clean
 from tests.reassign.run.runs import ROWS, World
 
@@ -80,8 +90,7 @@ def test_one_row_cancelled__the_run_goes_on(world: World, operator: User) -> Non
     for move in (moving, waiting):
         ask(world, operator, Deed.CANCEL_ROW, move)
     world.step()
-    answers = list(Order.objects.order_by("id").values_list("answer", flat=True))
-    assert answers == ["It is being cancelled.", "It had not begun, and is left out."]
+    assert [order.answer for order in Order.objects.order_by("id")] == [CancelBegan(), RowLeftOut()]
     world.until(RequestState.DONE)
     assert world.run().outcome == Outcome.EXCEPTIONS
     for move in (moving, waiting):
@@ -149,10 +158,7 @@ def test_row_without_trace__asks_and_does_as_it_is_told(world: World, operator: 
     for other in asking[2:]:
         ask(world, operator, Deed.AGAIN, other)
     world.step()
-    assert [order.answer for order in Order.objects.order_by("id")][:2] == [
-        "It takes its turn again.",
-        "It was given up.",
-    ]
+    assert [order.answer for order in Order.objects.order_by("id")][:2] == [TakesItsTurn(), RowGivenUp()]
     world.until(RequestState.DONE)
     assert world.states()[str(asking[0])][0] == "done"
     assert world.states()[str(asking[1])][0] == "cancelled"
@@ -164,13 +170,13 @@ def test_election_asked_for__is_answered_by_kafka(world: World, operator: User) 
     order = ask(world, operator, Deed.ELECT, move)
     world.step()
     order.refresh_from_db()
-    assert order.answer == "Its preferred replica leads it."
+    assert order.answer == LeaderElected()
     assert order.taken_at is not None
     world.kafka.refuse[TopicPartition(move.topic, move.partition)] = ItemError("Not in sync.", 80)
     order = ask(world, operator, Deed.ELECT, move)
     world.step()
     order.refresh_from_db()
-    assert order.answer == runs.ELECTION_REFUSED(why="Not in sync.")
+    assert order.answer == ElectionRefused("Not in sync.")
 
 
 def test_order_for_a_row_that_is_not_there__is_answered(world: World, operator: User) -> None:
@@ -178,7 +184,7 @@ def test_order_for_a_row_that_is_not_there__is_answered(world: World, operator: 
     order = ask(world, operator, Deed.CANCEL_ROW, Move(topic="orders", partition=99))
     world.step()
     order.refresh_from_db()
-    assert order.answer == runs.ORDER_NO_ROW()
+    assert order.answer == NoSuchRow()
 
 
 def test_asked_for_again_while_all_is_cancelled__is_answered(world: World, operator: User) -> None:
@@ -188,7 +194,7 @@ def test_asked_for_again_while_all_is_cancelled__is_answered(world: World, opera
     world.until(RequestState.CANCELLED)
     late.refresh_from_db()
     assert late.taken_at is not None
-    assert late.answer == runs.ORDER_CANCELLING()
+    assert late.answer == RunIsCancelled()
 
 
 def test_request_comes_late_after_a_cancel__is_cancelled_again_and_told(world: World, operator: User) -> None:

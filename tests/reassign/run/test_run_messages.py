@@ -1,7 +1,8 @@
-"""Texts of the reasons of rows: each code has one, and any parameters can be shown."""
+"""Texts of reasons of rows and of answers to orders: each code has one, and any parameters can be shown."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from string import Formatter
 from typing import Any, get_type_hints
@@ -20,10 +21,13 @@ from kafkadash.domain.row_reasons import (
     RowReasonCode,
     UnderMinIsr,
 )
-from kafkadash.messages import reason_cause, reason_text
+from kafkadash.messages import Message, reason_cause, reason_text
+from kafkadash.reassign.models import MoveState
+from kafkadash.reassign.run.order_answers import ORDER_MESSAGES, OrderAnswerCode
 from kafkadash.reassign.run.row_messages import ROW_MESSAGES
 
-KINDS = [known_codes()[code.value] for code in RowReasonCode]
+MESSAGES: Mapping[str, Message] = {str(code): m for each in (ROW_MESSAGES, ORDER_MESSAGES) for code, m in each.items()}
+KINDS = [known_codes()[code.value] for code in (*RowReasonCode, *OrderAnswerCode)]
 HOSTILE = ("{0}{target!r}{", "<script>alert(1)</script>", "\u202e\u0000\u2028", "x" * 10_000, "%s%n")
 SAMPLES: dict[Any, Any] = {int: 3, float: 90.0, str: "60000000", row_reasons.BrokerIds: (1, 2)}
 
@@ -32,17 +36,18 @@ def sample(kind: type[CodedReason], text: str = "60000000") -> CodedReason:
     types = get_type_hints(kind)
     own = [each.name for each in fields(kind) if each.name != "also"]
     values: dict[str, Any] = {name: text if types[name] is str else SAMPLES[types[name]] for name in own}
+    if "state" in values:
+        values["state"] = MoveState.MOVING.value
     return kind(**values)
 
 
 def test_each_code__has_a_kind_and_a_message() -> None:
-    assert {code.value for code in RowReasonCode} <= known_codes().keys()
-    assert ROW_MESSAGES.keys() == set(RowReasonCode)
+    assert MESSAGES.keys() == {kind.code.value for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.code.value)
 def test_message__names_parameters_of_its_kind_only(kind: type[CodedReason]) -> None:
-    message = ROW_MESSAGES[RowReasonCode(kind.code)]
+    message = MESSAGES[kind.code.value]
     own = {each.name for each in fields(kind)} - {"also"}
 
     for template in (message.text, message.many, message.advice):

@@ -1,0 +1,186 @@
+"""Answers to what people asked of a run: codes with parameters, as they are stored with the order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from kafkadash.domain.reasons import CodedReason
+from kafkadash.messages import Message
+
+
+class OrderAnswerCode(StrEnum):
+    """Codes of ``Order.answer``; the values are stored."""
+
+    CANCEL_BEGAN = "order-cancel-began"
+    LEFT_OUT = "order-left-out"
+    TAKES_ITS_TURN = "order-takes-its-turn"
+    GIVEN_UP = "order-given-up"
+    ELECTED = "order-elected"
+    THROTTLE_STAYS = "order-throttle-stays"
+    THROTTLE_SET_OVER = "order-throttle-set-over"
+    NO_ROW = "order-no-row"
+    TOO_LATE = "order-too-late"
+    RUN_IS_CANCELLED = "order-cancelling"
+    DOES_NOT_ASK = "order-does-not-ask"
+    RUN_ENDED = "order-run-ended"
+    NO_FOREIGN_THROTTLE = "order-no-foreign-throttle"
+    ELECTION_UNKNOWN = "election-unknown"
+    ELECTION_REFUSED = "election-refused"
+    ELECTION_NOT_SENT = "election-not-sent"
+    ELECTION_NO_TIME = "election-no-time"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelBegan(CodedReason):
+    code: ClassVar = OrderAnswerCode.CANCEL_BEGAN
+
+
+@dataclass(frozen=True, slots=True)
+class RowLeftOut(CodedReason):
+    """A row that had not begun is cancelled."""
+
+    code: ClassVar = OrderAnswerCode.LEFT_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class TakesItsTurn(CodedReason):
+    """A row that asked is submitted again."""
+
+    code: ClassVar = OrderAnswerCode.TAKES_ITS_TURN
+
+
+@dataclass(frozen=True, slots=True)
+class RowGivenUp(CodedReason):
+    """A row that asked is given up."""
+
+    code: ClassVar = OrderAnswerCode.GIVEN_UP
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElected(CodedReason):
+    code: ClassVar = OrderAnswerCode.ELECTED
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleStays(CodedReason):
+    """``value`` of others, as Kafka holds it, stays at ``place``."""
+
+    code: ClassVar = OrderAnswerCode.THROTTLE_STAYS
+    value: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleSetOver(CodedReason):
+    """Ours is set at ``place``; ``value`` of others is put back later."""
+
+    code: ClassVar = OrderAnswerCode.THROTTLE_SET_OVER
+    value: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchRow(CodedReason):
+    code: ClassVar = OrderAnswerCode.NO_ROW
+
+
+@dataclass(frozen=True, slots=True)
+class CameTooLate(CodedReason):
+    """The row was in ``state``, a value of ``MoveState``, already."""
+
+    code: ClassVar = OrderAnswerCode.TOO_LATE
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunIsCancelled(CodedReason):
+    code: ClassVar = OrderAnswerCode.RUN_IS_CANCELLED
+
+
+@dataclass(frozen=True, slots=True)
+class DoesNotAsk(CodedReason):
+    """The row, which is in ``state``, a value of ``MoveState``, waits for no answer of an operator."""
+
+    code: ClassVar = OrderAnswerCode.DOES_NOT_ASK
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunHadEnded(CodedReason):
+    code: ClassVar = OrderAnswerCode.RUN_ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class NoForeignThrottle(CodedReason):
+    code: ClassVar = OrderAnswerCode.NO_FOREIGN_THROTTLE
+    entity: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionUnknown(CodedReason):
+    """Kafka's answer does not name the partition."""
+
+    code: ClassVar = OrderAnswerCode.ELECTION_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionRefused(CodedReason):
+    """``answer``: Kafka's own words."""
+
+    code: ClassVar = OrderAnswerCode.ELECTION_REFUSED
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionNotSent(CodedReason):
+    """``why``: what kept the request from leaving."""
+
+    code: ClassVar = OrderAnswerCode.ELECTION_NOT_SENT
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionNoTime(CodedReason):
+    code: ClassVar = OrderAnswerCode.ELECTION_NO_TIME
+
+
+_LOOK = "Look at the page of the run again."
+
+ORDER_MESSAGES: Mapping[OrderAnswerCode, Message] = {
+    OrderAnswerCode.CANCEL_BEGAN: Message("It is being cancelled."),
+    OrderAnswerCode.LEFT_OUT: Message("It had not begun, and is left out."),
+    OrderAnswerCode.TAKES_ITS_TURN: Message("It takes its turn again."),
+    OrderAnswerCode.GIVEN_UP: Message("It was given up."),
+    OrderAnswerCode.ELECTED: Message("Its preferred replica leads it."),
+    OrderAnswerCode.THROTTLE_STAYS: Message(
+        "{value:rate} stays on {place}; it is not adjusted and not removed by this run."
+    ),
+    OrderAnswerCode.THROTTLE_SET_OVER: Message(
+        "Ours is set on {place}; {value:rate} is put back when this run does not need it any more."
+    ),
+    OrderAnswerCode.NO_ROW: Message("The run has no such row.", "Choose a row from the page of the run."),
+    OrderAnswerCode.TOO_LATE: Message(
+        "It was already in the state “{state:row_state}”.", "Nothing more can be asked of it in this run."
+    ),
+    OrderAnswerCode.RUN_IS_CANCELLED: Message(
+        "The run is being cancelled: nothing is submitted any more.", "Propose what is left anew when it has ended."
+    ),
+    OrderAnswerCode.DOES_NOT_ASK: Message(
+        "It does not ask any more: its state is “{state:row_state}”.", "Nothing is to be done about it."
+    ),
+    OrderAnswerCode.RUN_ENDED: Message(
+        "The run had ended before it was done.", "Look at how the row ended in the report."
+    ),
+    OrderAnswerCode.NO_FOREIGN_THROTTLE: Message(
+        "There is no throttle of others on {entity} now that differs from ours.", _LOOK
+    ),
+    OrderAnswerCode.ELECTION_UNKNOWN: Message(
+        "Nobody knows whether it was done.", "Look at who leads it, then ask again."
+    ),
+    OrderAnswerCode.ELECTION_REFUSED: Message("It was not elected: {answer}", "Ask again when that is mended."),
+    OrderAnswerCode.ELECTION_NOT_SENT: Message("It was not asked for: {why}", "Ask again when that is mended."),
+    OrderAnswerCode.ELECTION_NO_TIME: Message("There was no time left for it in this step.", "Ask again."),
+}
