@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kafkadash.playground.load import MIB, Topic, load
 from tests.agreement.tools import Tools
@@ -32,11 +33,15 @@ from tests.stack.green_pages import GreenPages
 from tests.stack.stack import Shape, Stack
 from tests.waiting import wait_until
 
+if TYPE_CHECKING:
+    from tests.chaos.drain import People
+
 AFTER_S = (10, 30, 60)
 TOLD_S = 30
 STARTS_S, ENDS_S, BROKER_AWAY_S = 120.0, 300.0, 35.0
 RACKS = ("a", "a", "b", "b", "c")
-TOPIC, MOVING = "orders", "moving"
+TOPIC, MOVING, NARROW = "orders", "moving", "narrow"
+RATE = 4_000_000
 BOARD, GROUPS = "/", "/clusters/demo/groups/"
 OVERVIEW, QUORUM, THROTTLES = "/clusters/demo/", "/clusters/demo/quorum/", "/clusters/demo/throttles/"
 OF_BROKERS = (
@@ -80,6 +85,7 @@ def prove(folder: Path, extent: Extent) -> bool:
             topics = [
                 Topic(TOPIC, placement=placement, fill_bytes=4 * MIB),
                 Topic(MOVING, placement=[[1, 3]], fill_bytes=80 * MIB),
+                Topic(NARROW, placement=[[1, 2]], fill_bytes=4 * MIB),
             ]
             load(stack.playground.bootstrap, topics)
             with hostile_member(stack.playground.bootstrap.split(",")[0], "nobody", b""):
@@ -113,6 +119,7 @@ class _Attacks:
         self._hostile_clients()
         self._forged_frame()
         self._a_run_whose_target_dies()
+        self._a_way_back_to_fewer_racks()
         self._broker_dies()
         self._broker_never_answers()
         self._quorum_is_lost()
@@ -197,6 +204,28 @@ class _Attacks:
         self._found.demand(any(each.broker == 4 for each in absences), "the run did not see broker 4 away")
         self._found.demand(not ThrottleEntry.objects.exclude(state="cleared").exists(), "a throttle is owed")
         self._found.demand('id="throttle-' not in self._alice.get(OWNER_UNKNOWN), "a throttle of ours is somebody's")
+
+    def _a_way_back_to_fewer_racks(self) -> None:
+        """A move out of one rack is rolled back into it: that is always possible, and the approver sees it."""
+        from tests.chaos.drain import People
+
+        people = People(lambda words: print(f"  {words}", flush=True))  # noqa: T201
+        number = people.move(NARROW, 0, (1, 3), RATE)
+        self._run_to_its_end(people, number, (1, 3))
+        back = people.roll_back(number)
+        self._found.demand(back, "D5: there is no way back")
+        if back:
+            self._run_to_its_end(people, back, (1, 2))
+
+    def _run_to_its_end(self, people: People, number: int, expected: tuple[int, ...]) -> None:
+        from kafkadash.domain.workflow_states import OVER, State
+        from tests.chaos.drain import state_of
+
+        people.start(number)
+        wait_until(lambda: people.tend(number) in OVER, f"#{number} is over", ENDS_S)
+        there = self._tools.topics("--topic", NARROW)[NARROW].partitions[0].replicas
+        self._found.add("D5: out of a rack, and back", f"/changes/{number}/", f"{state_of(number)}, on {there}")
+        self._found.demand((state_of(number), there) == (State.DONE, expected), f"D5: {people.stands(number)}")
 
     # --- administrators
 
