@@ -206,10 +206,13 @@ def alter(playground: Playground, owner: str | int, **configs: str | None) -> No
 
 
 @contextmanager
-def broker_killed(playground: Playground, tools: Tools, broker: int) -> Iterator[None]:
-    """Away, and known to be; afterwards it serves again."""
+def broker_killed(
+    playground: Playground, tools: Tools, broker: int, at_once: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Away, and known to be; afterwards it serves again. ``at_once`` is called before the controllers have noticed."""
     playground.kill_broker(broker)
     try:
+        at_once()
         wait_until(lambda: tools.fenced(broker), f"Kafka itself calls broker {broker} fenced", 30)
         yield
     finally:

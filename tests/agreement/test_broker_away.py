@@ -62,15 +62,23 @@ def test_broker_killed_and_started__all_that_is_stored__equals_kafkas_tools(
         drill_of_the_broker(cluster, refresh, make_topic, tools),  # it foretells what becomes of all topics
         rate_of_the_broker(cluster, refresh, tools),
     ]
+    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS):
+        refresh(kind)
+    assert not silent_brokers(cluster)
+    costs = dict(CollectorRun.objects.filter(cluster=cluster).values_list("kind", "processor_s"))
+    assert all((costs[kind] or 0) > 0 for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS)), costs
     try:
         for check in checks:
             next(check)
-        with broker_killed(playground, tools, AWAY):
+        with broker_killed(playground, tools, AWAY, lambda: _does_not_answer_yet_unfenced(cluster, refresh)):
             for check in checks:
                 next(check)
         wait_until(tools.in_sync, "every replica is in sync again", 60)
         for check in checks:
             assert next(check, ENDED) is ENDED
+        for kind in (Kind.METADATA, Kind.ANSWERS):
+            refresh(kind)
+        assert not silent_brokers(cluster)
     finally:
         alter(playground, AWAY, **{LEADER_RATE: None})
 
@@ -211,30 +219,14 @@ def named(hit: Hit) -> tuple[str, int]:
     return hit.partition.topic, hit.partition.number
 
 
-def test_broker_killed__does_not_answer_before_the_controllers_notice(
-    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: Playground, tools: Tools
-) -> None:
-    """They fence it when its session has timed out, which takes 9 s; a killed process refuses connections at once."""
-    make_topic([[3, 1, 2]])
-    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS):
-        refresh(kind)
-    assert not silent_brokers(cluster)
-    costs = dict(CollectorRun.objects.filter(cluster=cluster).values_list("kind", "processor_s"))
-    assert all((costs[kind] or 0) > 0 for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS)), costs
-    playground.kill_broker(AWAY)
-    try:
-        began = time.monotonic()
-        refresh(Kind.ANSWERS)
-        refresh(Kind.METADATA)
-        assert time.monotonic() - began < SOON_S
-        assert silent_brokers(cluster) == {AWAY}
-        assert not BrokerState.objects.get(cluster=cluster, broker_id=AWAY).fenced, "it is the controllers' turn later"
-        judge(cluster.pk, timezone.now())
-        down = Finding.objects.get(cluster=cluster, kind="broker-down", closed_at=None)
-        assert "does not answer" in down.sentence
-    finally:
-        playground.start_broker(AWAY)
-        wait_until(tools.in_sync, "every replica is in sync again", 60)
-    for kind in (Kind.METADATA, Kind.ANSWERS):
-        refresh(kind)
-    assert not silent_brokers(cluster)
+def _does_not_answer_yet_unfenced(cluster: Cluster, refresh: Refresher) -> None:
+    """Controllers fence it when its session has timed out, which takes 9 s; a killed process refuses connections."""
+    began = time.monotonic()
+    refresh(Kind.ANSWERS)
+    refresh(Kind.METADATA)
+    assert time.monotonic() - began < SOON_S
+    assert silent_brokers(cluster) == {AWAY}
+    assert not BrokerState.objects.get(cluster=cluster, broker_id=AWAY).fenced, "it is the controllers' turn later"
+    judge(cluster.pk, timezone.now())
+    down = Finding.objects.get(cluster=cluster, kind="broker-down", closed_at=None)
+    assert "does not answer" in down.sentence
