@@ -23,6 +23,8 @@ pytestmark = pytest.mark.contract
 
 EXPIRIES = 100
 SHORT = 0.05
+# On a busy machine so little time is over before the connection is seen to be accepted.
+NO_ANSWER = (DeadlineExceeded, Unreachable)
 NO_TOPICS: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
 
 
@@ -43,11 +45,11 @@ def hang(wire: Wire, until: threading.Event) -> None:
 def test_a_hundred_expired_calls_leave_no_socket_and_no_thread(connect: Callable[[Connection], WireAdmin]) -> None:
     with silent_port() as address:
         admin = connect(Connection("expired", 1, (address,)))
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(NO_ANSWER):
             admin.metadata(deadline=SHORT)
         before = descriptors()
         for _ in range(EXPIRIES):
-            with pytest.raises(DeadlineExceeded):
+            with pytest.raises(NO_ANSWER):
                 admin.metadata(deadline=SHORT)
         wait_until(lambda: descriptors() <= before + 4, "the sockets of expired calls are closed")
         assert len(wire_threads("expired")) == 1
