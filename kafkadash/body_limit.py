@@ -21,7 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEAD_BYTES = 32_768
-"""Of the address and the headers; h11 itself stops only one that does not come as a whole."""
+"""Address and headers may have so many; h11 itself stops only a head that does not come as a whole."""
 USUAL = 2_500_000
 DROPPED_AT_MOST = 1_000_000_000
 """Bytes that are read to be dropped; whoever sends more is cut off."""

@@ -19,11 +19,11 @@ from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.domain.wording import duration, size
 
 Writer = Callable[[Any], str]
-_MESSAGES: dict[str, Message] = {}
+_MESSAGES: dict[str, MessageTemplate] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageTemplate:
     """``text`` says what is so, ``advice`` what to do next or what happens by itself.
 
     ``many`` takes the place of ``text`` where the parameter named ``by`` is not 1.
@@ -35,7 +35,7 @@ class Message:
     by: str = ""
 
 
-def register_messages(messages: Mapping[Any, Message], writers: Mapping[str, Writer] | None = None) -> None:
+def register_messages(messages: Mapping[Any, MessageTemplate], writers: Mapping[str, Writer] | None = None) -> None:
     """``writers`` write parameters of these messages: ``{state:row_state}`` is written by the one named row_state.
 
     Raises ValueError where a code has another message already.
@@ -44,10 +44,6 @@ def register_messages(messages: Mapping[Any, Message], writers: Mapping[str, Wri
     for code, message in messages.items():
         if _MESSAGES.setdefault(str(code), message) is not message:
             raise ValueError(f"two messages of the code {code}")
-
-
-def registered_messages() -> Mapping[str, Message]:
-    return dict(_MESSAGES)
 
 
 def reason_text(reason: CodedReason | None) -> str:

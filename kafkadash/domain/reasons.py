@@ -90,6 +90,8 @@ def known_codes() -> Mapping[str, type[CodedReason]]:
 def _packed(value: Any) -> Any:
     if isinstance(value, CodedReason):
         return {"code": value.stored_code, "params": value.params()}
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")  # PostgreSQL stores no NUL, and others' words may have one
     return [_packed(each) for each in value] if isinstance(value, tuple) else value
 
 

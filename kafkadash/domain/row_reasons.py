@@ -108,7 +108,7 @@ class TopicCreatedAgain(CodedReason):
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletedSince(CodedReason):
-    """Of a row that was done."""
+    """The row was done before."""
 
     code: ClassVar = RowReasonCode.TOPIC_DELETED_SINCE
     topic: str
@@ -136,7 +136,7 @@ class ChangedByOthers(CodedReason):
 
 @dataclass(frozen=True, slots=True)
 class ChangedSince(CodedReason):
-    """Of a row that was done."""
+    """The row was done before."""
 
     code: ClassVar = RowReasonCode.CHANGED_SINCE
     replicas: BrokerIds
@@ -162,7 +162,7 @@ class OrderNotRestored(CodedReason):
 
 @dataclass(frozen=True, slots=True)
 class NoTraceOfIt(CodedReason):
-    """It was submitted so many times; the operator is asked."""
+    """Requests of this number left no trace; the operator is asked."""
 
     code: ClassVar = RowReasonCode.NO_TRACE
     times: int
@@ -170,7 +170,7 @@ class NoTraceOfIt(CodedReason):
 
 @dataclass(frozen=True, slots=True)
 class AnswerLost(CodedReason):
-    """Nobody knows whether its submission was done."""
+    """Kafka's answer to the submission is missing."""
 
     code: ClassVar = RowReasonCode.ANSWER_LOST
 
@@ -243,7 +243,7 @@ class EndUntold(CodedReason):
 
 @dataclass(frozen=True, slots=True)
 class NotReread(CodedReason):
-    """It was done, but its topic is described to nobody any more at the verification."""
+    """The row was done, but its topic is described to nobody any more at the verification."""
 
     code: ClassVar = RowReasonCode.NOT_REREAD
     topic: str
@@ -410,7 +410,7 @@ class LiesElsewhere(CodedReason):
 
 @dataclass(frozen=True, slots=True)
 class LiesNobodyKnows(CodedReason):
-    """Nobody can tell whether a new replica lies in ``path``; ``why`` in the words of the failure, or empty."""
+    """The directory of a new replica could not be read; ``why`` in the words of the failure, or empty."""
 
     code: ClassVar = RowReasonCode.LIES_NOBODY_KNOWS
     broker: int

@@ -267,6 +267,11 @@ class Asked:
         with mock.patch.object(budget, "STEP_S", 0.0):
             return self.answer(self.order(Deed.ELECT))
 
+    def lost_election(self) -> CodedReason | None:
+        lost = Changed(lost={TopicPartition(self.move.topic, self.move.partition): ItemError("Timed out.")})
+        with mock.patch.object(type(self.world.kafka), "elect_leaders", return_value=lost):
+            return self.answer(self.order(Deed.ELECT))
+
     def unsent_election(self) -> CodedReason | None:
         with mock.patch.object(type(self.world.kafka), "elect_leaders", side_effect=Unreachable("Nobody answers.")):
             return self.answer(self.order(Deed.ELECT))
@@ -303,13 +308,16 @@ ANSWERS: Sequence[tuple[Callable[[Asked], CodedReason | None], CodedReason]] = (
     (lambda a: a.answer(a.order(Deed.ELECT)), LeaderElected()),
     (Asked.refused_election, ElectionRefused("Not in sync.")),
     (Asked.untold_election, ElectionUnknown()),
+    (Asked.lost_election, ElectionUnknown()),
     (Asked.unsent_election, ElectionNotSent("Nobody answers.")),
     (Asked.hurried_election, ElectionNoTime()),
     (Asked.at_the_end, RunHadEnded()),
 )
 
 
-@pytest.mark.parametrize(("see", "answer"), ANSWERS, ids=[answer.stored_code for _, answer in ANSWERS])
+@pytest.mark.parametrize(
+    ("see", "answer"), ANSWERS, ids=[f"{number}-{answer.stored_code}" for number, (_, answer) in enumerate(ANSWERS)]
+)
 def test_answer_to_an_order(
     see: Callable[[Asked], CodedReason | None], answer: CodedReason, world: World, people: dict[str, User]
 ) -> None:

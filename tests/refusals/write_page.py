@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkadash.domain.refusals import catalogue
-from kafkadash.messages import Message
+from kafkadash.messages import MessageTemplate
 from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
 from kafkadash.reassign.run.row_messages import ROW_MESSAGES
 
@@ -22,7 +22,7 @@ def whole_page() -> str:
     return f"{catalogue.page()}\n{rows}\n{orders}"
 
 
-def message_section(title: str, messages: Mapping[Any, Message]) -> str:
+def message_section(title: str, messages: Mapping[Any, MessageTemplate]) -> str:
     rows = [
         f"| `{code}` | {_shown(message.many or message.text)} | {_shown(message.advice) or '—'} |"
         for code, message in messages.items()

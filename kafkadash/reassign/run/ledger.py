@@ -250,7 +250,7 @@ class Ledger:
     def set(
         self, client: KafkaClient, now: datetime, *, deadline: float, may: Callable[[], bool] = lambda: True
     ) -> Mapping[Key, CodedReason]:
-        """Lists and rates; returns the rows that must not be submitted now, each with the sentence why.
+        """Lists and rates; returns the rows that must not be submitted now, each with its reason.
 
         ``may`` is asked before each of its calls, at most three, and before rates are read once more.
         """

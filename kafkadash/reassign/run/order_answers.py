@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.messages import Message
+from kafkadash.messages import MessageTemplate
 
 
 class OrderAnswerCode(StrEnum):
@@ -149,38 +149,38 @@ class ElectionNoTime(CodedReason):
 
 _LOOK = "Look at the page of the run again."
 
-ORDER_MESSAGES: Mapping[OrderAnswerCode, Message] = {
-    OrderAnswerCode.CANCEL_BEGAN: Message("It is being cancelled."),
-    OrderAnswerCode.LEFT_OUT: Message("It had not begun, and is left out."),
-    OrderAnswerCode.TAKES_ITS_TURN: Message("It takes its turn again."),
-    OrderAnswerCode.GIVEN_UP: Message("It was given up."),
-    OrderAnswerCode.ELECTED: Message("Its preferred replica leads it."),
-    OrderAnswerCode.THROTTLE_STAYS: Message(
+ORDER_MESSAGES: Mapping[OrderAnswerCode, MessageTemplate] = {
+    OrderAnswerCode.CANCEL_BEGAN: MessageTemplate("It is being cancelled."),
+    OrderAnswerCode.LEFT_OUT: MessageTemplate("It had not begun, and is left out."),
+    OrderAnswerCode.TAKES_ITS_TURN: MessageTemplate("It takes its turn again."),
+    OrderAnswerCode.GIVEN_UP: MessageTemplate("It was given up."),
+    OrderAnswerCode.ELECTED: MessageTemplate("Its preferred replica leads it."),
+    OrderAnswerCode.THROTTLE_STAYS: MessageTemplate(
         "{value:rate} stays on {place}; it is not adjusted and not removed by this run."
     ),
-    OrderAnswerCode.THROTTLE_SET_OVER: Message(
+    OrderAnswerCode.THROTTLE_SET_OVER: MessageTemplate(
         "Ours is set on {place}; {value:rate} is put back when this run does not need it any more."
     ),
-    OrderAnswerCode.NO_ROW: Message("The run has no such row.", "Choose a row from the page of the run."),
-    OrderAnswerCode.TOO_LATE: Message(
+    OrderAnswerCode.NO_ROW: MessageTemplate("The run has no such row.", "Choose a row from the page of the run."),
+    OrderAnswerCode.TOO_LATE: MessageTemplate(
         "It was already in the state “{state:row_state}”.", "Nothing more can be asked of it in this run."
     ),
-    OrderAnswerCode.RUN_IS_CANCELLED: Message(
+    OrderAnswerCode.RUN_IS_CANCELLED: MessageTemplate(
         "The run is being cancelled: nothing is submitted any more.", "Propose what is left anew when it has ended."
     ),
-    OrderAnswerCode.DOES_NOT_ASK: Message(
+    OrderAnswerCode.DOES_NOT_ASK: MessageTemplate(
         "It does not ask any more: its state is “{state:row_state}”.", "Nothing is to be done about it."
     ),
-    OrderAnswerCode.RUN_ENDED: Message(
+    OrderAnswerCode.RUN_ENDED: MessageTemplate(
         "The run had ended before it was done.", "Look at how the row ended in the report."
     ),
-    OrderAnswerCode.NO_FOREIGN_THROTTLE: Message(
+    OrderAnswerCode.NO_FOREIGN_THROTTLE: MessageTemplate(
         "There is no throttle of others on {entity} now that differs from ours.", _LOOK
     ),
-    OrderAnswerCode.ELECTION_UNKNOWN: Message(
+    OrderAnswerCode.ELECTION_UNKNOWN: MessageTemplate(
         "Nobody knows whether it was done.", "Look at who leads it, then ask again."
     ),
-    OrderAnswerCode.ELECTION_REFUSED: Message("It was not elected: {answer}", "Ask again when that is mended."),
-    OrderAnswerCode.ELECTION_NOT_SENT: Message("It was not asked for: {why}", "Ask again when that is mended."),
-    OrderAnswerCode.ELECTION_NO_TIME: Message("There was no time left for it in this step.", "Ask again."),
+    OrderAnswerCode.ELECTION_REFUSED: MessageTemplate("It was not elected: {answer}", "Ask again when that is mended."),
+    OrderAnswerCode.ELECTION_NOT_SENT: MessageTemplate("It was not asked for: {why}", "Ask again when that is mended."),
+    OrderAnswerCode.ELECTION_NO_TIME: MessageTemplate("There was no time left for it in this step.", "Ask again."),
 }

@@ -37,7 +37,13 @@ from kafkadash.reassign.run.directories import place
 from kafkadash.reassign.run.fail_points import Call
 from kafkadash.reassign.run.lease import ready
 from kafkadash.reassign.run.ledger import Ledger
-from kafkadash.reassign.run.order_answers import ElectionNoTime, ElectionNotSent, ElectionRefused, LeaderElected
+from kafkadash.reassign.run.order_answers import (
+    ElectionNoTime,
+    ElectionNotSent,
+    ElectionRefused,
+    ElectionUnknown,
+    LeaderElected,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -176,7 +182,7 @@ class StepCalls:
         for item, reply, error in _replies(answer):
             key = item.topic, item.partition
             words = error.message if error else ""
-            self.acted.elected[key] = LeaderElected() if reply is Reply.ACCEPTED else ElectionRefused(words)
+            self.acted.elected[key] = _answer_of(reply, words)
             if key in self._stored:
                 self._elected(key, reply, words)
 
@@ -202,6 +208,13 @@ class StepCalls:
     def _set(self, row: Move) -> None:
         if row is not self._row(row.key):
             self.acted.rows[row.key] = row
+
+
+def _answer_of(reply: Reply, words: str) -> CodedReason:
+    """A lost answer is no refusal: nobody knows what came of it."""
+    if reply is Reply.LOST:
+        return ElectionUnknown()
+    return LeaderElected() if reply is Reply.ACCEPTED else ElectionRefused(words)
 
 
 def _replies(answer: Changed[TopicPartition]) -> Iterable[tuple[TopicPartition, Reply, ItemError | None]]:

@@ -48,7 +48,7 @@ class Taken:
         self._take([order for order in self.orders if order.answer is not None], now)
 
     def store_elected(self, elected: Mapping[Key, CodedReason], now: datetime) -> None:
-        """What came of elections."""
+        """Answer elections by what came of them."""
         asked = self._unanswered
         for order in asked:
             order.answer = elected.get(key_of(order)) or ElectionUnknown()
