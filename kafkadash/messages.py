@@ -6,7 +6,6 @@ a colon how they are written: ``{target:brokers}``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from string import Formatter
@@ -26,7 +25,7 @@ _MESSAGES: dict[str, MessageTemplate] = {}
 class MessageTemplate:
     """``text`` says what is so, ``advice`` what to do next or what happens by itself.
 
-    ``many`` takes the place of ``text`` where the parameter named ``by`` is not 1.
+    ``many`` takes the place of ``text`` where the parameter named ``by`` is not 1, or has not one item.
     """
 
     text: str
@@ -56,30 +55,41 @@ def reason_cause(reason: CodedReason | None) -> str:
     return " ".join(_text(each) for each in reason or ())
 
 
+def reason_advice(reason: CodedReason | None) -> str:
+    """Return what to do next, or what happens by itself."""
+    return " ".join(filter(None, (_advice(each) for each in reason or ())))
+
+
 def _text(reason: CodedReason) -> str:
     message = _MESSAGES.get(reason.stored_code)
     if message is None or isinstance(reason, UnknownReason):
-        return _as_stored(reason)
+        return str(reason)
     try:
-        template = ngettext(message.text, message.many, getattr(reason, message.by)) if message.by else message.text
+        template = _chosen_text(message, reason)
         return _FORMATTER.vformat(template, (), _values(reason))
     except (TypeError, ValueError):  # a stored parameter is of another type than this version writes
-        return _as_stored(reason)
+        return str(reason)
+
+
+def _chosen_text(message: MessageTemplate, reason: CodedReason) -> str:
+    if not message.by:
+        return message.text
+    value = getattr(reason, message.by)
+    return ngettext(message.text, message.many, len(value) if isinstance(value, tuple) else value)
 
 
 def _advice(reason: CodedReason) -> str:
     message = _MESSAGES.get(reason.stored_code)
     if message is None or isinstance(reason, UnknownReason):
         return ""
-    return _FORMATTER.vformat(message.advice, (), _values(reason))
+    try:
+        return _FORMATTER.vformat(message.advice, (), _values(reason))
+    except (TypeError, ValueError):
+        return ""  # the text shows what is stored
 
 
 def _values(reason: CodedReason) -> Mapping[str, Any]:
     return {each.name: getattr(reason, each.name) for each in fields(reason)}
-
-
-def _as_stored(reason: CodedReason) -> str:
-    return f"{reason.stored_code} {json.dumps(reason.params(), sort_keys=True, ensure_ascii=False)}"
 
 
 class _ParameterFormatter(Formatter):
@@ -103,5 +113,7 @@ _WRITERS: dict[str, Writer] = {
     "duration": duration,
     "bytes": size,
     "rate": _rate,
+    "reason": lambda reason: reason if isinstance(reason, str) else reason_text(reason),
+    "cause": reason_cause,
 }
 _FORMATTER = _ParameterFormatter()

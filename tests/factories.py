@@ -14,6 +14,7 @@ from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Seq
 from factory.django import DjangoModelFactory
 
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.models import (
     BrokerState,
     BrokerWeights,
@@ -327,7 +328,7 @@ def judged(cluster: Cluster, now: datetime = NOW, readings: int = 2) -> None:
         judge(cluster.pk, now)
 
 
-def silent(cluster: Cluster, since: datetime, *, error: str = "", failure: str = "Unreachable") -> None:
+def silent(cluster: Cluster, since: datetime, *, error: str = "", failure: str = FailureKind.UNREACHABLE) -> None:
     """Nothing was read from this cluster after ``since``; with ``error``, because it did not answer."""
     cluster.collector_runs.update(
         succeeded_at=since, failures=9 if error else 0, last_error=error, last_failure=failure if error else ""

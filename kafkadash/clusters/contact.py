@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from django.conf import settings
 
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.clusters.services import said_of_double
+from kafkadash.domain.failure_kinds import NO_ANSWER_FAILURES, FailureKind
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
@@ -30,13 +31,13 @@ class Run(Protocol):
     last_failure: str
 
 
-_WORDS = {
-    "Unreachable": "Not reached",
-    "DeadlineExceeded": "No answer in time",
-    "AuthenticationFailed": "Refused",
-    "NotAuthorized": "Permission missing",
-    "NotSupported": "Not supported",
-    "SecretError": "Secret unreadable",
+_WORDS: Mapping[str, str] = {
+    FailureKind.UNREACHABLE: "Not reached",
+    FailureKind.DEADLINE_EXCEEDED: "No answer in time",
+    FailureKind.CREDENTIALS_REFUSED: "Refused",
+    FailureKind.NOT_AUTHORIZED: "Permission missing",
+    FailureKind.NOT_SUPPORTED: "Not supported",
+    FailureKind.SECRET_UNREADABLE: "Secret unreadable",
 }
 
 
@@ -85,7 +86,7 @@ def _judged(
         return "unknown", "Not tried yet", "A worker tries it within seconds of the registration."
     if metadata.failures:
         word = _WORDS.get(metadata.last_failure, "Fails")
-        state = "unknown" if metadata.last_failure in ("Unreachable", "DeadlineExceeded") else "warning"
+        state = "unknown" if metadata.last_failure in NO_ANSWER_FAILURES else "warning"
         return state, word, metadata.last_error + _patience(metadata)
     if answered is None or is_stale(answered, interval, now):
         age = duration((now - answered).total_seconds()) if answered else ""
@@ -98,7 +99,7 @@ def _judged(
 
 def _patience(run: Run) -> str:
     """Refused credentials are not tried at full pace: many servers lock an account that fails often."""
-    if run.last_failure != "AuthenticationFailed":
+    if run.last_failure != FailureKind.CREDENTIALS_REFUSED:
         return ""
     if run.refusals >= settings.REFUSED_TRIES:
         return " " + said.NOT_TRIED_ANY_MORE(times=run.refusals)

@@ -21,6 +21,7 @@ from django.db.models.expressions import Expression
 from django.db.models.query_utils import DeferredAttribute
 
 from kafkadash.clusters.secret_use import SecretUse
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.refusals import connection
 from kafkadash.logs import remember_secrets
 
@@ -35,6 +36,8 @@ MAKES_A_KEY = 'python -c "from cryptography.fernet import Fernet; print(Fernet.g
 
 class SecretError(Exception):
     """A stored secret cannot be written or read; ``str()`` says why and what to do."""
+
+    kind = FailureKind.SECRET_UNREADABLE
 
 
 class Sealed:

@@ -21,6 +21,7 @@ from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secret_use import SecretUse
 from kafkadash.clusters.secrets import EncryptedTextField
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.refusals import connection, settings
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.port import AuthenticationFailed
@@ -57,6 +58,8 @@ class IdentityChanged(Exception):
 
 class RegisteredTwice(IdentityChanged):
     """Behind a cluster's addresses answers a Kafka cluster that is registered under another name as well."""
+
+    kind = FailureKind.REGISTERED_TWICE
 
 
 def register_cluster(

@@ -52,14 +52,14 @@ Action = ChangeLists | SetRate | Place | Submit | Cancel | Reorder | ClearRate |
 class Step:
     """``transitions`` are rows that changed, at most one each; ``actions`` stand in the order in which they are taken.
 
-    ``held``: why nothing is submitted to any row, in sentences. ``brake``: what min-ISR holds up; its caller proposes
+    ``held``: why nothing is submitted to any row. ``brake``: what min-ISR holds up; its caller proposes
     to cancel. ``unreachable``: brokers that cannot be given the throttle now. ``over``: every row has
     ended and will stay so, no leader is left to be elected, and nothing of the throttle is left to be cleared.
     """
 
     transitions: tuple[Transition, ...]
     actions: tuple[Action, ...]
-    held: tuple[str, ...] = ()
+    held: tuple[CodedReason, ...] = ()
     brake: Brake = field(default_factory=Brake)
     unreachable: tuple[int, ...] = ()
     over: bool = False

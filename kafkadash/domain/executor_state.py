@@ -260,8 +260,7 @@ class Observation:
 
     ``topics`` has those of the plan that exist, ``unread`` those that nobody answered for; ``partitions`` all of the
     plan, ``unread_listed`` what is listed of unread topics. ``listing``: whether the reassignments could be read;
-    ``quorum``: whether the controller answers. ``withheld``: what else keeps everything from being submitted, in
-    sentences.
+    ``quorum``: whether the controller answers. ``withheld``: what else keeps everything from being submitted.
     """
 
     at: datetime
@@ -274,7 +273,7 @@ class Observation:
     listing: bool = True
     quorum: bool = True
     window_open: bool = True
-    withheld: tuple[str, ...] = ()
+    withheld: tuple[CodedReason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafkadash.domain.executor_state import Key, Move
+from kafkadash.domain.reasons import CodedReason
 
 Pair = tuple[int, int]
 """Partition and broker, ``partition:broker`` in Kafka's lists."""
@@ -41,13 +42,13 @@ class Throttles:
     """``pairs`` by topic; ``rates`` by broker in bytes per second, for sending and for fetching alike.
 
     As something that is set: what the ledger has as ours and neither cleared nor obliged, 0 for a broker with one of
-    the two rates only. ``held``: why nothing may be submitted now, in sentences: ours was taken away, and it is not
-    time yet to set it again.
+    the two rates only. ``held``: why nothing may be submitted now: ours was taken away, and it is not time yet to set
+    it again.
     """
 
     pairs: Mapping[str, Pairs] = field(default_factory=dict)
     rates: Mapping[int, int] = field(default_factory=dict)
-    held: tuple[str, ...] = ()
+    held: tuple[CodedReason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

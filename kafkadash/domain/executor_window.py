@@ -15,8 +15,6 @@ from kafkadash.domain.executor_look import gone, gone_reason, settled, tells, un
 from kafkadash.domain.executor_state import ENDED, Key, Mode, Move, Observation, PartitionSeen, State, Work
 from kafkadash.domain.plan import Options
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.refusals import turns
 from kafkadash.domain.row_reasons import (
     BrokerAway,
     BrokerCordoned,
@@ -30,7 +28,14 @@ from kafkadash.domain.row_reasons import (
     ThereAlready,
     UnderMinIsr,
 )
-from kafkadash.domain.wording import count, duration
+from kafkadash.domain.run_reasons import (
+    ListingUnread,
+    LookTooOld,
+    QuorumSilent,
+    RunPaused,
+    RunWindowClosed,
+    UnderMinIsrBrake,
+)
 
 OLDEST_LOOK = timedelta(seconds=30)
 """Nothing is submitted on what was read longer ago."""
@@ -44,13 +49,9 @@ class Brake:
     halved: frozenset[int] = frozenset()
 
     @property
-    def words(self) -> str:
-        """'' when nothing is held up."""
-        if not self.under:
-            return ""
-        others = f" and {count(len(self.under) - 1, 'other partition')}" if len(self.under) > 1 else ""
-        are = "are" if others else "is"
-        return said.BRAKE.cause(partitions=f"{self.under[0]}{others} {are}")
+    def reason(self) -> CodedReason | None:
+        """None when nothing is held up."""
+        return UnderMinIsrBrake(self.under[0], len(self.under)) if self.under else None
 
 
 def brake(seen: Observation) -> Brake:
@@ -61,19 +62,19 @@ def brake(seen: Observation) -> Brake:
     return Brake(under, halved)
 
 
-def held(seen: Observation, mode: Mode, now: datetime) -> tuple[str, ...]:
-    """Why nothing at all is submitted now, in sentences; the brake says its own, as it lets repairs pass."""
-    reasons = []
+def held(seen: Observation, mode: Mode, now: datetime) -> tuple[CodedReason, ...]:
+    """Return why nothing at all is submitted now; the brake has its own reason, as it lets repairs pass."""
+    reasons: list[CodedReason] = []
     if mode is Mode.PAUSED:
-        reasons.append(said.PAUSED())
+        reasons.append(RunPaused())
     if not seen.quorum:
-        reasons.append(turns.QUORUM_SILENT())
+        reasons.append(QuorumSilent())
     if not seen.listing:
-        reasons.append(turns.LISTING_UNREAD())
+        reasons.append(ListingUnread())
     if not seen.window_open:
-        reasons.append(said.WINDOW_CLOSED())
+        reasons.append(RunWindowClosed())
     if now - seen.at > OLDEST_LOOK:
-        reasons.append(said.LOOK_TOO_OLD(age=duration((now - seen.at).total_seconds())))
+        reasons.append(LookTooOld((now - seen.at).total_seconds()))
     return (*reasons, *seen.withheld)
 
 

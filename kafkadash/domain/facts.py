@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from kafkadash.domain.failure_kinds import NO_CONTROLLER_FAILURES, REFUSALS
 from kafkadash.domain.finding_kinds import Source
 from kafkadash.domain.lag import LagState
 from kafkadash.domain.status import NEVER, Refreshed
 
 QUORUM_FAILURES = 2
 """Refreshes in a row without an answer of the controllers: one alone may be a change of the leader."""
-
-NO_CONTROLLER_FAILURES = frozenset({"QuorumUnavailable", "DeadlineExceeded"})
-"""Failures (names of ``kafka.port`` classes) that mean silence of the controllers, not a refusal by them."""
-
-REFUSALS = frozenset({"AuthenticationFailed", "NotAuthorized", "NotSupported", "RequestFailed"})
-"""Failures that are an answer of the cluster, about our rights or about what it can do."""
 
 
 def controllers_are_silent(asked: Refreshed) -> bool:

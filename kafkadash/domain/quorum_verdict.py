@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kafkadash.domain.facts import controllers_are_silent
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.quorum import NodeStatus, Quorum
 from kafkadash.domain.quorum_history import FLAPPING_CHANGES, FLAPPING_WITHIN
 from kafkadash.domain.status import Refreshed, State
 from kafkadash.domain.wording import count, duration
-
-_NOT_ALLOWED = "NotAuthorized"
-"""Name of the failure's class in ``kafka.port``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def quorum_verdict(
             + known,
             lost=True,
         )
-    if asked.failure == _NOT_ALLOWED:
+    if asked.failure == FailureKind.NOT_AUTHORIZED:
         return QuorumVerdict(
             State.UNKNOWN, "Cannot tell how the quorum stands: kafkadash may not ask for it.", asked.error
         )

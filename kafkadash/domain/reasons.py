@@ -7,7 +7,8 @@ tuples of that, and reasons.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, TypeVar
@@ -32,6 +33,10 @@ class CodedReason:
     def __iter__(self) -> Iterator[CodedReason]:
         yield self
         yield from self.also
+
+    def __str__(self) -> str:
+        """For logs, and where nobody has a text of the code."""
+        return f"{self.stored_code} {json.dumps(self.params(), sort_keys=True, ensure_ascii=False)}"
 
     @property
     def stored_code(self) -> str:
@@ -64,7 +69,7 @@ def stored_reason(code: str, params: Mapping[str, Any]) -> CodedReason | None:
         return None
     kind = _BY_CODE.get(code)
     try:
-        return kind(**_unpacked(params)) if kind else UnknownReason(code, params)
+        return kind(**{name: _value(value) for name, value in params.items()}) if kind else UnknownReason(code, params)
     except TypeError:  # a parameter is missing, or is of another version
         return UnknownReason(code, params)
 
@@ -83,6 +88,23 @@ def find_reason(reason: CodedReason | None, kind: type[R]) -> R | None:
     return next((each for each in reason or () if isinstance(each, kind)), None)
 
 
+def reason_columns(reason: CodedReason | None, name: str = "reason") -> dict[str, Any]:
+    """Return the values of the columns ``{name}_code`` and ``{name}_params`` of a table."""
+    if reason is None:
+        return {f"{name}_code": "", f"{name}_params": {}}
+    return {f"{name}_code": reason.stored_code, f"{name}_params": reason.params()}
+
+
+def pack_reasons(reasons: Iterable[CodedReason]) -> list[dict[str, Any]]:
+    """Return reasons as a column of JSON holds them."""
+    return [_packed(reason) for reason in reasons]
+
+
+def unpack_reasons(stored: Iterable[Mapping[str, Any]]) -> tuple[CodedReason, ...]:
+    found = (stored_reason(str(each.get("code", "")), each.get("params") or {}) for each in stored)
+    return tuple(reason for reason in found if reason is not None)
+
+
 def known_codes() -> Mapping[str, type[CodedReason]]:
     return dict(_BY_CODE)
 
@@ -93,10 +115,6 @@ def _packed(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")  # PostgreSQL stores no NUL, and others' words may have one
     return [_packed(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _unpacked(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _value(value) for name, value in params.items()}
 
 
 def _value(value: Any) -> Any:

@@ -230,7 +230,7 @@ class NotElected(CodedReason):
     """A row that is done, but not led by its preferred leader. ``why``: Kafka's own words, or what held it up."""
 
     code: ClassVar = RowReasonCode.NOT_ELECTED
-    why: str
+    why: str | CodedReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,10 +392,6 @@ class UnderMinIsr(CodedReason):
 
     code: ClassVar = RowReasonCode.UNDER_MIN_ISR
     brokers: BrokerIds
-
-    @property
-    def lagging(self) -> int:
-        return len(self.brokers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from kafkadash.domain.run_memory import FlowMemory, Lane, RowMemory, RunMemory
 from kafkadash.domain.run_notes import notes
 from kafkadash.domain.run_progress import NEARLY, BrokerNow, Direction, Mark, RowNow, RunNow
 from kafkadash.domain.run_reading import Grown, Reads, expect_throttle, take_in, weighed
-from kafkadash.domain.run_stuck import SLOW_AFTER_S, ForeignThrottle, Surroundings, cause, mark, quiet_s
+from kafkadash.domain.run_stuck import SLOW_AFTER_S, ForeignThrottle, Surroundings, mark, quiet_s, stuck_reason
 
 FELL_BACK = 0.001
 """Share of all bytes by which the copies must be further behind than they were for it to be said."""
@@ -244,7 +244,7 @@ class _Measurement:
             row = RowMemory(since, {}, source(move.work, self._seen), copied_at=since)
         rate, written = run_copies.rate(row), run_copies.inbound(row)
         found = mark(row, rate, self._at)
-        why, words = cause(move, row, self._seen, around, written, self._at) if found else (None, "")
+        why = stuck_reason(move, row, self._seen, around, written, self._at) if found else None
         lacks = sum(run_copies.missing(row).values()) if row.record_bytes is not None else None
         partition = self._seen.partitions.get(move.key)
         return RowNow(
@@ -259,8 +259,7 @@ class _Measurement:
             in_isr=partition is not None and partition.isr.issuperset(move.work.adding),
             grew_at=_moment(row.grew_at),
             mark=found,
-            cause=why,
-            cause_words=words,
+            why=why,
             estimate=(self._memory.estimates or {}).get(move.work.row.topic, ""),
             sampled_at=_moment(row.sampled_at),
             inbound=written,

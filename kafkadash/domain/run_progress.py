@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from kafkadash.domain.reasons import CodedReason
+
 NEARLY = 99.9
 """Shown until all is copied, however little is left."""
 
@@ -47,7 +49,8 @@ class RowNow:
     where nothing gets on. ``size_bytes`` and ``moved_bytes`` are of all its copies, by the leader's log as it is now;
     ``inbound`` is what producers add to that log, bytes per second, once. ``grew_at``: when it last came nearer to the
     leader. ``source`` is the leader that is copied from. ``sampled_at``: when its replicas were asked.
-    ``estimate``: why its figures are estimates ("compacted"), '' where they are not.
+    ``why``: why it does not get on, of one with a mark. ``estimate``: why its figures are estimates ("compacted"), ''
+    where they are not.
     """
 
     topic: str
@@ -61,8 +64,7 @@ class RowNow:
     in_isr: bool = False
     grew_at: datetime | None = None
     mark: Mark | None = None
-    cause: Cause | None = None
-    cause_words: str = ""
+    why: CodedReason | None = None
     estimate: str = ""
     sampled_at: datetime | None = None
     inbound: float | None = None

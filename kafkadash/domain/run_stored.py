@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kafkadash.domain.run_progress import BrokerNow, Cause, Direction, Mark, RowNow, RunNow
+from kafkadash.domain.reasons import pack_reasons, unpack_reasons
+from kafkadash.domain.run_progress import BrokerNow, Direction, Mark, RowNow, RunNow
 
-FORMAT = 1
+FORMAT = 2
 
 
 def as_json(run: RunNow) -> dict[str, Any]:
@@ -89,8 +90,7 @@ def _row(row: RowNow) -> list[Any]:
         row.in_isr,
         _at(row.grew_at),
         row.mark,
-        row.cause,
-        row.cause_words,
+        pack_reasons([row.why] if row.why else []),
         row.estimate,
         _at(row.sampled_at),
         _digits(row.inbound, 0),
@@ -110,8 +110,7 @@ def _row_from(values: list[Any]) -> RowNow:
         in_isr,
         grew,
         mark,
-        cause,
-        words,
+        why,
         estimate,
         at,
         inbound,
@@ -128,8 +127,7 @@ def _row_from(values: list[Any]) -> RowNow:
         in_isr,
         _moment(grew),
         Mark(mark) if mark else None,
-        Cause(cause) if cause else None,
-        words,
+        next(iter(unpack_reasons(why)), None),
         estimate,
         _moment(at),
         inbound,

@@ -7,14 +7,32 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafkadash.domain.executor_state import Move, Observation, PartitionSeen
-from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import stuck as said
 from kafkadash.domain.row_reasons import DisksAboveLimit, DisksFull
 from kafkadash.domain.run_flows import AT_THROTTLE
 from kafkadash.domain.run_memory import Lane, RowMemory
 from kafkadash.domain.run_progress import Cause, Direction, Mark
+from kafkadash.domain.stuck_reasons import (
+    BrokerAboveLimit,
+    ClusterRefuses,
+    CopyBelowInbound,
+    DestinationAway,
+    DestinationCordoned,
+    DestinationDiskFull,
+    DestinationDiskNotRead,
+    DestinationFenced,
+    DestinationUnregistered,
+    KeptNotInSync,
+    KeptReplicaAway,
+    LimitNotOurs,
+    ListOfOthers,
+    NoCauseFound,
+    NoSource,
+    RateOfOthers,
+    RowAboveLimit,
+    SourceAtItsLimit,
+    StuckReason,
+)
 from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
-from kafkadash.domain.wording import count, duration, listed, size
 
 SLOW_AFTER_S, STUCK_AFTER_S = 90.0, 300.0
 SLOW_BELOW = 100_000.0
@@ -22,8 +40,6 @@ SLOW_BELOW = 100_000.0
 
 IDLE_BELOW = 0.3
 """Share of the throttle: a broker that sends less could send more."""
-
-MB = 1e6
 
 
 class Fix(StrEnum):
@@ -121,16 +137,16 @@ def mark(row: RowMemory, rate: float | None, now: float) -> Mark | None:
     return Mark.SLOW if quiet >= SLOW_AFTER_S or (rate is not None and rate < SLOW_BELOW) else None
 
 
-def cause(
+def stuck_reason(
     move: Move, row: RowMemory, seen: Observation, around: Surroundings, inbound: float | None, now: float
-) -> tuple[Cause, str]:
-    """The first that matches, in one or two sentences with its figures."""
+) -> StuckReason:
+    """Return the first reason that matches, with its figures."""
     partition = seen.partitions.get(move.key)
     lacking = tuple(b for b in move.work.adding if row.log_end is None or (row.copies[b].end or 0) < row.log_end)
     found = (
         _destination_away(move.work.adding, seen)
         or _kept_away(move, partition, seen)
-        or _no_leader(partition)
+        or (NoSource() if partition is not None and partition.leader is None else None)
         or _below_inbound(move, row, lacking, around, inbound)
         or _disk(lacking or move.work.adding, seen)
         or _source_full(row, partition, around)
@@ -138,126 +154,88 @@ def cause(
     )
     if found:
         return found
-    if row.refused:
-        return Cause.REFUSED, said.CLUSTER_REFUSES(words=row.refused)
-    return Cause.UNKNOWN, said.NO_CAUSE_FOUND(quiet=duration(quiet_s(row, now)))
+    return ClusterRefuses(row.refused) if row.refused else NoCauseFound(quiet_s(row, now))
 
 
-def _destination_away(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | None:
+def _destination_away(adding: Collection[int], seen: Observation) -> StuckReason | None:
     for broker in adding:
         state = seen.brokers.get(broker)
         if state is None:
-            return Cause.DESTINATION_AWAY, said.DESTINATION_UNREGISTERED(broker=broker)
-        if not state.alive or state.fenced:
-            word = "fenced" if state.alive else "away"
-            return Cause.DESTINATION_AWAY, said.DESTINATION_AWAY(broker=broker, state=word)
+            return DestinationUnregistered(broker)
+        if not state.alive:
+            return DestinationAway(broker)
+        if state.fenced:
+            return DestinationFenced(broker)
     return None
 
 
-def _kept_away(move: Move, partition: PartitionSeen | None, seen: Observation) -> tuple[Cause, str] | None:
+def _kept_away(move: Move, partition: PartitionSeen | None, seen: Observation) -> StuckReason | None:
     """All is copied and in sync, and yet it is listed: a reassignment ends only when every target is in sync."""
     if partition is None or not partition.isr.issuperset(move.work.adding):
         return None
     kept = [b for b in move.work.row.target if b not in move.work.adding and b not in partition.isr]
     away = [b for b in kept if b in partition.offline or b not in seen.brokers or not seen.brokers[b].alive]
-    if not kept:
-        return None
-    which = listed([str(b) for b in away or kept])
-    one = len(away or kept) == 1
-    return Cause.KEPT_REPLICA_AWAY, said.KEPT_NOT_IN_SYNC(
-        brokers=f"{'broker' if one else 'brokers'} {which}",
-        keep="keeps" if one else "keep",
-        are="is" if one else "are",
-        state="away" if away else "not in sync",
-    )
-
-
-def _no_leader(partition: PartitionSeen | None) -> tuple[Cause, str] | None:
-    if partition is None or partition.leader is not None:
-        return None
-    return Cause.NO_LEADER, said.NO_SOURCE()
+    if away:
+        return KeptReplicaAway(tuple(away))
+    return KeptNotInSync(tuple(kept)) if kept else None
 
 
 def _below_inbound(
     move: Move, row: RowMemory, lacking: Collection[int], around: Surroundings, inbound: float | None
-) -> tuple[Cause, str] | None:
-    """Producers write at least what the throttle lets through: it falls behind for ever."""
+) -> StuckReason | None:
+    """Producers write at least what the throttle lets through: the copy falls behind for ever."""
     lanes: list[Lane] = [(broker, Direction.IN) for broker in lacking]
     if row.source is not None:
         lanes.append((row.source, Direction.OUT))
     for lane in lanes:
-        limit = around.limit(lane)
+        limit, way = around.limit(lane), lane[1].value
         share = (inbound or 0.0) * (len(lacking) if lane[1] is Direction.OUT else 1)
         needed = max(around.inbound.get(lane, 0.0), share)
         if needed < limit or needed <= 0:
             continue
-        does = "sends" if lane[1] is Direction.OUT else "takes"
-        whose = " That limit is not ours." if lane in around.limits and limit != around.throttle else ""
-        what = (
-            f"{move.work.row.name} receives {_mb(inbound or 0.0)}"
-            if share >= limit
-            else f"producers write {_mb(needed)} to what is copied there"
-        )
-        told = said.LIMIT_BELOW_INBOUND(broker=lane[0], does=does, limit=_mb(limit), what=what, whose=whose)
-        return Cause.BELOW_INBOUND, told
+        also = (LimitNotOurs(),) if lane in around.limits and limit != around.throttle else ()
+        if share >= limit:
+            return RowAboveLimit(lane[0], way, limit, move.work.row.name, inbound or 0.0, also=also)
+        return BrokerAboveLimit(lane[0], way, limit, needed, also=also)
     if row.losing_since is not None and inbound:
-        return Cause.BELOW_INBOUND, said.COPY_BELOW_INBOUND(rate=_mb(inbound), row=move.work.row.name)
+        return CopyBelowInbound(move.work.row.name, inbound)
     return None
 
 
-def _disk(adding: Collection[int], seen: Observation) -> tuple[Cause, str] | None:
+def _disk(adding: Collection[int], seen: Observation) -> StuckReason | None:
     for broker in adding:
         state = seen.brokers.get(broker)
+        if state is not None and isinstance(state.full, DisksFull | DisksAboveLimit):
+            return DestinationDiskFull(broker, state.full.room, state.full.coming)
         if state is not None and state.full:
-            return Cause.DESTINATION_DISK, _disk_words(broker, state.full)
+            return DestinationDiskNotRead(broker)
         if state is not None and state.cordoned:
-            return Cause.DESTINATION_DISK, said.DESTINATION_CORDONED(broker=broker)
+            return DestinationCordoned(broker)
     return None
 
 
-def _disk_words(broker: int, full: CodedReason) -> str:
-    if isinstance(full, DisksFull | DisksAboveLimit):
-        return said.DESTINATION_DISK_FULL(broker=broker, room=size(full.room), coming=size(full.coming))
-    return said.DESTINATION_DISK_NOT_READ(broker=broker)
-
-
-def _source_full(row: RowMemory, partition: PartitionSeen | None, around: Surroundings) -> tuple[Cause, str] | None:
+def _source_full(row: RowMemory, partition: PartitionSeen | None, around: Surroundings) -> StuckReason | None:
     if row.source is None or partition is None or around.throttle <= 0:
         return None
     lane = (row.source, Direction.OUT)
     sent, limit = around.rates.get(lane, 0.0), around.limit(lane)
     if sent < AT_THROTTLE * limit:
         return None
-    idle = [
+    idle = tuple(
         broker
         for broker in partition.replicas
         if broker != row.source
         and broker in partition.isr
         and around.rates.get((broker, Direction.OUT), 0.0) < IDLE_BELOW * around.limit((broker, Direction.OUT))
-    ]
-    if not idle:
-        return None
-    return Cause.SOURCE_AT_THROTTLE, said.SOURCE_AT_ITS_LIMIT(
-        broker=row.source,
-        sent=_mb(sent),
-        limit=_mb(limit),
-        others=count(len(idle), "other broker"),
-        which=listed([str(b) for b in idle]),
     )
+    return SourceAtItsLimit(row.source, sent, limit, idle) if idle else None
 
 
-def _foreign(move: Move, row: RowMemory, around: Surroundings) -> tuple[Cause, str] | None:
+def _foreign(move: Move, row: RowMemory, around: Surroundings) -> StuckReason | None:
     lanes = {(broker, Direction.IN) for broker in move.work.adding} | {(row.source, Direction.OUT)}
     for throttle in around.foreign:
         if throttle.lane in lanes:
-            rate = f"{_mb(throttle.rate)}" if throttle.rate is not None else f"“{throttle.value}”"
-            told = said.RATE_OF_OTHERS(broker=throttle.name, key=throttle.key, rate=rate)
-            return Cause.FOREIGN_THROTTLE, told
+            return RateOfOthers(throttle.name, throttle.key, throttle.value)
         if throttle.resource == "topic" and throttle.name == move.work.row.topic:
-            return Cause.FOREIGN_THROTTLE, said.LIST_OF_OTHERS(key=throttle.key, topic=throttle.name)
+            return ListOfOthers(throttle.name, throttle.key)
     return None
-
-
-def _mb(rate: float) -> str:
-    """Megabytes with one decimal, or as many bytes as it is where that would be nothing."""
-    return f"{rate / MB:,.1f} MB/s" if rate >= SLOW_BELOW else f"{rate:,.0f} B/s"

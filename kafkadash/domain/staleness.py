@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from kafkadash.domain.facts import NO_CONTROLLER_FAILURES, Facts
+from kafkadash.domain.facts import Facts
+from kafkadash.domain.failure_kinds import NO_ANSWER_FAILURES, NO_CONTROLLER_FAILURES
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.status import QUICKEST_JUDGED_S, Refreshed, is_stale
 from kafkadash.domain.wording import capital, count, listed, long_duration
-
-NO_ANSWER_FAILURES = frozenset({"Unreachable", "DeadlineExceeded"})
-"""Failures (names of ``kafka.port`` classes) that mean that nobody answered; others are answers that do not help."""
 
 READ_FROM = {
     Source.ANSWERS: "answers of brokers",

@@ -37,7 +37,7 @@ _SEVERITIES = {state: severity for severity, state in enumerate(State)}
 class Refreshed:
     """How one kind of facts stands: when its newest data was taken, how often it is read, how the last tries went.
 
-    ``failure`` is the name of the failure's class in ``kafka.port``, ``error`` its sentence.
+    ``failure`` is a ``FailureKind``, '' after a good one, ``error`` its sentence.
     """
 
     taken_at: datetime | None = None

@@ -79,7 +79,7 @@ class WireAdmin:
         errors: dict[int, ItemError] = {}
         for broker, result in zip(ids, results, strict=True):
             if isinstance(result, KafkaFailure):
-                errors[broker] = ItemError(str(result), name=type(result).__name__)
+                errors[broker] = ItemError(str(result), name=result.kind)
             elif result.response.error_code:
                 errors[broker] = item_error(
                     result.response.error_code, f"Broker {broker} does not tell its API versions"

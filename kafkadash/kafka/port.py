@@ -16,43 +16,63 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
+
+from kafkadash.domain.failure_kinds import FailureKind
 
 
 class KafkaFailure(Exception):
     """A call that failed as a whole. ``str()`` is one sentence a person on call can act on."""
 
+    kind: ClassVar = FailureKind.OTHER
+
 
 class Unreachable(KafkaFailure):
     """No broker accepted a connection: wrong address, closed port, or everything is down."""
+
+    kind: ClassVar = FailureKind.UNREACHABLE
 
 
 class DeadlineExceeded(KafkaFailure):
     """Something accepted the connection or the request and did not answer in time."""
 
+    kind: ClassVar = FailureKind.DEADLINE_EXCEEDED
+
 
 class AuthenticationFailed(KafkaFailure):
     """The brokers refused the credentials, or the TLS handshake failed."""
+
+    kind: ClassVar = FailureKind.CREDENTIALS_REFUSED
 
 
 class NotAuthorized(KafkaFailure):
     """The principal lacks a permission; the sentence names the resource and the operation."""
 
+    kind: ClassVar = FailureKind.NOT_AUTHORIZED
+
 
 class NotSupported(KafkaFailure):
     """The cluster does not offer this request, or no version of it that we speak."""
+
+    kind: ClassVar = FailureKind.NOT_SUPPORTED
 
 
 class AnswerTooLarge(KafkaFailure):
     """The answer has more bytes than are read; a question about less may be answered."""
 
+    kind: ClassVar = FailureKind.ANSWER_TOO_LARGE
+
 
 class QuorumUnavailable(KafkaFailure):
     """The controllers have no majority (or no leader yet), so nothing can be listed or changed."""
 
+    kind: ClassVar = FailureKind.QUORUM_UNAVAILABLE
+
 
 class RequestFailed(KafkaFailure):
     """Kafka answered with an error code; ``code`` is the protocol's number and ``name`` Kafka's word for it."""
+
+    kind: ClassVar = FailureKind.REQUEST_FAILED
 
     def __init__(self, message: str, *, code: int, name: str) -> None:
         super().__init__(message)
@@ -64,7 +84,7 @@ class RequestFailed(KafkaFailure):
 class ItemError:
     """Why one item of an answer is missing.
 
-    ``code`` is None when no answer arrived (connection, deadline); ``name`` may then be that of the failure's class.
+    ``code`` is None when no answer arrived (connection, deadline); ``name`` may then be the kind of the failure.
     """
 
     message: str

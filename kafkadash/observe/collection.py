@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import structlog
 from django.conf import settings
@@ -15,7 +16,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import RegisteredTwice, said_of_double
 from kafkadash.database.away import is_away
-from kafkadash.domain.facts import NO_CONTROLLER_FAILURES, QUORUM_FAILURES
+from kafkadash.domain.facts import QUORUM_FAILURES
+from kafkadash.domain.failure_kinds import NO_CONTROLLER_FAILURES, FailureKind
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.wording import duration
 from kafkadash.events import collected
@@ -105,9 +107,18 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
 class CollectorFault(Exception):
     """A refresh ended with an exception that is no answer of Kafka's; its text is a sentence."""
 
+    kind = FailureKind.COLLECTOR_FAULT
+
 
 class CollectorSetAside(Exception):
     """Refreshes of this kind hang, so it is not read for a while; its text is a sentence."""
+
+    kind = FailureKind.COLLECTOR_SET_ASIDE
+
+
+RefreshFailure: TypeAlias = (
+    KafkaFailure | SecretError | metadata.AnotherCluster | RegisteredTwice | CollectorFault | CollectorSetAside
+)
 
 
 def _set_aside(run: CollectorRun, lease: leases.Lease) -> Refresh:
@@ -141,7 +152,7 @@ def _store(
     run: CollectorRun,
     lease: leases.Lease,
     reading: Reading | None,
-    failure: Exception | None,
+    failure: RefreshFailure | None,
     began: float | None = None,
 ) -> Refresh:
     """``began``: processor time when it was begun to ask (``processor_s``)."""
@@ -204,7 +215,7 @@ def _told(run: CollectorRun, reading: Reading | None, lease: leases.Lease, durat
     return outbox.Told(run.cluster.slug, reading.taken_at, duration_ms, reading.not_answered, errors)
 
 
-def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Exception | None]:
+def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, RefreshFailure | None]:
     """The answer, or the failure whose sentence says why there is none."""
     cluster = run.cluster
     if cluster.other_kafka_id and run.kind != Kind.METADATA:
@@ -230,7 +241,7 @@ def _ask(run: CollectorRun, lease: leases.Lease) -> tuple[Reading | None, Except
 def _schedule_next(
     run: CollectorRun,
     reading: Reading | None,
-    failure: Exception | None,
+    failure: RefreshFailure | None,
     lease: leases.Lease,
 ) -> None:
     """When to look again: counted from the start of this refresh, so that the pace does not drift.
@@ -241,7 +252,7 @@ def _schedule_next(
     run.interval_s = interval
     run.attempted_at = lease.taken_at
     run.last_error = str(failure) if failure else ""
-    run.last_failure = type(failure).__name__ if failure else ""
+    run.last_failure = failure.kind if failure else ""
     run.failures = run.failures + 1 if failure else 0
     run.overruns = MOST_OVERRUNS - 1 if isinstance(failure, CollectorSetAside) else 0  # the next one is enough
     if reading:
@@ -272,7 +283,7 @@ def _schedule_next(
         _follow_pace(run.cluster)
 
 
-def _pause(run: CollectorRun, failure: Exception | None, interval: float) -> float:
+def _pause(run: CollectorRun, failure: RefreshFailure | None, interval: float) -> float:
     """Seconds from this refresh to the next: longer after each refused login, in the end for good.
 
     Settings that were changed while this refresh was under way are tried at once.

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.domain.wording import capital, listed
 from kafkadash.observe.models import Collection, CollectorRun, Kind
-
-_NOT_AUTHORIZED = "NotAuthorized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ def not_read(cluster: Cluster, runs: Mapping[str, CollectorRun], kinds: Sequence
     failed = [runs[kind] for kind in kinds if kind in runs and runs[kind].failures]
     by_cause: dict[tuple[bool, str], list[CollectorRun]] = {}
     for run in failed:
-        by_cause.setdefault((run.last_failure == _NOT_AUTHORIZED, run.last_error), []).append(run)
+        by_cause.setdefault((run.last_failure == FailureKind.NOT_AUTHORIZED, run.last_error), []).append(run)
     found = [_failed(runs_, denied=denied, cause=cause) for (denied, cause), runs_ in by_cause.items()]
     good = [kind for kind in kinds if kind in runs and not runs[kind].failures]
     return found + [_incomplete(one) for one in _newest(cluster, good) if one.ok and one.errors]

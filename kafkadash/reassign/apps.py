@@ -13,10 +13,14 @@ class ReassignConfig(AppConfig):
         from kafkadash.reassign.run.left_behind import left_behind, stop_runs
         from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
         from kafkadash.reassign.run.row_messages import ROW_MESSAGES
+        from kafkadash.reassign.run.run_messages import RUN_MESSAGES, RUN_WRITERS
+        from kafkadash.reassign.run.stuck_messages import STUCK_MESSAGES, STUCK_WRITERS
 
         kind.make_known()
         plan_work.make_known()
         verify_job.make_known()
         ask_before_removal(left_behind, stop_runs)
         register_messages(ROW_MESSAGES)
+        register_messages(RUN_MESSAGES, RUN_WRITERS)
+        register_messages(STUCK_MESSAGES, STUCK_WRITERS)
         register_messages(ORDER_MESSAGES, {"row_state": lambda state: MoveState(state).label})

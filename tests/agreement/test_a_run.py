@@ -58,7 +58,7 @@ def test_a_drain__runs_throttled_to_its_end(
 
     run = Execution.objects.get(request=change)
     assert _rows() == dict.fromkeys((0, 1, 2), ("done", ""))
-    assert (run.outcome, run.active, run.error) == (Outcome.CLEAN, False, "")
+    assert (run.outcome, run.active, run.error) == (Outcome.CLEAN, False, None)
     placed = tools.topics()[topic]
     assert [p.replicas for _, p in sorted(placed.partitions.items())] == [(2, 1), (1, 2), (2, 1), (1, 2)]
     assert {LEADER_LIST, FOLLOWER_LIST} <= meanwhile.keys()

@@ -10,8 +10,9 @@ from pytest_django import Settings
 
 from kafkadash.changes.models import RequestState
 from kafkadash.domain import run_measure, run_stuck
-from kafkadash.domain.row_reasons import TopicCreatedAgain
-from kafkadash.domain.run_progress import Cause, Mark
+from kafkadash.domain.row_reasons import BrokerAway, TopicCreatedAgain
+from kafkadash.domain.run_progress import Mark
+from kafkadash.domain.stuck_reasons import DestinationAway
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.load import Topic, load
 from kafkadash.reassign.models import Outcome
@@ -83,7 +84,7 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
     with broker_hung(playground, tools, 3):
         run.start().step()
         assert run.state == RequestState.QUEUED
-        assert "Broker 3 is away" in run.execution.blocked
+        assert run.execution.blocked == BrokerAway(3)
         assert tools.moves() == []
         assert tools.throttles(topic, 1, 2) == {}
 
@@ -92,13 +93,12 @@ def test_a_destination_that_is_stopped__before_it_blocks_with_a_sentence__during
         return run.state == RequestState.EXECUTING and run.row(topic).state == "moving"
 
     run.until(moves, f"{topic} moves")
-    assert run.execution.blocked == ""
+    assert run.execution.blocked_code == ""
     with broker_hung(playground, tools, 3):
         run.until(lambda: run.mark(topic) is Mark.STUCK, "it is stuck")
         now = run.figures(topic)
         assert now is not None
-        assert now.cause is Cause.DESTINATION_AWAY
-        assert "3" in now.cause_words
+        assert now.why == DestinationAway(3)
     run.raise_throttle("1000", "It has to catch up.")
     run.until_it_is(RequestState.DONE, 90)
     assert tools.topics("--topic", topic)[topic].partitions[0].replicas == (1, 3)

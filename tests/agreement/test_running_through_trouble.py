@@ -11,8 +11,8 @@ import pytest
 
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import turns
 from kafkadash.domain.row_reasons import CancelledByOthers
+from kafkadash.domain.run_reasons import QuorumSilent
 from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import TopicPartition
 from kafkadash.kafka.wire_client import WireClient
@@ -96,7 +96,7 @@ def test_a_submission_without_an_answer__is_carried_out_late_and_taken_for_what_
         assert run.row(topic).state == "unknown"
         run.step()
         assert len(answers) == 1, "nothing is submitted while no controller answers"
-        assert turns.QUORUM_SILENT() in run.execution.held
+        assert QuorumSilent() in run.execution.held_reasons
 
     wait_until(lambda: [move.topic for move in tools.moves()] == [topic], "the late request is carried out", 60)
     run.until(lambda: run.row(topic).state == "moving", "it is seen")

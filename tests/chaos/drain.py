@@ -26,6 +26,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
 from kafkadash.domain.workflow_states import OVER, State
 from kafkadash.jobs.models import JobState
+from kafkadash.messages import reason_text
 from kafkadash.reassign import drafts, uploads
 from kafkadash.reassign.asked import DRAIN, EXPLICIT, Asked
 from kafkadash.reassign.models import Deed, Execution, Move
@@ -160,7 +161,8 @@ class People:
             return said
         rows = again(lambda: list(Move.objects.filter(execution=run).order_by("topic", "partition")))
         left = [f"{row}: {row.state} {row.reason_code}".strip() for row in rows if row.state != "done"]
-        about = (run.blocked, run.error, *run.held, run.brake, f"{run.steps} steps", *left)
+        why = [reason_text(each) for each in (run.blocked, run.error, *run.held_reasons, run.brake)]
+        about = (*why, f"{run.steps} steps", *left)
         return f"{said}; {'; '.join(filter(None, about))}"
 
     def _limits(self, number: int, asked: Asked, options: Options = OPTIONS) -> None:

@@ -28,7 +28,6 @@ from kafkadash.domain.executor_state import (
 from kafkadash.domain.executor_throttles import ChangeLists, ClearRate, Pairs, SetRate, Throttles
 from kafkadash.domain.plan import Row
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.row_reasons import (
     CancelledByOthers,
     ChangedByOthers,
@@ -37,6 +36,7 @@ from kafkadash.domain.row_reasons import (
     OldReplicasSubmitted,
     RefusedByKafka,
 )
+from kafkadash.domain.run_reasons import OtherTopicsNeverRead, RunWindowClosed
 from tests.domain.executor_cluster import START
 from tests.domain.executor_run import Fate, Run
 from tests.domain.one_row import AT_REST, IN_FLIGHT, KEY, OPTIONS, RATE, ROW, after, moving, seen
@@ -214,7 +214,7 @@ def test_only_reordered__takes_no_throttle_and_is_done_by_its_order() -> None:
 
 def test_elections__held_up_are_waited_for_and_given_up_with_the_reason() -> None:
     done = moving(state=State.DONE, since=START)
-    look = replace(seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 3)), withheld=("Nobody can tell.",))
+    look = replace(seen(PartitionSeen((2, 5, 3), frozenset({2, 3, 5}), 3)), withheld=(OtherTopicsNeverRead(),))
     waits = step([done], look, OPTIONS, START)
     assert (waits.actions, waits.transitions, waits.over) == ((), (), False)
 
@@ -228,8 +228,8 @@ def test_elections__held_up_are_waited_for_and_given_up_with_the_reason() -> Non
         [after] = [transition.after for transition in given_up.transitions]
         assert after.state is State.DONE
         assert after.reason in (
-            NotElected("Nobody can tell."),
-            NotElected(said.WINDOW_CLOSED()),
+            NotElected(OtherTopicsNeverRead()),
+            NotElected(RunWindowClosed()),
         )
 
 

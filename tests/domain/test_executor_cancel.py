@@ -20,8 +20,8 @@ from kafkadash.domain.executor_state import (
     Work,
 )
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.row_reasons import EndedByOperatorWithNote, EndUntold
+from kafkadash.domain.run_reasons import RunPaused
 from tests.domain.executor_cluster import START
 from tests.domain.executor_run import Fate, Run
 from tests.domain.one_row import AT_REST, IN_FLIGHT, KEY, OPTIONS, ROW, after, moving, seen
@@ -91,7 +91,7 @@ def test_pending_rows__end_with_the_cancel_and_wait_through_a_pause() -> None:
     pending = Move(Work(ROW, 10))
     paused = step([pending], seen(), OPTIONS, START, Mode.PAUSED)
     assert (paused.transitions, paused.actions) == ((), ())
-    assert paused.held == (said.PAUSED(),)
+    assert paused.held == (RunPaused(),)
     assert after(pending, seen(), mode=Mode.CANCELLING).state is State.CANCELLED
 
 

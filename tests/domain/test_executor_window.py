@@ -23,7 +23,6 @@ from kafkadash.domain.executor_state import (
 )
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.row_reasons import (
     BrokerAway,
     BrokerCordoned,
@@ -35,6 +34,7 @@ from kafkadash.domain.row_reasons import (
     ReassignedByOthers,
     ThereAlready,
 )
+from kafkadash.domain.run_reasons import ListingUnread, LookTooOld, QuorumSilent, RunWindowClosed, UnderMinIsrBrake
 from tests.domain.executor_cluster import START
 from tests.domain.one_row import AT_REST, IN_FLIGHT, KEY, OPTIONS, ROW, after, seen
 
@@ -81,21 +81,19 @@ def test_target_unwell__waits_and_goes_on_when_it_is_well(
 @pytest.mark.parametrize(
     ("other", "held"),
     [
-        ({"quorum": False}, "The controller quorum does not answer."),
-        ({"listing": False}, "The reassignments in flight could not be read."),
-        ({"window_open": False}, "The window is closed."),
+        ({"quorum": False}, QuorumSilent()),
+        ({"listing": False}, ListingUnread()),
+        ({"window_open": False}, RunWindowClosed()),
     ],
 )
-def test_cluster_unwell__holds_everything(other: dict[str, Any], held: str) -> None:
+def test_cluster_unwell__holds_everything(other: dict[str, Any], held: CodedReason) -> None:
     taken = step([Move(Work(ROW, 10))], seen(**other), OPTIONS, START)
-    assert [words.startswith(held) for words in taken.held] == [True]
+    assert taken.held == (held,)
     assert taken.actions == ()
 
 
 def test_old_look__is_not_acted_on() -> None:
-    assert step([Move(Work(ROW, 10))], seen(), OPTIONS, START + timedelta(minutes=1)).held == (
-        said.LOOK_TOO_OLD(age="1 min"),
-    )
+    assert step([Move(Work(ROW, 10))], seen(), OPTIONS, START + timedelta(minutes=1)).held == (LookTooOld(60.0),)
 
 
 def pressed(isr: set[int], *, offline: tuple[int, ...] = ()) -> tuple[Pressed, ...]:
@@ -105,7 +103,7 @@ def pressed(isr: set[int], *, offline: tuple[int, ...] = ()) -> tuple[Pressed, .
 def test_brake__under_min_isr_with_nobody_away_submits_nothing() -> None:
     taken = step([Move(Work(ROW, 10))], seen(pressed=pressed({3})), OPTIONS, START)
     assert taken.actions == ()
-    assert taken.brake.words == "other-3 is under min-ISR, and no broker is away that would explain it."
+    assert taken.brake.reason == UnderMinIsrBrake("other-3", 1)
 
 
 def test_brake__the_missing_replicas_are_offline__changes_nothing() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafkadash.domain.facts import BrokerFact, DirectoryFact, Facts, Partitions
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.finding_kinds import FindingKind
 from kafkadash.domain.findings import Evaluation, evaluate
 from kafkadash.domain.status import Refreshed, State
@@ -207,23 +208,25 @@ class TestDisks:
 
 class TestQuorum:
     def test_silent_controllers_of_answering_brokers_are_critical(self) -> None:
-        lost = Refreshed(ago(minutes=2), 10, failures=2, failure="QuorumUnavailable", error="No majority.")
+        lost = Refreshed(ago(minutes=2), 10, failures=2, failure=FailureKind.QUORUM_UNAVAILABLE, error="No majority.")
         facts = replace(WELL, quorum=lost, reassignments=lost)
         assert (state(facts), kinds(facts)) == (State.CRITICAL, [FindingKind.QUORUM_LOST])
         assert title(facts) == "demo has no controller quorum."
         assert evaluate(facts, NOW).found[0].since == ago(minutes=2)
 
     def test_one_failure_alone_is_not_yet_a_loss(self) -> None:
-        assert kinds(replace(WELL, quorum=replace(FRESH, failures=1, failure="DeadlineExceeded"))) == []
+        assert kinds(replace(WELL, quorum=replace(FRESH, failures=1, failure=FailureKind.DEADLINE_EXCEEDED))) == []
 
     def test_a_refusal_by_the_controllers_is_not_a_loss_of_the_majority(self) -> None:
-        refused = Refreshed(ago(minutes=2), 10, failures=9, failure="NotAuthorized", error="The principal needs more.")
+        refused = Refreshed(
+            ago(minutes=2), 10, failures=9, failure=FailureKind.NOT_AUTHORIZED, error="The principal needs more."
+        )
         facts = replace(WELL, quorum=refused)
         assert (state(facts), kinds(facts)) == (State.UNKNOWN, [FindingKind.STALE])
         assert evaluate(facts, NOW).found[0].detail == "The principal needs more."
 
     def test_old_answers_do_not_close_what_they_opened(self) -> None:
-        facts = replace(WELL, quorum=Refreshed(ago(minutes=2), 10, failures=1, failure="DeadlineExceeded"))
+        facts = replace(WELL, quorum=Refreshed(ago(minutes=2), 10, failures=1, failure=FailureKind.DEADLINE_EXCEEDED))
         assert {FindingKind.QUORUM_LOST, FindingKind.QUORUM_MARGIN} <= evaluate(facts, NOW).blind
 
     @pytest.mark.parametrize(("in_sync", "failing", "found"), [(2, 1, True), (2, 0, False), (3, 0, False)])

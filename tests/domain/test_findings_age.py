@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkadash.domain.facts import Partitions
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.findings import evaluate
 from kafkadash.domain.status import Refreshed, State, is_stale
@@ -24,7 +25,10 @@ class TestAge:
 
     @pytest.mark.parametrize(
         ("failure", "answer"),
-        [("Unreachable", "no broker has answered for 12 min"), ("NotAuthorized", "nothing could be read for 12 min")],
+        [
+            (FailureKind.UNREACHABLE, "no broker has answered for 12 min"),
+            (FailureKind.NOT_AUTHORIZED, "nothing could be read for 12 min"),
+        ],
     )
     def test_what_was_wrong_before_is_history_when_nothing_can_be_read(self, failure: str, answer: str) -> None:
         silent = Refreshed(ago(minutes=12), 30, failures=20, failure=failure, error="Why it is so.")
@@ -40,7 +44,7 @@ class TestAge:
         [
             (Refreshed(), FindingKind.STALE, "nothing was collected yet"),
             (
-                Refreshed(failures=3, failure="Unreachable", error="refused"),
+                Refreshed(failures=3, failure=FailureKind.UNREACHABLE, error="refused"),
                 FindingKind.UNREACHABLE,
                 "no broker has answered yet",
             ),

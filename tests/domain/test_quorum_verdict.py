@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.quorum import Quorum, QuorumNode, quorum
 from kafkadash.domain.quorum_history import Reign, changes, is_flapping, recent_changes
 from kafkadash.domain.quorum_verdict import QuorumVerdict, quorum_verdict
@@ -70,7 +71,7 @@ def test_an_old_kafka_that_tells_no_times_is_named_as_the_reason() -> None:
     assert "a Kafka before 3.3 tells no times" in verdict.title
 
 
-@pytest.mark.parametrize("failure", ["QuorumUnavailable", "DeadlineExceeded"])
+@pytest.mark.parametrize("failure", [FailureKind.QUORUM_UNAVAILABLE, FailureKind.DEADLINE_EXCEEDED])
 def test_silent_controllers_behind_brokers_that_answer_are_a_lost_quorum(failure: str) -> None:
     asked = Refreshed(NOW - timedelta(seconds=70), 10, failures=2, failure=failure, error="It timed out.")
     verdict = said(of(5, 5), asked)
@@ -81,13 +82,19 @@ def test_silent_controllers_behind_brokers_that_answer_are_a_lost_quorum(failure
 
 
 def test_one_refresh_without_an_answer_is_not_yet_a_lost_quorum() -> None:
-    asked = Refreshed(NOW - timedelta(seconds=15), 10, failures=1, failure="QuorumUnavailable", error="It timed out.")
+    asked = Refreshed(
+        NOW - timedelta(seconds=15), 10, failures=1, failure=FailureKind.QUORUM_UNAVAILABLE, error="It timed out."
+    )
     assert said(of(5, 5), asked).title == "The quorum survives 1 more failure."
 
 
 def test_a_cluster_that_does_not_answer_at_all_has_an_unknown_quorum_not_a_lost_one() -> None:
-    asked = Refreshed(NOW - timedelta(minutes=12), 10, failures=9, failure="DeadlineExceeded", error="It timed out.")
-    silent = Refreshed(NOW - timedelta(minutes=12), 30, failures=3, failure="DeadlineExceeded", error="It timed out.")
+    asked = Refreshed(
+        NOW - timedelta(minutes=12), 10, failures=9, failure=FailureKind.DEADLINE_EXCEEDED, error="It timed out."
+    )
+    silent = Refreshed(
+        NOW - timedelta(minutes=12), 30, failures=3, failure=FailureKind.DEADLINE_EXCEEDED, error="It timed out."
+    )
     verdict = said(of(5, 5), asked, silent)
     assert (verdict.state, verdict.lost) == (State.UNKNOWN, False)
     assert verdict.title == "Cannot tell how the quorum stands: it was last heard of 12 min ago."
@@ -96,7 +103,7 @@ def test_a_cluster_that_does_not_answer_at_all_has_an_unknown_quorum_not_a_lost_
 
 def test_never_asked_and_not_allowed_are_unknown_and_say_why() -> None:
     assert said(None, NEVER).title == "Cannot tell how the quorum stands: the controllers have not answered yet."
-    refused = Refreshed(None, 10, failures=9, failure="NotAuthorized", error="The principal needs Describe.")
+    refused = Refreshed(None, 10, failures=9, failure=FailureKind.NOT_AUTHORIZED, error="The principal needs Describe.")
     verdict = said(None, refused)
     assert verdict.title == "Cannot tell how the quorum stands: kafkadash may not ask for it."
     assert verdict.detail == "The principal needs Describe."

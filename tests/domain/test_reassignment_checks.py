@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkadash.domain.checks import About, Check, Checked, Result
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Directory, Topology
 from kafkadash.domain.reassignment_checks import Limits, Moving, Seen, judge
@@ -144,7 +145,7 @@ def test_content__replication_factor__changes_only_with_the_word_for_it() -> Non
         ),
         (
             "quorum",
-            replace(SEEN, quorum=Refreshed(READ, failures=2, failure="QuorumUnavailable")),
+            replace(SEEN, quorum=Refreshed(READ, failures=2, failure=FailureKind.QUORUM_UNAVAILABLE)),
             ["The quorum is lost: nothing can be changed before a majority of the controllers is back."],
         ),
         (

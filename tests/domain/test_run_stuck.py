@@ -1,4 +1,4 @@
-"""Which mark a row in flight gets, and which cause comes first."""
+"""The mark that a row in flight gets, and the reason that comes first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,28 @@ from kafkadash.domain.plan import Row
 from kafkadash.domain.row_reasons import DisksFull, DisksNotRead
 from kafkadash.domain.run_memory import CopyMemory, RowMemory
 from kafkadash.domain.run_progress import Cause, Direction, Mark
-from kafkadash.domain.run_stuck import Fix, ForeignThrottle, Surroundings, cause, fixes, mark
+from kafkadash.domain.run_stuck import Fix, ForeignThrottle, Surroundings, fixes, mark, stuck_reason
+from kafkadash.domain.stuck_reasons import (
+    BrokerAboveLimit,
+    ClusterRefuses,
+    CopyBelowInbound,
+    DestinationAway,
+    DestinationCordoned,
+    DestinationDiskFull,
+    DestinationDiskNotRead,
+    DestinationFenced,
+    DestinationUnregistered,
+    KeptNotInSync,
+    KeptReplicaAway,
+    LimitNotOurs,
+    ListOfOthers,
+    NoCauseFound,
+    NoSource,
+    RateOfOthers,
+    RowAboveLimit,
+    SourceAtItsLimit,
+    StuckReason,
+)
 from tests.domain.executor_cluster import START
 
 MB = 1_000_000
@@ -37,8 +58,8 @@ def seen(partition: PartitionSeen | None = PARTITION, **brokers: BrokerSeen) -> 
 
 def why(
     looked: Observation, row: RowMemory = BEHIND, around: Surroundings = AROUND, inbound: float | None = 0.2 * MB
-) -> tuple[Cause, str]:
-    return cause(MOVE, row, looked, around, inbound, NOW)
+) -> StuckReason:
+    return stuck_reason(MOVE, row, looked, around, inbound, NOW)
 
 
 @pytest.mark.parametrize(
@@ -69,102 +90,101 @@ def test_mark__producers_have_been_faster_for_five_minutes__is_stuck_though_it_g
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [(BrokerSeen(alive=False), "away"), (BrokerSeen(fenced=True), "fenced"), (None, "registered")]
+    ("state", "reason"),
+    [
+        (BrokerSeen(alive=False), DestinationAway(4)),
+        (BrokerSeen(fenced=True), DestinationFenced(4)),
+        (None, DestinationUnregistered(4)),
+    ],
 )
-def test_cause__destination_away__comes_before_all(state: BrokerSeen | None, words: str) -> None:
+def test_reason__destination_away__comes_before_all(state: BrokerSeen | None, reason: StuckReason) -> None:
     looked = seen(replace(PARTITION, leader=None))
     brokers = {b: s for b, s in looked.brokers.items() if b != 4} | ({4: state} if state else {})
 
-    found, said = why(replace(looked, brokers=brokers))
-
-    assert found is Cause.DESTINATION_AWAY
-    assert "Broker 4" in said
-    assert words in said
-
-
-def test_cause__copied_and_in_sync_with_a_kept_replica_away__names_it() -> None:
-    copied = replace(BEHIND, copies={4: CopyMemory(end=1000)}, copied_at=NOW - 400)
-    partition = replace(PARTITION, isr=frozenset({1, 4}), offline=frozenset({2}))
-
-    found, said = why(seen(partition), copied)
-
-    assert found is Cause.KEPT_REPLICA_AWAY
-    assert "broker 2, which keeps a replica, is away" in said
-
-
-def test_cause__no_leader() -> None:
-    assert why(seen(replace(PARTITION, leader=None)))[0] is Cause.NO_LEADER
-
-
-def test_cause__throttle_of_somebody_else_below_what_it_receives__says_both_figures_and_whose_it_is() -> None:
-    foreign = ForeignThrottle("broker", "1", "leader.replication.throttled.rate", "10")
-    around = Surroundings(60 * MB, {OUT_1: 10}, (foreign,))
-
-    found, said = why(seen(), around=around)
-
-    assert found is Cause.BELOW_INBOUND
-    assert said == (
-        "Broker 1 sends replicas at no more than 10 B/s; orders-0 receives 0.2 MB/s, so it can never finish."
-        " That limit is not ours. Raise that limit, or cancel the row."
-    )
-    assert fixes(found, foreign=True)[0] is Fix.SETTLE_THROTTLE
-    assert fixes(found)[0] is Fix.RAISE_THROTTLE
-
-
-def test_cause__all_copies_to_one_broker_receive_more_than_its_throttle() -> None:
-    found, said = why(seen(), around=Surroundings(2 * MB, inbound={INTO_4: 3.5 * MB}))
-
-    assert found is Cause.BELOW_INBOUND
-    assert "3.5 MB/s" in said
-    assert "2.0 MB/s" in said
+    assert why(replace(looked, brokers=brokers)) == reason
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("offline", "reason"), [(frozenset({2}), KeptReplicaAway((2,))), (frozenset(), KeptNotInSync((2,)))]
+)
+def test_reason__copied_and_in_sync_without_a_kept_replica__names_it(
+    offline: frozenset[int], reason: StuckReason
+) -> None:
+    copied = replace(BEHIND, copies={4: CopyMemory(end=1000)}, copied_at=NOW - 400)
+    partition = replace(PARTITION, isr=frozenset({1, 4}), offline=offline)
+
+    assert why(seen(partition), copied) == reason
+
+
+def test_reason__no_leader() -> None:
+    assert why(seen(replace(PARTITION, leader=None))) == NoSource()
+
+
+def test_reason__throttle_of_somebody_else_below_what_it_receives__has_both_figures_and_whose_it_is() -> None:
+    foreign = ForeignThrottle("broker", "1", "leader.replication.throttled.rate", "10")
+    around = Surroundings(60 * MB, {OUT_1: 10}, (foreign,))
+
+    found = why(seen(), around=around)
+
+    assert found == RowAboveLimit(1, "out", 10, "orders-0", 0.2 * MB, also=(LimitNotOurs(),))
+    assert fixes(found.cause, foreign=True)[0] is Fix.SETTLE_THROTTLE
+    assert fixes(found.cause)[0] is Fix.RAISE_THROTTLE
+
+
+def test_reason__all_copies_to_one_broker_receive_more_than_its_throttle() -> None:
+    found = why(seen(), around=Surroundings(2 * MB, inbound={INTO_4: 3.5 * MB}))
+
+    assert found == BrokerAboveLimit(4, "in", 2 * MB, 3.5 * MB)
+
+
+def test_reason__producers_are_faster_than_its_copy() -> None:
+    assert why(seen(), replace(BEHIND, losing_since=NOW - 400)) == CopyBelowInbound("orders-0", 0.2 * MB)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
     [
-        (BrokerSeen(full=DisksFull(4, 10**9, 2 * 10**9)), "1.0 GB"),
-        (BrokerSeen(full=DisksNotRead(4)), "not read"),
-        (BrokerSeen(cordoned=True), "cord"),
+        (BrokerSeen(full=DisksFull(4, 10**9, 2 * 10**9)), DestinationDiskFull(4, 10**9, 2 * 10**9)),
+        (BrokerSeen(full=DisksNotRead(4)), DestinationDiskNotRead(4)),
+        (BrokerSeen(cordoned=True), DestinationCordoned(4)),
     ],
 )
-def test_cause__destination_disk(state: BrokerSeen, words: str) -> None:
-    found, said = why(seen(b4=state))
-
-    assert found is Cause.DESTINATION_DISK
-    assert words in said
+def test_reason__destination_disk(state: BrokerSeen, reason: StuckReason) -> None:
+    assert why(seen(b4=state)) == reason
 
 
-def test_cause__source_at_its_throttle_while_others_idle__names_who_could_send() -> None:
-    found, said = why(seen(), around=replace(AROUND, rates={OUT_1: 58.0 * MB, (2, Direction.OUT): 1.0 * MB}))
+def test_reason__source_at_its_throttle_while_others_idle__names_who_could_send() -> None:
+    found = why(seen(), around=replace(AROUND, rates={OUT_1: 58.0 * MB, (2, Direction.OUT): 1.0 * MB}))
 
-    assert found is Cause.SOURCE_AT_THROTTLE
-    assert "sends 58.0 MB/s of the 60.0 MB/s it may" in said
-    assert "2 and 3" in said
-    assert Fix.ELECT_LEADER in fixes(found)
+    assert found == SourceAtItsLimit(1, 58.0 * MB, 60 * MB, (2, 3))
+    assert Fix.ELECT_LEADER in fixes(found.cause)
 
 
-def test_cause__throttle_of_somebody_else() -> None:
+def test_reason__throttle_of_somebody_else() -> None:
     foreign = ForeignThrottle("broker", "4", "follower.replication.throttled.rate", "5000000")
 
-    found, said = why(seen(), around=replace(AROUND, foreign=(foreign,), limits={INTO_4: 5 * MB}))
+    found = why(seen(), around=replace(AROUND, foreign=(foreign,), limits={INTO_4: 5 * MB}))
 
-    assert found is Cause.FOREIGN_THROTTLE
-    assert "follower.replication.throttled.rate is 5.0 MB/s" in said
-    assert fixes(found)[0] is Fix.SETTLE_THROTTLE
-
-
-def test_cause__kafka_refuses_to_tell__says_its_words() -> None:
-    found, said = why(seen(), replace(BEHIND, refused="Topic authorization failed."))
-
-    assert found is Cause.REFUSED
-    assert "Topic authorization failed." in said
+    assert found == RateOfOthers("4", "follower.replication.throttled.rate", "5000000")
+    assert fixes(found.cause)[0] is Fix.SETTLE_THROTTLE
 
 
-def test_cause__nothing_matches__says_for_how_long_and_what_was_looked_at() -> None:
-    found, said = why(seen())
+def test_reason__list_of_somebody_else() -> None:
+    foreign = ForeignThrottle("topic", "orders", "leader.replication.throttled.replicas", "")
 
-    assert found is Cause.UNKNOWN
-    assert "6 min 40 s" in said
+    found = why(seen(), around=replace(AROUND, foreign=(foreign,)))
+
+    assert found == ListOfOthers("orders", "leader.replication.throttled.replicas")
+
+
+def test_reason__kafka_refuses_to_tell__has_its_words() -> None:
+    found = why(seen(), replace(BEHIND, refused="Topic authorization failed."))
+
+    assert found == ClusterRefuses("Topic authorization failed.")
+
+
+def test_reason__nothing_matches__has_for_how_long() -> None:
+    assert why(seen()) == NoCauseFound(400.0)
 
 
 def test_fixes__every_cause_has_one() -> None:

@@ -25,6 +25,7 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import register_cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
@@ -209,7 +210,7 @@ def test_a_wrong_password_is_said_and_tried_less_and_less_often(
     collected(cluster, "metadata")
     collected(cluster, "metadata")
     run = CollectorRun.objects.get(kind="metadata")
-    assert run.last_failure == "AuthenticationFailed"
+    assert run.last_failure == FailureKind.CREDENTIALS_REFUSED
     assert run.attempted_at is not None
     assert run.next_at - run.attempted_at >= dt.timedelta(seconds=4 * run.interval_s)
     page = client_of(admin).get("/settings/").content.decode()
@@ -238,7 +239,7 @@ def test_a_certificate_that_cannot_be_trusted_is_said(
         assert re.search(sentence, step["sentence"]), step["sentence"]
     assert "certificate was refused" in job.error
     assert collected(cluster, "metadata").error.startswith("The bootstrap server")
-    assert CollectorRun.objects.get(kind="metadata").last_failure == "AuthenticationFailed"
+    assert CollectorRun.objects.get(kind="metadata").last_failure == FailureKind.CREDENTIALS_REFUSED
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from django.utils import timezone
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
+from kafkadash.domain.reasons import pack_reasons, reason_columns
+from kafkadash.domain.run_reasons import RunWindowClosed, UnderMinIsrBrake
 from kafkadash.live.frames import instant, panel_frame, run_frame
 from kafkadash.live.panels import PANELS, RUN_PANELS, Panel, RunPanel, panels_of, watched
 from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot, ReassignmentSnapshot
@@ -128,7 +130,13 @@ def test_pushed_parts_of_a_run__have_a_root_each_and_nothing_of_a_person(
 ) -> None:
     now = timezone.now()
     change = requested(cluster, operator)
-    run = running(change, now=now, stuck_rows=1, brake="orders-1 is under min-ISR.", held=["The window is closed."])
+    run = running(
+        change,
+        now=now,
+        stuck_rows=1,
+        held=pack_reasons([RunWindowClosed()]),
+        **reason_columns(UnderMinIsrBrake("orders-1", 1), "brake"),
+    )
     other = {"resource": "broker", "name": "4", "key": "leader.replication.throttled.rate", "value": "10", "ours": "60"}
     Execution.objects.filter(pk=run.pk).update(foreign=[other])
     frame = run_frame(panel, change.pk, now, seq=5)

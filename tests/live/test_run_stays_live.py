@@ -18,13 +18,15 @@ from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.row_reasons import NoTraceOfIt
+from kafkadash.domain.reasons import pack_reasons, reason_columns
+from kafkadash.domain.row_reasons import BrokerAway, NoTraceOfIt
+from kafkadash.domain.run_reasons import RunPaused, UnderMinIsrBrake
 from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.domain.workflow_states import State
 from kafkadash.events import changed
+from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.live_keys import run_keys
-from kafkadash.reassign.run.moves import reason_columns
 from tests.e2e.visitor import TWO_LOOKS, Visitor
 from tests.live.conftest import Server
 from tests.live.test_page_stays_live import opened
@@ -67,14 +69,14 @@ def stepped(run: Execution, percent: float, **fields: Any) -> None:
 
 def seconds_until_seen(page: Page, run: Execution, percent: float, rate: int) -> float:
     """From the end of the step until its figures, its throttle (MB/s) and its brake are in the page, in all panels."""
-    number, words, brake = run.request_id, f"{percent} %", f"orders-{rate} is under min-ISR."
-    stepped(run, percent, throttle=rate * MB, brake=brake)
+    number, words, brake = run.request_id, f"{percent} %", UnderMinIsrBrake(f"orders-{rate}", 1)
+    stepped(run, percent, throttle=rate * MB, **reason_columns(brake, "brake"))
     began = time.monotonic()
     expect(page.locator(f"#run-{number} .big-figure b")).to_have_text(words, timeout=SEEN_MS)
     expect(page.locator(f"#run-figures-{number}")).to_contain_text(words, timeout=SEEN_MS)
     expect(page.locator(f"#moves-{number} tbody tr").nth(1)).to_contain_text(words, timeout=SEEN_MS)
     expect(page.locator(f"#run-throttle-{number}")).to_contain_text(f"In force: {rate} MB/s", timeout=SEEN_MS)
-    expect(page.locator(f"#run-notices-{number}")).to_contain_text(brake, timeout=SEEN_MS)
+    expect(page.locator(f"#run-notices-{number}")).to_contain_text(reason_text(brake), timeout=SEEN_MS)
     return time.monotonic() - began
 
 
@@ -120,9 +122,9 @@ def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
             stuck_rows=2,
             topic="payments.ledger-by-account.and-a-long-name.v2",
             ended_at=now if over else None,
-            blocked="Broker 6 is away." if queued else "",
+            **reason_columns(BrokerAway(6) if queued else None, "blocked"),
             foreign=[] if over else [OTHER],
-            held=["It is paused; what is in flight goes on."] if state == State.PAUSED else [],
+            held=pack_reasons([RunPaused()] if state == State.PAUSED else []),
         )
         Move.objects.filter(execution=run, state=RowState.UNKNOWN).update(asks=True, **reason_columns(NoTraceOfIt(3)))
         visitor.visit(f"{at}/changes/{change.pk}/run/", state.value, looks=TWO_LOOKS)

@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.kafka.connect import close_all
 from kafkadash.observe import collection
 from kafkadash.observe.models import (
@@ -173,7 +174,7 @@ def test_principal_lacks_a_permission__the_kind_says_which_and_the_others_are_co
     assert (noted.ok, noted.not_answered) == (False, [])
     assert permission in " ".join(noted.errors)
     run = CollectorRun.objects.get(kind=kind)
-    assert (run.last_failure, run.succeeded_at is not None) == ("NotAuthorized", True)
+    assert (run.last_failure, run.succeeded_at is not None) == (FailureKind.NOT_AUTHORIZED, True)
     assert refresh(Kind.METADATA).ok
     assert refresh(Kind.VERSIONS).ok
 

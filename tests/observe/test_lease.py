@@ -13,6 +13,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe import lease
 from kafkadash.observe.collection import MOST_OVERRUNS, SET_ASIDE_S, Refresh, refresh
 from kafkadash.observe.models import Collection, CollectorRun, Kind, QuorumSnapshot
@@ -59,7 +60,7 @@ def test_refresh__overran_its_lease_twice__is_set_aside_and_tried_again_later(
 
     assert aside is not None
     run.refresh_from_db()
-    assert (run.failures, run.last_failure, run.last_error) == (1, "CollectorSetAside", aside.error)
+    assert (run.failures, run.last_failure, run.last_error) == (1, FailureKind.COLLECTOR_SET_ASIDE, aside.error)
     assert run.next_at > datetime.now(UTC) + timedelta(seconds=SET_ASIDE_S - 60)
     assert refresh(run.pk) is None
     again = refresh(run.pk, only_if_due=False)
@@ -81,7 +82,7 @@ def test_refresh__set_aside__needs_to_overrun_only_once_more(cluster: Cluster, s
     aside = refresh(run.pk, only_if_due=False)
 
     assert aside is not None
-    assert CollectorRun.objects.get(pk=run.pk).last_failure == "CollectorSetAside"
+    assert CollectorRun.objects.get(pk=run.pk).last_failure == FailureKind.COLLECTOR_SET_ASIDE
 
 
 @pytest.mark.django_db

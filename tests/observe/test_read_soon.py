@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.kafka.port import AuthenticationFailed, ItemError, QuorumReplica, QuorumUnavailable, Unreachable
 from kafkadash.observe import collection
 from kafkadash.observe.collection import Refresh, interval_for
@@ -129,7 +130,7 @@ class TestSilence:
         self, known: MemoryCluster, refresh: Refresher, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         known.silent = {2}
-        refused = ItemError("Broker 2 refused the credentials.", name="AuthenticationFailed")
+        refused = ItemError("Broker 2 refused the credentials.", name=FailureKind.CREDENTIALS_REFUSED)
         monkeypatch.setattr(known, "_silence", lambda _: {2: refused})
         refresh(Kind.ANSWERS)
         assert BrokerState.objects.get(broker_id=2).silent_since is None

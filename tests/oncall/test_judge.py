@@ -12,6 +12,7 @@ from django.db.models import F
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.finding_kinds import FindingKind
 from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, Kind, QuorumSnapshot, TopicState
 from kafkadash.oncall import services
@@ -321,7 +322,10 @@ class TestFacts:
     def test_silent_controllers(self, demo: Cluster) -> None:
         runs = demo.collector_runs.filter(kind__in=[Kind.QUORUM, Kind.REASSIGNMENTS])
         runs.update(
-            succeeded_at=NOW - timedelta(minutes=2), failures=3, last_failure="QuorumUnavailable", last_error="No."
+            succeeded_at=NOW - timedelta(minutes=2),
+            failures=3,
+            last_failure=FailureKind.QUORUM_UNAVAILABLE,
+            last_error="No.",
         )
         judge(demo.pk, NOW)
         assert open_kinds(demo) == {"quorum-lost"}

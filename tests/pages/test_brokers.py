@@ -12,6 +12,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, Collection, Kind
 from tests.factories import (
     GB,
@@ -171,7 +172,7 @@ def test_what_was_never_read_is_not_zero(get_page: GetPage) -> None:
 def test_a_missing_permission_is_named(get_page: GetPage, demo: Cluster) -> None:
     demo.collector_runs.filter(kind=Kind.CONFIGS).update(
         failures=2,
-        last_failure="NotAuthorized",
+        last_failure=FailureKind.NOT_AUTHORIZED,
         last_error="kafkadash lacks DescribeConfigs on CLUSTER.",
         succeeded_at=None,
     )

@@ -16,6 +16,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.group_names import key_of, slug_of
 from kafkadash.observe.models import Collection, CollectorRun, GroupState, Kind, UnjudgedGroup
 from kafkadash.oncall.models import Finding
@@ -146,7 +147,10 @@ def test_a_group_whose_coordinator_is_silent_has_an_age_of_its_own(get_page: Get
 
 def test_groups_that_may_not_be_listed_are_said_to_be_so(get_page: GetPage, demo: Cluster) -> None:
     CollectorRun.objects.filter(cluster=demo, kind=Kind.GROUPS).update(
-        succeeded_at=None, failures=3, last_failure="NotAuthorized", last_error="The principal needs Describe."
+        succeeded_at=None,
+        failures=3,
+        last_failure=FailureKind.NOT_AUTHORIZED,
+        last_error="The principal needs Describe.",
     )
     page = get_page(URL)
     assert "The principal needs Describe." in page.text

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.models import Capabilities, Kind, QuorumSnapshot
 from tests.factories import NOW, BrokerFactory, QuorumFactory, node, silent, watched
 from tests.pages.conftest import Page
@@ -78,7 +79,7 @@ class TestTheAnswer:
         set_run(
             demo,
             failures=3,
-            last_failure="QuorumUnavailable",
+            last_failure=FailureKind.QUORUM_UNAVAILABLE,
             last_error=LOST,
             succeeded_at=NOW - timedelta(seconds=95),
         )
@@ -100,7 +101,7 @@ class TestTheAnswer:
     def test_a_missing_permission_is_named(self, demo: Cluster, get_page: GetPage) -> None:
         QuorumSnapshot.objects.all().delete()
         refused = "Kafka refused DescribeQuorum: the principal needs Describe on the cluster."
-        set_run(demo, failures=4, last_failure="NotAuthorized", last_error=refused, succeeded_at=None)
+        set_run(demo, failures=4, last_failure=FailureKind.NOT_AUTHORIZED, last_error=refused, succeeded_at=None)
         page = get_page(ADDRESS)
         assert page.title == "Cannot tell how the quorum stands: kafkadash may not ask for it."
         assert refused in page.text

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.oncall.services import judge
 from tests.factories import NOW, watched
@@ -35,7 +36,10 @@ def quorumless(db: None) -> Cluster:
     topic(cluster, "orders", [1, 2, 3])
     runs = CollectorRun.objects.filter(cluster=cluster, kind=Kind.QUORUM)
     runs.update(
-        succeeded_at=NOW - timedelta(seconds=25), failures=2, last_failure="QuorumUnavailable", last_error="No."
+        succeeded_at=NOW - timedelta(seconds=25),
+        failures=2,
+        last_failure=FailureKind.QUORUM_UNAVAILABLE,
+        last_error="No.",
     )
     for seconds in (10, 0):
         judge(cluster.pk, NOW - timedelta(seconds=seconds))
@@ -46,14 +50,16 @@ def test_a_read_of_metadata_that_fails_as_well_makes_nothing_green(
     quorumless: Cluster, get_page: Callable[[str], Page]
 ) -> None:
     """As when a broker dies after the controllers: what was read before is not stale yet."""
-    CollectorRun.objects.filter(cluster=quorumless, kind=Kind.METADATA).update(failures=1, last_failure="Unreachable")
+    CollectorRun.objects.filter(cluster=quorumless, kind=Kind.METADATA).update(
+        failures=1, last_failure=FailureKind.UNREACHABLE
+    )
     shown = get_page("/clusters/demo/brokers/")
     assert shown.start_tag("broker-list-demo").count("data-stale") == 1
     assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
 
 
 @pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("failure", ["QuorumUnavailable", "Unreachable"])
+@pytest.mark.parametrize("failure", [FailureKind.QUORUM_UNAVAILABLE, FailureKind.UNREACHABLE])
 def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], path: str, failure: str) -> None:
     """However the questions to the controllers fail: a connection may break while it waits for their answer."""
     CollectorRun.objects.filter(cluster=quorumless, kind=Kind.QUORUM).update(last_failure=failure)

@@ -15,12 +15,15 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.row_reasons import NoTraceOfIt
+from kafkadash.domain.reasons import pack_reasons, reason_columns
+from kafkadash.domain.row_reasons import BrokerAway, NoTraceOfIt
+from kafkadash.domain.run_reasons import ClusterUnreadable, RunWindowClosed, UnderMinIsrBrake
+from kafkadash.domain.stuck_reasons import RowAboveLimit
 from kafkadash.domain.workflow_states import State
+from kafkadash.messages import reason_text
 from kafkadash.observe.models import BrokerState, Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
-from kafkadash.reassign.run.moves import reason_columns
 from tests.factories import GB, NOW, TopicFactory, judged, silent, watched
 from tests.pages.conftest import Page, text_of
 from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
@@ -137,7 +140,7 @@ def test_what_is_old_is_said_loudly_and_nothing_of_it_is_green(change: ChangeReq
 
 class TestNotices:
     def test_of_a_cluster_that_cannot_be_read(self, change: ChangeRequest, viewer: User, look: Look) -> None:
-        running(change, error="No broker answered within 8 s.", failures=3)
+        running(change, failures=3, **reason_columns(ClusterUnreadable("No broker answered within 8 s."), "error"))
         words = look(viewer, change).words(f"run-notices-{change.pk}")
         assert words == (
             "The cluster could not be read, 3 times in a row: No broker answered within 8 s. "
@@ -145,12 +148,11 @@ class TestNotices:
         )
 
     def test_of_what_holds_it_and_of_min_isr(self, change: ChangeRequest, viewer: User, look: Look) -> None:
-        running(change, held=["The window is closed."], brake="orders-1 is under min-ISR, and no broker is away.")
+        closed, brake = RunWindowClosed(), UnderMinIsrBrake("orders-1", 1)
+        running(change, held=pack_reasons([closed]), **reason_columns(brake, "brake"))
         words = look(viewer, change).words(f"run-notices-{change.pk}")
-        assert words.startswith(
-            "orders-1 is under min-ISR, and no broker is away. Nothing is submitted but what repairs"
-        )
-        assert words.endswith("The window is closed. Nothing more is submitted.")
+        assert words.startswith(reason_text(brake))
+        assert words.endswith(f"{reason_text(closed)} Nothing more is submitted.")
 
     def test_of_a_broker_that_is_down_and_at_its_rows(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         looks = LooksAtBrokers(NOW, NOW, 2.0, frozenset({1, 6}), (BrokerAbsence(6, NOW - timedelta(seconds=35)),))
@@ -174,7 +176,7 @@ class TestNotices:
         assert "is down" not in page.words(f"moves-{change.pk}")
 
     def test_of_a_window_that_is_over(self, change: ChangeRequest, viewer: User, look: Look) -> None:
-        running(change, held=["The window is closed."])
+        running(change, held=pack_reasons([RunWindowClosed()]))
         ChangeRequest.objects.filter(pk=change.pk).update(not_after=NOW - timedelta(minutes=1))
         page = look(viewer, change)
         assert "did not begin. They never will. Cancel the run to end it" in page.words(f"run-notices-{change.pk}")
@@ -236,11 +238,11 @@ class TestQueue:
             throttle=60 * MB,
             per_broker=5,
             per_cluster=50,
-            blocked="Broker 6 is away.",
+            **reason_columns(BrokerAway(6), "blocked"),
             blocked_at=NOW - timedelta(minutes=3),
         )
         page = look(viewer, queued)
-        assert "Blocked since 3 min: Broker 6 is away." in page.words(f"run-notices-{queued.pk}")
+        assert f"Blocked since 3 min: {reason_text(BrokerAway(6))}" in page.words(f"run-notices-{queued.pk}")
         assert "Blocked" in page.words("change-bar")
 
 
@@ -292,11 +294,11 @@ class TestRows:
         running(change, stuck_rows=1)
         page = look(operator, change)
         words = page.words(f"moves-{change.pk}")
+        told = reason_text(RowAboveLimit(4, "out", 10, "events-0", 200_000))
         assert "All 230 Stuck 1 In flight 4 Waiting 177 Done 48" in words
         assert (
             "events-0 3 copies from 4 6 16.2 % 4.2 GB 680.4 MB 3.5 GB 0.0 MB/s no progress 01:59 Stuck 25 min "
-            "The throttle is below what the partition receives. Broker 4 sends replicas at 10 B/s; events-0 receives "
-            "0.2 MB/s, so this copy can never finish. Raise the throttle Cancel row…"
+            f"The throttle is below what the partition receives. {told} Raise the throttle Cancel row…"
         ) in words
         assert "In flight, 4" in words
         assert "Show all 177" in words
@@ -340,7 +342,7 @@ class TestRows:
 def test_pushed_parts_are_the_same_for_everybody_and_hold_no_form(
     change: ChangeRequest, operator: User, viewer: User, look: Look
 ) -> None:
-    running(change, stuck_rows=1, brake="orders-1 is under min-ISR.")
+    running(change, stuck_rows=1, **reason_columns(UnderMinIsrBrake("orders-1", 1), "brake"))
     for part in ("run", "run-figures", "run-notices", "run-throttle", "moves"):
         html = look(operator, change).part(f"{part}-{change.pk}")
         assert html == look(viewer, change).part(f"{part}-{change.pk}")

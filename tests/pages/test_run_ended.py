@@ -12,10 +12,10 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import reason_columns
 from kafkadash.domain.row_reasons import RefusedByKafka
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Outcome
-from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.report import report_of
 from tests.factories import NOW
 from tests.pages.conftest import Page

@@ -14,7 +14,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import runs
-from kafkadash.domain.run_progress import Cause
+from kafkadash.domain.stuck_reasons import DestinationAway
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import BrokerState
 from kafkadash.reassign.asked import EXPLICIT, options_of
@@ -70,7 +70,7 @@ def away(cluster: Cluster, *brokers: int) -> None:
 def test_a_stuck_row_leads_to_another_plan(
     run: Execution, moving: Move, operator: User, client_of: Callable[[User], Client]
 ) -> None:
-    progressed(run, figures([stuck(moving, Cause.DESTINATION_AWAY)]))
+    progressed(run, figures([stuck(moving, DestinationAway(4))]))
     html = client_of(operator).get(f"/changes/{run.request_id}/run/").content.decode()
     assert re.search(rf'href="row/\?move={moving.pk}#replan"[^>]*>Re-plan row…<', html)
 

@@ -15,6 +15,7 @@ from django.test import Client
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
 from kafkadash.clusters.services import register_cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import CollectorRun
 from tests.contract.certificates import Authority, new_authority
@@ -70,7 +71,7 @@ def test_each_cluster_has_its_state_mode_and_last_contact(adams: Client) -> None
         watched("locked"),
         NOW - timedelta(minutes=2),
         error="It refused the credentials.",
-        failure="AuthenticationFailed",
+        failure=FailureKind.CREDENTIALS_REFUSED,
     )
     Cluster.objects.filter(pk=watched("old").pk).update(mode=Mode.ZOOKEEPER, read_only=True)
     Cluster.objects.filter(pk=watched("off").pk).update(enabled=False)

@@ -11,11 +11,14 @@ from django.utils import timezone
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Policy
-from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import pack_reasons, reason_columns
+from kafkadash.domain.row_reasons import BrokerFenced
+from kafkadash.domain.run_reasons import ClusterReadOnly, ClusterUnreadable
 from kafkadash.domain.throttles import LEADER_RATE
 from kafkadash.domain.workflow_states import State
+from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Execution, ThrottleEntry
 from tests.factories import NOW
 from tests.pages.conftest import Page
@@ -136,13 +139,20 @@ class TestQueue:
         self, made: Callable[..., ChangeRequest], see: See, viewer: User
     ) -> None:
         change = made(State.QUEUED)
-        why = "Broker 6 is fenced: a move to it would never end."
-        running(change, {}, started_at=None, blocked=why, blocked_at=NOW - timedelta(minutes=2), progress=b"")
+        why = BrokerFenced(6)
+        running(
+            change,
+            {},
+            started_at=None,
+            blocked_at=NOW - timedelta(minutes=2),
+            progress=b"",
+            **reason_columns(why, "blocked"),
+        )
         words = see(viewer, review(change)).words("blocked")
-        assert why in words
+        assert reason_text(why) in words
         assert "It stays queued and approved, and is tried again by itself" in words
         assert "Nothing was sent to Kafka." in words
-        assert f"Blocked {why}" in see(viewer, "/changes/?show=running").words(f"change-{change.pk}")
+        assert f"Blocked {reason_text(why)}" in see(viewer, "/changes/?show=running").words(f"change-{change.pk}")
 
 
 class TestRuns:
@@ -256,7 +266,8 @@ class TestRuns:
         assert "Give it up…" not in see(admin, of_run).text
 
         silent = timezone.now() - timedelta(minutes=11)
-        Execution.objects.filter(pk=run.pk).update(failures=20, looked_at=silent, error="No broker answers.")
+        no_answer = reason_columns(ClusterUnreadable("No broker answers."), "error")
+        Execution.objects.filter(pk=run.pk).update(failures=20, looked_at=silent, **no_answer)
         ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=LEADER_RATE, state="set")
         assert "An administrator may give it up. Give it up…" in see(operator, of_run).text
         other = see(operator, address)
@@ -295,7 +306,9 @@ class TestRuns:
         address, told = f"/changes/{change.pk}/run/", "The throttles that this run set there are still taken away."
         assert told not in see(viewer, address).text
         Cluster.objects.update(read_only=True)
-        Execution.objects.update(held=[read_only_text(change.cluster)] if state is State.EXECUTING else [])
+        Execution.objects.update(
+            held=pack_reasons([ClusterReadOnly(change.cluster.name)] if state is State.EXECUTING else [])
+        )
         text = see(viewer, address).text
         assert f"is read-only now: nothing more is submitted. What is in flight {goes}. {told}" in text
         assert text.count("nothing more is submitted") == 1

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.models import BrokerWeights, Kind, ThrottleState
 from tests.factories import NOW, ClusterFactory, ReassignmentFactory, ThrottleFactory, directory, silent, watched
 from tests.pages.conftest import Page
@@ -194,7 +195,10 @@ def test_not_read_stale_and_not_permitted(get_page: GetPage, demo: Cluster) -> N
     assert never.title == "Cannot tell what is throttled in never: configs were not read yet."
     denied = watched("denied")
     denied.collector_runs.filter(kind=Kind.CONFIGS).update(
-        failures=1, succeeded_at=None, last_failure="NotAuthorized", last_error="It lacks DescribeConfigs on CLUSTER."
+        failures=1,
+        succeeded_at=None,
+        last_failure=FailureKind.NOT_AUTHORIZED,
+        last_error="It lacks DescribeConfigs on CLUSTER.",
     )
     page = get_page("/clusters/denied/throttles/")
     assert "It lacks DescribeConfigs on CLUSTER." in page.words("not-read-configs")

@@ -13,6 +13,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.observe.models import BrokerState, BrokerWeights, Kind, TopicState
 from tests.factories import (
     GB,
@@ -148,7 +149,7 @@ def test_min_isr_that_was_not_read_is_not_zero(get_page: GetPage, demo: Cluster)
     TopicFactory.create(cluster=demo, topic_id="own", name="orders", preferred_leaders=None, size_bytes=None, **unread)
     demo.collector_runs.filter(kind=Kind.CONFIGS).update(
         failures=1,
-        last_failure="NotAuthorized",
+        last_failure=FailureKind.NOT_AUTHORIZED,
         last_error="kafkadash lacks DescribeConfigs on TOPIC.",
         succeeded_at=None,
     )

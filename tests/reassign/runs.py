@@ -15,7 +15,8 @@ from kafkadash.domain import run_stored
 from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.plan import Options
-from kafkadash.domain.run_progress import BrokerNow, Cause, Direction, Mark, RowNow, RunNow
+from kafkadash.domain.run_progress import BrokerNow, Direction, Mark, RowNow, RunNow
+from kafkadash.domain.stuck_reasons import RowAboveLimit, StuckReason
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import DRAIN, Asked, options_json
 from kafkadash.reassign.drafts import KIND
@@ -110,8 +111,7 @@ def row_now(move: Move, percent: float | None = 62.04, now: datetime = NOW, **fi
     )
 
 
-def stuck(move: Move, cause: Cause = Cause.BELOW_INBOUND, now: datetime = NOW, **fields: Any) -> RowNow:
-    words = f"Broker 4 sends replicas at 10 B/s; {move} receives 0.2 MB/s, so this copy can never finish."
+def stuck(move: Move, why: StuckReason | None = None, now: datetime = NOW, **fields: Any) -> RowNow:
     return row_now(
         move,
         16.2,
@@ -122,8 +122,7 @@ def stuck(move: Move, cause: Cause = Cause.BELOW_INBOUND, now: datetime = NOW, *
             "eta_s": float("inf"),
             "grew_at": now - timedelta(minutes=25),
             "mark": Mark.STUCK,
-            "cause": cause,
-            "cause_words": words,
+            "why": why or RowAboveLimit(4, "out", 10, str(move), 200_000),
             **fields,
         },
     )

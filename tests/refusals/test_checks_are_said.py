@@ -11,6 +11,7 @@ import pytest
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.recheck import stored_checks
 from kafkadash.domain.checks import About, Check, Result
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Directory
 from kafkadash.domain.reassignment_checks import Moving, Seen
@@ -94,7 +95,7 @@ FOUR_DIRECTORIES = tuple(Directory(f"/{n}", 1000, 795) for n in range(4))
     case(checks.DIRECTORIES_UNREAD, lambda s: s.page(with_broker(6, dirs=())), brokers="broker 6"),
     case(
         checks.QUORUM_LOST,
-        lambda s: s.page(replace(SEEN, quorum=Refreshed(READ, failures=2, failure="QuorumUnavailable"))),
+        lambda s: s.page(replace(SEEN, quorum=Refreshed(READ, failures=2, failure=FailureKind.QUORUM_UNAVAILABLE))),
     ),
     case(
         checks.DISK_TOO_SMALL,

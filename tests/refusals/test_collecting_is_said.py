@@ -18,6 +18,7 @@ from django.core.management import CommandError, call_command
 from kafkadash.accounts.models import User
 from kafkadash.changes import kinds
 from kafkadash.clusters.models import Cluster, Mode
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.refusals import collecting, jobs, pages, settings
 from kafkadash.jobs.kinds import UnknownKind, kind_of
 from kafkadash.jobs.models import Job, JobState
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.django_db
 
 
 def under_settings(desk: Desk, **fields: object) -> str:
-    silent(desk.cluster, NOW - timedelta(minutes=12), error="Refused.", failure="AuthenticationFailed")
+    silent(desk.cluster, NOW - timedelta(minutes=12), error="Refused.", failure=FailureKind.CREDENTIALS_REFUSED)
     CollectorRun.objects.filter(kind="metadata").update(next_at=NOW + timedelta(minutes=3), **fields)
     return desk.get("adam", "/settings/")
 
@@ -159,10 +160,26 @@ def lost_worker(desk: Desk) -> str:
         slug="nowhere",
         known="demo",
     ),
-    case(collecting.REFRESH_FAILED, lambda d: not_read(d, "Unreachable", ever=True), kinds="configs and throttles"),
-    case(collecting.NEVER_REFRESHED, lambda d: not_read(d, "Unreachable", ever=False), kinds="configs and throttles"),
-    case(collecting.READ_DENIED, lambda d: not_read(d, "NotAuthorized", ever=True), kinds="configs and throttles"),
-    case(collecting.NEVER_ALLOWED, lambda d: not_read(d, "NotAuthorized", ever=False), kinds="configs and throttles"),
+    case(
+        collecting.REFRESH_FAILED,
+        lambda d: not_read(d, FailureKind.UNREACHABLE, ever=True),
+        kinds="configs and throttles",
+    ),
+    case(
+        collecting.NEVER_REFRESHED,
+        lambda d: not_read(d, FailureKind.UNREACHABLE, ever=False),
+        kinds="configs and throttles",
+    ),
+    case(
+        collecting.READ_DENIED,
+        lambda d: not_read(d, FailureKind.NOT_AUTHORIZED, ever=True),
+        kinds="configs and throttles",
+    ),
+    case(
+        collecting.NEVER_ALLOWED,
+        lambda d: not_read(d, FailureKind.NOT_AUTHORIZED, ever=False),
+        kinds="configs and throttles",
+    ),
     case(collecting.READ_IN_PART, lambda d: read_in_part(d, "topic t: no."), kind="Configs and throttles"),
     case(collecting.READ_IN_PART, lambda d: read_in_part(d, "topic t: no", "u"), kind="Configs and throttles"),
     case(pages.WATCHES_TOO_MUCH, lambda _: watches(), most=MAX_KEYS),

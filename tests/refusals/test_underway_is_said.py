@@ -16,15 +16,17 @@ from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.ledger import Place
+from kafkadash.domain.reasons import reason_columns
 from kafkadash.domain.refusals import runs, underway
-from kafkadash.domain.row_reasons import ThrottleChangedMeanwhile, ThrottleNotSet
+from kafkadash.domain.row_reasons import BrokerAway, ThrottleChangedMeanwhile, ThrottleNotSet
+from kafkadash.domain.run_reasons import ClusterUnreadable
 from kafkadash.domain.throttles import RATES
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed, ConfigChange
 from kafkadash.kafka.port import ConfigResource, Configs, ItemError, KafkaAdmin
 from kafkadash.messages import reason_text
 from kafkadash.observe.models import CollectorRun
-from kafkadash.reassign.models import RUN_FORMAT, Execution, Move, Outcome, ThrottleEntry
+from kafkadash.reassign.models import Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run import throttle_reads
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
 from kafkadash.reassign.run.ledger import Ledger
@@ -46,6 +48,9 @@ RATE = min(RATES)
 TO_5 = {"replicas": [1, 2, 5, 3], "adding": [5], "removing": [3], "target": [1, 2, 5]}
 
 
+NO_ANSWER = reason_columns(ClusterUnreadable("No broker answered within 8 s."), "error")
+
+
 class RunPage:
     def __init__(self, user: User, client: Client) -> None:
         self.user, self.client = user, client
@@ -62,7 +67,7 @@ class RunPage:
         return self.get(self.run(state, **fields))
 
     def fails(self) -> str:
-        return self.page(error="No broker answered within 8 s.", failures=3, looked_at=datetime.now(UTC))
+        return self.page(**NO_ANSWER, failures=3, looked_at=datetime.now(UTC))
 
     def unseen(self, **fields: Any) -> str:
         began = self.now - timedelta(minutes=4)
@@ -103,7 +108,7 @@ class RunPage:
         since = self.now - timedelta(minutes=3)
         limits = {"throttle": 60 * MB, "per_broker": 5, "per_cluster": 50}
         run = Execution.objects.create(
-            request=change, cluster=self.cluster, blocked="Broker 6 is away.", blocked_at=since, **limits
+            request=change, cluster=self.cluster, blocked_at=since, **limits, **reason_columns(BrokerAway(6), "blocked")
         )
         return self.get(run)
 
@@ -123,7 +128,7 @@ class RunPage:
         """What an administrator is told to stay behind, of a run with these rows and a throttle or nothing at all."""
         self.user.cluster_roles.create(role=Role.ADMIN)
         since = self.now - timedelta(minutes=11)
-        run = self.run(State.CANCELLING, failures=SILENT_LOOKS, looked_at=since, error="No broker answers.")
+        run = self.run(State.CANCELLING, failures=SILENT_LOOKS, looked_at=since, **NO_ANSWER)
         Move.objects.exclude(state__in=waiting).update(state=RowState.DONE)
         if waiting:
             ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=RATE, state="set")
@@ -144,13 +149,13 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
 
 @each(
     case(underway.CLUSTER_UNREAD, RunPage.fails, again=", 3 times in a row", error="No broker answered within 8 s."),
-    case(underway.NOT_READ_YET, lambda p: p.unseen(error="No broker answered.", failures=1)),
+    case(underway.NOT_READ_YET, lambda p: p.unseen(**NO_ANSWER, failures=1)),
     case(underway.NEVER_LOOKED, RunPage.unseen),
     case(underway.SHOWN_IS_OLD, RunPage.old, age="2 h"),
     case(underway.NOBODY_READS, RunPage.old, interval=2),
     case(
         underway.CANCEL_CANNOT_END,
-        lambda p: p.old(State.CANCELLING, error="No broker answered.", failures=SILENT_LOOKS),
+        lambda p: p.old(State.CANCELLING, **NO_ANSWER, failures=SILENT_LOOKS),
     ),
     case(
         underway.BROKERS_DOWN,
@@ -165,7 +170,7 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
     case(underway.PAUSED_AT_ITS_END, RunPage.paused),
     case(underway.WINDOW_RAN_OUT, RunPage.window, moves="1 move"),
     case(underway.ROWS_ASK, RunPage.asks, moves="1 move", ask="asks"),
-    case(underway.BLOCKED, RunPage.blocked, since=" since 3 min", why="Broker 6 is away.", until=""),
+    case(underway.BLOCKED, RunPage.blocked, since=" since 3 min", why=reason_text(BrokerAway(6)), until=""),
     case(underway.NOT_OURS_TO_CANCEL, lambda p: p.cancel(**TO_5), target="1, 2, 5"),
     case(
         underway.CANCEL_LEAVES_OTHERS,
@@ -187,28 +192,6 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
 )
 def test_on_its_pages(one: Case, at_run: RunPage) -> None:
     one.check(at_run)
-
-
-def newer(world: World, user: User) -> str:
-    world.queue(user)
-    Execution.objects.update(format=RUN_FORMAT + 1)
-    world.step()
-    return world.run().error
-
-
-def still_going(world: World, user: User) -> str:
-    """It was given up while another cluster answered; then its own answers again, and its moves still go on."""
-    world.queue(user)
-    world.until(State.EXECUTING)
-    for _ in range(2):
-        world.tick()
-    own, world.kafka.cluster_id = world.kafka.cluster_id, "another"
-    world.clock += timedelta(minutes=11)  # the cluster stands still meanwhile
-    for _ in range(21):
-        world.step()
-    world.kafka.cluster_id = own
-    world.step()
-    return world.run().error
 
 
 def throttled(world: World, user: User, answer: Callable[[Sequence[ConfigChange]], Changed[ConfigResource]]) -> str:
@@ -245,8 +228,6 @@ def refused_without_words(changes: Sequence[ConfigChange]) -> Changed[ConfigReso
 
 @each(
     case(underway.OUTCOME_NOT_TOLD, lambda world, user: throttled(world, user, lambda _: Changed())),
-    case(underway.NEWER_VERSION, newer, format=RUN_FORMAT + 1, own=RUN_FORMAT),
-    case(underway.STILL_GOING, still_going),
 )
 def test_by_a_step(one: Case, world: World, people: dict[str, User]) -> None:
     one.check(world, people["alice"])

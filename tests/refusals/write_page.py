@@ -11,15 +11,19 @@ from kafkadash.domain.refusals import catalogue
 from kafkadash.messages import MessageTemplate
 from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
 from kafkadash.reassign.run.row_messages import ROW_MESSAGES
+from kafkadash.reassign.run.run_messages import RUN_MESSAGES
+from kafkadash.reassign.run.stuck_messages import STUCK_MESSAGES
 
 DOC = Path(__file__).parents[2] / "docs/refusals.md"
 
 
 def whole_page() -> str:
-    """Return the page: the entries by subject, reasons of rows and answers to orders."""
+    """Return the page: the entries by subject, then reasons of runs and of rows, and answers to orders."""
     rows = message_section("Rows of a run: why one is in its state", ROW_MESSAGES)
     orders = message_section("Rows of a run: what came of what was asked", ORDER_MESSAGES)
-    return f"{catalogue.page()}\n{rows}\n{orders}"
+    runs = message_section("A run as a whole: why it does not begin, does not go on, or failed", RUN_MESSAGES)
+    stuck = message_section("Rows in flight: why one does not get on", STUCK_MESSAGES)
+    return f"{catalogue.page()}\n{runs}\n{rows}\n{stuck}\n{orders}"
 
 
 def message_section(title: str, messages: Mapping[Any, MessageTemplate]) -> str:

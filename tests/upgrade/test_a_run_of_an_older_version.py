@@ -22,6 +22,7 @@ from django.db import connection
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.run_reasons import NewerVersion
 from kafkadash.embedded.postgres import install_folder
 from kafkadash.kafka.connect import close_all
 from kafkadash.observe import collection
@@ -102,22 +103,19 @@ def test_what_a_newer_version_stored__is_not_misread(older: Run, tools: Tools) -
         assert stored_progress(Execution.objects.get()) is None
         older.step()
         assert older.now is not None
-        assert older.execution.error == ""
+        assert older.execution.error_code == ""
 
     Execution.objects.update(format=2)
     rows = list(Move.objects.values_list("state", "attempt", "since"))
     throttles = tools.throttles("upgrade-1", "upgrade-2", 1, 2)
     older.step()
-    assert older.execution.error == (
-        "A newer version of kafkadash (format 2) has worked on this run, and this one (format 1) does not know how to "
-        "go on. Start the workers of the newer version."
-    )
+    assert older.execution.error == NewerVersion(2, 1)
     assert list(Move.objects.values_list("state", "attempt", "since")) == rows
     assert tools.throttles("upgrade-1", "upgrade-2", 1, 2) == throttles
 
     Execution.objects.update(format=1)
     older.step()
-    assert older.execution.error == ""
+    assert older.execution.error_code == ""
     older.cancel("Seen enough.")
 
 

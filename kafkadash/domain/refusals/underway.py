@@ -4,13 +4,6 @@ from kafkadash.domain.refusals.entry import Entry
 
 _GOES_ON = "What Kafka has in flight goes on by itself; nothing new is submitted."
 
-NEWER_VERSION = Entry(
-    "newer-version",
-    "A newer version of kafkadash (format {format}) has worked on this run, and this one (format {own}) does not know "
-    "how to go on.",
-    "Start the workers of the newer version.",
-)
-STILL_GOING = Entry("still-going", "{moves} of it still in flight.", "What it owes is cleared when that has ended.")
 CLUSTER_UNREAD = Entry(
     "cluster-unread",
     "The cluster could not be read{again}: {error}",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from kafkadash.kafka.port import ApiVersions, AuthenticationFailed
+from kafkadash.domain.failure_kinds import FailureKind
+from kafkadash.kafka.port import ApiVersions
 from kafkadash.observe.collectors.reading import Asking, Reading, moment, refuse_nothing
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.lease import Stamp, one_writer_of_shapes
@@ -55,7 +56,7 @@ def _ask(asking: Asking) -> ApiVersions:
 
 def _silent(answer: ApiVersions) -> set[int]:
     """Brokers from which nothing came; a refused login is an answer."""
-    refused = AuthenticationFailed.__name__
+    refused = FailureKind.CREDENTIALS_REFUSED
     return {broker for broker, error in answer.errors.items() if error.code is None and error.name != refused}
 
 

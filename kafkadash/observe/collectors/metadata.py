@@ -7,6 +7,7 @@ from functools import partial
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import RegisteredTwice, first_registered, remember_double, said_of_double
+from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.refusals import collecting as said
 from kafkadash.kafka.port import ClusterDescription
 from kafkadash.observe.collectors.brokers import BROKER_FIELDS, compare_brokers
@@ -20,6 +21,8 @@ _ROWS_AT_ONCE = 400  # topics that a short transaction can write
 
 class AnotherCluster(Exception):
     """The address leads to a Kafka cluster with a different id than the one that was registered."""
+
+    kind = FailureKind.ANOTHER_CLUSTER
 
 
 def read(asking: Asking) -> Reading:

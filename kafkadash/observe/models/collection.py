@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.failure_kinds import FailureKind
 
 
 class Kind(models.TextChoices):
@@ -19,6 +20,11 @@ class Kind(models.TextChoices):
     CONFIGS = "configs", "configs and throttles"
     VERSIONS = "versions", "API versions and features"
     GROUPS = "groups", "consumer groups"
+
+
+def failure_kind_choices() -> list[tuple[str, str]]:
+    """Named by migrations, so that a new kind needs none."""
+    return [(kind.value, kind.value) for kind in FailureKind]
 
 
 class CollectorRun(models.Model):
@@ -50,7 +56,7 @@ class CollectorRun(models.Model):
     )
     last_error = models.TextField(blank=True)
     last_failure = models.CharField(
-        max_length=32, blank=True, help_text="class of the last failure (kafka.port), empty after a good refresh"
+        max_length=32, choices=failure_kind_choices, blank=True, help_text="empty after a good refresh"
     )
 
     class Meta:

@@ -10,8 +10,9 @@ from django.db.models.functions import Now
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
-from kafkadash.domain.reasons import CodedReason, stored_reason
+from kafkadash.domain.reasons import CodedReason, stored_reason, unpack_reasons
 from kafkadash.domain.row_reasons import RowReasonCode
+from kafkadash.domain.run_reasons import RunReasonCode
 from kafkadash.messages import reason_text
 
 RUN_FORMAT = 1
@@ -44,6 +45,15 @@ class MoveState(models.TextChoices):
     FAILED = State.FAILED.value, "failed"
 
 
+def run_reason_choices() -> list[tuple[str, str]]:
+    """Named by migrations, so that a new code needs none."""
+    return [(code.value, code.value) for code in (*RunReasonCode, *RowReasonCode)]
+
+
+def row_reason_choices() -> list[tuple[str, str]]:
+    return [(code.value, code.value) for code in RowReasonCode]
+
+
 class Execution(models.Model):
     """One run of one request; the row is made when it is queued and its turn is worked on under its lease.
 
@@ -71,7 +81,8 @@ class Execution(models.Model):
     dispatched_until = models.DateTimeField(null=True, blank=True)
     active = models.BooleanField(default=False)
     queued_at = models.DateTimeField(db_default=Now())
-    blocked = models.TextField(blank=True)
+    blocked_code = models.CharField(max_length=40, choices=run_reason_choices, blank=True)
+    blocked_params = models.JSONField(default=dict, blank=True)
     blocked_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -81,10 +92,12 @@ class Execution(models.Model):
     rows = models.PositiveIntegerField(default=0, help_text="moves in all")
     steps = models.PositiveBigIntegerField(default=0, help_text="committed so far")
     looked_at = models.DateTimeField(null=True, blank=True, help_text="when the cluster was last read for it")
-    error = models.TextField(blank=True)
+    error_code = models.CharField(max_length=40, choices=run_reason_choices, blank=True)
+    error_params = models.JSONField(default=dict, blank=True)
     failures = models.PositiveIntegerField(default=0, help_text="looks in a row that failed")
-    held = models.JSONField(default=list, blank=True, help_text="sentences")
-    brake = models.TextField(blank=True)
+    held = models.JSONField(default=list, blank=True, help_text="packed reasons")
+    brake_code = models.CharField(max_length=40, choices=run_reason_choices, blank=True)
+    brake_params = models.JSONField(default=dict, blank=True)
     foreign = models.JSONField(default=list, blank=True)
     absences = models.JSONField(null=True, blank=True)
     throttles_read_at = models.DateTimeField(null=True, blank=True)
@@ -102,10 +115,21 @@ class Execution(models.Model):
     def __str__(self) -> str:
         return f"run of #{self.request_id}"
 
+    @property
+    def blocked(self) -> CodedReason | None:
+        return stored_reason(self.blocked_code, self.blocked_params)
 
-def row_reason_choices() -> list[tuple[str, str]]:
-    """Named by migrations, so that a new code needs none."""
-    return [(code.value, code.value) for code in RowReasonCode]
+    @property
+    def brake(self) -> CodedReason | None:
+        return stored_reason(self.brake_code, self.brake_params)
+
+    @property
+    def error(self) -> CodedReason | None:
+        return stored_reason(self.error_code, self.error_params)
+
+    @property
+    def held_reasons(self) -> tuple[CodedReason, ...]:
+        return unpack_reasons(self.held)
 
 
 class Move(models.Model):

@@ -9,10 +9,10 @@ from django.db.models.functions import Now
 
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import CodedReason, reason_columns
 from kafkadash.domain.row_reasons import RunEndedBefore, RunEndedUnseen
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, Order, Outcome
-from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.order_answers import RunHadEnded
 from kafkadash.reassign.run.report import report_when_it_ends
 
@@ -26,22 +26,26 @@ def leave_rows(execution: Execution, now: datetime) -> None:
 
 
 def last_columns(
-    execution: Execution, state: State, now: datetime, *, outcome: Outcome | None = None, error: str = ""
+    execution: Execution,
+    state: State,
+    now: datetime,
+    *,
+    outcome: Outcome | None = None,
+    error: CodedReason | None = None,
 ) -> dict[str, Any]:
     """The columns of a run that is over, its report among them; what was asked of it and not done yet is answered.
 
     In the transaction that stores them, after the state of the request and the rows were stored.
     """
-    ended = RunHadEnded()
     left = Order.objects.filter(execution=execution, taken_at=None)
-    left.update(taken_at=Now(), answer_code=ended.stored_code, answer_params=ended.params())
+    left.update(taken_at=Now(), **reason_columns(RunHadEnded(), "answer"))
     word = outcome.value if outcome else ""
     return {
         "active": False,
         "ended_at": now,
         "outcome": word,
         "report": report_when_it_ends(execution, state, word, now),
-        "error": error,
         "held": [],
-        "brake": "",
+        **reason_columns(error, "error"),
+        **reason_columns(None, "brake"),
     }

@@ -27,6 +27,7 @@ from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW, actions_al
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow_states import State
+from kafkadash.messages import reason_text
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.one_moment import one_moment
@@ -208,7 +209,7 @@ def _give_up_page(
         "part": "cancel",
         "stays": stays_behind(execution),
         "silent": duration(silent.total_seconds()) if silent else "",
-        "error": execution.error,
+        "error": reason_text(execution.error),
         "not_yet": why_not_yet(execution, bar["now"]),
         "refused": refused,
         "why_not": why_not_with(may, change, GIVE_UP, read_only_too=True),

@@ -24,8 +24,10 @@ from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import GIVE_UP
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import reason_columns
 from kafkadash.domain.refusals import runs
 from kafkadash.domain.row_reasons import CancelledBefore
+from kafkadash.domain.run_reasons import GivenUpBy
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import OVER, State, Trigger, Who
@@ -34,7 +36,7 @@ from kafkadash.reassign.models import EntryState, Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.ending import last_columns, leave_rows
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S
 from kafkadash.reassign.run.left_behind import SILENT_LOOKS
-from kafkadash.reassign.run.moves import AT_ONCE, reason_columns
+from kafkadash.reassign.run.moves import AT_ONCE
 
 SILENT_FOR = timedelta(minutes=10)
 """So long a cluster has not answered, and ``SILENT_LOOKS`` times in a row, before a run on it may be given up."""
@@ -113,7 +115,7 @@ def give_up(change: ChangeRequest, user: User, reason: str, request: HttpRequest
             also={"unknown_rows": stays.flight, "obligations": stays.throttles},
             request=request,
         )
-        last = last_columns(run, State.FAILED, now, error=f"{user.get_username()} gave it up: {said}")
+        last = last_columns(run, State.FAILED, now, error=GivenUpBy(user.get_username(), said))
         Execution.objects.filter(pk=run.pk).update(**last, next_at=from_now(OBLIGATIONS_EVERY_S))
     return fresh(change)
 

@@ -33,7 +33,6 @@ from kafkadash.domain.executor_state import Key, Reply
 from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pair, Pairs, SetRate, Throttles
 from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import underway
 from kafkadash.domain.row_reasons import (
     NoTimeForThrottle,
@@ -43,8 +42,9 @@ from kafkadash.domain.row_reasons import (
     ThrottleNotSet,
     TopicDeleted,
 )
+from kafkadash.domain.run_reasons import ThrottleMissing, ThrottleRemoved
 from kafkadash.domain.throttles import FOLLOWER_LIST, LEADER_LIST, LISTS, RATES
-from kafkadash.domain.wording import capital, count, listed_shortly
+from kafkadash.domain.wording import capital, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.lease import read_soon
 from kafkadash.observe.models import Kind, ThrottledResource
@@ -306,16 +306,15 @@ class Ledger:
         there = entry.place.resource != ThrottledResource.BROKER or int(entry.place.name) in self._alive
         return there and entry.changed_at is not None and now - entry.changed_at < _SETTLES
 
-    def _held(self) -> tuple[str, ...]:
+    def _held(self) -> tuple[CodedReason, ...]:
         if not self._missing:
             return ()
         first = {place for place in self._missing if self._entries[place].again_at is None}
-        minutes = count(round(AGAIN_EVERY.total_seconds() / 60), "minute")
-        found = []
+        found: list[CodedReason] = []
         if first:
-            found.append(said.THROTTLE_MISSING(places=_listed(first)))
+            found.append(ThrottleMissing(_listed(first)))
         if self._missing - first:
-            found.append(said.THROTTLE_REMOVED(places=_listed(self._missing - first), again=minutes))
+            found.append(ThrottleRemoved(_listed(self._missing - first), round(AGAIN_EVERY.total_seconds() / 60)))
         return tuple(found)
 
     def _take(self, reads: Mapping[Place, Read], now: datetime) -> None:

@@ -28,8 +28,8 @@ from kafkadash.domain.executor_state import (
 from kafkadash.domain.plan import Options
 from kafkadash.domain.planner.topology import Broker as Topological
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.row_reasons import DisksAboveLimit, DisksFull, DisksNotRead, DisksReadLongAgo
+from kafkadash.domain.run_reasons import AnotherClusterAnswers
 from kafkadash.kafka.port import (
     Broker,
     KafkaAdmin,
@@ -52,7 +52,11 @@ CERTAIN_S = 0.5
 
 
 class AnotherCluster(Exception):
-    """Another Kafka cluster answers at the address; ``str()`` is a sentence."""
+    """Another Kafka cluster answers at the address."""
+
+    def __init__(self, reason: AnotherClusterAnswers) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def refuse_another(client: KafkaAdmin, cluster: Cluster, deadline: float) -> Non
 
 def _refuse(cluster: Cluster, answered: str) -> None:
     if cluster.kafka_id and answered and answered != cluster.kafka_id:
-        raise AnotherCluster(said.ANOTHER_CLUSTER(cluster=cluster.name, answered=answered, expected=cluster.kafka_id))
+        raise AnotherCluster(AnotherClusterAnswers(cluster.name, answered, cluster.kafka_id))
 
 
 def window_open(options: Options, now: datetime) -> bool:

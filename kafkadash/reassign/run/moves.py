@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from kafkadash.domain.executor_state import Key, State, Work
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.plan import Row as PlanRow
-from kafkadash.domain.reasons import CodedReason, stored_reason
+from kafkadash.domain.reasons import CodedReason, reason_columns, stored_reason
 from kafkadash.observe.collectors.writing import update_rows
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.lease import Lease
@@ -165,11 +165,6 @@ class _Kept:
 
 
 kept = _Kept()
-
-
-def reason_columns(reason: CodedReason | None) -> dict[str, Any]:
-    """Return the columns of a row that hold its reason."""
-    return {"reason_code": reason.stored_code if reason else "", "reason_params": reason.params() if reason else {}}
 
 
 def _domain(work: Work, reason: CodedReason | None, changing: Iterable[Any]) -> Row:

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.clusters.access import read_only_text
 from kafkadash.domain.executor_state import ENDED
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.refusals import underway
+from kafkadash.domain.run_reasons import ClusterReadOnly, RunPaused
 from kafkadash.domain.wording import capital, count, duration, listed
 from kafkadash.domain.workflow_states import State
+from kafkadash.messages import reason_advice, reason_cause, reason_text
 from kafkadash.reassign.asked import broker_names
 from kafkadash.reassign.models import Execution, Move, Order
 from kafkadash.reassign.run.broker_absences import brokers_away, time_words
@@ -69,7 +69,7 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
     """What was read of the cluster is old, or could not be read."""
     looked = freshness_of_run(execution, now)
     again = f", {execution.failures:,} times in a row" if execution.failures > 1 else ""
-    error = underway.CLUSTER_UNREAD.cause(again=again, error=execution.error) if execution.error else ""
+    error = underway.CLUSTER_UNREAD.cause(again=again, error=reason_text(execution.error)) if execution.error else ""
     if not looked.stale:
         return Notice("warning", error, underway.CLUSTER_UNREAD.then) if error else None
     if looked.age_s is None:
@@ -114,9 +114,10 @@ def _read_only(execution: Execution) -> Notice | None:
 
 
 def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
-    if not execution.brake:
+    brake = execution.brake
+    if brake is None:
         return None
-    return Notice("critical", execution.brake, said.BRAKE.then, cancels=change.state in _CANCELLED_FROM)
+    return Notice("critical", reason_cause(brake), reason_advice(brake), cancels=change.state in _CANCELLED_FROM)
 
 
 def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: datetime) -> list[Notice]:
@@ -126,10 +127,10 @@ def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: date
     if change.not_after and change.not_after <= now and counts.waiting and change.state in _CANCELLED_FROM:
         told = underway.WINDOW_RAN_OUT.apart(moves=count(counts.waiting, "move"))
         return [Notice("warning", *told, cancels=True)]
-    told_above = [read_only_text(execution.cluster)] if execution.cluster.read_only else []
-    held: list[str] = [words for words in execution.held if words not in told_above]
+    told_above = execution.cluster.read_only
+    held = [reason_text(why) for why in execution.held_reasons if not (told_above and isinstance(why, ClusterReadOnly))]
     if not held:
-        return [Notice(state, said.PAUSED())] if change.state == State.PAUSED else []
+        return [Notice(state, reason_text(RunPaused()))] if change.state == State.PAUSED else []
     return [Notice(state, held[0], " ".join([*held[1:], "Nothing more is submitted."]))]
 
 
@@ -155,7 +156,7 @@ def _queued(execution: Execution, now: datetime) -> Notice:
     if execution.blocked:
         since = f" since {duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
         until = " until its window ends" if execution.request.not_after else ""
-        return Notice("warning", *underway.BLOCKED.apart(since=since, why=execution.blocked, until=until))
+        return Notice("warning", *underway.BLOCKED.apart(since=since, why=reason_text(execution.blocked), until=until))
     before = in_front_of(execution, now)
     if before is None:
         opens = execution.request.not_before

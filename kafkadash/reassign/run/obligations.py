@@ -7,8 +7,8 @@ from collections.abc import Callable
 from django.conf import settings
 
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import underway as said
-from kafkadash.domain.wording import count
+from kafkadash.domain.reasons import reason_columns
+from kafkadash.domain.run_reasons import StillGoing
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.reassign.models import Move as Stored
 from kafkadash.reassign.run import fail_points
@@ -25,9 +25,10 @@ def work_off(running: Running, client: KafkaClient, budget: Budget) -> None:
     lease = running.lease
     going = _still_going(running, client, budget)
     if going:
-        words = said.STILL_GOING(moves=count(going, "move"))
         with running.write():
-            running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=words, failures=0)
+            running.save(
+                next_at=next_turn(lease, OBLIGATIONS_EVERY_S), failures=0, **reason_columns(StillGoing(going), "error")
+            )
         return
 
     def may() -> bool:
@@ -38,8 +39,8 @@ def work_off(running: Running, client: KafkaClient, budget: Budget) -> None:
 
     owed = _clear(running, client, budget, may)
     with running.write():
-        error = "" if not owed else running.execution.error
-        running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), error=error, failures=0)
+        error = running.execution.error if owed else None
+        running.save(next_at=next_turn(lease, OBLIGATIONS_EVERY_S), failures=0, **reason_columns(error, "error"))
     running.publish()
 
 

@@ -17,9 +17,9 @@ from django.db.models.functions import JSONObject
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.planner.topology import Directory
-from kafkadash.domain.refusals import rows as said
+from kafkadash.domain.reasons import CodedReason
+from kafkadash.domain.run_reasons import OtherTopicsNeverRead, OtherTopicsReadLongAgo
 from kafkadash.domain.status import is_stale
-from kafkadash.domain.wording import duration
 from kafkadash.observe.models import BrokerWeights, CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
 
 OTHERS_CLEAR = timedelta(minutes=1)
@@ -57,7 +57,7 @@ class Known:
     min_isr: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
     lacking: Sequence[Lacking] = ()
     disks: Mapping[int, Disks] = field(default_factory=dict)
-    withheld: tuple[str, ...] = ()
+    withheld: tuple[CodedReason, ...] = ()
     others_moved: frozenset[int] = frozenset()
 
 
@@ -122,10 +122,9 @@ def _directory(stored: Mapping[str, Any]) -> Directory:
     return Directory(stored["path"], total, used, bool(stored["cordoned"]) or bool(stored["error"]))
 
 
-def _withheld(read_at: datetime | None, interval_s: float, now: datetime) -> tuple[str, ...]:
+def _withheld(read_at: datetime | None, interval_s: float, now: datetime) -> tuple[CodedReason, ...]:
     if read_at is None:
-        return (said.OTHER_TOPICS_NEVER_READ(),)
+        return (OtherTopicsNeverRead(),)
     if is_stale(read_at, interval_s, now):
-        ago = duration((now - read_at).total_seconds())
-        return (said.OTHER_TOPICS_READ_LONG_AGO(age=ago),)
+        return (OtherTopicsReadLongAgo((now - read_at).total_seconds()),)
     return ()

@@ -76,7 +76,7 @@ ROW_MESSAGES: Mapping[Code, MessageTemplate] = {
         "It is asked again a few times; a change of its own can do it later.",
     ),
     Code.NOT_ELECTED: MessageTemplate(
-        "Its preferred leader was not elected: {why}",
+        "Its preferred leader was not elected: {why:reason}",
         "Ask for the election on the page of the row, or with Kafka's own tool once the run has ended.",
     ),
     Code.UNTOLD: MessageTemplate(
@@ -150,7 +150,7 @@ ROW_MESSAGES: Mapping[Code, MessageTemplate] = {
         "It is under min-ISR; broker {brokers:brokers} has to catch up first.",
         "It goes on by itself then; see why that broker lags.",
         many="It is under min-ISR; brokers {brokers:brokers} have to catch up first.",
-        by="lagging",
+        by="brokers",
     ),
     Code.LIES_ELSEWHERE: MessageTemplate(
         "Its replica on broker {broker} lies in {there}; the plan puts it into {path}.",

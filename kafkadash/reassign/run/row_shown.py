@@ -13,10 +13,11 @@ from django.urls import reverse
 from kafkadash.domain.executor_state import BEFORE, ENDED, IN_FLIGHT, State
 from kafkadash.domain.run_progress import Cause, Mark, RowNow
 from kafkadash.domain.run_stuck import Fix, fixes
+from kafkadash.domain.stuck_reasons import StuckReason
 from kafkadash.domain.wording import long_duration
 from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Deed, Move, MoveState
-from kafkadash.reassign.run.stuck_words import SENTENCES, SHORTLY
+from kafkadash.reassign.run.stuck_messages import SENTENCES, SHORTLY
 
 _ENDED_STATES = {
     State.DONE: "ok",
@@ -233,7 +234,7 @@ class RowShown:
         if self.tone and self.explained:
             return ""
         if (self.stuck or self.slow) and self.seen is not None:
-            return SHORTLY[self.seen.cause or Cause.UNKNOWN]
+            return SHORTLY[self._stuck_cause]
         return self.reason or (f"an estimate: {self.estimate}" if self.estimate else "")
 
     @property
@@ -247,13 +248,18 @@ class RowShown:
             return "What was sent left no trace."
         if not (self.stuck or self.slow) or self.seen is None:
             return ""
-        return SENTENCES[self.seen.cause or Cause.UNKNOWN]
+        return SENTENCES[self._stuck_cause]
+
+    @property
+    def _stuck_cause(self) -> Cause:
+        why = self.seen.why if self.seen else None
+        return why.cause if isinstance(why, StuckReason) else Cause.UNKNOWN
 
     @property
     def cause_words(self) -> str:
         if self.move.asks:
             return self.reason
-        return self.seen.cause_words if self.seen else ""
+        return reason_text(self.seen.why) if self.seen else ""
 
     @property
     def link(self) -> str:
@@ -270,7 +276,6 @@ class RowShown:
         """What helps first."""
         if self.move.asks:
             return [self._deed(Deed.AGAIN, "Submit again…"), self._deed(Deed.GIVE_UP, "Give it up…")]
-        cause = self.seen.cause if self.seen else None
         offered = {
             Fix.RAISE_THROTTLE: RowAction("Raise the throttle", "#throttle"),
             Fix.SETTLE_THROTTLE: RowAction("Decide about the throttle", "#foreign"),
@@ -278,7 +283,7 @@ class RowShown:
             Fix.REPLAN_ROW: RowAction("Re-plan row…", f"{self.link}#replan"),
             Fix.CANCEL_ROW: self._deed(Deed.CANCEL_ROW, "Cancel row…"),
         }
-        return [offered[fix] for fix in fixes(cause or Cause.UNKNOWN) if fix in offered]
+        return [offered[fix] for fix in fixes(self._stuck_cause) if fix in offered]
 
     def _deed(self, deed: Deed, words: str) -> RowAction:
         return RowAction(words, f"{self.link}#{deed.value}")

@@ -17,20 +17,19 @@ from django.conf import settings
 from django.db import Error
 from django.db.models import F
 
-from kafkadash.clusters.access import read_only_text
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.database.away import is_away
 from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import SetRate
-from kafkadash.domain.refusals import rows as said
-from kafkadash.domain.refusals import underway
+from kafkadash.domain.reasons import CodedReason, pack_reasons, reason_columns
+from kafkadash.domain.run_reasons import ClusterReadOnly, ClusterUnreadable, NewerVersion, StepFailed
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
-from kafkadash.messages import reason_text
+from kafkadash.messages import reason_cause, reason_text
 from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.run import fail_points, moves, obligations, rest_of_cluster, turn, verifying
 from kafkadash.reassign.run.broker_absences import note_look
@@ -97,8 +96,8 @@ def step_once(execution_id: int) -> None:
 
 
 def _note_fault(execution_id: int) -> None:
-    words = said.STEP_FAILED()
-    Execution.objects.filter(pk=execution_id).update(error=words, failures=F("failures") + 1)
+    columns = reason_columns(StepFailed(), "error")
+    Execution.objects.filter(pk=execution_id).update(**columns, failures=F("failures") + 1)
 
 
 def _step(running: Running) -> None:
@@ -122,11 +121,11 @@ def _step(running: Running) -> None:
 def _of_a_newer_version(running: Running) -> None:
     """Two versions at once, or one that was taken back: what is stored is not guessed at, and nothing is sent."""
     own = running.execution
-    words = underway.NEWER_VERSION(format=own.format, own=RUN_FORMAT)
+    why = NewerVersion(own.format, RUN_FORMAT)
     log.warning("execution.newer_format", execution=own.pk, format=own.format)
     with running.write():
-        running.save(error=words, next_at=next_turn(running.lease, REST_S))
-    if own.error != words:
+        running.save(**reason_columns(why, "error"), next_at=next_turn(running.lease, REST_S))
+    if own.error != why:
         running.publish()
 
 
@@ -142,11 +141,15 @@ def _look_failed(running: Running, failure: Exception) -> None:
         return
     with running.write():
         running.save(
-            error=str(failure),
+            **reason_columns(_reason_of(failure), "error"),
             failures=own.failures + 1,
             next_at=next_turn(running.lease, REST_S if own.failures else settings.EXECUTE_INTERVAL),
         )
     running.publish()
+
+
+def _reason_of(failure: Exception) -> CodedReason:
+    return failure.reason if isinstance(failure, AnotherCluster) else ClusterUnreadable(str(failure))
 
 
 @dataclass(slots=True)
@@ -221,7 +224,7 @@ class _Moving:
         cluster = self._running.cluster
         if not cluster.read_only:
             return found
-        return replace(found, withheld=(*found.withheld, read_only_text(cluster)))
+        return replace(found, withheld=(*found.withheld, ClusterReadOnly(cluster.name)))
 
     def _decide(self, seen: Look, orders: Taken) -> _Decided:
         running = self._running
@@ -269,10 +272,10 @@ class _Moving:
             self._tell(decided)
             running.save(
                 looked_at=seen.taken_at,
-                error="",
                 failures=0,
-                held=[] if running.state is State.VERIFYING else list(decided.taken.held),
-                brake=decided.taken.brake.words,
+                held=[] if running.state is State.VERIFYING else pack_reasons(decided.taken.held),
+                **reason_columns(None, "error"),
+                **reason_columns(decided.taken.brake.reason, "brake"),
                 absences=own.absences,
                 next_at=next_turn(running.lease, self._rest(decided)),
                 progress=own.progress,
@@ -323,9 +326,9 @@ class _Moving:
             or running.execution.foreign != self._foreign
         ):
             running.hint()
-        brake, before = decided.taken.brake.words, running.execution.brake
-        if bool(brake) != bool(before):
-            running.audit("braked" if brake else "brake_released", reason=brake or before)
+        brake, before = decided.taken.brake.reason, running.execution.brake
+        if (brake is None) != (before is None):
+            running.audit("braked" if brake else "brake_released", reason=reason_cause(brake or before))
 
     def _act(self, decided: _Decided) -> None:
         running = self._running

@@ -17,6 +17,7 @@ from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.refusals import underway as said
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow_states import State
+from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Execution, Move, Outcome
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.run.measure import stored_progress
@@ -28,7 +29,8 @@ _OF_TURNS = (
     "cluster_id",
     "active",
     "queued_at",
-    "blocked",
+    "blocked_code",
+    "blocked_params",
     "request_id",
     "request__artifact_id",
     "request__not_before",
@@ -117,7 +119,7 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
         stuck=figures.stuck if figures else 0,
         slow=figures.slow if figures else 0,
         behind=behind,
-        blocked=run.blocked,
+        blocked=reason_text(run.blocked),
         blocked_at=run.blocked_at,
         outcome=run.get_outcome_display() if run.outcome else "",
         end_state=end_state,

@@ -1,7 +1,7 @@
 """A queued run: whose turn it is, whether the cluster is as was approved and well, and how it begins.
 
-Content that is wrong makes the request STALE, a sentence per row. What is unwell keeps it queued with the sentence why,
-and it is tried again until its window ends.
+Content that is wrong makes the request STALE, a sentence per row. What is unwell keeps it queued with the reason, and
+it is tried again until its window ends.
 """
 
 from __future__ import annotations
@@ -17,23 +17,36 @@ from django.db.models.functions import Now
 from kafkadash.changes.recheck import MOST_REASONS
 from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import has_digested_content
-from kafkadash.clusters.access import read_only_text
 from kafkadash.domain.checks import About
 from kafkadash.domain.executor_state import Move, Observation, Work
 from kafkadash.domain.executor_window import Health, content
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.rack_spread import spread
-from kafkadash.domain.reasons import CodedReason
+from kafkadash.domain.reasons import CodedReason, joined, reason_columns
 from kafkadash.domain.reassignment_checks import Seen, judge
 from kafkadash.domain.refusals import checks as checks_said
-from kafkadash.domain.refusals import turns
 from kafkadash.domain.row_reasons import NoLeader, UnderMinIsr
-from kafkadash.domain.wording import count, listed
+from kafkadash.domain.run_reasons import (
+    CheckFailed,
+    ClusterReadOnly,
+    LacksPermission,
+    ListingUnread,
+    LookedOnceMore,
+    MoreLikeIt,
+    NotReadLately,
+    NotWatched,
+    QuorumSilent,
+    RowHeldUp,
+    StartRefused,
+    TopicsUnread,
+    WindowNotOpen,
+)
 from kafkadash.domain.workflow_states import State, Trigger
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.port import NotSupported
-from kafkadash.messages import reason_cause, reason_text
+from kafkadash.messages import reason_cause
+from kafkadash.observe.models import Kind
 from kafkadash.reassign.checks import limits_of, plan_rows
 from kafkadash.reassign.run.budget import Budget
 from kafkadash.reassign.run.lease import next_turn
@@ -49,6 +62,7 @@ AGAIN_S = 10.0
 SURE_S = 2.0
 """Content that a broker's late metadata could feign to be wrong is looked at once more, so much later."""
 
+MOST_PERMISSIONS = 5
 _ON_CLUSTER = ("Alter", "AlterConfigs")
 _NOT_HEALTH = frozenset({"window", "throttle"})
 """Of the stored checks: that the run fits its window is an estimate, and its rate can be changed while it runs."""
@@ -58,7 +72,7 @@ def take_turn(running: Running, client: KafkaClient, budget: Budget) -> None:
     """One try. Raises KafkaFailure, SecretError, AnotherCluster where the cluster cannot be asked."""
     now = running.now()
     if in_front_of(running.execution, now) is not None:
-        _blocked(running, "")
+        _blocked(running, None)
         return
     if not has_digested_content(running.request):
         _turn_stale(running, [checks_said.CONTENT_ALTERED(name=f"#{running.request.pk}")])
@@ -100,36 +114,34 @@ def _works(rows: Sequence[Row], topology: Topology) -> list[Work]:
     return [Work(row, sizes.get((row.topic, row.partition)), mends(row)) for row in rows]
 
 
-def _not_allowed(running: Running, now: datetime) -> str:
-    """Why nothing is begun on this cluster now; '' when nothing stands against it."""
+def _not_allowed(running: Running, now: datetime) -> CodedReason | None:
+    """Return why nothing is begun on this cluster now; None when nothing stands against it."""
     cluster = running.cluster
     if cluster.read_only:
-        return read_only_text(cluster)
+        return ClusterReadOnly(cluster.name)
     if not cluster.enabled:
-        return turns.NOT_WATCHED(cluster=cluster.name)
-    if not window_open(running.options, now):
-        return turns.WINDOW_CLOSED()
-    return ""
+        return NotWatched(cluster.name)
+    return None if window_open(running.options, now) else WindowNotOpen()
 
 
-def _old(seen: Seen, now: datetime) -> str:
-    """What was stored about the cluster decides what is not asked live: disks, and the rest of its partitions."""
-    kinds = {"topics and brokers": seen.metadata, "reassignments": seen.reassignments, "log directories": seen.log_dirs}
+def _old(seen: Seen, now: datetime) -> CodedReason | None:
+    """Stored facts decide what is not asked live: disks, and the rest of the cluster's partitions."""
+    kinds = {Kind.METADATA: seen.metadata, Kind.REASSIGNMENTS: seen.reassignments, Kind.LOG_DIRS: seen.log_dirs}
     if not seen.zookeeper:
-        kinds["controller quorum"] = seen.quorum
-    old = [words for words, read in kinds.items() if read.stale(now)]
-    return turns.NOT_READ_LATELY(facts=listed(old)) if old else ""
+        kinds[Kind.QUORUM] = seen.quorum
+    old = tuple(kind.value for kind, read in kinds.items() if read.stale(now))
+    return NotReadLately(old) if old else None
 
 
-def _unhealthy(running: Running, rows: Sequence[Row], seen: Seen, now: datetime) -> str:
+def _unhealthy(running: Running, rows: Sequence[Row], seen: Seen, now: datetime) -> CodedReason | None:
     """The first thing that the stored facts have against it. What cannot be told at all was shown to who approved."""
     found = judge(rows, running.options, limits_of(running.request.input), seen, now)
     failed = [check for check in found.failed(About.HEALTH) if check.code not in _NOT_HEALTH]
-    if not failed:
-        return ""
-    said = [problem for check in failed for problem in check.problems]
+    problems = [problem for check in failed for problem in check.problems]
+    if not problems:
+        return None
     total = sum(max(check.problem_count, len(check.problems)) for check in failed)
-    return f"{_first(said, total)} {failed[0].then}"
+    return _with_more(CheckFailed(failed[0].code, problems[0], failed[0].then), total)
 
 
 def _look(running: Running, client: KafkaClient, works: Sequence[Work], budget: Budget) -> Look:
@@ -146,14 +158,12 @@ def _look(running: Running, client: KafkaClient, works: Sequence[Work], budget: 
     )
 
 
-def _not_seen(seen: Observation) -> str:
+def _not_seen(seen: Observation) -> CodedReason | None:
     if not seen.quorum:
-        return turns.QUORUM_SILENT()
+        return QuorumSilent()
     if not seen.listing:
-        return turns.LISTING_UNREAD()
-    if seen.unread:
-        return turns.TOPICS_UNREAD(many=count(len(seen.unread), "topic"), topics=listed(sorted(seen.unread)[:5]))
-    return ""
+        return ListingUnread()
+    return TopicsUnread(len(seen.unread), tuple(sorted(seen.unread)[:5])) if seen.unread else None
 
 
 def _judged(move: Move, seen: Observation, options: Options, now: datetime) -> Move:
@@ -169,7 +179,7 @@ def _not_as_approved(running: Running, wrong: Sequence[Move]) -> None:
     """STALE; but what a broker's late metadata could feign is looked at once more before approvals are void."""
     said = [f"{move.work.row.name}: {reason_cause(move.reason)}" for move in wrong]
     sure = any(move.hint is None for move in wrong)
-    once_more = turns.LOOKED_ONCE_MORE(first=_first(said, len(said)))
+    once_more = _with_more(LookedOnceMore(wrong[0].work.row.name, wrong[0].reason), len(wrong))
     if not sure and running.execution.blocked != once_more:
         _blocked(running, once_more, again=SURE_S)
         return
@@ -190,52 +200,47 @@ def _turn_stale(running: Running, said: Sequence[str]) -> None:
         )
 
 
-def _unwell(works: Sequence[Work], seen: Observation) -> str:
+def _unwell(works: Sequence[Work], seen: Observation) -> CodedReason | None:
     health = Health(seen)
     wrong: dict[CodedReason, str] = {}
     for work in works:
         why = health.wrong(work)
         if why:
             wrong.setdefault(why, work.row.name)
-    texts = [
-        f"{name}: {reason_text(why)}" if isinstance(why, NoLeader | UnderMinIsr) else reason_text(why)
-        for why, name in wrong.items()
-    ]
-    return _first(texts, len(texts))
+    for why, name in wrong.items():
+        return _with_more(RowHeldUp(name, why) if isinstance(why, NoLeader | UnderMinIsr) else why, len(wrong))
+    return None
 
 
-def _not_permitted(client: KafkaClient, topics: Collection[str], budget: Budget) -> str:
+def _not_permitted(client: KafkaClient, topics: Collection[str], budget: Budget) -> CodedReason | None:
     """What the principal lacks, where the brokers tell it: an unknown permission keeps nobody from trying."""
     try:
         own = client.permissions(deadline=budget.reading(settings.KAFKA_DEADLINE))
     except NotSupported:
-        return ""
-    lacks = []
-    if own.cluster:
-        lacks += [f"{needed} on the cluster" for needed in _ON_CLUSTER if needed not in own.cluster]
+        return None
+    lacks = [(needed, "") for needed in _ON_CLUSTER if own.cluster and needed not in own.cluster]
     for topic in sorted(topics):
         held = own.topics.get(topic)
         if held is not None and "AlterConfigs" not in held:
-            lacks.append(f"AlterConfigs on the topic {topic}")
+            lacks.append(("AlterConfigs", topic))
     if not lacks:
-        return ""
-    more = f" and {count(len(lacks) - 5, 'other permission')}" if len(lacks) > 5 else ""
-    return turns.LACKS_PERMISSION(permissions=f"{', '.join(lacks[:5])}{more}")
+        return None
+    return _with_more(LacksPermission(tuple(lacks[:MOST_PERMISSIONS])), len(lacks) - MOST_PERMISSIONS + 1)
 
 
-def _blocked(running: Running, why: str, *, again: float = AGAIN_S) -> None:
-    """It waits, with the sentence why; '' where only others are in front of it."""
+def _blocked(running: Running, why: CodedReason | None, *, again: float = AGAIN_S) -> None:
+    """Store why the run waits; None where only others are in front of it."""
     own = running.execution
     with running.write():
         running.save(
-            blocked=why,
-            blocked_at=(own.blocked_at if own.blocked and why else Now()) if why else None,
-            error="",
+            **reason_columns(why, "blocked"),
+            blocked_at=None if why is None else own.blocked_at if own.blocked else Now(),
+            **reason_columns(None, "error"),
             failures=0,
             looked_at=running.now(),
             next_at=next_turn(running.lease, again),
         )
-        if why and not own.blocked:
+        if why is not None and own.blocked is None:
             wake_those_that_wait(running.cluster.pk, but=own.pk)  # some may pass it now
     if why != own.blocked:
         running.hint()
@@ -251,22 +256,20 @@ def _begin(running: Running, rows: int) -> None:
             running.save(
                 active=True,
                 started_at=running.now(),
-                blocked="",
+                **reason_columns(None, "blocked"),
                 blocked_at=None,
                 rows=rows,
-                error="",
+                **reason_columns(None, "error"),
                 failures=0,
                 next_at=next_turn(running.lease, 0),
             )
     except IntegrityError:
         return  # another run of the cluster became active at this instant; the next try waits for it
     except Refused as refused:
-        _blocked(running, str(refused))
+        _blocked(running, StartRefused(str(refused)))
         return
     running.publish()
 
 
-def _first(said: Sequence[str], total: int) -> str:
-    if not said:
-        return ""
-    return said[0] if total <= 1 else f"{said[0]} And {count(total - 1, 'more thing')} like it."
+def _with_more(first: CodedReason, total: int) -> CodedReason:
+    return joined(first, MoreLikeIt(total - 1)) if total > 1 else first

@@ -15,11 +15,10 @@ from kafkadash.domain.executor_state import UNREAD_FOR, Key, Observation
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.reasons import CodedReason, find_reason, joined
-from kafkadash.domain.refusals import rows as said
 from kafkadash.domain.row_reasons import ChangedSince, EndUntold, NotElected, NotReread, TopicDeletedSince
-from kafkadash.domain.wording import count
+from kafkadash.domain.run_reasons import AllRefused
 from kafkadash.domain.workflow_states import State, Trigger
-from kafkadash.messages import reason_cause
+from kafkadash.messages import reason_text
 from kafkadash.observe.lease import read_soon
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import Outcome
@@ -48,7 +47,7 @@ def end(running: Running, request: ChangeRequest, rows: Sequence[Row], seen: Loo
     state = running.state
     if state is State.EXECUTING:
         if rows and all(move.state is RowState.FAILED and find_reason(move.reason, EndUntold) is None for move in rows):
-            _give_up(running, request, said.ALL_REFUSED(rows=count(len(rows), "row"), why=reason_cause(rows[0].reason)))
+            _give_up(running, request, AllRefused(len(rows), rows[0].reason))
             return
         running.move(request, Trigger.ROWS_ENDED)
         running.save(next_at=next_turn(running.lease, 0))
@@ -87,24 +86,24 @@ def gives_up(running: Running, failure: Exception) -> bool:
     since = own.looked_at or own.started_at
     if not isinstance(failure, AnotherCluster) or state not in _GIVEN_UP or since is None:
         return False
-    often = own.failures >= ANOTHER_TIMES and own.error == str(failure)
+    often = own.failures >= ANOTHER_TIMES and own.error == failure.reason
     if not often or running.now() - since < ANOTHER_FOR:
         return False
     with running.write_state() as request:
         if request.state != state:
             return False
         leave_rows(running.execution, running.now())
-        _give_up(running, request, str(failure))
+        _give_up(running, request, failure.reason)
     running.publish()
     return True
 
 
-def _give_up(running: Running, request: ChangeRequest, why: str) -> None:
-    running.move(request, Trigger.GIVE_UP, reason=why)
+def _give_up(running: Running, request: ChangeRequest, why: CodedReason) -> None:
+    running.move(request, Trigger.GIVE_UP, reason=reason_text(why))
     _over(running, State.FAILED, error=why)
 
 
-def _over(running: Running, state: State, *, outcome: Outcome | None = None, error: str = "") -> None:
+def _over(running: Running, state: State, *, outcome: Outcome | None = None, error: CodedReason | None = None) -> None:
     """What it still owes is worked off by later turns."""
     last = last_columns(running.execution, state, running.now(), outcome=outcome, error=error)
     running.save(**last, next_at=next_turn(running.lease, OBLIGATIONS_EVERY_S))

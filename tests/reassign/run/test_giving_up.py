@@ -13,6 +13,7 @@ from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
 from kafkadash.domain.row_reasons import CancelledBefore
+from kafkadash.domain.run_reasons import GivenUpBy
 from kafkadash.kafka.port import DeadlineExceeded
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import moves
@@ -47,7 +48,7 @@ def test_given_up__it_owes_its_throttles_until_the_cluster_answers_again(
     Cluster.objects.update(read_only=True)
     give_up(silent.change(), admin, WHY)
     run = silent.run()
-    assert (silent.change().state, run.active, run.error) == ("failed", False, f"adam gave it up: {WHY}")
+    assert (silent.change().state, run.active, run.error) == ("failed", False, GivenUpBy("adam", WHY))
     assert {name for name, (state, _) in silent.states().items() if state == "unknown"} == moving
     assert {state for name, (state, _) in silent.states().items() if name not in moving} <= {"cancelled", "done"}
     assert len(run.report["obligations"]) == owed

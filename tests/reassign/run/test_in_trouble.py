@@ -9,8 +9,18 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
-from kafkadash.domain.refusals import rows, turns
-from kafkadash.domain.row_reasons import NotElected, TopicDeleted
+from kafkadash.domain.row_reasons import NotElected, RefusedByKafka, TopicDeleted
+from kafkadash.domain.run_reasons import (
+    AllRefused,
+    AnotherClusterAnswers,
+    ClusterUnreadable,
+    ListingUnread,
+    OtherTopicsReadLongAgo,
+    QuorumSilent,
+    StepFailed,
+    StillGoing,
+    UnderMinIsrBrake,
+)
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, QuorumUnavailable, TopicPartition
 from kafkadash.observe.models import CollectorRun, TopicState
 from kafkadash.reassign.models import Execution, Outcome, ThrottleEntry
@@ -28,7 +38,7 @@ def test_look_failed__changes_nothing_and_says_why(world: World, operator: User)
         world.tick()
     assert world.states() == before
     run = world.run()
-    assert (run.error, run.failures) == ("No answer within 8 s.", 3)
+    assert (run.error, run.failures) == (ClusterUnreadable("No answer within 8 s."), 3)
     world.kafka.fail.clear()
     world.until(RequestState.DONE)
 
@@ -39,10 +49,7 @@ def test_quorum_away__holds_and_goes_on_by_itself(world: World, operator: User) 
     world.kafka.fail["list_reassignments"] = QuorumUnavailable("No majority.")
     world.tick()
     assert world.states() == before
-    assert world.run().held[:2] == [
-        turns.QUORUM_SILENT(),
-        turns.LISTING_UNREAD(),
-    ]
+    assert world.run().held_reasons[:2] == (QuorumSilent(), ListingUnread())
     world.kafka.fail.clear()
     world.until(RequestState.DONE)
 
@@ -54,7 +61,7 @@ def test_another_cluster_answers__nothing_is_done_there_and_after_long_it_has_fa
     before, sent = world.states(), len(world.kafka.sent)
     own, world.kafka.cluster_id = world.kafka.cluster_id, "AnotherClusterAltogether"
     world.tick()
-    assert "leads to the Kafka cluster AnotherClusterAltogether" in world.run().error
+    assert world.run().error == AnotherClusterAnswers(world.cluster.name, "AnotherClusterAltogether", own)
     assert (world.states(), len(world.kafka.sent)) == (before, sent)
     assert world.change().state == RequestState.EXECUTING
     world.passes(11 * 60)
@@ -90,7 +97,7 @@ def test_another_cluster_answered_and_its_moves_still_go_on__they_keep_their_thr
     world.step()
     assert len(world.kafka.sent) == sent
     assert list(ThrottleEntry.objects.exclude(state="cleared").values_list("pk", flat=True)) == owed
-    assert "still in flight. What it owes is cleared when that has ended." in world.run().error
+    assert isinstance(world.run().error, StillGoing)
     world.passes(3600)
     world.step()
     assert clean(world)
@@ -121,7 +128,7 @@ def test_every_row_refused__has_failed_with_kafkas_words(world: World, operator:
         world.kafka.refuse[item] = ItemError("Reassignments are not allowed here.", 42)
     world.queue(operator)
     world.until(RequestState.FAILED)
-    assert world.run().error == rows.ALL_REFUSED(rows="6 rows", why="Reassignments are not allowed here.")
+    assert world.run().error == AllRefused(6, RefusedByKafka("Reassignments are not allowed here."))
     assert {state for state, _ in world.states().values()} == {"failed"}
     assert clean(world)
 
@@ -157,7 +164,7 @@ def test_partition_elsewhere_under_min_isr__brakes_and_says_so(world: World, ope
     world.model.delete("clicks")
     world.passes(2)
     world.step()
-    assert world.run().brake == "other-0 is under min-ISR, and no broker is away that would explain it."
+    assert world.run().brake == UnderMinIsrBrake("other-0", 1)
     assert world.arrived == {}
     assert "change.braked" in world.audit()
     TopicState.objects.filter(name="other").update(partitions=[[0, 1, 5, [1, 2], [1, 2], []]], under_replicated=0)
@@ -177,12 +184,12 @@ def test_fault_of_ours__is_told_and_gives_the_lease_back(
     world.kafka.before = fault
     world.step()
     run = world.run()
-    assert run.error == rows.STEP_FAILED()
+    assert run.error == StepFailed()
     assert run.lease_until is None
     assert run.next_at > datetime.now(UTC) + timedelta(seconds=5)
     world.kafka.before = lambda _: None
     world.until(RequestState.DONE)
-    assert world.run().error == ""
+    assert world.run().error is None
 
 
 def test_rest_of_the_cluster_not_read_any_more__submits_nothing_more(world: World, operator: User) -> None:
@@ -194,7 +201,7 @@ def test_rest_of_the_cluster_not_read_any_more__submits_nothing_more(world: Worl
         world.passes(2)
         CollectorRun.objects.filter(kind="metadata").update(succeeded_at=world.clock - timedelta(minutes=5))
     assert world.arrived == sent
-    assert "nobody can tell whether another move would harm them" in world.run().held[0]
+    assert isinstance(world.run().held_reasons[0], OtherTopicsReadLongAgo)
     world.until(RequestState.DONE)
 
 

@@ -198,7 +198,7 @@ def test_lease_lost__before_it_was_decided__writes_and_sends_nothing(world: Worl
     assert world.states() == before
     assert not ThrottleEntry.objects.exists()
     run = world.run()
-    assert run.error == ""
+    assert run.error is None
     assert run.lease_until is not None, "the other one's lease is his"
 
 

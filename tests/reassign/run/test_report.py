@@ -14,12 +14,12 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.reasons import reason_columns
 from kafkadash.domain.row_reasons import CancelledByOthers, TopicDeleted
 from kafkadash.domain.throttles import LEADER_RATE
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run import orders, report
-from kafkadash.reassign.run.moves import reason_columns
 from kafkadash.reassign.run.report import stored_report
 from kafkadash.reassign.run.report_text import ReportShown, markdown
 from tests.factories import ReassignmentFactory

@@ -1,4 +1,4 @@
-"""Texts of reasons of rows and of answers to orders: each code has one, and any parameters can be shown."""
+"""Texts of reasons of runs and rows and of answers to orders: each code has one, and any parameters can be shown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,32 @@ from kafkadash.domain.row_reasons import (
     RowReasonCode,
     UnderMinIsr,
 )
+from kafkadash.domain.run_progress import Direction
+from kafkadash.domain.run_reasons import RunReasonCode
+from kafkadash.domain.stuck_reasons import StuckReasonCode
 from kafkadash.messages import MessageTemplate, reason_cause, reason_text
 from kafkadash.reassign.models import MoveState
 from kafkadash.reassign.run.order_answers import ORDER_MESSAGES, OrderAnswerCode
 from kafkadash.reassign.run.row_messages import ROW_MESSAGES
+from kafkadash.reassign.run.run_messages import RUN_MESSAGES
+from kafkadash.reassign.run.stuck_messages import STUCK_MESSAGES
 
 MESSAGES: Mapping[str, MessageTemplate] = {
-    str(code): m for each in (ROW_MESSAGES, ORDER_MESSAGES) for code, m in each.items()
+    str(code): m for each in (RUN_MESSAGES, ROW_MESSAGES, STUCK_MESSAGES, ORDER_MESSAGES) for code, m in each.items()
 }
-KINDS = [known_codes()[code.value] for code in (*RowReasonCode, *OrderAnswerCode)]
+KINDS = [known_codes()[code.value] for code in (*RunReasonCode, *RowReasonCode, *StuckReasonCode, *OrderAnswerCode)]
 HOSTILE = ("{0}{target!r}{", "<script>alert(1)</script>", "\u202e\u0000\u2028", "x" * 10_000, "%s%n")
-SAMPLES: dict[Any, Any] = {int: 3, float: 90.0, str: "60000000", row_reasons.BrokerIds: (1, 2)}
+SAMPLES: dict[Any, Any] = {
+    int: 3,
+    float: 90.0,
+    str: "60000000",
+    row_reasons.BrokerIds: (1, 2),
+    tuple[str, ...]: ("orders", "clicks"),
+    tuple[tuple[str, str], ...]: (("Alter", ""), ("AlterConfigs", "orders")),
+    CodedReason: MovedByOthers((4, 6, 3)),
+    CodedReason | None: MovedByOthers((4, 6, 3)),
+    str | CodedReason: "Not in sync.",
+}
 
 
 def sample(kind: type[CodedReason], text: str = "60000000") -> CodedReason:
@@ -41,6 +56,8 @@ def sample(kind: type[CodedReason], text: str = "60000000") -> CodedReason:
     values: dict[str, Any] = {name: text if types[name] is str else SAMPLES[types[name]] for name in own}
     if "state" in values:
         values["state"] = MoveState.MOVING.value
+    if "direction" in values:
+        values["direction"] = Direction.OUT.value
     return kind(**values)
 
 

@@ -10,8 +10,8 @@ import pytest
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.models import RequestState
-from kafkadash.domain.refusals import rows
 from kafkadash.domain.row_reasons import EndedByOperatorWithNote, NoTraceOfIt
+from kafkadash.domain.run_reasons import ClusterReadOnly, RunPaused
 from kafkadash.kafka.port import DeadlineExceeded, ItemError, TopicPartition
 from kafkadash.reassign.models import Deed, Execution, Move, Order, Outcome, ThrottleEntry
 from kafkadash.reassign.run import orders
@@ -40,7 +40,7 @@ def test_pause__submits_nothing_more_and_lets_go_on_what_moves(world: World, ope
     assert world.arrived == sent
     assert {state for state, _ in world.states().values()} == {"done", "pending"}
     assert world.change().state == RequestState.PAUSED
-    assert world.run().held == [rows.PAUSED()]
+    assert world.run().held_reasons == (RunPaused(),)
     assert clean(world), "what nothing uses is cleared"
     assert world.run().next_at - datetime.now(UTC) > timedelta(seconds=7), "nothing moves, so it rests"
 
@@ -64,7 +64,7 @@ def test_paused_while_it_was_decided__nothing_of_it_is_sent(world: World, operat
     assert world.kafka.sent == []
     assert {state for state, _ in world.states().values()} == {"pending"}
     assert not ThrottleEntry.objects.exists()
-    assert world.run().error == ""
+    assert world.run().error is None
 
 
 def test_cancel__takes_back_what_moves_and_says_what_stays_done(world: World, operator: User) -> None:
@@ -227,7 +227,7 @@ def test_read_only_meanwhile__submits_nothing_more_and_ends_what_moves(world: Wo
         world.tick()
     assert world.arrived == sent
     assert {state for state, _ in world.states().values()} == {"done", "pending"}
-    assert "read-only in kafkadash" in world.run().held[0]
+    assert world.run().held_reasons[0] == ClusterReadOnly(world.cluster.name)
     world.cluster.read_only = False
     world.cluster.save()
     world.until(RequestState.DONE)

@@ -15,8 +15,29 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import checks, turns
+from kafkadash.domain.reasons import CodedReason
+from kafkadash.domain.refusals import checks
+from kafkadash.domain.row_reasons import (
+    BrokerAway,
+    BrokerNotRegistered,
+    NotAsPlanned,
+    TopicCreatedAgain,
+    TopicDeleted,
+)
+from kafkadash.domain.run_reasons import (
+    CheckFailed,
+    ClusterReadOnly,
+    ClusterUnreadable,
+    LacksPermission,
+    LookedOnceMore,
+    NotReadLately,
+    NotWatched,
+    QuorumSilent,
+    TopicsUnread,
+    WindowNotOpen,
+)
 from kafkadash.kafka.port import DeadlineExceeded, QuorumUnavailable
+from kafkadash.messages import reason_cause
 from kafkadash.observe.models import BrokerWeights, CollectorRun
 from kafkadash.reassign.models import Execution, Move
 from kafkadash.reassign.run import summaries
@@ -29,7 +50,7 @@ pytestmark = pytest.mark.django_db
 OTHER_ROWS = (Row("clicks", "id-of-clicks", 1, (1, 2), (1, 5)),)
 
 
-def blocked(world: World) -> str:
+def blocked(world: World) -> CodedReason | None:
     world.step()
     assert world.change().state == RequestState.QUEUED
     assert world.kafka.sent == []
@@ -53,7 +74,7 @@ def test_turn__rows_are_there_with_their_sizes_when_it_begins(world: World, oper
     world.step()
     run = world.run()
     assert world.change().state == RequestState.EXECUTING
-    assert (run.active, run.rows, run.blocked) == (True, len(ROWS), "")
+    assert (run.active, run.rows, run.blocked) == (True, len(ROWS), None)
     assert run.started_at is not None
     moves = {(m.topic, m.partition): m for m in Move.objects.filter(execution=run)}
     assert {key: (tuple(m.current), tuple(m.target), m.topic_id) for key, m in moves.items()} == {
@@ -70,23 +91,23 @@ def test_withdrawn__its_run_is_gone_and_it_can_be_queued_again(world: World, ope
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"),
+    ("stop", "why"),
     [
-        (lambda world: world.model.stop(6), "Broker 6 is away; a move with it would not end."),
-        (lambda world: world.model.brokers.pop(6), "Broker 6 is not registered; a move with it would not end."),
+        (lambda world: world.model.stop(6), BrokerAway(6)),
+        (lambda world: world.model.brokers.pop(6), BrokerNotRegistered(6)),
         (
             lambda world: world.kafka.fail.update(list_reassignments=QuorumUnavailable("No majority.")),
-            "The controller quorum does not answer.",
+            QuorumSilent(),
         ),
-        (lambda world: world.kafka.hidden.add("clicks"), "Nothing was told about 1 topic: clicks."),
+        (lambda world: world.kafka.hidden.add("clicks"), TopicsUnread(1, ("clicks",))),
     ],
 )
-def test_unwell__stays_queued_with_the_sentence_and_begins_when_it_is_well(
-    world: World, operator: User, stop: Callable[[World], object], said: str
+def test_unwell__stays_queued_with_the_reason_and_begins_when_it_is_well(
+    world: World, operator: User, stop: Callable[[World], object], why: CodedReason
 ) -> None:
     world.queue(operator)
     stop(world)
-    assert blocked(world).startswith(said)
+    assert blocked(world) == why
     at = world.run().blocked_at
     assert at is not None
     world.step()
@@ -95,7 +116,7 @@ def test_unwell__stays_queued_with_the_sentence_and_begins_when_it_is_well(
     world.kafka.fail.clear()
     world.kafka.hidden.clear()
     world.until(RequestState.EXECUTING, 3)
-    assert (world.run().blocked, world.run().blocked_at) == ("", None)
+    assert (world.run().blocked, world.run().blocked_at) == (None, None)
 
 
 def test_unwell__the_next_try_is_ten_seconds_later(world: World, operator: User) -> None:
@@ -109,19 +130,19 @@ def test_unwell__the_next_try_is_ten_seconds_later(world: World, operator: User)
 def test_read_only__is_blocked(world: World, operator: User) -> None:
     world.queue(operator)
     Cluster.objects.update(read_only=True)
-    assert "read-only" in blocked(world)
+    assert blocked(world) == ClusterReadOnly(world.cluster.name)
 
 
 def test_disabled__is_blocked(world: World, operator: User) -> None:
     world.queue(operator)
     Cluster.objects.update(enabled=False)
-    assert "is not watched now" in blocked(world)
+    assert blocked(world) == NotWatched(world.cluster.name)
 
 
 def test_old_facts__are_blocked(world: World, operator: User) -> None:
     world.queue(operator)
     CollectorRun.objects.filter(kind="log_dirs").update(succeeded_at=world.clock - timedelta(minutes=10))
-    assert blocked(world) == turns.NOT_READ_LATELY(facts="log directories")
+    assert blocked(world) == NotReadLately(("log_dirs",))
 
 
 def test_disk_too_full__is_blocked(world: World, operator: User) -> None:
@@ -129,23 +150,25 @@ def test_disk_too_full__is_blocked(world: World, operator: User) -> None:
     full = [directory("/data/a", usable=250 * GB)]
     BrokerWeights.objects.filter(broker_id=6).update(dirs=full)
     ChangeRequest.objects.update(input={"disk_limit": 0.8, "mode": "drain", "brokers": [3]})
-    assert "Broker 6 would come to" in blocked(world)
+    why = blocked(world)
+    assert isinstance(why, CheckFailed)
+    assert why.check == "disk"
 
 
 def test_permission_missing__is_blocked(world: World, operator: User) -> None:
     world.queue(operator)
     world.kafka.lacks = frozenset({"Alter"})
-    assert blocked(world) == turns.LACKS_PERMISSION(permissions="Alter on the cluster")
+    assert blocked(world) == LacksPermission((("Alter", ""),))
 
 
 def test_not_reached__is_no_reason_to_give_up(world: World, operator: User) -> None:
     world.queue(operator)
     world.kafka.fail["metadata"] = DeadlineExceeded("No answer within 8 s.")
     world.step()
-    assert (world.run().error, world.run().failures) == ("No answer within 8 s.", 1)
+    assert (world.run().error, world.run().failures) == (ClusterUnreadable("No answer within 8 s."), 1)
     world.kafka.fail.clear()
     world.until(RequestState.EXECUTING, 2)
-    assert (world.run().error, world.run().failures) == ("", 0)
+    assert (world.run().error, world.run().failures) == (None, 0)
 
 
 def test_foreign_move_on_a_row__turns_stale_with_a_sentence(world: World, operator: User) -> None:
@@ -177,18 +200,18 @@ def test_other_content__turns_stale_after_a_second_look(world: World, operator: 
     world.queue(operator)
     if what == "replicas":
         world.model.partitions["clicks", 0].replicas = (5, 3)
-        said = "clicks-0: Its replicas are 5, 3; the plan expects 3, 5 before."
+        why: CodedReason = NotAsPlanned((5, 3), (3, 5))
     else:
         world.model.delete("clicks")
-        said = "clicks-0: clicks was deleted."
+        why = TopicDeleted("clicks")
     if what == "recreated":
         world.model.create("clicks", "another-id", 2, (1, 2))
-        said = "clicks-0: clicks was deleted and created again."
-    assert blocked(world) == turns.LOOKED_ONCE_MORE(first=said)
+        why = TopicCreatedAgain("clicks")
+    assert blocked(world) == LookedOnceMore("clicks-0", why)
     world.passes(2)
     world.step()
     assert world.change().state == RequestState.STALE
-    assert world.change().stale_reasons == [said]
+    assert world.change().stale_reasons == [f"clicks-0: {reason_cause(why)}"]
     assert world.audit()[-1] == "change.turned_stale"
 
 
@@ -204,7 +227,7 @@ def test_window_not_open__waits_and_keeps_nobody_behind_it(world: World, operato
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     world.queue(operator, options=replace(OPTIONS, not_before=f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}"))
     ChangeRequest.objects.update(not_before=tomorrow)
-    assert blocked(world) == turns.WINDOW_CLOSED()
+    assert blocked(world) == WindowNotOpen()
     second = world.queue(operator, OTHER_ROWS)
     assert in_front_of(world.run(second.pk), world.clock) is None
     world.step(second.pk)
@@ -216,7 +239,7 @@ def test_two_queued__the_second_waits_for_the_first(world: World, operator: User
     second = world.queue(operator, OTHER_ROWS)
     world.step(second.pk)
     assert world.change(second.pk).state == RequestState.QUEUED
-    assert world.run(second.pk).blocked == ""
+    assert world.run(second.pk).blocked is None
     front = in_front_of(world.run(second.pk), world.clock)
     assert front is not None
     assert front.request_id == first.pk
@@ -241,13 +264,13 @@ def test_first_blocked__one_of_other_partitions_passes_and_the_first_begins_afte
     assert world.change(second.pk).state == RequestState.QUEUED, "nobody knows yet that the first one is blocked"
     Execution.objects.filter(request=second).update(next_at=datetime.now(UTC) + timedelta(hours=1))
     world.step(first.pk)
-    assert world.run(first.pk).blocked.startswith("Broker 6 is away")
+    assert world.run(first.pk).blocked == BrokerAway(6)
     assert world.run(second.pk).next_at <= datetime.now(UTC), "it is woken, and need not find out by itself"
     assert summaries.runs([world.change(second.pk)])[second.pk].behind == ()
     world.step(second.pk)
     assert world.change(second.pk).state == RequestState.EXECUTING
     world.step(first.pk)
-    assert (world.change(first.pk).state, world.run(first.pk).blocked) == (RequestState.QUEUED, "")
+    assert (world.change(first.pk).state, world.run(first.pk).blocked) == (RequestState.QUEUED, None)
     assert summaries.runs([world.change(first.pk)])[first.pk].behind == (second.pk,)
     world.model.brokers[6] = True
     world.until(RequestState.DONE, number=second.pk)
@@ -264,7 +287,7 @@ def test_first_blocked__one_that_moves_one_of_its_partitions_waits(world: World,
     assert front.request_id == first.pk
     assert summaries.runs([world.change(second.pk)])[second.pk].behind == (first.pk,)
     world.step(second.pk)
-    assert (world.change(second.pk).state, world.run(second.pk).blocked) == (RequestState.QUEUED, "")
+    assert (world.change(second.pk).state, world.run(second.pk).blocked) == (RequestState.QUEUED, None)
 
 
 def test_first_blocked__a_start_says_that_nobody_waits_for_it(world: World, operator: User) -> None:

@@ -23,7 +23,7 @@ def test_run__goes_from_the_queue_to_done(world: World, operator: User) -> None:
         assert world.model.partitions[row.topic, row.partition].leader == row.target[0]
     assert {state for state, _ in world.states().values()} == {"done"}
     run = world.run()
-    assert (run.outcome, run.active, run.error) == (Outcome.CLEAN, False, "")
+    assert (run.outcome, run.active, run.error) == (Outcome.CLEAN, False, None)
     assert run.started_at is not None
     assert run.ended_at is not None
     assert run.rows == len(ROWS)

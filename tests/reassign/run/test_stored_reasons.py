@@ -1,6 +1,6 @@
-"""Why a queued run does not begin, and why a row waits, was left out or ended otherwise, as the steps store it.
+"""Reasons of runs and of their rows as steps store them: why a run does not begin, why a row waits or ended otherwise.
 
-The page of a run shows these as they are stored (tests/pages/test_run.py).
+The page of a run shows these (tests/pages/test_run.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Row
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows, turns
 from kafkadash.domain.row_reasons import (
     ChangedSince,
     DisksAboveLimit,
@@ -31,25 +30,41 @@ from kafkadash.domain.row_reasons import (
     NoTimeForThrottle,
     NoTimeLeft,
     NotReread,
+    RefusedByKafka,
     RefusedToCancel,
     RefusedToOrder,
     RunEndedBefore,
     RunEndedUnseen,
+    TopicDeleted,
     TopicDeletedSince,
+)
+from kafkadash.domain.run_reasons import (
+    AllRefused,
+    ClusterReadOnly,
+    LacksPermission,
+    LookedOnceMore,
+    NewerVersion,
+    NotReadLately,
+    NotWatched,
+    OtherTopicsNeverRead,
+    OtherTopicsReadLongAgo,
+    StepFailed,
+    ThrottleMissing,
+    ThrottleRemoved,
+    TopicsUnread,
+    WindowNotOpen,
 )
 from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
 from kafkadash.observe.models import BrokerWeights, CollectorRun
+from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.models import Move as Stored
 from kafkadash.reassign.run import budget
 from kafkadash.reassign.run import step as stepping
 from tests.factories import GB, directory
-from tests.reassign.run.conftest import world
 from tests.reassign.run.runs import OPTIONS as RUN_OPTIONS
 from tests.reassign.run.runs import ROWS, World
 from tests.reassign.run.test_directories import NAMED
-from tests.refusals.driving import Case, case, each
 
-__all__ = ["world"]
 LEADER_ONLY = ROWS[4]
 
 
@@ -59,11 +74,11 @@ class Stepped:
     def __init__(self, world: World, user: User) -> None:
         self.world, self.user, self.kafka = world, user, world.kafka
 
-    def blocked(self, **options: Any) -> str:
+    def blocked(self, **options: Any) -> CodedReason | None:
         self.world.queue(self.user, options=replace(RUN_OPTIONS, **options))
         return self.blocked_now()
 
-    def blocked_now(self) -> str:
+    def blocked_now(self) -> CodedReason | None:
         self.world.step()
         assert self.world.change().state == RequestState.QUEUED
         return self.world.run().blocked
@@ -79,37 +94,37 @@ class Stepped:
         self.world.tick()
         return self
 
-    def not_watched(self) -> str:
+    def not_watched(self) -> CodedReason | None:
         self.queued()
         Cluster.objects.update(enabled=False)
         return self.blocked_now()
 
-    def old_facts(self) -> str:
+    def old_facts(self) -> CodedReason | None:
         self.queued()
         CollectorRun.objects.filter(kind="log_dirs").update(succeeded_at=self.world.clock - timedelta(minutes=10))
         return self.blocked_now()
 
-    def window(self) -> str:
+    def window(self) -> CodedReason | None:
         tomorrow = self.world.clock + timedelta(days=1)
         self.world.queue(self.user, options=replace(RUN_OPTIONS, not_before=f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}"))
         ChangeRequest.objects.update(not_before=tomorrow)
         return self.blocked_now()
 
-    def hidden(self) -> str:
+    def hidden(self) -> CodedReason | None:
         self.queued()
         self.kafka.hidden.add("clicks")
         return self.blocked_now()
 
-    def looked_once_more(self) -> str:
+    def looked_once_more(self) -> CodedReason | None:
         self.queued()
         self.world.model.delete("clicks")
         return self.blocked_now()
 
-    def not_permitted(self) -> str:
+    def not_permitted(self) -> CodedReason | None:
         self.kafka.lacks = frozenset({"Alter"})
         return self.blocked()
 
-    def read_only(self) -> str:
+    def read_only(self) -> CodedReason | None:
         self.queued()
         Cluster.objects.update(read_only=True)
         return self.blocked_now()
@@ -167,23 +182,23 @@ class Stepped:
             said += self.reasons()
         return said
 
-    def all_refused(self) -> str:
+    def newer_version(self) -> CodedReason | None:
+        self.queued()
+        Execution.objects.update(format=RUN_FORMAT + 1)
+        self.world.step()
+        return self.world.run().error
+
+    def all_refused(self) -> CodedReason | None:
         for row in ROWS:
             self.kafka.refuse[TopicPartition(row.topic, row.partition)] = ItemError("Not allowed here.", 42)
         self.queued()
         self.world.until(RequestState.FAILED)
         return self.world.run().error
 
-    def fault(self) -> str:
+    def fault(self) -> CodedReason | None:
         self.begun()
         with mock.patch.object(stepping, "look", side_effect=KeyError("secret")):
             self.world.step()
-        return self.world.run().error
-
-    def another_cluster(self) -> str:
-        self.begun()
-        self.kafka.cluster_id = "another"
-        self.world.step()
         return self.world.run().error
 
     def given_up(self) -> list[CodedReason]:
@@ -197,16 +212,16 @@ class Stepped:
         assert self.world.change().state == RequestState.FAILED
         return self.reasons()
 
-    def throttle_removed(self) -> str:
+    def throttle_removed(self) -> set[type[CodedReason]]:
         self.begun()
-        said = ""
+        found: set[type[CodedReason]] = set()
         for _ in range(12):
             for own in self.kafka.configs.values():
                 for key in [key for key in own if key.endswith(".rate")]:
                     del own[key]
             self.world.tick()
-            said += " ".join(self.world.run().held)
-        return said
+            found |= {type(reason) for reason in self.world.run().held_reasons}
+        return found
 
     def lies(self, **kafka: Any) -> list[CodedReason]:
         """Of a row whose plan names a directory."""
@@ -216,14 +231,11 @@ class Stepped:
         self.world.until(RequestState.DONE)
         return self.reasons()
 
-    def held(self) -> str:
-        self.world.step()
-        return " ".join(self.world.run().held)
-
-    def other_topics(self, succeeded_at: Any) -> str:
+    def other_topics(self, succeeded_at: Any) -> set[type[CodedReason]]:
         self.begun()
         CollectorRun.objects.filter(kind="metadata").update(succeeded_at=succeeded_at)
-        return self.held()
+        self.world.step()
+        return {type(reason) for reason in self.world.run().held_reasons}
 
     def disks(self, **weights: Any) -> list[CodedReason]:
         self.queued()
@@ -265,41 +277,60 @@ REASONS: Sequence[tuple[Callable[[Stepped], list[CodedReason]], CodedReason]] = 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("see", "reason"), REASONS, ids=[reason.stored_code for _, reason in REASONS])
 def test_reason_of_a_row(
-    see: Callable[[Stepped], list[CodedReason]], reason: CodedReason, world: World, people: dict[str, User]
+    see: Callable[[Stepped], list[CodedReason]], reason: CodedReason, world: World, operator: User
 ) -> None:
-    assert reason in see(Stepped(world, people["alice"]))
+    assert reason in see(Stepped(world, operator))
 
 
 @pytest.mark.django_db
-def test_disks_read_long_ago__hold_a_row_up(world: World, people: dict[str, User]) -> None:
-    seen = Stepped(world, people["alice"]).disks(taken_at=world.clock - timedelta(hours=3))
+def test_disks_read_long_ago__hold_a_row_up(world: World, operator: User) -> None:
+    seen = Stepped(world, operator).disks(taken_at=world.clock - timedelta(hours=3))
 
     found = next(each for each in seen if isinstance(each, DisksReadLongAgo))
     assert (found.broker, found.age >= 3 * 3600) == (6, True)
 
 
 @pytest.mark.django_db
-def test_disks_without_room__hold_a_row_up(world: World, people: dict[str, User]) -> None:
-    seen = Stepped(world, people["alice"]).disks(dirs=[directory("/data/a", usable=GB // 1000)])
+def test_disks_without_room__hold_a_row_up(world: World, operator: User) -> None:
+    seen = Stepped(world, operator).disks(dirs=[directory("/data/a", usable=GB // 1000)])
 
     assert next(each.broker for each in seen if isinstance(each, DisksFull | DisksAboveLimit)) == 6
 
 
-@pytest.mark.django_db
-@each(
-    case(turns.NOT_WATCHED, Stepped.not_watched),
-    case(turns.WINDOW_CLOSED, Stepped.window),
-    case(turns.NOT_READ_LATELY, Stepped.old_facts, facts="log directories"),
-    case(turns.TOPICS_UNREAD, Stepped.hidden, many="1 topic", topics="clicks"),
-    case(turns.LOOKED_ONCE_MORE, Stepped.looked_once_more, first="clicks-0: clicks was deleted."),
-    case(turns.LACKS_PERMISSION, Stepped.not_permitted, permissions="Alter on the cluster"),
-    case(rows.STEP_FAILED, Stepped.fault),
-    case(rows.ANOTHER_CLUSTER, Stepped.another_cluster, answered="another"),
-    case(rows.ALL_REFUSED, Stepped.all_refused, rows="6 rows", why="Not allowed here."),
-    case(rows.THROTTLE_MISSING, Stepped.throttle_removed),
-    case(rows.THROTTLE_REMOVED, Stepped.throttle_removed),
-    case(rows.OTHER_TOPICS_NEVER_READ, lambda s: s.other_topics(None)),
-    case(rows.OTHER_TOPICS_READ_LONG_AGO, lambda s: s.other_topics(s.world.clock - timedelta(minutes=20))),
+RUN_REASONS: Sequence[tuple[Callable[[Stepped], CodedReason | None], CodedReason]] = (
+    (Stepped.not_watched, NotWatched("demo")),
+    (Stepped.read_only, ClusterReadOnly("demo")),
+    (Stepped.window, WindowNotOpen()),
+    (Stepped.old_facts, NotReadLately(("log_dirs",))),
+    (Stepped.hidden, TopicsUnread(1, ("clicks",))),
+    (Stepped.looked_once_more, LookedOnceMore("clicks-0", TopicDeleted("clicks"))),
+    (Stepped.not_permitted, LacksPermission((("Alter", ""),))),
+    (Stepped.fault, StepFailed()),
+    (Stepped.newer_version, NewerVersion(RUN_FORMAT + 1, RUN_FORMAT)),
+    (Stepped.all_refused, AllRefused(6, RefusedByKafka("Not allowed here."))),
 )
-def test_by_a_step_of_a_run(one: Case, world: World, people: dict[str, User]) -> None:
-    one.check(Stepped(world, people["alice"]))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("see", "reason"), RUN_REASONS, ids=[reason.stored_code for _, reason in RUN_REASONS])
+def test_reason_of_a_run(
+    see: Callable[[Stepped], CodedReason | None], reason: CodedReason, world: World, operator: User
+) -> None:
+    assert see(Stepped(world, operator)) == reason
+
+
+@pytest.mark.django_db
+def test_throttle_of_ours_removed_again_and_again__is_told_and_nothing_submitted(world: World, operator: User) -> None:
+    assert Stepped(world, operator).throttle_removed() >= {ThrottleMissing, ThrottleRemoved}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("ago", "kind"), [(None, OtherTopicsNeverRead), (timedelta(minutes=20), OtherTopicsReadLongAgo)]
+)
+def test_other_topics_not_read__nothing_is_submitted(
+    ago: timedelta | None, kind: type[CodedReason], world: World, operator: User
+) -> None:
+    read_at = None if ago is None else world.clock - ago
+
+    assert kind in Stepped(world, operator).other_topics(read_at)

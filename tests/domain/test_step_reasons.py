@@ -22,7 +22,6 @@ from kafkadash.domain.executor_state import (
     Work,
 )
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import rows, turns
 from kafkadash.domain.row_reasons import (
     AnswerLost,
     AnswerUnclear,
@@ -54,9 +53,16 @@ from kafkadash.domain.row_reasons import (
     TopicDeleted,
     UnderMinIsr,
 )
+from kafkadash.domain.run_reasons import (
+    ListingUnread,
+    LookTooOld,
+    QuorumSilent,
+    RunPaused,
+    RunWindowClosed,
+    UnderMinIsrBrake,
+)
 from tests.domain.executor_cluster import START
 from tests.domain.one_row import AT_REST, IN_FLIGHT, OPTIONS, ROW, after, moving, seen
-from tests.refusals.driving import Case, case, each
 
 LATER = 30.0
 """Seconds after which a broker's metadata are not late any more."""
@@ -78,9 +84,9 @@ def waits(partition: PartitionSeen = AT_REST, **brokers: BrokerSeen | None) -> C
     return after(Move(Work(ROW, 10)), seen(partition, brokers=known)).reason
 
 
-def held(mode: Mode = Mode.EXECUTING, late: float = 0.0, **other: object) -> str:
+def held(mode: Mode = Mode.EXECUTING, late: float = 0.0, **other: object) -> CodedReason:
     taken = step([Move(Work(ROW, 10))], seen(**other), OPTIONS, START + timedelta(seconds=late), mode)  # type: ignore[arg-type]
-    return " ".join(taken.held)
+    return taken.held[0]
 
 
 def gone(**topics: TopicSeen) -> CodedReason | None:
@@ -108,10 +114,10 @@ def late(mode: Mode, state: State = State.SUPERSEDED) -> CodedReason | None:
     return after(moving(state=state, unanswered=1), seen(IN_FLIGHT, seconds=2), mode=mode).reason
 
 
-def brake() -> str:
+def brake() -> CodedReason | None:
     pressed = Pressed("other", 3, (1, 2, 3), frozenset({1}), 2)
     taken = step([Move(Work(ROW, 10))], replace(seen(), pressed=(pressed,)), OPTIONS, START)
-    return f"{taken.brake.words} {rows.BRAKE.then}"
+    return taken.brake.reason
 
 
 def untold() -> CodedReason | None:
@@ -156,7 +162,7 @@ REASONS: Sequence[tuple[Callable[[], CodedReason | None], CodedReason]] = (
     (untold, EndUntold("t")),
     (lambda: answered(replace(moving(), asks=True), START, again=False).reason, GivenUp()),
     (lambda: ended(AT_REST, Move(Work(ROW, 10)), Mode.CANCELLING), CancelledBefore()),
-    (not_elected, NotElected(rows.WINDOW_CLOSED())),
+    (not_elected, NotElected(RunWindowClosed())),
     (lambda: waits(b2=BrokerSeen(alive=False)), BrokerAway(2)),
     (lambda: waits(b5=BrokerSeen(fenced=True)), BrokerFenced(5)),
     (lambda: waits(b5=None), BrokerNotRegistered(5)),
@@ -164,21 +170,15 @@ REASONS: Sequence[tuple[Callable[[], CodedReason | None], CodedReason]] = (
     (lambda: waits(b5=BrokerSeen(others_rate="60000000")), RateInUse(5, "60000000")),
     (lambda: waits(replace(AT_REST, leader=None)), NoLeader()),
     (lambda: waits(replace(AT_REST, isr=frozenset({3}), min_isr=2)), UnderMinIsr((1, 2))),
+    (brake, UnderMinIsrBrake("other-3", 1)),
+    (lambda: held(Mode.PAUSED), RunPaused()),
+    (lambda: held(window_open=False), RunWindowClosed()),
+    (lambda: held(late=60), LookTooOld(60.0)),
+    (lambda: held(quorum=False), QuorumSilent()),
+    (lambda: held(listing=False), ListingUnread()),
 )
 
 
 @pytest.mark.parametrize(("see", "reason"), REASONS, ids=[reason.stored_code for _, reason in REASONS])
-def test_reason_of_a_row(see: Callable[[], CodedReason | None], reason: CodedReason) -> None:
+def test_reason_of_a_step(see: Callable[[], CodedReason | None], reason: CodedReason) -> None:
     assert see() == reason
-
-
-@each(
-    case(rows.BRAKE, brake, partitions="other-3 is"),
-    case(rows.PAUSED, lambda: held(Mode.PAUSED)),
-    case(rows.WINDOW_CLOSED, lambda: held(window_open=False)),
-    case(rows.LOOK_TOO_OLD, lambda: held(late=60), age="1 min"),
-    case(turns.QUORUM_SILENT, lambda: held(quorum=False)),
-    case(turns.LISTING_UNREAD, lambda: held(listing=False)),
-)
-def test_by_a_step_without_its_surroundings(one: Case) -> None:
-    one.check()
