@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 3
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline clean
+.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: $(STAMP) ## all tests, then a table of tiers (ARGS="-k name")
 test-fast: $(STAMP) ## tests of rules, models and pages, without Java and browser: for the loop of writing (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "(domain or app) and not kafka and not browser" $(ARGS)
 
-check: check-style check-types check-imports check-templates check-migrations check-packages ## style, types, import contracts, templates, migrations, known holes in packages
+check: check-style check-types check-imports check-templates check-migrations check-wording check-packages ## style, types, import contracts, templates, migrations, decisions that depend on wording, known holes in packages
 
 check-style: $(STAMP)
 	$(BIN)/ruff check .
@@ -42,6 +42,8 @@ check-imports: $(STAMP)
 	$(BIN)/lint-imports
 check-templates: $(STAMP)
 	$(BIN)/djlint templates --lint
+check-wording: $(STAMP)
+	$(BIN)/python -m tests.wording_check
 check-packages: $(STAMP)
 	$(BIN)/python -m tests.supply audit
 check-migrations: $(STAMP)
@@ -53,7 +55,7 @@ smoke: $(STAMP) ## start the demo apart, move 200 MB, drain and roll back 460 MB
 chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, attack it and read its pages, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
+proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, follow a lag through Spark to its page, attack it and read its pages, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
 	@$(BIN)/python -m tests.proof $(ARGS)
 
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")

@@ -41,8 +41,9 @@ def register_messages(messages: Mapping[Any, MessageTemplate], writers: Mapping[
     """
     _WRITERS.update(writers or {})
     for code, message in messages.items():
-        if _MESSAGES.setdefault(str(code), message) is not message:
+        if str(code) in _MESSAGES and _MESSAGES[str(code)] is not message:
             raise ValueError(f"two messages of the code {code}")
+        _MESSAGES[str(code)] = message
 
 
 def reason_text(reason: CodedReason | None) -> str:

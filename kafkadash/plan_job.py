@@ -45,7 +45,7 @@ from kafkadash.domain.planner.planned import Planned, answer
 from kafkadash.domain.planner.request import PLANNED_MODES, PlanRequest
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import BadTopology, read_topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import planning
 
 FORMAT = 2
@@ -80,7 +80,7 @@ def run(folder: Path, say: Say) -> int:
     try:
         topology = read_topology((folder / "topology.json").read_bytes())
     except BadTopology as error:
-        return _finish(folder, answer((), [Problem("bad topology", str(error))], ()), None, began, say)
+        return _finish(folder, answer((), [Problem(ProblemCode.BAD_TOPOLOGY, str(error))], ()), None, began, say)
     planned = _planned(folder, wanted, topology, say)
     return _finish(folder, planned, (topology, wanted, bool(request.get("elect_leaders", True))), began, say)
 
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str]) -> int:
     soft, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))  # to say so needs a little more
     sentence = planning.PLANNER_OUT_OF_MEMORY(most=soft / 1e9)
-    return _finish(folder, answer((), [Problem("memory", sentence)], ()), None, time.monotonic(), say)
+    return _finish(folder, answer((), [Problem(ProblemCode.MEMORY, sentence)], ()), None, time.monotonic(), say)
 
 
 if __name__ == "__main__":

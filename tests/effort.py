@@ -1,6 +1,6 @@
 """Processor seconds of a run and of all that it starts, by kind of process and by xdist worker.
 
-A thread looks at the processes of this machine twice a second. A process belongs to the run if its parent does, or if
+A thread looks at the processes of this machine once a second. A process belongs to the run if its parent does, or if
 the run's mark is in its environment, which also finds those that outlive their parent. Processes that begin and end
 between two looks are in the sum, because whoever waits for a child is charged with its time, but of no known kind.
 """
@@ -19,13 +19,13 @@ from pathlib import Path
 
 import psutil
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 # A process shows its parent's command until it has become its own program.
 SETTLED_SECONDS = 3.0
 # Machines differ by more than a factor of two, and a busy host is a slow one: budgets are compared with what a fixed
 # piece of work takes during the run. WORK_SECONDS is what it took on the machine where the budgets were set.
 WORK_SECONDS = 0.015
-LOOKS_PER_WORK = 10
+LOOKS_PER_WORK = 5
 MARK = "KAFKADASH_TEST_RUN"  # in the environment of what a run starts
 WORKER = "PYTEST_XDIST_WORKER"
 SHARED = ""  # the worker of what serves all of them
@@ -123,8 +123,11 @@ class EffortMeter:
         self._works.append(_do_fixed_work())
 
     def slowness(self) -> float:
-        """How many times longer this machine took than the one of the budgets: median of the samples, 1 without."""
-        return statistics.median(self._works) / WORK_SECONDS if self._works else 1.0
+        """How many times longer this machine took than the one of the budgets: median of the samples, at least 1.
+
+        Budgets are upper limits: a machine that does the fixed work faster gets no smaller ones.
+        """
+        return max(1.0, statistics.median(self._works) / WORK_SECONDS) if self._works else 1.0
 
     def table(self) -> list[str]:
         """Lines to print: kind, processor seconds, processes started."""

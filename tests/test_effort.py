@@ -46,6 +46,14 @@ def test_effort__machine_that_was_slow_for_a_moment__is_as_slow_as_usual(
     assert meter.slowness() == pytest.approx(3.0)
 
 
+def test_effort__machine_that_is_faster__gets_no_smaller_budget(
+    meter: EffortMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "_do_fixed_work", lambda: 0.5 * effort.WORK_SECONDS)
+    meter.weigh_machine()
+    assert meter.slowness() == 1.0
+
+
 def test_effort__process_that_lost_its_parent__is_found_by_its_environment(meter: EffortMeter) -> None:
     code = (
         "import subprocess, sys\n"

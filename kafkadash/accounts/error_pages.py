@@ -10,12 +10,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from django.db import connections
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views import defaults
 
 from kafkadash.accounts.database_away import database_away
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.database.away import is_away
 
 
@@ -31,7 +34,8 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     with _connection_given_back():
-        return defaults.page_not_found(request, exception)
+        sentence = str(exception) if isinstance(exception, MissingObject) else ""
+        return render(request, "404.html", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -7,8 +7,9 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import (
     ACTIONS,
@@ -31,9 +32,9 @@ Refusal = Callable[[HttpRequest, ChangeRequest, str], HttpResponseBase]
 def request_for(request: HttpRequest, number: int, action: str = VIEW, *, read_only_too: bool = False) -> ChangeRequest:
     """The change request #``number`` with its cluster and policy, and the right to do ``action`` on that cluster.
 
-    ``read_only_too``: also where the cluster is read-only, for what only ends a request. Raises Http404 when there is
-    none or this user may not view its cluster, and PermissionDenied with a sentence when he may view it but not do
-    this. Asked again for the same request and action it costs no query.
+    ``read_only_too``: also where the cluster is read-only, for what only ends a request. Raises MissingObject when
+    there is none or this user may not view its cluster, and PermissionDenied with a sentence when he may view it but
+    not do this. Asked again for the same request and action it costs no query.
     """
     held: dict[tuple[int, str, bool], ChangeRequest] = request.__dict__.setdefault("_changes_allowed", {})
     key = number, action, read_only_too
@@ -49,7 +50,7 @@ def request_for(request: HttpRequest, number: int, action: str = VIEW, *, read_o
 
 
 def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
-    """Raises Http404."""
+    """Raises MissingObject."""
     change = (
         ChangeRequest.objects.filter(pk=number, cluster__in=visible_clusters(request.user).order_by())
         .select_related("cluster", "cluster__policy", "artifact")
@@ -57,7 +58,7 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
         .first()
     )
     if change is None:
-        raise Http404(rights.NO_SUCH_CHANGE(number=number))
+        raise MissingObject(rights.NO_SUCH_CHANGE(number=number))
     request.__dict__["cluster_slug"] = change.cluster.slug  # the page says which role one has on this cluster
     return change
 

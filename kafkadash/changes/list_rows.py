@@ -208,9 +208,9 @@ def _filtered(rows: QuerySet[ChangeRequest], listing: Listing) -> QuerySet[Chang
         rows = rows.filter(state=state)
     if author := values["author"]:
         rows = rows.filter(author_name__icontains=author)
-    if text := values["q"]:
-        about = Q(title__icontains=text) | Q(why__icontains=text)
-        number = text.removeprefix("#")
+    if typed := values["q"]:
+        about = Q(title__icontains=typed) | Q(why__icontains=typed)
+        number = typed.removeprefix("#")
         if number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS:
             about |= Q(pk=int(number))
         rows = rows.filter(about)

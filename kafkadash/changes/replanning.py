@@ -33,7 +33,7 @@ def replanning(change: ChangeRequest) -> Replanning | None:
         return Replanning(under_way=True, doing=job.progress_note, sentences=(), more=0)
     if job.state == JobState.CANCELLED:
         return Replanning(under_way=False, doing="", sentences=(said.PLANNING_STOPPED(),), more=0)
-    if job.error:
+    if job.state == JobState.FAILED:
         return Replanning(under_way=False, doing="", sentences=(job.error,), more=0)
     found = job.result or {}
     shown = [str(Problem.from_json(one)) for one in found.get("problems", [])[:MOST_SHOWN]]

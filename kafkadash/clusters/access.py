@@ -16,8 +16,9 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.refusals import rights
@@ -149,15 +150,15 @@ def clusters_allowing(user: User | AnonymousUser, action: str) -> QuerySet[Clust
 def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
     """The cluster and the right to do ``action`` on it, together.
 
-    Raises Http404 when there is no such cluster or this user may not know of it, and PermissionDenied with a sentence
-    when he may view it but not do this.
+    Raises MissingObject when there is no such cluster or this user may not know of it, and PermissionDenied with a
+    sentence when he may view it but not do this.
     """
     held: dict[tuple[str, str], Cluster] = request.__dict__.setdefault("_clusters_allowed", {})
     if (slug, action) in held:
         return held[slug, action]
     cluster = visible_clusters(request.user).filter(slug=slug).first()
     if cluster is None:
-        raise Http404(rights.NO_SUCH_CLUSTER(slug=repr(slug)))
+        raise MissingObject(rights.NO_SUCH_CLUSTER(slug=repr(slug)))
     if action != VIEW and not allowed(request.user, action, cluster):
         raise PermissionDenied(rights.NEEDS_ROLE(cluster=cluster.name, roles=roles_text(action)))
     if cluster.read_only and action in LEADS_TO_CHANGES:

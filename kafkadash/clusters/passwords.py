@@ -20,20 +20,20 @@ def read_secret(source: str, what: str) -> str:
     """
     try:
         if source != "-":
-            text = Path(source).read_text(encoding="utf-8")
+            content = Path(source).read_text(encoding="utf-8")
         elif sys.stdin.isatty():
-            text = getpass.getpass(f"{what}: ")
+            content = getpass.getpass(f"{what}: ")
         else:
-            text = sys.stdin.read()
+            content = sys.stdin.read()
     except OSError as error:
         raise NoSecret(accounts.SECRET_NOT_READ(what=what, source=source, fault=_words(error))) from None
     except UnicodeDecodeError:
         raise NoSecret(accounts.SECRET_NOT_READ(what=what, source=source, fault="it is no UTF-8 text")) from None
-    text = text.removesuffix("\n").removesuffix("\r")
-    if not text:
+    content = content.removesuffix("\n").removesuffix("\r")
+    if not content:
         where = "standard input" if source == "-" else source
         raise NoSecret(accounts.NO_SECRET_GIVEN(what=what, source=where))
-    return text
+    return content
 
 
 def _words(error: OSError) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from kafkadash.domain.plan import Row
-from kafkadash.domain.reasons import CodedReason
+from kafkadash.domain.reasons import CodedReason, is_same_reason
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -166,7 +166,7 @@ class Move:
 
     def to(self, state: State, now: datetime, reason: CodedReason | None = None) -> Move:
         """In another state, or in this one for another reason; ``since`` is of the state."""
-        if state is self.state and reason == self.reason and self.hint is None:
+        if state is self.state and is_same_reason(reason, self.reason) and self.hint is None:
             return self
         since = self.since if state is self.state else now
         return replace(self, state=state, reason=reason, since=since, hint=None, hint_at=None, asks=False)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from kafkadash.domain.kafka_json_entry import FIELDS, Entry, entry_faults, kind_of_value, shown
 from kafkadash.domain.plan import Row
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import files as said
 from kafkadash.domain.wording import count
 
@@ -43,6 +43,8 @@ _WORDS = {
     "Illegal trailing comma before end of object": "a comma stands here with nothing after it",
     "Illegal trailing comma before end of array": "a comma stands here with nothing after it",
 }
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 Progress = Callable[[float], None]
 """Is told the share that is done, from 0 to 1."""
@@ -90,20 +92,20 @@ class _NoConstant(ValueError):
 def read_reassignment(content: bytes | str, progress: Progress | None = None) -> Parsed:
     """Reads a file of Kafka's format; never raises for what stands in it."""
     problems: list[Problem] = []
-    text = _decoded(content, problems)
-    if text is None:
+    decoded = _decoded(content, problems)
+    if decoded is None:
         return Parsed([], problems)
     notices: list[Problem] = []
-    if text.startswith("\ufeff"):
-        text = text[1:]
-        notices.append(Problem("byte order mark", said.MARK_IGNORED()))
-    reader = _Reader(text, problems, notices, progress or (lambda _: None))
+    if decoded.startswith("\ufeff"):
+        decoded = decoded[1:]
+        notices.append(Problem(ProblemCode.BYTE_ORDER_MARK, said.MARK_IGNORED()))
+    reader = _Reader(decoded, problems, notices, progress or (lambda _: None))
     try:
         with suppress(_Enough):
             reader.read()
     except _NotJson as error:
         line, column = reader.place(error.position)
-        problems.append(Problem("not JSON", said.NOT_JSON(fault=error), line, column))
+        problems.append(Problem(ProblemCode.NOT_JSON, said.NOT_JSON(fault=error), line, column))
     problems.sort(key=lambda p: (p.line or 0, p.column or 0))
     return Parsed(reader.rows, problems, notices)
 
@@ -128,7 +130,7 @@ def _decoded(content: bytes | str, problems: list[Problem]) -> str | None:
     if isinstance(content, str):
         return content
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        problems.append(Problem("not UTF-8", said.UTF_16(), 1))
+        problems.append(Problem(ProblemCode.NOT_UTF_8, said.UTF_16(), 1))
         return None
     try:
         return content.decode()
@@ -136,19 +138,19 @@ def _decoded(content: bytes | str, problems: list[Problem]) -> str | None:
         line = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
         column = len(content[start : error.start].decode(errors="replace")) + 1
-        problems.append(Problem("not UTF-8", said.NOT_UTF_8(byte=content[error.start]), line, column))
+        problems.append(Problem(ProblemCode.NOT_UTF_8, said.NOT_UTF_8(byte=content[error.start]), line, column))
         return None
 
 
 class _Reader:
     """Walks over the outer object and its partitions; what is inside an entry is left to ``json``, which is fast."""
 
-    def __init__(self, text: str, problems: list[Problem], notices: list[Problem], progress: Progress) -> None:
+    def __init__(self, content: str, problems: list[Problem], notices: list[Problem], progress: Progress) -> None:
         self.rows: list[JsonRow] = []
-        self._text = text
+        self._content = content
         self._problems, self._notices, self._progress = problems, notices, progress
         self._decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
-        self._newline = "\n" if "\n" in text else "\r"
+        self._newline = "\n" if "\n" in content else "\r"
         self._counted, self._lines = 0, 1
         self._reported = 0
         self._window, self._from = "", 0
@@ -158,26 +160,28 @@ class _Reader:
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column, counted from 1."""
-        line = self._text.count(self._newline, 0, position) + 1
-        return line, position - self._text.rfind(self._newline, 0, position)
+        line = self._content.count(self._newline, 0, position) + 1
+        return line, position - self._content.rfind(self._newline, 0, position)
 
     def read(self) -> None:
-        text = self._text
+        content = self._content
         start = self._skip(0)
-        if start == len(text):
-            self._problems.append(Problem("empty", said.NOTHING_IN_IT()))
+        if start == len(content):
+            self._problems.append(Problem(ProblemCode.EMPTY, said.NOTHING_IN_IT()))
             return
-        if text.startswith(_GENERATED, start):
-            self._problems.append(Problem("other shape", said.GENERATED(heading=_GENERATED[1]), self._line(start)))
+        if content.startswith(_GENERATED, start):
+            self._problems.append(
+                Problem(ProblemCode.OTHER_SHAPE, said.GENERATED(heading=_GENERATED[1]), self._line(start))
+            )
             return
-        if text[start] != "{":
-            is_long_list = text[start] == "[" and len(text) - start > LONGEST_VALUE
+        if content[start] != "{":
+            is_long_list = content[start] == "[" and len(content) - start > LONGEST_VALUE
             found = "a list" if is_long_list else kind_of_value(self._value(start)[0])
-            self._problems.append(Problem("other shape", said.NO_OBJECT(found=found), self._line(start)))
+            self._problems.append(Problem(ProblemCode.OTHER_SHAPE, said.NO_OBJECT(found=found), self._line(start)))
             return
         end = self._outer(start)
         rest = self._skip(end)
-        if rest < len(text):
+        if rest < len(content):
             raise _NotJson(rest, "something follows after the end of the object")
         self._finish()
 
@@ -195,7 +199,7 @@ class _Reader:
             line = self._line(position)
             if name in named:
                 sentence = said.STANDS_TWICE(again=shown(name), line=named[name])
-                self._problems.append(Problem("duplicate field", sentence, line))
+                self._problems.append(Problem(ProblemCode.DUPLICATE_FIELD, sentence, line))
             named.setdefault(name, line)
             colon = self._skip(colon)
             if self._at(colon) != ":":
@@ -221,7 +225,7 @@ class _Reader:
             self._other_shape('"partitions"', value, "a list of objects", line)
         elif name == "version" and (isinstance(value, bool) or value != 1 or not isinstance(value, int)):
             sentence = said.OTHER_VERSION(field='"version"', found=shown(value))
-            self._problems.append(Problem("wrong version", sentence, line))
+            self._problems.append(Problem(ProblemCode.WRONG_VERSION, sentence, line))
         elif name not in ("version", "topics"):
             self._note_unknown(name, line)
         return end
@@ -230,7 +234,7 @@ class _Reader:
         position = self._skip(start + 1)
         if self._at(position) == "]":
             sentence = said.NOTHING_ASKED_FOR(field='"partitions"')
-            self._problems.append(Problem("empty", sentence, self._line(start)))
+            self._problems.append(Problem(ProblemCode.EMPTY, sentence, self._line(start)))
             return position + 1
         while True:
             line = self._line(position)
@@ -262,7 +266,7 @@ class _Reader:
         before = self._seen.get((topic, row.partition))
         if before is not None:
             sentence = said.STANDS_TWICE(again=row.name, line=before)
-            self._problems.append(Problem("duplicate partition", sentence, line))
+            self._problems.append(Problem(ProblemCode.DUPLICATE_PARTITION, sentence, line))
             return
         self._seen[topic, row.partition] = line
         self.rows.append(row)
@@ -272,21 +276,23 @@ class _Reader:
         if "partitions" not in named:
             missing = said.FIELD_MISSING(where="The object", field='"partitions"')
             sentence = said.TOPICS_TO_MOVE() if "topics" in named else missing
-            self._problems.append(Problem("other shape", sentence, line))
+            self._problems.append(Problem(ProblemCode.OTHER_SHAPE, sentence, line))
             return
         if "topics" in named:
             self._note_unknown("topics", named["topics"])
         if "version" not in named:
-            self._notices.append(Problem("no version", said.VERSION_MISSING(), line))
+            self._notices.append(Problem(ProblemCode.NO_VERSION, said.VERSION_MISSING(), line))
 
     def _other_shape(self, field: str, found: object, wanted: str, line: int) -> None:
         sentence = said.FIELD_OF_OTHER_SHAPE(field=field, found=kind_of_value(found), wanted=wanted)
-        self._problems.append(Problem("other shape", sentence, line))
+        self._problems.append(Problem(ProblemCode.OTHER_SHAPE, sentence, line))
 
     def _refuse_more(self, line: int) -> None:
         if len(self._problems) >= MOST_PROBLEMS:
             sentence = said.TOO_MANY_PROBLEMS(most=MOST_PROBLEMS, line=line)
-            self._problems.append(Problem("too many", sentence))  # without a line it comes first, where it is seen
+            self._problems.append(
+                Problem(ProblemCode.TOO_MANY, sentence)
+            )  # without a line it comes first, where it is seen
             raise _Enough
 
     def _note_unknown(self, name: str, line: int) -> None:
@@ -298,39 +304,41 @@ class _Reader:
     def _finish(self) -> None:
         for name, (line, times) in sorted(self._unknown.items(), key=lambda item: (item[1], item[0])):
             more = f" (the first of {count(times, 'time')})" if times > 1 else ""
-            self._notices.append(Problem("unknown field", said.FIELD_UNKNOWN(field=shown(name), more=more), line))
+            self._notices.append(
+                Problem(ProblemCode.UNKNOWN_FIELD, said.FIELD_UNKNOWN(field=shown(name), more=more), line)
+            )
         self._progress(1.0)
 
     def _report(self, position: int) -> None:
         if position - self._reported >= STEP_CHARS:
             self._reported = position
-            self._progress(position / len(self._text))
+            self._progress(position / len(self._content))
 
     def _line(self, position: int) -> int:
         """Of a position that is not before the last one asked for: every line break is counted once."""
-        self._lines += self._text.count(self._newline, self._counted, position)
+        self._lines += self._content.count(self._newline, self._counted, position)
         self._counted = max(position, self._counted)
         return self._lines
 
     def _skip(self, position: int) -> int:
-        match = _BLANKS.match(self._text, position)
+        match = _BLANKS.match(self._content, position)
         return match.end() if match else position
 
     def _at(self, position: int) -> str:
-        return self._text[position : position + 1]
+        return self._content[position : position + 1]
 
     def _value(self, position: int) -> tuple[Any, int]:
         """The value that begins here and the position behind it. It is looked at through a window of the text, which
         reaches ``LONGEST_VALUE`` beyond its beginning at least, so that no more than that is ever made objects of.
         """
         if not 0 <= position - self._from < LONGEST_VALUE or not self._window:
-            self._window, self._from = self._text[position : position + 2 * LONGEST_VALUE], position
+            self._window, self._from = self._content[position : position + 2 * LONGEST_VALUE], position
         try:
             value, end = self._decoder.raw_decode(self._window, position - self._from)
         except json.JSONDecodeError as error:
-            unterminated = error.msg == "Unterminated string starting at"
+            unterminated = self._window[error.pos : error.pos + 1] == '"' and not _STRING.match(self._window, error.pos)
             ends_there = error.pos >= len(self._window) - _LONGEST_TOKEN or unterminated
-            if ends_there and self._from + len(self._window) < len(self._text):
+            if ends_there and self._from + len(self._window) < len(self._content):
                 most = f"{LONGEST_VALUE:,}"
                 raise _NotJson(position, f"what begins here has more than {most} characters") from error
             words = _WORDS.get(error.msg, error.msg[:1].lower() + error.msg[1:])

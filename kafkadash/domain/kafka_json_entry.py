@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafkadash.domain.plan import ANY_DIRECTORY
+from kafkadash.domain.problem import ProblemCode
 from kafkadash.domain.refusals import files as said
 from kafkadash.domain.wording import count
 
@@ -29,12 +30,12 @@ class Entry(dict[str, Any]):
 def entry_faults(entry: Entry) -> Iterator[tuple[str, str]]:
     """(code, sentence) of all that is wrong with one entry."""
     for name in entry.twice:
-        yield "duplicate field", said.FIELD_TWICE(field=shown(name))
+        yield ProblemCode.DUPLICATE_FIELD, said.FIELD_TWICE(field=shown(name))
     topic, partition = entry.get("topic"), entry.get("partition")
     if "topic" not in entry:
         yield "missing field", _missing("The entry", "topic")
     elif not isinstance(topic, str):
-        yield "other shape", _shape('"topic"', shown(topic), "a name in quotes")
+        yield ProblemCode.OTHER_SHAPE, _shape('"topic"', shown(topic), "a name in quotes")
     elif not _TOPIC.fullmatch(topic) or topic in (".", ".."):
         yield "bad topic", said.NO_NAME_OF_A_TOPIC(field='"topic"', found=shown(topic))
     if "partition" not in entry:
@@ -52,7 +53,7 @@ def _list_faults(entry: Entry, name: str) -> Iterator[tuple[str, str]]:
         yield "missing field", _missing(name, "replicas")
         return
     if not isinstance(replicas, list):
-        yield "other shape", _shape(f'{name}: "replicas"', kind_of_value(replicas), "a list of broker ids")
+        yield ProblemCode.OTHER_SHAPE, _shape(f'{name}: "replicas"', kind_of_value(replicas), "a list of broker ids")
         return
     if not replicas:
         yield "no replicas", said.NO_REPLICAS(row=name)
@@ -70,7 +71,7 @@ def _list_faults(entry: Entry, name: str) -> Iterator[tuple[str, str]]:
 
 def _directory_faults(log_dirs: object, replicas: Sequence[object], name: str) -> Iterator[tuple[str, str]]:
     if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
-        yield "other shape", said.DIRECTORIES_NO_LIST(row=name, field='"log_dirs"')
+        yield ProblemCode.OTHER_SHAPE, said.DIRECTORIES_NO_LIST(row=name, field='"log_dirs"')
     elif len(log_dirs) != len(replicas):
         dirs = count(len(log_dirs), "log directory", "log directories")
         has = count(len(replicas), "replica")

@@ -74,6 +74,11 @@ def stored_reason(code: str, params: Mapping[str, Any]) -> CodedReason | None:
         return UnknownReason(code, params)
 
 
+def is_same_reason(one: CodedReason | None, other: CodedReason | None) -> bool:
+    """Whether both have the same code and parameters."""
+    return one == other
+
+
 def joined(first: CodedReason | None, then: CodedReason) -> CodedReason:
     """Return both as one reason; the same reason twice is told once."""
     if first is None:

@@ -43,11 +43,11 @@ class ThrottledReplicas:
 
 def throttled_replicas(value: str) -> ThrottledReplicas:
     """Reads ``*`` or ``0:101,1:102`` (kafka.server.ThrottledReplicaListValidator). Never raises."""
-    text = value.strip()
-    if text == EVERY_REPLICA:
+    stripped = value.strip()
+    if stripped == EVERY_REPLICA:
         return ThrottledReplicas(everything=True)
     pairs = set()
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
+    for part in filter(None, (piece.strip() for piece in stripped.split(","))):
         partition, broker = (read_whole_number(number, LARGEST_INT) for number in part.partition(":")[::2])
         if partition is None or broker is None:
             return ThrottledReplicas(unreadable=part)

@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import MANAGE, allowed, cluster_for, needs
 from kafkadash.clusters.forms import ConnectionForm
@@ -79,7 +80,7 @@ def test_context(job: Job) -> dict[str, Any]:
     if job.state == JobState.DONE and any(step["state"] in ("warning", "critical") for step in steps):
         state, word = "warning", "The connection works, with limits"
     waited = (timezone.now() - job.created_at).total_seconds()
-    said = {step["sentence"] for step in steps}
+    told = any(step["state"] in ("critical", "running") for step in steps)  # by the step at which it failed
     return {
         "job": job,
         "open": job.state in (JobState.QUEUED, JobState.RUNNING),
@@ -88,7 +89,7 @@ def test_context(job: Job) -> dict[str, Any]:
         "steps": [_step(step, job) for step in steps],
         "found": found,
         "problems": problems,
-        "error": "" if job.error in said else job.error,
+        "error": "" if told else job.error,
         "no_worker": job.state == JobState.QUEUED and waited > WAITING_LONG_S,
     }
 
@@ -129,7 +130,7 @@ def _started(request: HttpRequest, cluster: Cluster | None) -> HttpResponse:
 def _job(request: HttpRequest, job_id: UUID) -> Job:
     job = Job.objects.select_related("cluster").filter(pk=job_id, kind=KIND).first()
     if job is None or (job.cluster is not None and job.cluster.removed_at is not None):
-        raise Http404(jobs.NO_SUCH_TEST())
+        raise MissingObject(jobs.NO_SUCH_TEST())
     if not allowed(request.user, MANAGE, job.cluster):
         raise PermissionDenied(jobs.TEST_FOR_ADMINISTRATORS())
     return job

@@ -74,9 +74,9 @@ class Listing:
     @property
     def sort_parameter(self) -> str:
         """As the address has it; '' for the order that is used anyway."""
-        text = ("-" if self.descending else "") + self.sort
+        used = ("-" if self.descending else "") + self.sort
         default = ("-" if self.default_sort in self._descending_first else "") + self.default_sort
-        return "" if text == default else text
+        return "" if used == default else used
 
     def address(self, **changes: str) -> str:
         """The query string of this list with some parameters changed, from its first page: ``?state=fenced``."""

@@ -21,6 +21,7 @@ class RackJudge:
         self.racks: list[str] = sorted(set(self.rack_of.values()))
         self.unnamed: list[int] = [broker for broker, rack in named if rack is None]
         self.known = bool(named) and racks_known([rack for _, rack in named])
+        self.one_rack = bool(named) and not self.unnamed and len(self.racks) == 1
         self.why_not = "" if self.known else self._why_not(len(named))
 
     def judge(self, line: PartitionLine) -> Spread | None:

@@ -108,7 +108,13 @@ class ReassignmentRow:
             return "in sync, finishing"
         if self.percent is None:
             return "copying, progress unknown"
-        return "catching up" if self.copied else "copying"
+        return "catching up" if self._catches_up else "copying"
+
+    @property
+    def _catches_up(self) -> bool:
+        """Everything is copied, and the ISR does not have it yet."""
+        copying = self.running and not self.stuck and self.snapshot.adding and self.percent is not None
+        return bool(copying) and self.copied and self.in_isr != len(self.snapshot.adding)
 
     @property
     def stuck(self) -> Sequence[int]:
@@ -144,7 +150,7 @@ class ReassignmentRow:
 
     @property
     def state_hint(self) -> str:
-        return "copied, not in the ISR yet" if self.state == "catching up" else ""
+        return "copied, not in the ISR yet" if self._catches_up else ""
 
     @property
     def remaining_bytes(self) -> float | None:
@@ -179,7 +185,13 @@ class ReassignmentRow:
             return "finishing" if self.in_isr == len(self.snapshot.adding) else "not in ISR yet"
         if self.snapshot.rate_bytes is None:
             return "not known"
-        return "unknown" if self.seconds_left is None else "no progress"
+        return "no progress" if self.rests else "unknown"
+
+    @property
+    def rests(self) -> bool:
+        """At its rate the copy never ends, or takes longer than anybody waits."""
+        copying = self.running and self.snapshot.adding and not self.copied
+        return bool(copying) and self.snapshot.rate_bytes is not None and self.seconds_left is not None and not self.eta
 
     @property
     def took(self) -> str:

@@ -66,8 +66,8 @@ def cell(value: object) -> str:
     """A cell that no spreadsheet takes for a formula: one that begins like it gets an apostrophe in front (OWASP)."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"'{content}" if content.startswith(_FORMULA) else content
 
 
 FORMATS: dict[str, tuple[str, str, str, Callable[[Sequence[AuditEvent]], str]]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.audit import record
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import VIEW_AUDIT, allowed, clusters_allowing, needs
 from kafkadash.domain.refusals import filters as said
@@ -60,7 +61,7 @@ def audit_event(request: HttpRequest, event_id: int) -> HttpResponse:
     """One thing that was done, whole."""
     event = readable(_user(request)).filter(pk=event_id).first()
     if event is None:
-        raise Http404(said.NO_SUCH_EVENT(number=event_id))
+        raise MissingObject(said.NO_SUCH_EVENT(number=event_id))
     return render(
         request, "ops/audit_event.html", {"section": "audit", "now": timezone.now(), "row": audit_rows([event])[0]}
     )

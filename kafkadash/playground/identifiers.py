@@ -9,6 +9,6 @@ import uuid
 def new_id() -> str:
     """A random Uuid: 22 characters of url-safe base64, never starting with '-' (tools would take it for a flag)."""
     while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
+        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made

@@ -5,9 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import condition, require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import VIEW
@@ -52,7 +53,7 @@ def _file(change: ChangeRequest, name: str, rows: Rows) -> HttpResponse:
     Sent whole: under ASGI Django reads a synchronous stream to its end before it sends the first byte.
     """
     if change.artifact is None:
-        raise Http404(said.NO_PLAN_YET(number=change.pk))
+        raise MissingObject(said.NO_PLAN_YET(number=change.pk))
     body = plan_json(rows(read(zlib.decompress(change.artifact.data))))
     response = HttpResponse(body, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{name}"'

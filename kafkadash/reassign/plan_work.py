@@ -25,7 +25,7 @@ from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.domain.planner.workload import used_by
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import planning
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.run import JobFailed, Run
@@ -208,7 +208,7 @@ def _store(run: Run, change: ChangeRequest, outcome: Outcome, artifact: bytes, k
 def _faults(result: Mapping[str, Any]) -> list[Problem]:
     """What the independent checker says against a plan that was made; nobody is asked to approve such a one."""
     return [
-        Problem("checker", planning.CHECKER_DISAGREES(rule=rule, problem=sentence))
+        Problem(ProblemCode.CHECKER, planning.CHECKER_DISAGREES(rule=rule, problem=sentence))
         for rule, passed, figure, problems in result["rules"]
         if passed is False
         for sentence in problems or [figure]

@@ -22,15 +22,15 @@ class BadRate(ValueError):
 
 def bytes_per_second(typed: str) -> int:
     """Raises BadRate."""
-    text = typed.strip().removesuffix("MB/s").strip()
-    if not text:
+    number = typed.strip().removesuffix("MB/s").strip()
+    if not number:
         raise BadRate(runs.RATE_MISSING())
-    if text.startswith(("-", "−")) and _DECIMAL.fullmatch(text[1:].strip()):
+    if number.startswith(("-", "−")) and _DECIMAL.fullmatch(number[1:].strip()):
         raise BadRate(runs.RATE_NEGATIVE())
-    if not _DECIMAL.fullmatch(text):
-        shown = text if len(text) <= 30 else f"{text[:29]}…"
+    if not _DECIMAL.fullmatch(number):
+        shown = number if len(number) <= 30 else f"{number[:29]}…"
         raise BadRate(runs.RATE_NO_NUMBER(typed=shown))
-    rate = int((Decimal(text) * MB).to_integral_value())
+    rate = int((Decimal(number) * MB).to_integral_value())
     if rate == 0:
         raise BadRate(runs.RATE_ZERO())
     if rate > LARGEST:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.clusters.access import VIEW
 from kafkadash.domain.impact import Impact
@@ -29,7 +30,7 @@ def topic_rows(request: HttpRequest, number: int, topic: str) -> HttpResponse:
     if "\x00" not in topic:  # which PostgreSQL takes in no text
         found = of_its_plan.filter(topic=topic).select_related("report").first()
     if found is None:
-        raise Http404(said.NO_ROWS_OF_TOPIC(number=number, topic=topic))
+        raise MissingObject(said.NO_ROWS_OF_TOPIC(number=number, topic=topic))
     options = run_options(change)
     words = row_words(Impact.from_json(found.report.impact), options)
     context = {

@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs, roles_text
@@ -150,7 +151,7 @@ def _verification(cluster: Cluster, verify_id: UUID) -> Verification:
     rows = Verification.objects.select_related("job", "job__requested_by").defer("data")
     row = rows.filter(job=verify_id, job__kind=KIND, job__cluster=cluster).first()
     if row is None:
-        raise Http404(lookups.NO_SUCH_VERIFICATION(cluster=cluster.name))
+        raise MissingObject(lookups.NO_SUCH_VERIFICATION(cluster=cluster.name))
     return row
 
 

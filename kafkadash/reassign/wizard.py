@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.models import ChangeRequest, RequestState
@@ -33,7 +34,7 @@ def on_draft(step: str) -> Callable[[DraftView], Callable[..., Any]]:
         def guarded(request: HttpRequest, number: int) -> HttpResponse:
             change = request_for(request, number, PROPOSE)
             if change.kind != KIND:
-                raise Http404(said.NO_REASSIGNMENT(number=number))
+                raise MissingObject(said.NO_REASSIGNMENT(number=number))
             if change.state != RequestState.DRAFT:
                 return redirect("changes:request", number)
             draft = Draft(change)

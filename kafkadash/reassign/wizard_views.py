@@ -245,14 +245,14 @@ def _pasted_before(draft: Draft) -> str:
 def _submitted(request: HttpRequest, draft: Draft, form: WhyForm, *, submits: bool) -> HttpResponse:
     """Raises EditedMeanwhile and Refused."""
     change, user, version = draft.change, person(request), form.cleaned_data["version"]
-    title, reason = form.cleaned_data["title"], form.cleaned_data["why"]
-    if title != change.title or reason != change.why:
-        edited = drafting.edit_draft(change, user, version, title=title, why=reason, request=request)
+    title, why = form.cleaned_data["title"], form.cleaned_data["why"]
+    if title != change.title or why != change.why:
+        edited = drafting.edit_draft(change, user, version, title=title, why=why, request=request)
         version = edited.version
     if not submits:
         return redirect("reassign:why", change.pk)
     seen = request.POST.get("digest", "")
-    services.submit(change, user, why=reason, version=version, digest=seen, request=request)
+    services.submit(change, user, why=why, version=version, digest=seen, request=request)
     return redirect("changes:request", change.pk)
 
 

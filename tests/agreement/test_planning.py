@@ -18,6 +18,7 @@ from kafkadash.domain.kafka_json import plan_json, read_reassignment
 from kafkadash.domain.plan import Row, canonical, sha256
 from kafkadash.domain.planner.plan import plan as planned_by
 from kafkadash.domain.planner.request import DRAIN, PlanRequest
+from kafkadash.domain.problem import ProblemCode
 from kafkadash.observe.models import Kind
 from kafkadash.playground.cluster import Playground
 from kafkadash.reassign.checks import checks
@@ -72,7 +73,7 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
         (f"{topic}-0 is being reassigned by somebody else (adding 2, removing 1).",)
     ]
     refused = planned_by(load_topology(cluster, [topic]).topology, PlanRequest(DRAIN, (3,)))
-    assert [p.code for p in refused.problems] == ["already moving"]
+    assert [p.code for p in refused.problems] == [ProblemCode.ALREADY_MOVING]
     mover.cancel(topic)
 
     plan = tmp_path / "plan.json"
@@ -85,7 +86,7 @@ def test_a_drain__is_what_kafka_makes_of_it_and_the_checks_follow_the_cluster(
     after = load_topology(cluster, [topic]).topology
     assert all(3 not in p.replicas for p in after.topics[topic].partitions)
     again = planned_by(after, PlanRequest(DRAIN, (3,)))
-    assert (again.rows, [p.code for p in again.notices]) == ((), ["nothing to do"])
+    assert (again.rows, [p.code for p in again.notices]) == ((), [ProblemCode.NOTHING_TO_DO])
     first = checks(change, datetime.now(UTC)).failed(About.CONTENT)[0].problems[0]
     assert first == f"{topic}-0: replicas are 2, 1 already, as the plan asks; it expects 3, 1 before."
 

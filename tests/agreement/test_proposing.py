@@ -10,6 +10,7 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.problem import ProblemCode
 from kafkadash.observe.models import Kind, TopicState
 from kafkadash.reassign.checks import plan_rows
 from tests.agreement.conftest import Refresher, TopicMaker
@@ -69,8 +70,8 @@ def test_an_explicit_assignment__planned__names_partitions_that_are_not_there_wi
     assert change.job is not None
     assert change.job.result is not None
     assert [(p["line"], p["code"]) for p in change.job.result["problems"]] == [
-        (3, "unknown partition"),
-        (4, "unknown topic"),
+        (3, ProblemCode.UNKNOWN_PARTITION),
+        (4, ProblemCode.UNKNOWN_TOPIC),
     ]
     wizard.sends("what", {"text": kafka_json((topic, 0, [2, 1]))})
     change = wizard.plans()

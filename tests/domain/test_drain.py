@@ -16,6 +16,7 @@ from kafkadash.domain.plan import canonical
 from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.request import DRAIN, PlanRequest
 from kafkadash.domain.planner.topology import Broker, Directory, Partition, Topic, Topology
+from kafkadash.domain.problem import ProblemCode
 from kafkadash.domain.rack_spread import spread
 from tests.domain.topologies import RACKS, broker, clusters, topology
 
@@ -276,7 +277,11 @@ def test_drain__again__has_nothing_to_do(cluster: Topology) -> None:
         for name, t in cluster.topics.items()
     }
     again = plan(replace(cluster, topics=moved), PlanRequest(DRAIN, (1,)))
-    assert (again.rows, again.problems, [notice.code for notice in again.notices]) == ((), (), ["nothing to do"])
+    assert (again.rows, again.problems, [notice.code for notice in again.notices]) == (
+        (),
+        (),
+        [ProblemCode.NOTHING_TO_DO],
+    )
 
 
 def test_drain__fifty_thousand_replicas_of_a_large_cluster__takes_seconds_and_evens_out() -> None:

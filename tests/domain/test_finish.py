@@ -11,6 +11,7 @@ from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.planned import Planned
 from kafkadash.domain.planner.request import FINISH, PlanRequest
 from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.problem import ProblemCode
 from tests.domain.topologies import topology
 
 CLUSTER = topology({"t": [[1, 2, 3], [3, 1, 2], [4, 5, 6]]})
@@ -47,8 +48,8 @@ def test_what_moves_now_or_is_gone__is_left_out_and_said() -> None:
 
 def test_nothing_left__is_said() -> None:
     for planned in (left(("t", 0, [1, 2, 3])), left(("t", 0, [4, 2, 3]), ("old", 7, [1]), cluster=moving(0))):
-        assert [problem.code for problem in planned.problems] == ["nothing to do"]
+        assert [problem.code for problem in planned.problems] == [ProblemCode.NOTHING_TO_DO]
 
 
 def test_a_broker_that_is_gone_since__is_in_its_way() -> None:
-    assert [problem.code for problem in left(("t", 0, [9, 2, 3])).problems] == ["unknown broker"]
+    assert [problem.code for problem in left(("t", 0, [9, 2, 3])).problems] == [ProblemCode.UNKNOWN_BROKER]

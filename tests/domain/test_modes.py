@@ -23,6 +23,7 @@ from kafkadash.domain.planner.request import (
     PlanRequest,
 )
 from kafkadash.domain.planner.topology import Partition, Topology
+from kafkadash.domain.problem import ProblemCode
 from kafkadash.domain.rack_spread import spread
 from tests.domain.moved import moved
 from tests.domain.topologies import broker, clusters, topology
@@ -54,7 +55,7 @@ def test_a_plan__is_what_was_asked_for_moves_the_least_and_is_at_rest_afterwards
     request = replace(asked_of(cluster, mode), factor=factor, rebalance=rebalance and mode != LEADERS)
     planned = exact(cluster, request)
     if planned.problems:
-        assert {problem.code for problem in planned.problems} == {"too few brokers"}
+        assert {problem.code for problem in planned.problems} == {ProblemCode.TOO_FEW_BROKERS}
         return
     rules = check(planned.rows, cluster, Asked.of_request(request), None, planned.proof)
     assert [(rule.name, rule.problems) for rule in rules if rule.passed is False] == []
@@ -150,7 +151,7 @@ def test_set_rf__down__of_many_partitions__is_as_even_as_dropping_alone_allows()
     after = counts(cluster, planned.rows)
     assert after.total() == 6_000
     assert max(after.values()) - min(after.values()) <= 2
-    assert [notice.code for notice in planned.notices] == ["uneven"]
+    assert [notice.code for notice in planned.notices] == [ProblemCode.UNEVEN]
     assert all(row.target[0] == row.current[0] for row in planned.rows)
 
 

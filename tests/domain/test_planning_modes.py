@@ -9,6 +9,7 @@ import pytest
 from kafkadash.domain.kafka_json import read_reassignment
 from kafkadash.domain.planner.plan import plan
 from kafkadash.domain.planner.request import BALANCE, DRAIN, EXPLICIT, SET_RF, PlanRequest
+from kafkadash.domain.problem import ProblemCode
 from kafkadash.domain.refusals import placing
 from kafkadash.domain.wording import count
 from tests.domain.topologies import broker, topology
@@ -41,7 +42,7 @@ def test_what_stays_on_a_broker_that_is_down__is_said(down: dict[str, Any]) -> N
             broker=3,
             is_down="is fenced" if "fenced" in down else "is away",
         )
-        said = [str(notice) for notice in planned.notices if notice.code == "left on one down"]
+        said = [str(notice) for notice in planned.notices if notice.code == ProblemCode.LEFT_ON_ONE_DOWN]
         assert said == ([expected] if held else [])
         assert held or request.mode != SET_RF
 

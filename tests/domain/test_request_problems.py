@@ -21,6 +21,7 @@ from kafkadash.domain.planner.request import (
 )
 from kafkadash.domain.planner.request_problems import limit_passed_today, problems_of, receivers
 from kafkadash.domain.planner.topology import Topology
+from kafkadash.domain.problem import ProblemCode
 from tests.domain.topologies import RACKS, broker, topology
 
 PLACED = {"t": [[1, 2, 3], [3, 1, 2]], "u": [[4, 5, 6]]}
@@ -60,7 +61,9 @@ def test_draining_all__is_refused() -> None:
 
 
 def test_nobody_is_left_among_those_that_may_be_given_replicas__is_refused() -> None:
-    assert [problem.code for problem in problems_of(PlanRequest(DRAIN, (3,), targets=(3,)), CLUSTER)] == ["no target"]
+    assert [problem.code for problem in problems_of(PlanRequest(DRAIN, (3,), targets=(3,)), CLUSTER)] == [
+        ProblemCode.NO_TARGET
+    ]
 
 
 def test_one_that_is_not_registered_but_holds_replicas__can_be_drained_and_given_none() -> None:
@@ -77,9 +80,9 @@ def test_one_that_is_not_registered_but_holds_replicas__can_be_drained_and_given
 def test_all_that_is_wrong_is_said_at_once() -> None:
     request = PlanRequest(REPLACE, (8,), (9,), pattern="(", eps=2.0)
     assert [problem.code for problem in problems_of(request, CLUSTER)] == [
-        "eps",
-        "regular expression",
-        "unknown broker",
+        ProblemCode.EPS,
+        ProblemCode.REGULAR_EXPRESSION,
+        ProblemCode.UNKNOWN_BROKER,
     ]
 
 
@@ -162,4 +165,4 @@ def test_who_may_be_given_replicas() -> None:
 def test_nothing_is_planned_of_a_request_with_a_problem() -> None:
     planned = plan(CLUSTER, PlanRequest(DRAIN, (9,)))
     assert planned.rows == ()
-    assert [problem.code for problem in planned.problems] == ["unknown broker"]
+    assert [problem.code for problem in planned.problems] == [ProblemCode.UNKNOWN_BROKER]

@@ -140,7 +140,7 @@ class TestSilence:
     ) -> None:
         known.silent = set(known.racks)
         assert refresh(Kind.ANSWERS).error
-        assert CollectorRun.objects.get(kind=Kind.ANSWERS).last_failure == Unreachable.__name__
+        assert CollectorRun.objects.get(kind=Kind.ANSWERS).last_failure == Unreachable.kind
         assert not BrokerState.objects.filter(silent_since__isnull=False).exists()
 
 

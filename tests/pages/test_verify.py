@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import forms
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue
@@ -167,7 +167,10 @@ def test_problems_of_the_file_are_listed_with_their_lines(client: Client, demo: 
     job = enqueue(KIND, cluster=demo)
     Verification.objects.create(job=job, size=3, data=b"")
     wrong = Problem(
-        "not JSON", "This is not JSON: <i>a comma</i> is missing here. Mend it there, then bring it again.", 3, 7
+        ProblemCode.NOT_JSON,
+        "This is not JSON: <i>a comma</i> is missing here. Mend it there, then bring it again.",
+        3,
+        7,
     )
     Job.objects.filter(pk=job.pk).update(
         state=JobState.DONE, result={"problems": [wrong.as_json()], "problem_count": 412}

@@ -14,6 +14,7 @@ from kafkadash.domain.impact import Impact
 from kafkadash.domain.plan import read, sha256
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
+from kafkadash.domain.problem import ProblemCode
 from tests.domain.topologies import topology
 from tests.test_architecture import FOREIGN_TO_THE_DOMAIN
 
@@ -61,7 +62,7 @@ def test_a_brought_plan_with_problems__lists_them_with_their_lines_and_leaves_no
     assert code == 2
     assert result["problems"] == [
         {
-            "code": "unknown broker",
+            "code": ProblemCode.UNKNOWN_BROKER,
             "sentence": "There is no broker 9 in this cluster. Name brokers of the cluster only.",
             "line": 2,
             "column": None,

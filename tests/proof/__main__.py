@@ -28,6 +28,7 @@ PARTS = (
     "segments",
     "pipeline",
     "standalone",
+    "history",
     "points",
     "upgrade",
     "attacks",

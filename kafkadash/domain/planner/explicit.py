@@ -16,7 +16,7 @@ from kafkadash.domain.planner.planned import (
     why_unfit,
 )
 from kafkadash.domain.planner.topology import Partition, Topic, Topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.wording import count, listed_shortly
 
@@ -62,11 +62,11 @@ class _Explicit:
             which = "The only partition of the file is"
             if self._as_asked != 1:
                 which = f"All {count(self._as_asked, 'partition')} of the file are"
-            self._problems.append(Problem("nothing to do", said.ALL_AS_ASKED(partitions=which)))
+            self._problems.append(Problem(ProblemCode.NOTHING_TO_DO, said.ALL_AS_ASKED(partitions=which)))
         elif self._as_asked:
             are = "is" if self._as_asked == 1 else "are"
             sentence = said.SOME_AS_ASKED(partitions=count(self._as_asked, "partition"), are=are)
-            self._notices.append(Problem("as asked", sentence))
+            self._notices.append(Problem(ProblemCode.AS_ASKED, sentence))
         self._problems.sort(key=lambda p: (p.line or 0, p.column or 0))
         return answer((row for row, _ in moves), self._problems, self._notices)
 
@@ -82,7 +82,7 @@ class _Explicit:
         if partition is None:
             has = f"has {count(len(partitions), 'partition')}, 0 to {max(partitions)}" if partitions else "has none"
             sentence = said.PARTITION_UNKNOWN(row=asked.name, topic=asked.topic, has=has)
-            self._problems.append(Problem("unknown partition", sentence, asked.line))
+            self._problems.append(Problem(ProblemCode.UNKNOWN_PARTITION, sentence, asked.line))
             return None
         return topic, partition
 
@@ -101,7 +101,7 @@ class _Explicit:
         now, then = len(partition.replicas), len(asked.replicas)
         if now != then and not self._change_rf and not partition.moving:
             sentence = said.OTHER_FACTOR(row=asked.name, replicas=count(now, "replica"), target=then)
-            yield Problem("replication factor", sentence, asked.line)
+            yield Problem(ProblemCode.REPLICATION_FACTOR, sentence, asked.line)
         if asked.log_dirs:
             yield from self._directory_faults(asked, partition)
 
@@ -111,29 +111,33 @@ class _Explicit:
             if path != ANY_DIRECTORY and any(paths) and path not in paths:
                 there = listed_shortly(paths)
                 sentence = said.DIRECTORY_UNKNOWN(row=asked.name, broker=broker, path=path, paths=there)
-                yield Problem("unknown directory", sentence, asked.line)
+                yield Problem(ProblemCode.UNKNOWN_DIRECTORY, sentence, asked.line)
         if asked.replicas == partition.replicas and _dirs(asked):
-            yield Problem("directories only", said.DIRECTORIES_ONLY(row=asked.name), asked.line)
+            yield Problem(ProblemCode.DIRECTORIES_ONLY, said.DIRECTORIES_ONLY(row=asked.name), asked.line)
             return
         for broker, path in zip(asked.replicas, asked.log_dirs, strict=True):
             if path != ANY_DIRECTORY and broker in partition.replicas:
                 sentence = said.DIRECTORY_OF_ONE_THAT_STAYS(row=asked.name, broker=broker, path=path)
-                yield Problem("kept directory", sentence, asked.line)
+                yield Problem(ProblemCode.KEPT_DIRECTORY, sentence, asked.line)
 
     def _gathered(self) -> None:
         """Problems that many rows share, with the line of the first."""
         for topic, lines in self._unknown_topics.items():
             sentence = said.TOPIC_UNKNOWN(topic=topic, more=_more(lines))
-            self._problems.append(Problem("unknown topic", sentence, lines[0]))
+            self._problems.append(Problem(ProblemCode.UNKNOWN_TOPIC, sentence, lines[0]))
         for (broker, why), lines in self._unfit.items():
             sentence = said.BROKER_UNKNOWN(broker=broker, more=_more(lines))
             if why != "unknown":
                 sentence = said.BROKER_UNFIT(broker=broker, why=why, more=_more(lines))
-            self._problems.append(Problem("unknown broker" if why == "unknown" else "unfit broker", sentence, lines[0]))
+            self._problems.append(
+                Problem(
+                    ProblemCode.UNKNOWN_BROKER if why == "unknown" else ProblemCode.UNFIT_BROKER, sentence, lines[0]
+                )
+            )
         for broker, rows in sorted(self._kept_away.items()):
             keep = "keeps" if rows == 1 else "keep"
             sentence = said.KEPT_ON_ONE_AWAY(partitions=count(rows, "partition"), keep=keep, broker=broker)
-            self._notices.append(Problem("kept away", sentence))
+            self._notices.append(Problem(ProblemCode.KEPT_AWAY, sentence))
 
     def _disks(self, moves: list[tuple[Row, Partition]]) -> None:
         if self._limit is None:

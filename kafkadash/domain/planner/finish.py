@@ -8,7 +8,7 @@ from kafkadash.domain.kafka_json import JsonRow, Parsed
 from kafkadash.domain.planner.explicit import explicit
 from kafkadash.domain.planner.planned import Planned, answer
 from kafkadash.domain.planner.topology import Topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import placing, plan_requests
 from kafkadash.domain.wording import listed_shortly
 
@@ -27,12 +27,12 @@ def finish(parsed: Parsed, topology: Topology, *, disk_limit: float | None = Non
     notices = list(parsed.notices)
     if gone:
         are = "is" if len(gone) == 1 else "are"
-        notices.append(Problem("gone", plan_requests.GONE_LEFT_OUT(partitions=_named(gone), are=are)))
+        notices.append(Problem(ProblemCode.GONE, plan_requests.GONE_LEFT_OUT(partitions=_named(gone), are=are)))
     if busy:
         are = "is" if len(busy) == 1 else "are"
-        notices.append(Problem("left out", placing.MOVING_LEFT_OUT(partitions=_named(busy), are=are)))
+        notices.append(Problem(ProblemCode.LEFT_OUT, placing.MOVING_LEFT_OUT(partitions=_named(busy), are=are)))
     if not left and not parsed.problems:
-        return answer((), [Problem("nothing to do", plan_requests.NOTHING_LEFT_TO_FINISH())], notices)
+        return answer((), [Problem(ProblemCode.NOTHING_TO_DO, plan_requests.NOTHING_LEFT_TO_FINISH())], notices)
     return explicit(replace(parsed, rows=left, notices=notices), topology, change_rf=True, disk_limit=disk_limit)
 
 

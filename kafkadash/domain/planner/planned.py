@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.request import Proof
 from kafkadash.domain.planner.topology import Broker, Partition, Topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.wording import listed_shortly, size
 
@@ -68,12 +68,12 @@ def overflows(arriving: Arriving, topology: Topology, limit: float) -> list[Prob
                 limit=100 * limit,
                 room=size(sum(rooms)),
             )
-            found.append(Problem("disk limit", sentence))
+            found.append(Problem(ProblemCode.DISK_LIMIT, sentence))
         elif largest > max(rooms, default=0):
             sentence = said.DISK_LIMIT_OF_A_DIRECTORY(
                 broker=id_, replica=size(largest), room=size(max(rooms, default=0)), limit=100 * limit
             )
-            found.append(Problem("disk limit", sentence))
+            found.append(Problem(ProblemCode.DISK_LIMIT, sentence))
     return found
 
 
@@ -83,10 +83,10 @@ def disk_notices(arriving: Arriving, topology: Topology, limit: float) -> list[P
     found = []
     unknown = [str(b) for b in sorted(receiving) if b in topology.brokers and topology.brokers[b].room(limit) is None]
     if unknown:
-        found.append(Problem("disk unknown", said.DISK_UNJUDGED(brokers=brokers_named(unknown))))
+        found.append(Problem(ProblemCode.DISK_UNKNOWN, said.DISK_UNJUDGED(brokers=brokers_named(unknown))))
     if unsized:
         which = "1 partition that moves" if unsized == 1 else f"{unsized:,} partitions that move"
-        found.append(Problem("size unknown", said.SIZE_UNJUDGED(partitions=which)))
+        found.append(Problem(ProblemCode.SIZE_UNKNOWN, said.SIZE_UNJUDGED(partitions=which)))
     return found
 
 
@@ -104,7 +104,7 @@ def arriving(moves: Iterable[tuple[Row, Partition]]) -> Arriving:
 
 
 def already_moving(name: str, line: int | None = None) -> Problem:
-    return Problem("already moving", said.MOVES_ALREADY(row=name), line)
+    return Problem(ProblemCode.ALREADY_MOVING, said.MOVES_ALREADY(row=name), line)
 
 
 def why_unfit(broker: Broker) -> str:

@@ -145,16 +145,16 @@ def _risky(risky: Mapping[str, Any]) -> list[str]:
     rows = [[f"{one['topic']}-{one['partition']}", _size(one["bytes"]), ", ".join(one["why"])] for one in shown]
     return [
         f"Rows worth a look: {risky['count']:,}{first}",
-        *_table(["partition", "to copy", "why"], rows, text=(0, 2)),
+        *_table(["partition", "to copy", "why"], rows, words=(0, 2)),
     ]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = (0, 1)) -> list[str]:
-    """``text``: columns that begin on the left; figures end on the right."""
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0, 1)) -> list[str]:
+    """``words``: columns that begin on the left; figures end on the right."""
     widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
     return [
         "  ".join(
-            cell.ljust(width) if column in text else cell.rjust(width)
+            cell.ljust(width) if column in words else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in (heads, *rows)

@@ -18,7 +18,7 @@ from kafkadash.domain.planner.request import (
 )
 from kafkadash.domain.planner.topic_choice import BadPattern, chooses, chosen, compiled
 from kafkadash.domain.planner.topology import Broker, Topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.refusals import plan_requests as own
 from kafkadash.domain.wording import capital, count, listed_shortly, size
@@ -81,7 +81,7 @@ def _passed(request: PlanRequest, over: Mapping[Broker, float]) -> Problem:
         more=f" (the fullest of {len(over):,})" if len(over) > 1 else "",
         limit=100 * (request.disk_limit or 0),
     )
-    return Problem("disk limit", sentence)
+    return Problem(ProblemCode.DISK_LIMIT, sentence)
 
 
 class _Judge:
@@ -93,17 +93,17 @@ class _Judge:
         """Numbers that mean nothing, whatever the cluster."""
         eps, limit, most = self._request.eps, self._request.disk_limit, self._request.most_replicas
         if eps is not None and not 0 <= eps <= 1:
-            yield Problem("eps", own.EPS_OUTSIDE(eps=eps))
+            yield Problem(ProblemCode.EPS, own.EPS_OUTSIDE(eps=eps))
         if limit is not None and not 0 <= limit <= 1:
-            yield Problem("disk limit", own.DISK_LIMIT_OUTSIDE(limit=limit))
+            yield Problem(ProblemCode.DISK_LIMIT, own.DISK_LIMIT_OUTSIDE(limit=limit))
         if most is not None and most < 1:
-            yield Problem("most replicas", own.MOST_REPLICAS_TOO_LOW(most=most))
+            yield Problem(ProblemCode.MOST_REPLICAS, own.MOST_REPLICAS_TOO_LOW(most=most))
 
     def topics(self) -> Iterator[Problem]:
         request, names = self._request, self._topology.topics
         unknown = sorted(set(request.topics) - names.keys())
         if unknown:
-            yield Problem("unknown topic", own.TOPICS_UNKNOWN(topics=listed_shortly(unknown, 8)))
+            yield Problem(ProblemCode.UNKNOWN_TOPIC, own.TOPICS_UNKNOWN(topics=listed_shortly(unknown, 8)))
         faults = list(self._patterns())
         yield from faults
         if chooses(request) and names and not unknown and not faults and not chosen(request, names):
@@ -111,14 +111,14 @@ class _Judge:
             if request.excluded and chosen(replace(request, excluded=""), names):
                 why = f"“{request.excluded}” excludes them"
             topics = count(len(names), "topic")
-            yield Problem("no topic", own.NO_TOPIC_CHOSEN(topics=topics, why=why))
+            yield Problem(ProblemCode.NO_TOPIC, own.NO_TOPIC_CHOSEN(topics=topics, why=why))
 
     def _patterns(self) -> Iterator[Problem]:
         for pattern in filter(None, (self._request.pattern, self._request.excluded)):
             try:
                 compiled(pattern)
             except BadPattern as error:
-                yield Problem("regular expression", own.PATTERN_WRONG(pattern=pattern, fault=error))
+                yield Problem(ProblemCode.REGULAR_EXPRESSION, own.PATTERN_WRONG(pattern=pattern, fault=error))
 
     def named(self) -> Iterator[Problem]:
         """The brokers that are named, and those that have to be."""
@@ -126,7 +126,7 @@ class _Judge:
         brokers, others = set(request.brokers), set(request.replacements)
         missing = {DRAIN: said.NO_BROKER_NAMED, ADD: own.NO_BROKERS_TO_ADD, REPLACE: own.NO_BROKERS_TO_REPLACE}
         if not brokers and request.mode in missing:
-            yield Problem("no broker", missing[request.mode]())
+            yield Problem(ProblemCode.NO_BROKER, missing[request.mode]())
         leave = request.mode in (DRAIN, REPLACE)
         # One that is not registered any more, but holds replicas still, can be drained; it can be given none.
         unknown = brokers - self._known.keys() - (self._holding() if leave else set())
@@ -137,24 +137,24 @@ class _Judge:
             verb = "is" if len(unknown) == 1 else "are"
             named = brokers_named(sorted(unknown))
             sentence = said.BROKERS_UNKNOWN(verb=verb, brokers=named, there=there if self._known else "none is known")
-            yield Problem("unknown broker", sentence)
+            yield Problem(ProblemCode.UNKNOWN_BROKER, sentence)
         odd = set(request.targets or ()) - self._known.keys()
         if odd:
-            yield Problem("unknown broker", said.TARGETS_UNKNOWN(brokers=brokers_named(sorted(odd))))
+            yield Problem(ProblemCode.UNKNOWN_BROKER, said.TARGETS_UNKNOWN(brokers=brokers_named(sorted(odd))))
         if request.mode == REPLACE and brokers:
             yield from self._replacements(brokers, others)
         for id_ in sorted(takers & self._known.keys() - brokers if leave else takers & self._known.keys()):
             if not self._known[id_].eligible:
                 why = why_unfit(self._known[id_])
-                yield Problem("unfit broker", said.BROKER_UNFIT(broker=id_, why=why, more=""))
+                yield Problem(ProblemCode.UNFIT_BROKER, said.BROKER_UNFIT(broker=id_, why=why, more=""))
 
     def _replacements(self, brokers: set[int], others: set[int]) -> Iterator[Problem]:
         if not others:
-            yield Problem("no replacement", own.NO_REPLACEMENTS(brokers=brokers_named(sorted(brokers))))
+            yield Problem(ProblemCode.NO_REPLACEMENT, own.NO_REPLACEMENTS(brokers=brokers_named(sorted(brokers))))
         both = sorted(brokers & others)
         if both:
             sentence = own.REPLACED_BY_ITSELF(brokers=capital(brokers_named(both)))
-            yield Problem("replaced by itself", sentence)
+            yield Problem(ProblemCode.REPLACED_BY_ITSELF, sentence)
 
     def factor(self) -> Iterator[Problem]:
         if self._request.mode != SET_RF:
@@ -162,12 +162,12 @@ class _Judge:
         factor = self._request.factor
         can = sum(broker.alive for broker in self._known.values())
         if factor is None:
-            yield Problem("no factor", own.NO_FACTOR())
+            yield Problem(ProblemCode.NO_FACTOR, own.NO_FACTOR())
         elif factor < 1:
-            yield Problem("factor", own.FACTOR_TOO_LOW(factor=factor))
+            yield Problem(ProblemCode.FACTOR, own.FACTOR_TOO_LOW(factor=factor))
         elif factor > can:
             verb = "is" if can == 1 else "are"
-            yield Problem("factor", own.FACTOR_TOO_HIGH(factor=factor, verb=verb, brokers=can, most=can))
+            yield Problem(ProblemCode.FACTOR, own.FACTOR_TOO_HIGH(factor=factor, verb=verb, brokers=can, most=can))
 
     def racks(self) -> Iterator[Problem]:
         if self._request.ignore_racks:
@@ -176,14 +176,14 @@ class _Judge:
         unnamed = sorted(broker.id for broker in alive if broker.rack is None)
         if unnamed and len(unnamed) < len(alive):
             verb = "names" if len(unnamed) == 1 else "name"
-            yield Problem("mixed racks", said.RACKS_MIXED(brokers=capital(brokers_named(unnamed)), verb=verb))
+            yield Problem(ProblemCode.MIXED_RACKS, said.RACKS_MIXED(brokers=capital(brokers_named(unnamed)), verb=verb))
 
     def receivers_left(self) -> Iterator[Problem]:
         leaving = set(self._request.brokers) if self._request.mode in (DRAIN, REPLACE) else set()
         if leaving and {broker.id for broker in self._known.values() if broker.alive} <= leaving:
-            yield Problem("all brokers", said.ALL_WOULD_BE_DRAINED())
+            yield Problem(ProblemCode.ALL_BROKERS, said.ALL_WOULD_BE_DRAINED())
         elif not receivers(self._request, self._topology):
-            yield Problem("no target", said.NO_TARGET())
+            yield Problem(ProblemCode.NO_TARGET, said.NO_TARGET())
 
     def disks(self) -> Iterator[Problem]:
         """All that may be given replicas are above the limit before anything moves; the fullest is named."""

@@ -14,7 +14,7 @@ from kafkadash.domain.planner.modes import Case, TooFew
 from kafkadash.domain.planner.planned import already_moving, brokers_named, why_unfit
 from kafkadash.domain.planner.request import DRAIN, REPLACE, PlanRequest
 from kafkadash.domain.planner.topology import Partition, Topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import asked as said
 from kafkadash.domain.refusals import placing
 from kafkadash.domain.wording import capital, count, listed_shortly, size
@@ -32,7 +32,7 @@ def too_few(case: Case, few: TooFew, request: PlanRequest) -> Iterator[Problem]:
             are="is" if len(names) == 1 else "are",
             brokers=brokers_named(sorted(set(request.replacements))),
         )
-        yield Problem("too few brokers", sentence)
+        yield Problem(ProblemCode.TOO_FEW_BROKERS, sentence)
         return
     short: dict[tuple[str, int], int] = {}
     for row in np.flatnonzero(few.rows):
@@ -42,7 +42,7 @@ def too_few(case: Case, few: TooFew, request: PlanRequest) -> Iterator[Problem]:
         short[key] = min(room, short.get(key, room))
     for (name, factor), room in short.items():
         sentence = said.TOO_FEW_BROKERS(topic=name, replicas=count(factor, "replica"), brokers=count(room, "broker"))
-        yield Problem("too few brokers", sentence)
+        yield Problem(ProblemCode.TOO_FEW_BROKERS, sentence)
 
 
 def too_full(case: Case, demand: Demand, request: PlanRequest) -> Iterator[Problem]:
@@ -56,13 +56,13 @@ def too_full(case: Case, demand: Demand, request: PlanRequest) -> Iterator[Probl
         sentence = placing.KEEPS_MORE_THAN_ALLOWED(
             broker=id_, replicas=count(held, "replica"), most=request.most_replicas
         )
-        yield Problem("replicas per broker", sentence)
+        yield Problem(ProblemCode.REPLICAS_PER_BROKER, sentence)
     total = int(demand.factors.sum()) + int(case.aim.beside.sum())
     could = np.bincount(demand.held[demand.may_stay], minlength=demand.brokers) + case.aim.beside
     room = int(np.where(demand.receives, request.most_replicas, np.minimum(could, request.most_replicas)).sum())
     if not len(over) and room < total:
         sentence = placing.NO_ROOM_AT_THE_MAXIMUM(most=request.most_replicas, room=room, total=total)
-        yield Problem("replicas per broker", sentence)
+        yield Problem(ProblemCode.REPLICAS_PER_BROKER, sentence)
 
 
 def lost_racks(case: Case, demand: Demand, request: PlanRequest) -> Iterator[Problem]:
@@ -94,7 +94,7 @@ def lost_racks(case: Case, demand: Demand, request: PlanRequest) -> Iterator[Pro
         them="them" if many else "it",
         fewer=listed_shortly(parts, 3),
     )
-    yield Problem("last of a rack", sentence)
+    yield Problem(ProblemCode.LAST_OF_A_RACK, sentence)
 
 
 def left_out(case: Case) -> Iterator[Problem]:
@@ -105,7 +105,7 @@ def left_out(case: Case) -> Iterator[Problem]:
     if busy:
         are = "is" if len(busy) == 1 else "are"
         sentence = placing.MOVING_LEFT_OUT(partitions=listed_shortly(busy, MOST_NAMED), are=are)
-        yield Problem("left out", sentence)
+        yield Problem(ProblemCode.LEFT_OUT, sentence)
 
 
 def idle(case: Case, request: PlanRequest) -> Iterator[Problem]:
@@ -116,9 +116,11 @@ def idle(case: Case, request: PlanRequest) -> Iterator[Problem]:
     empty = sorted(set(request.brokers) - set(case.whole.ids[held > 0].tolist()))
     hold = "holds" if len(empty) == 1 else "hold"
     if empty and len(empty) == len(set(request.brokers)):
-        yield Problem("nothing to do", said.NOTHING_TO_DRAIN(brokers=capital(brokers_named(empty)), hold=hold))
+        yield Problem(
+            ProblemCode.NOTHING_TO_DO, said.NOTHING_TO_DRAIN(brokers=capital(brokers_named(empty)), hold=hold)
+        )
     elif empty:
-        yield Problem("holds nothing", said.HOLDS_NOTHING(brokers=capital(brokers_named(empty)), hold=hold))
+        yield Problem(ProblemCode.HOLDS_NOTHING, said.HOLDS_NOTHING(brokers=capital(brokers_named(empty)), hold=hold))
 
 
 def moving_that_must(case: Case, request: PlanRequest) -> Iterator[Problem]:
@@ -145,7 +147,7 @@ def uneven(case: Case, wanted: Demand, met: Demand) -> Iterator[Problem]:
             parts.append(f"broker {int(ids[broker])} has {have:,} instead of {want:,} ({word} than even)")
     more = len(short) + len(over) - len(parts)
     listed = "; ".join(parts) + (f"; and {more:,} more" if more > 0 else "")
-    yield Problem("uneven", placing.AS_EVEN_AS_POSSIBLE(brokers=listed))
+    yield Problem(ProblemCode.UNEVEN, placing.AS_EVEN_AS_POSSIBLE(brokers=listed))
 
 
 def left_on_down(topology: Topology, case: Case, counts: Ints, request: PlanRequest) -> Iterator[Problem]:
@@ -160,7 +162,7 @@ def left_on_down(topology: Topology, case: Case, counts: Ints, request: PlanRequ
         is_down = why_unfit(broker) if broker is not None else "is away"
         stay = "stays" if held == 1 else "stay"
         sentence = placing.LEFT_ON_ONE_DOWN(replicas=count(held, "replica"), stay=stay, broker=id_, is_down=is_down)
-        yield Problem("left on one down", sentence)
+        yield Problem(ProblemCode.LEFT_ON_ONE_DOWN, sentence)
 
 
 def outside(case: Case, brokers: Sequence[Outside]) -> Iterator[Problem]:
@@ -174,10 +176,10 @@ def outside(case: Case, brokers: Sequence[Outside]) -> Iterator[Problem]:
             sentence = placing.OUTSIDE_FOR_THE_REST(**values)
         else:
             sentence = placing.OUTSIDE_AND_STUCK(**values)
-        yield Problem("outside eps", sentence)
+        yield Problem(ProblemCode.OUTSIDE_EPS, sentence)
     if len(brokers) > MOST_NAMED:
         more = len(brokers) - MOST_NAMED
-        yield Problem("outside eps", placing.MORE_OUTSIDE(brokers=count(more, "broker")))
+        yield Problem(ProblemCode.OUTSIDE_EPS, placing.MORE_OUTSIDE(brokers=count(more, "broker")))
 
 
 def silent(rows: Sequence[tuple[Row, Partition]]) -> Iterator[Problem]:
@@ -185,4 +187,4 @@ def silent(rows: Sequence[tuple[Row, Partition]]) -> Iterator[Problem]:
     found = [row.name for row, partition in rows if partition.leader is None and row.adding]
     if found:
         has = "has" if len(found) == 1 else "have"
-        yield Problem("no leader", said.LEADER_MISSING(partitions=listed_shortly(found), has=has))
+        yield Problem(ProblemCode.NO_LEADER, said.LEADER_MISSING(partitions=listed_shortly(found), has=has))

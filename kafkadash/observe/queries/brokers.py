@@ -30,17 +30,19 @@ class DirectoryRow:
     error: str
 
     @property
-    def limit_words(self) -> str:
-        """The mark it is over: "over 80 %", "over 90 %", or ''."""
+    def limit(self) -> int | None:
+        """The highest of the marks that it is over, in percent; None below all of them."""
         passed = [mark for mark in DISK_MARKS if self.percent is not None and self.percent >= mark]
-        return f"over {max(passed)} %" if passed else ""
+        return max(passed, default=None)
 
     @property
     def state(self) -> str:
         """Of its bar; '' while it is below the marks."""
         if self.error:
             return "warning"
-        return {"over 80 %": "warning", "over 90 %": "critical"}.get(self.limit_words, "")
+        if self.limit is None:
+            return ""
+        return "critical" if self.limit == max(DISK_MARKS) else "warning"
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ def _margin(rows: list[NodeRow], quorum: Quorum) -> list[MarginRow]:
 
 
 def _voter_kind(cluster: Cluster) -> str:
-    """ "dynamic voters" (KIP-853: feature kraft.version 1 or above), "static voters", or "" where it is not known.
+    """ "dynamic" (KIP-853: feature kraft.version 1 or above), "static", or "" where it is not known.
 
     Directory ids do not tell: a leader learns those of static voters from their fetches.
     """
@@ -223,4 +223,4 @@ def _voter_kind(cluster: Cluster) -> str:
         return ""
     # Brokers do not report a level of 0 (KRaftMetadataCache.features); before 3.9 there was no other.
     level = (features.get("kraft.version") or {}).get("finalized")
-    return "dynamic voters" if level else "static voters"
+    return "dynamic" if level else "static"

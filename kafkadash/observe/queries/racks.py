@@ -212,7 +212,7 @@ def _title(
     if freshness.stale and freshness.age_s is not None:
         return f"Cannot tell how {name} lies over its racks: it was last seen {duration(freshness.age_s)} ago."
     if not judge.known:
-        if judge.why_not == "all brokers are in one rack":
+        if judge.one_rack:
             return f"All brokers of {name} are in one rack: losing it loses the cluster."
         return f"Racks of {name} cannot be judged: {judge.why_not}."
     if figures.rack_violations is None and not number:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs
 from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
@@ -49,7 +50,7 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
     if row is None:
-        raise Http404(said.BROKER_NOT_SEEN(broker=broker_id, cluster=cluster.name))
+        raise MissingObject(said.BROKER_NOT_SEEN(broker=broker_id, cluster=cluster.name))
     bar = cluster_bar(request, cluster, Kind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, Kind.REASSIGNMENTS)

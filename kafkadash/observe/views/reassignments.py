@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
@@ -65,7 +66,7 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
     cluster = cluster_for(request, slug, VIEW)
     snapshot = ReassignmentSnapshot.objects.filter(cluster=cluster, public_id=public_id).first()
     if snapshot is None:
-        raise Http404(said.NO_SUCH_REASSIGNMENT(cluster=cluster.name, asked=public_id))
+        raise MissingObject(said.NO_SUCH_REASSIGNMENT(cluster=cluster.name, asked=public_id))
     bar = cluster_bar(request, cluster, Kind.REASSIGNMENTS)
     context = {
         **bar,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACKNOWLEDGE, VIEW, allowed, cluster_for, needs, roles_text
 from kafkadash.domain.refusals import filters as said
@@ -76,5 +77,5 @@ def _finding(slug: str, finding_id: str) -> Finding:
     rows = Finding.objects.select_related("acknowledged_by").filter(opened_at__isnull=False)
     row = rows.filter(cluster__slug=slug, public_id=finding_id).first()
     if row is None:
-        raise Http404(said.FINDING_FORGOTTEN(number=finding_id))
+        raise MissingObject(said.FINDING_FORGOTTEN(number=finding_id))
     return row

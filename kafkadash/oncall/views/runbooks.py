@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.clusters.access import signed_in, visible_clusters
 from kafkadash.domain.finding_kinds import FindingKind
 from kafkadash.domain.refusals import filters as said
@@ -30,5 +31,5 @@ def runbooks(request: HttpRequest) -> HttpResponse:
 @signed_in
 def runbook(request: HttpRequest, kind: str) -> HttpResponse:
     if kind not in list(FindingKind):
-        raise Http404(said.NO_SUCH_RUNBOOK(kind=kind))
+        raise MissingObject(said.NO_SUCH_RUNBOOK(kind=kind))
     return render(request, "oncall/runbook.html", {"section": "status", "runbook": read(FindingKind(kind))})

@@ -9,10 +9,11 @@ from http import HTTPStatus
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
@@ -223,7 +224,7 @@ def _give_up_page(
 def _report(change: ChangeRequest) -> ReportShown:
     stored = stored_report(change) if change.state in RAN else None
     if stored is None:
-        raise Http404(runs.NO_REPORT(number=change.pk))
+        raise MissingObject(runs.NO_REPORT(number=change.pk))
     return ReportShown(stored)
 
 

@@ -151,11 +151,17 @@ class RunShown:
         return eta if eta is not None and math.isfinite(eta) else None
 
     @property
+    def left_unknown(self) -> bool:
+        """Fresh figures do not tell the time left."""
+        return not self.freshness.stale and (self.figures is None or self.figures.eta_s is None)
+
+    @property
     def left_words(self) -> str:
         if self.freshness.stale:
             return "cannot be told"
-        eta = self.figures.eta_s if self.figures else None
-        return "not known" if eta is None else "no progress" if math.isinf(eta) else ""
+        if self.left_unknown:
+            return "not known"
+        return "no progress" if self.left_s is None else ""
 
     @property
     def left_range(self) -> str:
@@ -163,7 +169,7 @@ class RunShown:
         if self.freshness.stale:
             return "its figures are old"
         if figures is None or self.left_s is None:
-            return "needs three samples" if self.left_words == "not known" else "at this rate it never ends"
+            return "needs three samples" if self.left_unknown else "at this rate it never ends"
         low, high = figures.eta_low_s, figures.eta_high_s
         if low is None or high is None:
             return "at this rate"
@@ -181,7 +187,7 @@ class RunShown:
     def binding_words(self) -> str:
         """ "inbound, 58.6 of 60 MB/s"."""
         if self.binding is None:
-            return "too few samples" if self.left_words == "not known" else "moves in parallel are the limit"
+            return "too few samples" if self.left_unknown else "moves in parallel are the limit"
         way = "inbound" if self.binding.direction is Direction.IN else "outbound"
         rate = self.binding.rate
         now = "rate not known" if rate is None else f"{rate / 1e6:,.1f} of {self.execution.throttle / 1e6:,g} MB/s"

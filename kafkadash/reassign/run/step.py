@@ -23,7 +23,7 @@ from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import SetRate
-from kafkadash.domain.reasons import CodedReason, pack_reasons, reason_columns
+from kafkadash.domain.reasons import CodedReason, is_same_reason, pack_reasons, reason_columns
 from kafkadash.domain.run_reasons import ClusterReadOnly, ClusterUnreadable, NewerVersion, StepFailed
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
@@ -125,7 +125,7 @@ def _of_a_newer_version(running: Running) -> None:
     log.warning("execution.newer_format", execution=own.pk, format=own.format)
     with running.write():
         running.save(**reason_columns(why, "error"), next_at=next_turn(running.lease, REST_S))
-    if own.error != why:
+    if not is_same_reason(own.error, why):
         running.publish()
 
 

@@ -14,7 +14,7 @@ from kafkadash.domain.executor_look import gone, settled, tells, unhinted
 from kafkadash.domain.executor_state import UNREAD_FOR, Key, Observation
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.reasons import CodedReason, find_reason, joined
+from kafkadash.domain.reasons import CodedReason, find_reason, is_same_reason, joined
 from kafkadash.domain.row_reasons import ChangedSince, EndUntold, NotElected, NotReread, TopicDeletedSince
 from kafkadash.domain.run_reasons import AllRefused
 from kafkadash.domain.workflow_states import State, Trigger
@@ -86,7 +86,7 @@ def gives_up(running: Running, failure: Exception) -> bool:
     since = own.looked_at or own.started_at
     if not isinstance(failure, AnotherCluster) or state not in _GIVEN_UP or since is None:
         return False
-    often = own.failures >= ANOTHER_TIMES and own.error == failure.reason
+    often = own.failures >= ANOTHER_TIMES and is_same_reason(own.error, failure.reason)
     if not often or running.now() - since < ANOTHER_FOR:
         return False
     with running.write_state() as request:

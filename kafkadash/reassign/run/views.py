@@ -10,12 +10,13 @@ from http import HTTPStatus
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from kafkadash.accounts.missing import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
@@ -185,7 +186,7 @@ def run_row(request: HttpRequest, number: int) -> HttpResponse:
         return _to_its_review(number)
     move = _named(execution, asked)
     if move is None:
-        raise Http404(runs.NO_SUCH_PARTITION(number=number))
+        raise MissingObject(runs.NO_SUCH_PARTITION(number=number))
     if request.method != "POST":
         return _row_page(request, execution, move)
     refused = why_not(request, change, START, read_only_too=request.POST.get("deed") in _ENDING)

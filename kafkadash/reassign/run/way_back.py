@@ -11,13 +11,11 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Partition, Topology
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import runs
 from kafkadash.messages import reason_cause
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.reassign.models import Move
-
-LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def way_back(number: int, topology: Topology) -> WayBack:
             partitions[move.topic] = {p.partition: p for p in topic.partitions} if topic else {}
         why = _why_not(move, topology, partitions[move.topic].get(move.partition))
         if why:
-            left_out.append(Problem(LEFT_OUT, f"{move} is left out: {why}"))
+            left_out.append(Problem(ProblemCode.LEFT_OUT, f"{move} is left out: {why}"))
         else:
             current, original = tuple(move.target), tuple(move.current)
             rows.append(Row(move.topic, move.topic_id, move.partition, current, original))

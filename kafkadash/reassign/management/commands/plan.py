@@ -19,7 +19,7 @@ from kafkadash.domain.planner.report import report_of
 from kafkadash.domain.planner.report_text import lines
 from kafkadash.domain.planner.request import EXPLICIT, FINISH
 from kafkadash.domain.planner.request_problems import limit_passed_today, problems_of
-from kafkadash.domain.problem import Problem
+from kafkadash.domain.problem import Problem, ProblemCode
 from kafkadash.domain.refusals import commands as said
 from kafkadash.domain.refusals import planning
 from kafkadash.observe.cycles import without_search_for_cycles
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         planned = _empty_where_nothing_is_to_do(plan(topology, request, brought))
         if planned.problems:
             raise NotPlanned(*map(str, planned.problems))
-        planned = replace(planned, notices=(*planned.notices, *(Problem("disk use", one) for one in known)))
+        planned = replace(planned, notices=(*planned.notices, *(Problem(ProblemCode.DISK_USE, one) for one in known)))
         impact = impact_of(planned.rows, topology, disk_limit=request.disk_limit)
         for rule in check(planned.rows, topology, Asked.of_request(request), impact, planned.proof):
             if rule.passed is False:
@@ -88,7 +88,7 @@ class Command(BaseCommand):
 
 def _empty_where_nothing_is_to_do(planned: Planned) -> Planned:
     """That nothing has to move keeps a change from being proposed, and is the best of plans here."""
-    if not planned.problems or any(problem.code != "nothing to do" for problem in planned.problems):
+    if not planned.problems or any(problem.code != ProblemCode.NOTHING_TO_DO for problem in planned.problems):
         return planned
     return Planned((), (), (*planned.notices, *planned.problems))
 
