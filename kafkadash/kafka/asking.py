@@ -247,6 +247,8 @@ class Asker:
     async def _ask_node(self, node: NodeId, ask: Ask[R], until: float, connect_by: float | None = None) -> Answer[R]:
         """One attempt, another where the connection was lost, and another where the broker has a new address.
 
+        A broker that refuses a connection, or loses a second one, may have left: the cluster is asked where it is.
+
         A connection must be up at ``connect_by``. Raises KafkaFailure.
         """
         manager = self.lanes[ask.lane]
@@ -267,12 +269,11 @@ class Asker:
                 sent_once = ask.once is not None and ask.once.begun
                 if sent_once or not isinstance(failure, Unreachable) or until - time.monotonic() < SLACK:
                     again = False
-                elif isinstance(error, ConnectFailed):
+                elif lost or isinstance(error, ConnectFailed):
                     again = not (moved or ask.learns) and await self._moved(manager, node, address, until)
                     moved = True
                 else:
-                    again = not lost
-                    lost = True
+                    again = lost = True
                 if not again:
                     raise failure from error
             else:

@@ -49,6 +49,16 @@ def test_a_broker_that_died_of_a_question_after_the_cluster_dropped_it(fake: Fak
     assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
 
 
+def test_a_broker_that_loses_each_connection_after_the_cluster_dropped_it(fake: FakeKafka, admin: WireAdmin) -> None:
+    """As one whose listener is still open while its process ends: nothing is refused, and it is gone all the same."""
+    fake.model.fence(2)
+    fake.cached.discard(DESCRIBE_LOG_DIRS)
+    fake.loses_reply[DESCRIBE_LOG_DIRS] = 2
+    assert admin.log_dirs([2], deadline=DEADLINE).errors.keys() == {2}
+
+    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
+
+
 def test_a_broker_that_left_the_metadata_and_came_back(fake: FakeKafka, admin: WireAdmin) -> None:
     port = fake.model.brokers[2].port
     fake.kill(2)
