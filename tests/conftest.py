@@ -30,6 +30,8 @@ from servestatic.middleware import ServeStaticMiddleware
 from kafkadash.accounts import sessions
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
+from kafkadash.domain.messages import register_messages
+from kafkadash.pipeline.messages import PIPELINE_MESSAGES
 from kafkadash.reassign import plan_process
 from kafkadash.reassign.child_process import Step
 from tests.waiting import wait_until
@@ -74,6 +76,12 @@ def group_of(item: pytest.Item) -> str:
     """The name of its xdist group, "" without one."""
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark is not None and mark.args else ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def texts_of_the_pipeline() -> None:
+    """Its own process registers them when it begins; here its functions are called in the process of the tests."""
+    register_messages(PIPELINE_MESSAGES)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,18 +11,18 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
+from kafkadash.accounts.errors import AccountErrorCode, lazy_text
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import AccountRefused, check_password
-from kafkadash.domain.refusals import accounts
 
 
 class AccountAdapter(DefaultAccountAdapter):
     error_messages = {
         **DefaultAccountAdapter.error_messages,
-        "account_inactive": accounts.ACCOUNT_IS_CLOSED(),
-        "enter_current_password": accounts.PASSWORD_WRONG(),
-        "too_many_login_attempts": accounts.SIGN_IN_TOO_OFTEN(),
-        "username_password_mismatch": accounts.SIGN_IN_WRONG(),
+        "account_inactive": lazy_text(AccountErrorCode.ACCOUNT_IS_CLOSED),
+        "enter_current_password": lazy_text(AccountErrorCode.PASSWORD_WRONG),
+        "too_many_login_attempts": lazy_text(AccountErrorCode.SIGN_IN_TOO_OFTEN),
+        "username_password_mismatch": lazy_text(AccountErrorCode.SIGN_IN_WRONG),
     }
 
     def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:

@@ -18,8 +18,8 @@ from django.shortcuts import render
 from django.views import defaults
 
 from kafkadash.accounts.database_away import database_away
-from kafkadash.accounts.missing import MissingObject
 from kafkadash.database.away import is_away
+from kafkadash.domain.errors import UserError
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -29,13 +29,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     with _connection_given_back():
-        return defaults.permission_denied(request, exception)
+        return render(request, "403.html", {"error": _told(exception)}, status=HTTPStatus.FORBIDDEN)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     with _connection_given_back():
-        sentence = str(exception) if isinstance(exception, MissingObject) else ""
-        return render(request, "404.html", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
+        return render(request, "404.html", {"error": _told(exception)}, status=HTTPStatus.NOT_FOUND)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -43,6 +42,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     away = is_away(sys.exc_info()[1])
     with _connection_given_back():
         return database_away(request) if away else defaults.server_error(request)
+
+
+def _told(exception: Exception) -> UserError | None:
+    """Return what a person can be told of it; Django's own exceptions have texts for developers."""
+    return exception if isinstance(exception, UserError) else None
 
 
 @contextmanager

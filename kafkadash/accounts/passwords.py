@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.core.exceptions import ValidationError
 
-from kafkadash.domain.refusals import accounts
+from kafkadash.accounts.errors import AccountErrorCode, form_error
 
 FEWEST_CHARACTERS = 5
 
@@ -19,7 +18,7 @@ class VariedPasswordValidator:
         steps = {ord(later) - ord(sooner) for sooner, later in pairwise(password)}
         repeats = password in (password * 2)[1:-1]
         if len(set(password)) < FEWEST_CHARACTERS or repeats or steps in ({1}, {-1}):
-            raise ValidationError(accounts.PASSWORD_TOO_PLAIN(fewest=FEWEST_CHARACTERS))
+            raise form_error(AccountErrorCode.PASSWORD_TOO_PLAIN, fewest=FEWEST_CHARACTERS)
 
     def get_help_text(self) -> str:
         return f"At least {FEWEST_CHARACTERS} different characters, in no simple order."

@@ -11,11 +11,12 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
+from kafkadash.accounts.errors import AccountErrorCode
 from kafkadash.accounts.models import User
-from kafkadash.domain.refusals import accounts
+from kafkadash.domain.errors import UserError
 
 
-class AccountRefused(Exception):
+class AccountRefused(UserError):
     """``str()`` says what was wrong with the name or the password."""
 
 
@@ -24,7 +25,7 @@ def check_password(password: str, user: AbstractBaseUser | None) -> None:
     try:
         validate_password(password, cast("User | None", user))
     except ValidationError as error:
-        raise AccountRefused(accounts.PASSWORD_REFUSED(why=" ".join(error.messages))) from None
+        raise AccountRefused(AccountErrorCode.PASSWORD_REFUSED, why=" ".join(error.messages)) from None
 
 
 def create_user(
@@ -35,7 +36,7 @@ def create_user(
     try:
         User.username_validator(name)
     except ValidationError as error:
-        raise AccountRefused(accounts.ACCOUNT_NAME_REFUSED(why=" ".join(error.messages))) from None
+        raise AccountRefused(AccountErrorCode.ACCOUNT_NAME_REFUSED, why=" ".join(error.messages)) from None
     check_password(password, user)
     user.set_password(password)
     try:
@@ -43,7 +44,7 @@ def create_user(
             user.save(force_insert=True)
             record(actor, "user.created", user, after={"username": name, "superuser": superuser}, request=request)
     except IntegrityError:
-        raise AccountRefused(accounts.ACCOUNT_NAME_TAKEN(name=name)) from None
+        raise AccountRefused(AccountErrorCode.ACCOUNT_NAME_TAKEN, name=name) from None
     return user
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import ActionForbidden, MissingObject
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import (
     ACTIONS,
@@ -23,7 +24,8 @@ from kafkadash.clusters.access import (
     roles_text,
     visible_clusters,
 )
-from kafkadash.domain.refusals import rights
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.domain.messages import message_text
 
 # Shows a refusal where the person was, with what he had typed: request, change, sentence.
 Refusal = Callable[[HttpRequest, ChangeRequest, str], HttpResponseBase]
@@ -44,7 +46,7 @@ def request_for(request: HttpRequest, number: int, action: str = VIEW, *, read_o
     if action != VIEW:
         refused = why_not(request, change, action, read_only_too=read_only_too)
         if refused:
-            raise PermissionDenied(refused)
+            raise ActionForbidden(refused)
     held[key] = change
     return change
 
@@ -58,7 +60,7 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
         .first()
     )
     if change is None:
-        raise MissingObject(rights.NO_SUCH_CHANGE(number=number))
+        raise MissingObject(ChangeErrorCode.NO_SUCH_CHANGE, number=number)
     request.__dict__["cluster_slug"] = change.cluster.slug  # the page says which role one has on this cluster
     return change
 
@@ -72,7 +74,7 @@ def why_not(request: HttpRequest, change: ChangeRequest, action: str, *, read_on
 def why_not_with(may: frozenset[str], change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
     """As ``why_not``, of somebody who ``may`` do these (``clusters.access.actions_allowed``); no query."""
     if action not in may:
-        return rights.NEEDS_ROLE(cluster=change.cluster.name, roles=roles_text(action))
+        return message_text(ClusterErrorCode.NEEDS_ROLE, cluster=change.cluster.name, roles=roles_text(action))
     if change.cluster.read_only and action in LEADS_TO_CHANGES and not read_only_too:
         return read_only_text(change.cluster)
     return ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import AnonymousUser
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Policy, Review
 from kafkadash.changes.policy import rules_of
 from kafkadash.clusters.access import (
@@ -22,8 +23,7 @@ from kafkadash.clusters.access import (
     roles_text,
     users_allowed,
 )
-from kafkadash.domain.refusals import rights
-from kafkadash.domain.refusals import workflow as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.status import QUICKEST_JUDGED_S
 from kafkadash.domain.wording import count, duration, listed
@@ -139,7 +139,9 @@ def too_few_approvers(change: ChangeRequest) -> str:
     if len(names) >= needed:
         return ""
     who = "nobody may give one" if not names else f"only {listed(names)} may give one"
-    return said.TOO_FEW_APPROVERS(needed=count(needed, "approval"), who=who, cluster=change.cluster.name)
+    return message_text(
+        ChangeErrorCode.TOO_FEW_APPROVERS, needed=count(needed, "approval"), who=who, cluster=change.cluster.name
+    )
 
 
 def _policy(change: ChangeRequest) -> Policy:
@@ -152,17 +154,17 @@ def _policy(change: ChangeRequest) -> Policy:
 
 def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
     if change.state == State.DRAFT:
-        return said.STILL_A_DRAFT(author=change.author_name)
+        return message_text(ChangeErrorCode.STILL_A_DRAFT, author=change.author_name)
     if change.state == State.STALE:
-        return said.STALE_FIRST()
+        return message_text(ChangeErrorCode.STALE_FIRST)
     if change.state == State.APPROVED and START not in may:
-        return said.WAITS_FOR_START(roles=roles_text(START), cluster=change.cluster.name)
+        return message_text(ChangeErrorCode.WAITS_FOR_START, roles=roles_text(START), cluster=change.cluster.name)
     if change.state != State.PROPOSED:
-        return said.DECIDED()
+        return message_text(ChangeErrorCode.DECIDED)
     if not {APPROVE, DECLINE} & may:
-        return said.DECIDING_NEEDS_ROLE(roles=roles_text(APPROVE), cluster=change.cluster.name)
+        return message_text(ChangeErrorCode.DECIDING_NEEDS_ROLE, roles=roles_text(APPROVE), cluster=change.cluster.name)
     if user.pk in change.hands and not _policy(change).self_approval:
-        return said.DECIDING_OWN()
+        return message_text(ChangeErrorCode.DECIDING_OWN)
     return ""
 
 
@@ -178,5 +180,5 @@ def _off(doing: str, change: ChangeRequest, facts: Freshness) -> str:
         return ""
     limit = duration(2 * max(facts.interval_s, QUICKEST_JUDGED_S))
     if facts.age_s is None:
-        return rights.CHECKS_NOT_MADE(doing=doing, limit=limit)
-    return rights.CHECKS_TOO_OLD(doing=doing, limit=limit, age=duration(facts.age_s))
+        return message_text(ChangeErrorCode.CHECKS_NOT_MADE, doing=doing, limit=limit)
+    return message_text(ChangeErrorCode.CHECKS_TOO_OLD, doing=doing, limit=limit, age=duration(facts.age_s))

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import fresh, locked, refuse, refuse_other_version
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.live import tell
@@ -23,7 +24,6 @@ from kafkadash.changes.transitions import audit, changed_text, swap
 from kafkadash.changes.written import short, text_of, title_of, window_of
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import drafts, rights
 from kafkadash.domain.workflow_states import State
 
 _WITHOUT_PLAN: Mapping[str, Any] = {
@@ -57,7 +57,7 @@ def create_draft(
     with transaction.atomic():
         current = Cluster.objects.filter(pk=cluster.pk).first()
         if current is None:
-            raise Refused(rights.CLUSTER_REMOVED(cluster=cluster.name))
+            raise Refused(ChangeErrorCode.CLUSTER_REMOVED, cluster=cluster.name)
         refuse(user, PROPOSE, current)
         change = ChangeRequest(
             cluster=current,
@@ -173,9 +173,9 @@ def delete(change: ChangeRequest, user: User, reason: str = "", request: HttpReq
         row = locked(change)
         refuse(user, PROPOSE, row.cluster, read_only_too=True)
         if row.state != State.DRAFT:
-            raise Changed(drafts.ONLY_A_DRAFT_IS_DELETED(now=changed_text(row.pk)))
+            raise Changed(ChangeErrorCode.ONLY_A_DRAFT_IS_DELETED, now=changed_text(row.pk))
         if row.round:
-            raise Refused(drafts.KEPT_ONCE_PROPOSED(number=row.pk))
+            raise Refused(ChangeErrorCode.KEPT_ONCE_PROPOSED, number=row.pk)
         before = {"kind": row.kind, "title": row.title, "why": row.why, "input": short(row.input)}
         audit(row, user, "deleted", reason=reason, before=before, request=request)
         tell(row.pk)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.changes.transitions import changed_text
@@ -24,7 +25,6 @@ from kafkadash.clusters.access import (
     roles_text,
 )
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import drafts, rights
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow_states import State
@@ -47,13 +47,15 @@ _CONTENT = {Kind.METADATA: "topics and brokers", Kind.REASSIGNMENTS: "running re
 def refuse(user: User, action: str, cluster: Cluster, *, read_only_too: bool = False) -> None:
     """Unless this person may do this on this cluster now: the database is asked. Raises Refused."""
     if cluster.removed_at is not None:
-        raise Refused(rights.ITS_CLUSTER_REMOVED())
+        raise Refused(ChangeErrorCode.ITS_CLUSTER_REMOVED)
     if not allowed(user, action, cluster):
         waits_until = counts_from(user, action, cluster)
         if waits_until is not None:
             at = f"{waits_until.astimezone(UTC):%-d %b at %H:%M} UTC"
-            raise Refused(rights.ROLE_COUNTS_LATER(cluster=cluster.name, at=at))
-        raise Refused(rights.NEEDS_ROLE_NOW(doing=_DOING[action], cluster=cluster.name, roles=roles_text(action)))
+            raise Refused(ChangeErrorCode.ROLE_COUNTS_LATER, cluster=cluster.name, at=at)
+        raise Refused(
+            ChangeErrorCode.NEEDS_ROLE_NOW, doing=_DOING[action], cluster=cluster.name, roles=roles_text(action)
+        )
     if cluster.read_only and action in LEADS_TO_CHANGES | {MANAGE} and not read_only_too:
         raise Refused(read_only_text(cluster))
 
@@ -61,14 +63,14 @@ def refuse(user: User, action: str, cluster: Cluster, *, read_only_too: bool = F
 def refuse_other_version(row: ChangeRequest, version: int, user: User) -> None:
     """Unless it is a draft of the version that this person saw. Raises Changed, EditedMeanwhile."""
     if row.state != State.DRAFT:
-        raise Changed(drafts.NO_DRAFT_ANY_MORE(number=row.pk, now=changed_text(row.pk)))
+        raise Changed(ChangeErrorCode.NO_DRAFT_ANY_MORE, number=row.pk, now=changed_text(row.pk))
     if row.version == version:
         return
     at = f" on {row.edited_at.astimezone(UTC):%-d %b at %H:%M:%S} UTC" if row.edited_at else ""
     who = row.edited_by_name or row.author_name
     if who == user.get_username():
-        raise EditedMeanwhile(drafts.SAVED_IN_ANOTHER_WINDOW(number=row.pk, at=at))
-    raise EditedMeanwhile(drafts.EDITED_MEANWHILE(who=who, number=row.pk, at=at))
+        raise EditedMeanwhile(ChangeErrorCode.SAVED_IN_ANOTHER_WINDOW, number=row.pk, at=at)
+    raise EditedMeanwhile(ChangeErrorCode.EDITED_MEANWHILE, who=who, number=row.pk, at=at)
 
 
 def refuse_old_facts(cluster: Cluster, now: datetime) -> None:
@@ -77,10 +79,10 @@ def refuse_old_facts(cluster: Cluster, now: datetime) -> None:
     for kind, words in _CONTENT.items():
         run = runs.get(kind)
         if run is None or run.succeeded_at is None:
-            raise Refused(rights.FACTS_NOT_READ(facts=words, cluster=cluster.name))
+            raise Refused(ChangeErrorCode.FACTS_NOT_READ, facts=words, cluster=cluster.name)
         if is_stale(run.succeeded_at, run.interval_s, now):
             age = duration((now - run.succeeded_at).total_seconds())
-            raise Refused(rights.FACTS_TOO_OLD(facts=words, cluster=cluster.name, age=age))
+            raise Refused(ChangeErrorCode.FACTS_TOO_OLD, facts=words, cluster=cluster.name, age=age)
 
 
 def locked(change: ChangeRequest) -> ChangeRequest:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.domain.checks import Checked
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.risk import RiskFacts
 from kafkadash.domain.workflow_states import State
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kafkadash.changes.models import ChangeRequest
 
 
-class UnknownKind(Exception):
+class UnknownKind(UserError):
     """No app made this kind known; ``str()`` names it."""
 
 
@@ -124,4 +125,4 @@ def kind_of(name: str) -> ChangeKind:
     try:
         return _kinds[name]
     except KeyError:
-        raise UnknownKind(jobs.CHANGE_KIND_UNKNOWN(name=name)) from None
+        raise UnknownKind(ChangeErrorCode.CHANGE_KIND_UNKNOWN, name=name) from None

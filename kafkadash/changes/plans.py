@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import fresh, locked, refuse
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
@@ -23,7 +24,6 @@ from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
 from kafkadash.changes.transitions import audit, changed_text, move, swap
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.plan import sha256
-from kafkadash.domain.refusals import drafts
 from kafkadash.domain.risk import floor
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import State, Trigger, Who
@@ -43,9 +43,9 @@ def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topolog
     with transaction.atomic():
         row = locked(ChangeRequest(pk=change_id))
         if row.state != State.DRAFT:
-            raise Changed(drafts.PLAN_DROPPED(number=row.pk, now=changed_text(row.pk)))
+            raise Changed(ChangeErrorCode.PLAN_DROPPED, number=row.pk, now=changed_text(row.pk))
         if row.version != version:
-            raise EditedMeanwhile(drafts.EDITED_WHILE_PLANNED(number=row.pk, who=row.edited_by_name))
+            raise EditedMeanwhile(ChangeErrorCode.EDITED_WHILE_PLANNED, number=row.pk, who=row.edited_by_name)
         before = row.digest
         planned = _with(row, keep_artifact(artifact, rows), topology_at)
         swap(
@@ -85,9 +85,9 @@ def refreshed(
         row = locked(change)
         refuse(user, PROPOSE, row.cluster)
         if row.state != State.STALE or row.version != version:
-            raise Changed(drafts.NEW_PLAN_DROPPED(number=row.pk, now=changed_text(row.pk)))
+            raise Changed(ChangeErrorCode.NEW_PLAN_DROPPED, number=row.pk, now=changed_text(row.pk))
         if rows == 0:
-            raise Refused(drafts.NOTHING_LEFT(number=row.pk))
+            raise Refused(ChangeErrorCode.NOTHING_LEFT, number=row.pk)
         kept = keep_artifact(artifact, rows)
         planned = _with(row, kept, topology_at)
         if report is not None:

@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import Policy, PolicyLoosening
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.access import LOOSEN, MANAGE, allowed, roles_text, users_allowed
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import drafts, rights
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.workflow import Rules
 
 FIELDS = ("approvals_low", "approvals_medium", "approvals_high", "valid_hours", "self_approval", "break_glass")
@@ -70,7 +71,7 @@ def change_policy(
         waiting = waiting_loosening(locked)
         looser = {} if isinstance(actor, str) else {n: v for n, v in differ.items() if _is_looser(n, v, before[n])}
         if looser and waiting is not None:
-            raise Refused(drafts.LOOSENING_WAITS(who=waiting.asked_by.get_username(), cluster=locked.name))
+            raise Refused(ChangeErrorCode.LOOSENING_WAITS, who=waiting.asked_by.get_username(), cluster=locked.name)
         now = {name: value for name, value in differ.items() if name not in looser}
         if now:
             _store(policy, now, actor, "policy.changed", reason, request)
@@ -100,7 +101,7 @@ def confirm_loosening(
         loosening = _seen_loosening(locked, asked_at)
         own = user.pk == loosening.asked_by_id
         if own or not users_allowed(LOOSEN, locked, not_given_by=[loosening.asked_by_id]).filter(pk=user.pk).exists():
-            raise Refused(drafts.LOOSENING_NEEDS_ANOTHER(cluster=locked.slug))
+            raise Refused(ChangeErrorCode.LOOSENING_NEEDS_ANOTHER, cluster=locked.slug)
         if loosening.counts_from is None:
             loosening.confirmed_by_name = user.get_username()
             loosening.counts_from = timezone.now() + timedelta(hours=settings.RIGHTS_WAIT_HOURS)
@@ -135,16 +136,16 @@ def _lock_cluster(cluster: Cluster, actor: User | str, action: str) -> Cluster:
     """The cluster's row is the lock: a policy may have no row of its own yet. Raises Refused without the right."""
     locked = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
     if locked is None:
-        raise Refused(rights.CLUSTER_REMOVED(cluster=cluster.name))
+        raise Refused(ChangeErrorCode.CLUSTER_REMOVED, cluster=cluster.name)
     if isinstance(actor, User) and not allowed(actor, action, locked):
-        raise Refused(rights.POLICY_NEEDS_ROLE(cluster=locked.name, roles=roles_text(action)))
+        raise Refused(ChangeErrorCode.POLICY_NEEDS_ROLE, cluster=locked.name, roles=roles_text(action))
     return locked
 
 
 def _seen_loosening(cluster: Cluster, asked_at: str) -> PolicyLoosening:
     loosening = waiting_loosening(cluster)
     if loosening is None or loosening.asked_at.isoformat() != asked_at:
-        raise Changed(drafts.LOOSENING_CHANGED(cluster=cluster.name))
+        raise Changed(ChangeErrorCode.LOOSENING_CHANGED, cluster=cluster.name)
     return loosening
 
 
@@ -201,10 +202,10 @@ def _check(policy: Policy) -> None:
     wrong: dict[str, str] = {}
     for name in FIELDS[:3]:
         if not 1 <= getattr(policy, name) <= MOST_APPROVALS:
-            wrong[name] = drafts.POLICY_APPROVALS(most=MOST_APPROVALS)
+            wrong[name] = message_text(ChangeErrorCode.POLICY_APPROVALS, most=MOST_APPROVALS)
     if not wrong and not policy.approvals_low <= policy.approvals_medium <= policy.approvals_high:
-        wrong["approvals_high"] = drafts.POLICY_ORDER()
+        wrong["approvals_high"] = message_text(ChangeErrorCode.POLICY_ORDER)
     if not 1 <= policy.valid_hours <= MOST_HOURS:
-        wrong["valid_hours"] = drafts.POLICY_HOURS(most=MOST_HOURS, days=MOST_HOURS // 24)
+        wrong["valid_hours"] = message_text(ChangeErrorCode.POLICY_HOURS, most=MOST_HOURS, days=MOST_HOURS // 24)
     if wrong:
         raise BadPolicy(wrong)

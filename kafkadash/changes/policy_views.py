@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from kafkadash.accounts.audit import LONGEST_REASON
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import Policy, PolicyLoosening
 from kafkadash.changes.policy import (
     FIELDS,
@@ -28,7 +29,7 @@ from kafkadash.clusters.access import MANAGE, cluster_for, needs
 from kafkadash.clusters.contact import contact
 from kafkadash.clusters.forms import SettingsForm
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import drafts
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count
 
 NUMBERS = ("approvals_low", "approvals_medium", "approvals_high", "valid_hours")
@@ -65,9 +66,9 @@ class PolicyForm(SettingsForm):
             if text.isascii() and text.isdigit() and len(text) < _TOO_LONG:
                 self.cleaned_data[name] = int(text)
             else:
-                self.add_error(name, drafts.POLICY_NO_NUMBER())
+                self.add_error(name, message_text(ChangeErrorCode.POLICY_NO_NUMBER))
         if not self.cleaned_data.get("reason") and "reason" not in self.errors:
-            self.add_error("reason", drafts.POLICY_REASON())
+            self.add_error("reason", message_text(ChangeErrorCode.POLICY_REASON))
         return self.cleaned_data
 
 

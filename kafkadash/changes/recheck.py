@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.kinds import UnknownKind, kind_of
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.changes.policy import policy_of, rules_of
@@ -19,7 +20,7 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import has_digested_content, move, pure, swap
 from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.domain.checks import About, Check, Checked
-from kafkadash.domain.refusals import checks as said
+from kafkadash.domain.messages import message_cause, message_text
 from kafkadash.domain.wording import listed
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import WAITING, State, Trigger, Who
@@ -66,7 +67,7 @@ def reasons(failed: Sequence[Check]) -> list[str]:
     """One sentence per row that does not fit, the first of them and how many more there are."""
     told: list[str] = []
     for check in failed:
-        told += check.problems or (said.NOT_TRUE_ANY_MORE.cause(check=check.title),)
+        told += check.problems or (message_cause(ChangeErrorCode.NOT_TRUE_ANY_MORE, check=check.title),)
     total = sum(max(check.problem_count, len(check.problems), 1) for check in failed)
     shown = told[:MOST_REASONS]
     return [*shown, f"And {total - len(shown):,} more."] if total > len(shown) else shown
@@ -89,7 +90,7 @@ def _one(change: ChangeRequest, now: datetime) -> bool:
             return True
         kind = kind_of(change.kind)
         if change.state in _MAY_TURN_STALE and not has_digested_content(change):
-            _turn_stale(change, [said.CONTENT_ALTERED(name=f"#{change.pk}")], {}, now)
+            _turn_stale(change, [message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")], {}, now)
             return True
         checked = kind.checks(change, now)
         return _store(change, checked, now)
@@ -130,7 +131,9 @@ def _void_approvals_of_leavers(change: ChangeRequest, now: datetime) -> bool:
         decided = change.state in (State.APPROVED, State.QUEUED) and not request.broke_glass
         stale = decided and len(request.approvals) < (request.needed or 1)
         if stale:
-            told = [said.APPROVER_LEFT(name=name, cluster=change.cluster.name) for name in names]
+            told = [
+                message_text(ChangeErrorCode.APPROVER_LEFT, name=name, cluster=change.cluster.name) for name in names
+            ]
             _turn_stale(change, told, {}, now)
         left.update(void_at=Now(), void_why=f"{listed(names)} may not approve here any more"[:200])
     return stale

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kafkadash.domain.errors import UserError
 
-class Refused(Exception):
+
+class Refused(UserError):
     """``str()`` is a sentence that a person can act on. Nothing was written."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.problem import Problem
-from kafkadash.domain.refusals import lookups as said
 from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import JobState
 
@@ -32,7 +33,9 @@ def replanning(change: ChangeRequest) -> Replanning | None:
     if job.state in (JobState.QUEUED, JobState.RUNNING):
         return Replanning(under_way=True, doing=job.progress_note, sentences=(), more=0)
     if job.state == JobState.CANCELLED:
-        return Replanning(under_way=False, doing="", sentences=(said.PLANNING_STOPPED(),), more=0)
+        return Replanning(
+            under_way=False, doing="", sentences=(message_text(ChangeErrorCode.PLANNING_STOPPED),), more=0
+        )
     if job.state == JobState.FAILED:
         return Replanning(under_way=False, doing="", sentences=(job.error,), more=0)
     found = job.result or {}

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import fresh, locked, refuse, refuse_old_facts
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.policy import policy_of, rules_of
@@ -21,8 +22,6 @@ from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.changes.transitions import OBJECT, changed_text, move
 from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import CANCEL, START
-from kafkadash.domain.refusals import runs
-from kafkadash.domain.refusals.entry import Entry
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import State, Trigger, Who
 
@@ -50,7 +49,7 @@ def start(
     """
     said = text_of(reason, "The reason")
     if len(key) > LONGEST_KEY:
-        raise Refused(runs.START_KEY_TOO_LONG(most=LONGEST_KEY))
+        raise Refused(ChangeErrorCode.START_KEY_TOO_LONG, most=LONGEST_KEY)
     with transaction.atomic():
         row = locked(change)
         if row.state != State.APPROVED and _started_by(row, key):
@@ -83,7 +82,7 @@ def pause(change: ChangeRequest, user: User, reason: str = "", request: HttpRequ
 
 def resume(change: ChangeRequest, user: User, reason: str, request: HttpRequest | None = None) -> ChangeRequest:
     """PAUSED → EXECUTING."""
-    said = _needed(reason, runs.RESUME_REASON)
+    said = _needed(reason, ChangeErrorCode.RESUME_REASON)
     return _moved(change, user, START, Trigger.RESUME, said, request)
 
 
@@ -92,7 +91,7 @@ def cancel(change: ChangeRequest, user: User, reason: str, request: HttpRequest 
 
     Its end is the executor's.
     """
-    said = _needed(reason, runs.CANCEL_REASON)
+    said = _needed(reason, ChangeErrorCode.CANCEL_REASON)
     return _moved(change, user, CANCEL, Trigger.CANCEL, said, request, read_only_too=True)
 
 
@@ -120,10 +119,10 @@ def _moved(
     return fresh(change)
 
 
-def _needed(reason: str, missing: Entry) -> str:
+def _needed(reason: str, missing: ChangeErrorCode) -> str:
     said = text_of(reason, "The reason")
     if not said:
-        raise Refused(missing())
+        raise Refused(missing)
     return said
 
 

@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import fresh, locked, planning, refuse, refuse_old_facts, refuse_other_version
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.live import tell
@@ -26,8 +27,8 @@ from kafkadash.changes.submission import judge, refuse_unready
 from kafkadash.changes.transitions import audit, changed_text, move, pure
 from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, users_allowed
-from kafkadash.domain.refusals import drafts, workflow
 from kafkadash.domain.workflow import Deed, needed, standing
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 from kafkadash.domain.workflow_states import State, Trigger, Who
 
 
@@ -47,7 +48,7 @@ def submit(
     """
     reason = text_of(why, "The reason")
     if not reason:
-        raise Refused(drafts.WHY_MISSING())
+        raise Refused(ChangeErrorCode.WHY_MISSING)
     row = fresh(change)
     refuse_other_version(row, version, user)
     refuse(user, PROPOSE, row.cluster)
@@ -92,7 +93,7 @@ def approve(
         row = locked(change)
         refuse(user, APPROVE, row.cluster)
         if not users_allowed(APPROVE, row.cluster, not_given_by=row.hands).filter(pk=user.pk).exists():
-            raise Refused(workflow.ROLE_FROM_AUTHOR(name=f"#{row.pk}"))
+            raise Refused(ChangeErrorCode.ROLE_FROM_AUTHOR, name=f"#{row.pk}")
         now = datetime.now(UTC)
         refuse_old_facts(row.cluster, now)
         rules = rules_of(policy_of(row.cluster))
@@ -161,7 +162,7 @@ def edit(change: ChangeRequest, user: User, reason: str = "", request: HttpReque
 def comment(change: ChangeRequest, user: User, text: str, request: HttpRequest | None = None) -> Comment:
     said = text_of(text, "The comment")
     if not said:
-        raise Refused(drafts.COMMENT_MISSING())
+        raise Refused(ChangeErrorCode.COMMENT_MISSING)
     with transaction.atomic():
         row = locked(change)
         refuse(user, COMMENT, row.cluster)
@@ -178,9 +179,9 @@ def start_refresh(change: ChangeRequest, user: User, request: HttpRequest | None
         row = locked(change)
         refuse(user, PROPOSE, row.cluster)
         if row.state != State.STALE:
-            raise Changed(workflow.NOTHING_TO_REFRESH(name=f"#{row.pk}", state=row.state))
+            raise Changed(WorkflowErrorCode.NOTHING_TO_REFRESH, name=f"#{row.pk}", state=row.state)
         if planning(row):
-            raise Refused(drafts.NEW_PLAN_UNDER_WAY())
+            raise Refused(ChangeErrorCode.NEW_PLAN_UNDER_WAY)
         kind_of(row.kind).replan(row, user)
         audit(row, user, "refresh_started", before={"state": row.state}, request=request)
         tell(row.pk)

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import planning, refuse_old_facts
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.recheck import reasons, stored_checks
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.domain.checks import About, Check, Result
-from kafkadash.domain.refusals import drafts
 from kafkadash.domain.risk import Floor, floor
 from kafkadash.domain.wording import count, listed
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,13 @@ class Found:
 def refuse_unready(row: ChangeRequest, digest: str) -> None:
     """Unless it has a plan, the one that the author saw, and no other is being made. Raises Refused, Changed."""
     if planning(row):
-        raise Refused(drafts.PLAN_UNDER_WAY(number=row.pk))
+        raise Refused(ChangeErrorCode.PLAN_UNDER_WAY, number=row.pk)
     if not row.artifact_id or not row.digest:
-        raise Refused(drafts.PLAN_MISSING(number=row.pk))
+        raise Refused(WorkflowErrorCode.PLAN_MISSING, number=row.pk)
     if PlanArtifact.objects.filter(pk=row.artifact_id, rows=0).exists():
-        raise Refused(drafts.PLAN_EMPTY(number=row.pk))
+        raise Refused(ChangeErrorCode.PLAN_EMPTY, number=row.pk)
     if digest and digest != row.digest:
-        raise Changed(drafts.PLANNED_ANEW(number=row.pk))
+        raise Changed(ChangeErrorCode.PLANNED_ANEW, number=row.pk)
 
 
 def judge(row: ChangeRequest, now: datetime) -> Found:
@@ -50,13 +51,13 @@ def judge(row: ChangeRequest, now: datetime) -> Found:
     failed = checked.failed(About.CONTENT)
     if failed:
         first, more = _first_and_more(failed)
-        raise Refused(drafts.PLAN_NO_LONGER_FITS(first=first, more=more))
+        raise Refused(ChangeErrorCode.PLAN_NO_LONGER_FITS, first=first, more=more)
     unknown = [check.title for check in checked.of(About.CONTENT) if check.result is Result.UNKNOWN]
     if unknown:
-        raise Refused(drafts.PLAN_NOT_CHECKED(checks=listed(unknown)))
+        raise Refused(ChangeErrorCode.PLAN_NOT_CHECKED, checks=listed(unknown))
     if checked.lasting:
         first, more = _first_and_more(checked.lasting)
-        raise Refused(drafts.PLAN_NEVER_STARTS(first=first, more=more, then=checked.lasting[0].then))
+        raise Refused(ChangeErrorCode.PLAN_NEVER_STARTS, first=first, more=more, then=checked.lasting[0].then)
     judged = floor(kind.risk(row))
     return Found(
         judged,

@@ -13,14 +13,14 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.kinds import UnknownKind, kind_of
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest, PlanArtifact, Review, Verdict
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.access import APPROVE, users_allowed
+from kafkadash.domain.messages import message_with_news
 from kafkadash.domain.plan import sha256
-from kafkadash.domain.refusals import checks as checks_said
-from kafkadash.domain.refusals import drafts as said
 from kafkadash.domain.risk import level_of
 from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, step
 from kafkadash.domain.workflow_states import State, Trigger
@@ -80,11 +80,11 @@ def move(
     try:
         after = step(before, deed, rules, now)
     except Outdated as outdated:
-        raise Changed(outdated.told(_latest(change.pk))) from outdated
+        raise Changed(outdated.with_news(_latest(change.pk))) from outdated
     except NotPossible as refused:
-        raise Refused(str(refused)) from refused
+        raise Refused(refused.message) from refused
     if deed.trigger in _NEEDS_SAME_CONTENT and not has_digested_content(change):
-        raise Refused(checks_said.CONTENT_ALTERED(name=before.name))
+        raise Refused(ChangeErrorCode.CONTENT_ALTERED, name=before.name)
     written = {**(fields or {}), **_columns(before, after)}
     if isinstance(actor, User) and after.broke_glass and not before.broke_glass:
         written["broke_glass_name"] = actor.get_username()
@@ -198,8 +198,8 @@ def has_digested_content(change: ChangeRequest) -> bool:
 def changed_text(number: int) -> str:
     """What became of the request since somebody read it."""
     there = ChangeRequest.objects.filter(pk=number).exists()
-    entry = said.CHANGED_MEANWHILE if there else said.DELETED_MEANWHILE
-    return entry.told(_latest(number), number=number)
+    code = ChangeErrorCode.CHANGED_MEANWHILE if there else ChangeErrorCode.DELETED_MEANWHILE
+    return message_with_news(code, _latest(number), number=number)
 
 
 def _latest(number: int) -> str:

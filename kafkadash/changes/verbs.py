@@ -14,6 +14,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import drafting, running, services
 from kafkadash.changes.access import needs_on_change, request_for, seen_change
 from kafkadash.changes.decision import approve_off
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import fresh
 from kafkadash.changes.kinds import UnknownKind
 from kafkadash.changes.list_rows import known_kind, run_of
@@ -23,7 +24,8 @@ from kafkadash.changes.review import facts_of
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import LONGEST_TEXT
 from kafkadash.clusters.access import APPROVE, COMMENT, DECLINE, MANAGE, PROPOSE, START
-from kafkadash.domain.refusals import drafts, workflow
+from kafkadash.domain.messages import message_text
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 from kafkadash.domain.workflow_states import State
 from kafkadash.post_only import post_only
 
@@ -61,7 +63,7 @@ def decline(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.decline(change, user, digest, reason, request=request, seen_round=_round(request)),
         said=f"You declined #{number}.",
-        missing="" if reason else workflow.DECLINE_REASON_TYPED(),
+        missing="" if reason else message_text(ChangeErrorCode.DECLINE_REASON_TYPED),
     )
 
 
@@ -91,7 +93,7 @@ def break_glass(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.break_glass(change, user, digest, reason, request, seen_round=_round(request)),
         said=f"You started #{number} without its approvals.",
-        missing="" if reason else workflow.GLASS_REASON(),
+        missing="" if reason else message_text(WorkflowErrorCode.GLASS_REASON),
         field="glass_reason",
     )
     return _to_its_run(change, answer)
@@ -107,7 +109,7 @@ def withdraw(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.withdraw(change, user, reason, request=request),
         said=f"#{number} is a draft again.",
-        missing="" if reason else workflow.WITHDRAW_REASON(),
+        missing="" if reason else message_text(ChangeErrorCode.WITHDRAW_REASON),
     )
 
 
@@ -124,7 +126,7 @@ def comment(request: HttpRequest, number: int) -> HttpResponse:
         change,
         lambda user: services.comment(change, user, text, request=request),
         said="Your comment is there.",
-        missing="" if text else drafts.COMMENT_MISSING(),
+        missing="" if text else message_text(ChangeErrorCode.COMMENT_MISSING),
         field=field,
         anchor="#comments",
     )
@@ -214,7 +216,7 @@ def _done(
     except (Refused, UnknownKind) as refused:
         # Read again: what it says now is why.
         now = seen_change(request, number)
-        return review_page(request, now, status=HTTPStatus.CONFLICT, refused=str(refused), typed=typed)
+        return review_page(request, now, status=HTTPStatus.CONFLICT, refused=refused, typed=typed)
     messages.success(request, said)
     answer = redirect("changes:request", number)
     answer["Location"] += anchor
@@ -238,7 +240,7 @@ def _round(request: HttpRequest) -> int | None:
 
 
 def _too_long(text: str) -> str:
-    return drafts.TYPED_TOO_LONG(length=len(text), most=LONGEST_TEXT)
+    return message_text(ChangeErrorCode.TYPED_TOO_LONG, length=len(text), most=LONGEST_TEXT)
 
 
 def _to_its_pages(number: int) -> HttpResponse:

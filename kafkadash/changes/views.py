@@ -18,6 +18,7 @@ from kafkadash.changes.live import CHANGES, change_key
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.review import review_context
 from kafkadash.clusters.access import PROPOSE, VIEW, clusters_allowing, signed_in
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.wording import capital, count
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
@@ -53,7 +54,7 @@ def review_page(
     change: ChangeRequest,
     *,
     status: int = 200,
-    refused: str = "",
+    refused: UserError | str = "",
     typed: Mapping[str, str] | None = None,
     wrong: Mapping[str, str] | None = None,
 ) -> HttpResponse:

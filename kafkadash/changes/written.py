@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.refusals import Refused
-from kafkadash.domain.refusals import drafts
+from kafkadash.domain.messages import message_text
 
 LONGEST_TITLE = 200
 LONGEST_TEXT = 10_000
@@ -20,7 +21,7 @@ def text_of(written: str, what: str) -> str:
     """Without blanks around it. Raises Refused when it is too long; ``what`` begins the sentence ("The reason")."""
     written = written.replace("\x00", "").strip()
     if len(written) > LONGEST_TEXT:
-        raise Refused(drafts.TEXT_TOO_LONG(what=what, length=len(written), most=LONGEST_TEXT))
+        raise Refused(ChangeErrorCode.TEXT_TOO_LONG, what=what, length=len(written), most=LONGEST_TEXT)
     return written
 
 
@@ -29,7 +30,7 @@ def wrong_reason(reason: str, missing: str) -> str:
     if not reason.strip():
         return missing
     if len(reason) > LONGEST_TEXT:
-        return drafts.TYPED_TOO_LONG(length=len(reason), most=LONGEST_TEXT)
+        return message_text(ChangeErrorCode.TYPED_TOO_LONG, length=len(reason), most=LONGEST_TEXT)
     return ""
 
 
@@ -37,7 +38,7 @@ def title_of(title: str) -> str:
     """On one line. Raises Refused when it is too long."""
     title = " ".join(title.replace("\x00", "").split())
     if len(title) > LONGEST_TITLE:
-        raise Refused(drafts.TITLE_TOO_LONG(length=len(title), most=LONGEST_TITLE))
+        raise Refused(ChangeErrorCode.TITLE_TOO_LONG, length=len(title), most=LONGEST_TITLE)
     return title
 
 
@@ -46,7 +47,7 @@ def window_of(options: Mapping[str, Any]) -> dict[str, datetime | None]:
     window = {name: _instant(options.get(name)) for name in ("not_before", "not_after")}
     begin, end = window["not_before"], window["not_after"]
     if begin is not None and end is not None and begin >= end:
-        raise Refused(drafts.WINDOW_TURNED_ROUND())
+        raise Refused(ChangeErrorCode.WINDOW_TURNED_ROUND)
     return window
 
 
@@ -56,7 +57,7 @@ def _instant(written: object) -> datetime | None:
     try:
         instant = datetime.fromisoformat(str(written))
     except ValueError as error:
-        raise Refused(drafts.NO_TIME(written=repr(written))) from error
+        raise Refused(ChangeErrorCode.NO_TIME, written=repr(written)) from error
     return instant.replace(tzinfo=instant.tzinfo or UTC)
 
 

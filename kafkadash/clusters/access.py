@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.postgres.expressions import ArraySubquery
-from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponseBase
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import ActionForbidden, MissingObject
 from kafkadash.accounts.models import User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.domain.refusals import rights
+from kafkadash.domain.messages import message_text
 
 VIEW = "cluster.view"
 MANAGE = "cluster.manage"
@@ -158,11 +158,11 @@ def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
         return held[slug, action]
     cluster = visible_clusters(request.user).filter(slug=slug).first()
     if cluster is None:
-        raise MissingObject(rights.NO_SUCH_CLUSTER(slug=repr(slug)))
+        raise MissingObject(ClusterErrorCode.NO_SUCH_CLUSTER, slug=repr(slug))
     if action != VIEW and not allowed(request.user, action, cluster):
-        raise PermissionDenied(rights.NEEDS_ROLE(cluster=cluster.name, roles=roles_text(action)))
+        raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE, cluster=cluster.name, roles=roles_text(action))
     if cluster.read_only and action in LEADS_TO_CHANGES:
-        raise PermissionDenied(read_only_text(cluster))
+        raise ActionForbidden(ClusterErrorCode.READ_ONLY, cluster=cluster.name)
     held[slug, action] = cluster
     return cluster
 
@@ -183,9 +183,9 @@ def needs(action: str, *, cluster: str = "slug", anywhere: bool = False) -> Call
                 cluster_for(request, kwargs[cluster], action)
             elif anywhere:
                 if not allowed_anywhere(request.user, action):
-                    raise PermissionDenied(rights.NEEDS_ROLE_SOMEWHERE(roles=roles_text(action)))
+                    raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE_SOMEWHERE, roles=roles_text(action))
             elif not allowed(request.user, action, None):
-                raise PermissionDenied(rights.NEEDS_ROLE_EVERYWHERE(roles=roles_text(action)))
+                raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE_EVERYWHERE, roles=roles_text(action))
             return view(request, *args, **kwargs)
 
         return declare(guarded, Permission("needs", action, cluster, anywhere))
@@ -234,7 +234,7 @@ def _roles_that_allow(action: str) -> list[Role]:
 
 def read_only_text(cluster: Cluster) -> str:
     """Why nothing is changed on a cluster that is registered read-only."""
-    return rights.READ_ONLY(cluster=cluster.name)
+    return message_text(ClusterErrorCode.READ_ONLY, cluster=cluster.name)
 
 
 def roles_text(action: str) -> str:

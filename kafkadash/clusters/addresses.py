@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from kafkadash.domain.refusals import connection as said
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.domain.messages import message_text
 
 _NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
 
@@ -32,11 +33,11 @@ def read_addresses(text: str) -> list[str]:
         if fault:
             bad.append(fault)
         elif item in good:
-            bad.append(said.ADDRESS_TWICE(item=item))
+            bad.append(message_text(ClusterErrorCode.ADDRESS_TWICE, item=item))
         else:
             good.append(item)
     if not good and not bad:
-        bad.append(said.NO_ADDRESS())
+        bad.append(message_text(ClusterErrorCode.NO_ADDRESS))
     if bad:
         raise BadAddresses(bad)
     return good
@@ -45,16 +46,16 @@ def read_addresses(text: str) -> list[str]:
 def _fault(item: str) -> str:
     """What is wrong with one address; empty when nothing is."""
     if "://" in item:
-        return said.PROTOCOL_IN_FRONT(item=item)
+        return message_text(ClusterErrorCode.PROTOCOL_IN_FRONT, item=item)
     host, colon, port = item.rpartition(":")
     if item.startswith("[") and not item.endswith("]") and "]:" not in item:
-        return said.BRACKETS_WRONG(item=item)
+        return message_text(ClusterErrorCode.BRACKETS_WRONG, item=item)
     if item.count(":") > 1 and not item.startswith("["):
-        return said.BRACKETS_MISSING(item=item)
+        return message_text(ClusterErrorCode.BRACKETS_MISSING, item=item)
     if not colon or not host or item.endswith("]"):
-        return said.PORT_MISSING(item=item)
+        return message_text(ClusterErrorCode.PORT_MISSING, item=item)
     if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        return said.PORT_WRONG(item=item, port=port or "(none)")
+        return message_text(ClusterErrorCode.PORT_WRONG, item=item, port=port or "(none)")
     return _host_fault(item, host)
 
 
@@ -63,13 +64,13 @@ def _host_fault(item: str, host: str) -> str:
         try:
             ipaddress.IPv6Address(host[1:-1])
         except ValueError:
-            return said.IPV6_WRONG(item=item)
+            return message_text(ClusterErrorCode.IPV6_WRONG, item=item)
         return ""
     if len(host) > 253 or not _NAME.fullmatch(host):
-        return said.HOST_WRONG(item=item)
+        return message_text(ClusterErrorCode.HOST_WRONG, item=item)
     if re.fullmatch(r"[0-9.]+", host):
         try:
             ipaddress.IPv4Address(host)
         except ValueError:
-            return said.IPV4_WRONG(item=item)
+            return message_text(ClusterErrorCode.IPV4_WRONG, item=item)
     return ""

@@ -10,10 +10,11 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import AllowedLag, Cluster
 from kafkadash.clusters.services import Refused
 from kafkadash.domain.allowed_lag import allowed_lags
-from kafkadash.domain.refusals import settings
+from kafkadash.domain.messages import message_text
 
 MOST_RULES = 100
 MOST_RECORDS = 10**12
@@ -46,7 +47,9 @@ def allow_lag(
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         held = AllowedLag.objects.filter(cluster=cluster, pattern=pattern).first()
         if held is None and AllowedLag.objects.filter(cluster=cluster).count() >= MOST_RULES:
-            raise Refused({"": [settings.LAG_TOO_MANY_RULES(cluster=cluster.name, most=MOST_RULES)]})
+            raise Refused(
+                {"": [message_text(ClusterErrorCode.LAG_TOO_MANY_RULES, cluster=cluster.name, most=MOST_RULES)]}
+            )
         before = _facts(held) if held else None
         rule, _ = AllowedLag.objects.update_or_create(cluster=cluster, pattern=pattern, defaults={"records": records})
         if before != _facts(rule):
@@ -71,7 +74,7 @@ def remove_allowed_lag(
         asked = AllowedLag.objects.select_for_update().filter(cluster=cluster, pattern=pattern.replace("\0", ""))
         held = asked.first()
         if held is None:
-            raise Refused({"": [settings.LAG_RULE_GONE()]})
+            raise Refused({"": [message_text(ClusterErrorCode.LAG_RULE_GONE)]})
         before = _facts(held)
         held.delete()
         record(actor, "allowed_lag.removed", cluster, cluster=cluster.slug, before=before, request=request)
@@ -79,23 +82,23 @@ def remove_allowed_lag(
 
 def _wrong_pattern(pattern: str) -> str:
     if not pattern:
-        return settings.LAG_PATTERN_EMPTY()
+        return message_text(ClusterErrorCode.LAG_PATTERN_EMPTY)
     if len(pattern) > LONGEST_PATTERN:
-        return settings.LAG_PATTERN_TOO_LONG(length=len(pattern), most=LONGEST_PATTERN)
+        return message_text(ClusterErrorCode.LAG_PATTERN_TOO_LONG, length=len(pattern), most=LONGEST_PATTERN)
     for place, character in enumerate(pattern, 1):
         if not character.isprintable():
-            return settings.LAG_PATTERN_NOT_PRINTABLE(place=place)
+            return message_text(ClusterErrorCode.LAG_PATTERN_NOT_PRINTABLE, place=place)
     return ""
 
 
 def _wrong_records(typed: str) -> str:
     typed = typed.strip()
     if not _NUMBER.fullmatch(typed):
-        return settings.LAG_UNREADABLE()
+        return message_text(ClusterErrorCode.LAG_UNREADABLE)
     if typed.startswith("-") and typed.strip("-0, _\u00a0"):
-        return settings.LAG_NEGATIVE()
+        return message_text(ClusterErrorCode.LAG_NEGATIVE)
     if len(typed) > _LONGEST_NUMBER or _number(typed) > MOST_RECORDS:
-        return settings.LAG_TOO_LARGE(most=MOST_RECORDS)
+        return message_text(ClusterErrorCode.LAG_TOO_LARGE, most=MOST_RECORDS)
     return ""
 
 

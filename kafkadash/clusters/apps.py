@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class ClustersConfig(AppConfig):
     name = "kafkadash.clusters"
     label = "clusters"
+
+    def ready(self) -> None:
+        from kafkadash.clusters.messages import CLUSTER_MESSAGES
+        from kafkadash.domain.messages import register_messages
+
+        register_messages(CLUSTER_MESSAGES)

@@ -9,10 +9,11 @@ from typing import Protocol
 
 from django.conf import settings
 
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.clusters.services import said_of_double
 from kafkadash.domain.failure_kinds import NO_ANSWER_FAILURES, FailureKind
-from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.status import is_stale
 from kafkadash.domain.wording import duration
 
@@ -91,7 +92,7 @@ def _judged(
     if answered is None or is_stale(answered, interval, now):
         age = duration((now - answered).total_seconds()) if answered else ""
         silent = f"The last answer is {age} old" if answered else "No answer was stored yet"
-        return "unknown", "Not looked at", said.NOT_LOOKED_AT(silent=silent)
+        return "unknown", "Not looked at", message_text(ClusterErrorCode.NOT_LOOKED_AT, silent=silent)
     if cluster.mode == Mode.ZOOKEEPER:
         return "warning", "Not supported yet", zookeeper()
     return "ok", "Answers", ""
@@ -102,14 +103,16 @@ def _patience(run: Run) -> str:
     if run.last_failure != FailureKind.CREDENTIALS_REFUSED:
         return ""
     if run.refusals >= settings.REFUSED_TRIES:
-        return " " + said.NOT_TRIED_ANY_MORE(times=run.refusals)
+        return " " + message_text(ClusterErrorCode.NOT_TRIED_ANY_MORE, times=run.refusals)
     then = run.next_at.astimezone(UTC)
-    return " " + said.TRIED_LESS_OFTEN(when=f"{then:%H:%M:%S}")
+    return " " + message_text(ClusterErrorCode.TRIED_LESS_OFTEN, when=f"{then:%H:%M:%S}")
 
 
 def other_cluster(cluster: Cluster) -> str:
-    return said.OTHER_CLUSTER(cluster=cluster.name, answered=cluster.other_kafka_id, expected=cluster.kafka_id)
+    return message_text(
+        ClusterErrorCode.OTHER_CLUSTER, cluster=cluster.name, answered=cluster.other_kafka_id, expected=cluster.kafka_id
+    )
 
 
 def zookeeper() -> str:
-    return said.WITH_ZOOKEEPER()
+    return message_text(ClusterErrorCode.WITH_ZOOKEEPER)

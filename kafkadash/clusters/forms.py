@@ -9,10 +9,11 @@ from django import forms
 from django.forms.boundfield import BoundField
 from django.utils import timezone
 
+from kafkadash.accounts.errors import form_error
 from kafkadash.accounts.models import User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import SECRETS, Cluster, Role, SecurityProtocol
 from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Refused
-from kafkadash.domain.refusals import settings
 
 SECURITY_WORDS = {
     SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no login",
@@ -129,22 +130,22 @@ class RoleForm(SettingsForm):
     def clean_user(self) -> User:
         name = self.cleaned_data["user"].strip()
         if not name:
-            raise forms.ValidationError(settings.NOBODY_NAMED())
+            raise form_error(ClusterErrorCode.NOBODY_NAMED)
         user = User.objects.filter(username=name).first()
         if user is None:
-            raise forms.ValidationError(settings.NO_SUCH_ACCOUNT(name=name))
+            raise form_error(ClusterErrorCode.NO_SUCH_ACCOUNT, name=name)
         if not user.is_active:
-            raise forms.ValidationError(settings.ACCOUNT_CLOSED(name=name))
+            raise form_error(ClusterErrorCode.ACCOUNT_CLOSED, name=name)
         return user
 
     def clean_role(self) -> Role:
         role = self.cleaned_data["role"]
         if role not in Role.values:
-            raise forms.ValidationError(settings.ROLE_UNKNOWN(roles=", ".join(Role.values)))
+            raise form_error(ClusterErrorCode.ROLE_UNKNOWN, roles=", ".join(Role.values))
         return Role(role)
 
     def clean_expires_at(self) -> Any:
         moment = self.cleaned_data["expires_at"]
         if moment is not None and moment <= timezone.now():
-            raise forms.ValidationError(settings.END_PASSED())
+            raise form_error(ClusterErrorCode.END_PASSED)
         return moment

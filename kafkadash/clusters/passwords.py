@@ -6,10 +6,11 @@ import getpass
 import sys
 from pathlib import Path
 
-from kafkadash.domain.refusals import accounts
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.domain.errors import UserError
 
 
-class NoSecret(Exception):
+class NoSecret(UserError):
     """``str()`` says why there is none and how to give it."""
 
 
@@ -26,13 +27,15 @@ def read_secret(source: str, what: str) -> str:
         else:
             content = sys.stdin.read()
     except OSError as error:
-        raise NoSecret(accounts.SECRET_NOT_READ(what=what, source=source, fault=_words(error))) from None
+        raise NoSecret(ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault=_words(error)) from None
     except UnicodeDecodeError:
-        raise NoSecret(accounts.SECRET_NOT_READ(what=what, source=source, fault="it is no UTF-8 text")) from None
+        raise NoSecret(
+            ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault="it is no UTF-8 text"
+        ) from None
     content = content.removesuffix("\n").removesuffix("\r")
     if not content:
         where = "standard input" if source == "-" else source
-        raise NoSecret(accounts.NO_SECRET_GIVEN(what=what, source=where))
+        raise NoSecret(ClusterErrorCode.NO_SECRET_GIVEN, what=what, source=where)
     return content
 
 

@@ -12,9 +12,10 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import CONNECTION_FIELDS, Refused, shown_values
-from kafkadash.domain.refusals import settings
+from kafkadash.domain.messages import message_text
 
 # Rows of one delete: a few tens of milliseconds, so nobody waits for a lock.
 BATCH = 1000
@@ -112,7 +113,7 @@ def remove_cluster(
     Raises Refused when ``typed_name`` is not the cluster's name, or something of ours is under way there.
     """
     if " ".join(typed_name.split()) != cluster.name:
-        raise Refused({"typed_name": [settings.NAME_TO_CONFIRM(cluster=cluster.name)]})
+        raise Refused({"typed_name": [message_text(ClusterErrorCode.NAME_TO_CONFIRM, cluster=cluster.name)]})
     with transaction.atomic():
         for stops in _stopped_by:
             stops(cluster)

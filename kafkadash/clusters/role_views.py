@@ -29,10 +29,11 @@ from kafkadash.clusters.access import (
     needs,
 )
 from kafkadash.clusters.contact import contact
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.forms import RoleForm
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import Refused, give_role, remove_role
-from kafkadash.domain.refusals import settings as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count
 
 # Names offered while somebody types; beyond that many nobody looks through a list.
@@ -135,13 +136,13 @@ def _take(request: HttpRequest, cluster: Cluster | None) -> str:
     user = User.objects.filter(username=request.POST.get("user", "").replace("\0", "")).first()
     role = request.POST.get("role", "")
     if user is None or role not in Role.values:
-        return said.ROLE_NOT_LISTED()
+        return message_text(ClusterErrorCode.ROLE_NOT_LISTED)
     try:
         taken = remove_role(_actor(request), user, Role(role), cluster=cluster, request=request)
     except Refused as refused:
         return str(refused)
     if not taken:
-        return said.ROLE_TAKEN_MEANWHILE(name=user.get_username(), role=Role(role).label)
+        return message_text(ClusterErrorCode.ROLE_TAKEN_MEANWHILE, name=user.get_username(), role=Role(role).label)
     messages.success(request, f"{user.get_username()} is no longer {Role(role).label} on {_where(cluster)}.")
     return ""
 

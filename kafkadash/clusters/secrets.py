@@ -20,9 +20,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Expression
 from django.db.models.query_utils import DeferredAttribute
 
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.secret_use import SecretUse
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.domain.refusals import connection
 from kafkadash.logs import remember_secrets
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ else:
 MAKES_A_KEY = 'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
 
-class SecretError(Exception):
+class SecretError(UserError):
     """A stored secret cannot be written or read; ``str()`` says why and what to do."""
 
     kind = FailureKind.SECRET_UNREADABLE
@@ -58,12 +59,12 @@ class Sealed:
             content = json.loads(decrypted)
             of, meant, text = content["field"], SecretUse.from_json(content["use"]), content["text"]
         except (ValueError, KeyError, TypeError):  # written by something else
-            raise SecretError(connection.SECRET_UNREADABLE()) from None
+            raise SecretError(ClusterErrorCode.SECRET_UNREADABLE) from None
         remember_secrets(text)
         if of != field:
-            raise SecretError(connection.SECRET_UNREADABLE())
+            raise SecretError(ClusterErrorCode.SECRET_UNREADABLE)
         if beyond := use.beyond(meant):
-            raise SecretError(connection.SECRET_MEANT_FOR_OTHER(changed=beyond))
+            raise SecretError(ClusterErrorCode.SECRET_MEANT_FOR_OTHER, changed=beyond)
         return str(text)
 
     def rotated(self) -> Sealed:
@@ -74,7 +75,7 @@ class Sealed:
         try:
             return _fernet().decrypt(self.ciphertext.encode())
         except InvalidToken:
-            raise SecretError(connection.SECRET_UNREADABLE()) from None
+            raise SecretError(ClusterErrorCode.SECRET_UNREADABLE) from None
 
 
 def seal(text: str, field: str, use: SecretUse) -> Sealed:
@@ -174,9 +175,9 @@ def _fernet() -> MultiFernet:
 def _fernet_of(keys: tuple[str, ...]) -> MultiFernet:
     """Raises SecretError; an error is not cached."""
     if not keys:
-        raise SecretError(connection.NO_KEYS(command=MAKES_A_KEY))
+        raise SecretError(ClusterErrorCode.NO_KEYS, command=MAKES_A_KEY)
     remember_secrets(*keys)
     try:
         return MultiFernet([Fernet(key) for key in keys])
     except ValueError:
-        raise SecretError(connection.KEY_MALFORMED(command=MAKES_A_KEY)) from None
+        raise SecretError(ClusterErrorCode.KEY_MALFORMED, command=MAKES_A_KEY) from None

@@ -18,11 +18,14 @@ from django.utils.text import slugify
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
 from kafkadash.clusters.secret_use import SecretUse
 from kafkadash.clusters.secrets import EncryptedTextField
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.domain.refusals import connection, settings
+from kafkadash.domain.messages import message_text
+from kafkadash.domain.refusals import connection
 from kafkadash.kafka.connection import Security
 from kafkadash.kafka.port import AuthenticationFailed
 from kafkadash.kafka.tls import ssl_context
@@ -52,7 +55,7 @@ class Refused(Exception):
         self.sentences = dict(sentences)
 
 
-class IdentityChanged(Exception):
+class IdentityChanged(UserError):
     """Behind a cluster's addresses answers another Kafka cluster than before; ``str()`` explains it."""
 
 
@@ -85,7 +88,7 @@ def register_cluster(
             after = {"name": name, "read_only": read_only, **shown_values(cluster, CONNECTION_FIELDS)}
             record(actor, "cluster.registered", cluster, cluster=cluster.slug, after=after, request=request)
     except IntegrityError as error:  # somebody else took the name after the check
-        raise Refused({"name": [settings.CLUSTER_NAME_JUST_TAKEN(name=name)]}) from error
+        raise Refused({"name": [message_text(ClusterErrorCode.CLUSTER_NAME_JUST_TAKEN, name=name)]}) from error
     return cluster
 
 
@@ -204,7 +207,7 @@ def remember_double(actor: User | str, cluster: Cluster, first: Cluster | None) 
 
 
 def said_of_double(cluster: Cluster, first: Cluster) -> str:
-    return settings.SAME_CLUSTER(cluster=cluster.name, other=first.name)
+    return message_text(ClusterErrorCode.SAME_CLUSTER, cluster=cluster.name, other=first.name)
 
 
 def check_identity(cluster: Cluster, kafka_id: str) -> None:
@@ -214,7 +217,7 @@ def check_identity(cluster: Cluster, kafka_id: str) -> None:
     """
     if cluster.kafka_id and cluster.kafka_id != kafka_id:
         raise IdentityChanged(
-            settings.IDENTITY_CHANGED(cluster=cluster.name, answered=kafka_id, expected=cluster.kafka_id)
+            ClusterErrorCode.IDENTITY_CHANGED, cluster=cluster.name, answered=kafka_id, expected=cluster.kafka_id
         )
     first = first_registered(cluster, kafka_id)
     if first is not None:
@@ -255,7 +258,7 @@ def give_role(
     administers a cluster could be both persons that a change needs.
     """
     if isinstance(actor, User) and actor.pk == user.pk:
-        raise Refused({"user": [settings.OWN_ROLE()]})
+        raise Refused({"user": [message_text(ClusterErrorCode.OWN_ROLE)]})
     with transaction.atomic():
         if expires_at is not None:
             _keep_an_admin(user, role, cluster, "expires_at")
@@ -327,7 +330,7 @@ def _keep_an_admin(user: User, role: Role, cluster: Cluster | None, field: str) 
     if User.objects.filter(Q(pk__in=lasting) | Q(is_superuser=True), is_active=True).exists():
         return
     name, what = user.get_username(), f"of {cluster.name}" if cluster else "of all clusters"
-    raise Refused({field: [settings.LAST_ADMINISTRATOR(name=name, of=what)]})
+    raise Refused({field: [message_text(ClusterErrorCode.LAST_ADMINISTRATOR, name=name, of=what)]})
 
 
 def _assign(cluster: Cluster, values: Mapping[str, Any]) -> None:
@@ -369,19 +372,21 @@ def _keep_secrets_in_place(before: Mapping[str, Any], cluster: Cluster) -> None:
         return
     kept = (name for name in cluster.secret_fields if before[name] and cluster.__dict__[name] == before[name])
     if used := sorted(kept):
-        raise Refused({name: [settings.SECRET_ENTERED_FOR_OTHER(changed=changed)] for name in used})
+        raise Refused(
+            {name: [message_text(ClusterErrorCode.SECRET_ENTERED_FOR_OTHER, changed=changed)] for name in used}
+        )
 
 
 def _check_name(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
     others = Cluster.objects.exclude(pk=cluster.pk)
     if not cluster.slug:
-        wrong["name"] = [settings.CLUSTER_NAME_EMPTY()]
+        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_EMPTY)]
     elif len(cluster.name) > 64:
-        wrong["name"] = [settings.CLUSTER_NAME_TOO_LONG(length=len(cluster.name))]
+        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_TOO_LONG, length=len(cluster.name))]
     elif others.filter(name=cluster.name).exists():
-        wrong["name"] = [settings.CLUSTER_NAME_TAKEN(name=cluster.name)]
+        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_TAKEN, name=cluster.name)]
     elif (same := others.filter(slug=cluster.slug).first()) is not None:
-        wrong["name"] = [settings.CLUSTER_NAME_TOO_ALIKE(other=same.name, slug=cluster.slug)]
+        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_TOO_ALIKE, other=same.name, slug=cluster.slug)]
 
 
 def _check_security(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
@@ -390,11 +395,13 @@ def _check_security(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
         wrong["security_protocol"] = [connection.PROTOCOL_UNKNOWN(protocol=cluster.security_protocol, known=known)]
     if "SASL" in cluster.security_protocol:
         if cluster.sasl_mechanism not in SASL_MECHANISMS:
-            wrong["sasl_mechanism"] = [settings.MECHANISM_NEEDED(known=", ".join(SASL_MECHANISMS))]
+            wrong["sasl_mechanism"] = [
+                message_text(ClusterErrorCode.MECHANISM_NEEDED, known=", ".join(SASL_MECHANISMS))
+            ]
         if not cluster.sasl_username or not cluster.__dict__["sasl_password"]:
-            wrong["sasl_username"] = [settings.LOGIN_NEEDED()]
+            wrong["sasl_username"] = [message_text(ClusterErrorCode.LOGIN_NEEDED)]
     if bool(cluster.certificate_pem) != bool(cluster.__dict__["key_pem"]):
-        wrong["certificate_pem"] = [settings.PAIR_NEEDED()]
+        wrong["certificate_pem"] = [message_text(ClusterErrorCode.PAIR_NEEDED)]
     elif isinstance(cluster.__dict__["key_pem"], str) and cluster.certificate_pem:  # a sealed key was checked before
         _check_tls(wrong, "key_pem", certificate_pem=cluster.certificate_pem, key_pem=cluster.key_pem)
     if cluster.ca_pem:

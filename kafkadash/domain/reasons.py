@@ -1,5 +1,5 @@
 """Why something is as it is: a code and its parameters, which are stored and compared. The text is made of them when
-they are shown (``kafkadash.messages``).
+they are shown (``kafkadash.domain.messages``).
 
 A reason is a frozen dataclass: its class has the code, its fields are the parameters. Fields hold what JSON can hold,
 tuples of that, and reasons.

@@ -11,30 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from kafkadash.domain.refusals import drafts as drafts_said
-from kafkadash.domain.refusals import workflow as said
-from kafkadash.domain.refusals.entry import Entry
+from kafkadash.domain.errors import UserError
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.risk import Level
 from kafkadash.domain.wording import count
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 from kafkadash.domain.workflow_states import OVER, TABLE, WAITING, Edge, State, Trigger, Who
 
 _EDGE: Mapping[tuple[State, Trigger], Edge] = {(edge.source, edge.trigger): edge for edge in TABLE}
 
 
-class NotPossible(Exception):
-    """This cannot be done with the request as it is; ``str()`` is a sentence that says why and what helps."""
+class NotPossible(UserError):
+    """This cannot be done with the request as it is."""
 
 
 class Outdated(NotPossible):
     """It was possible with what the person saw; it is not what there is now."""
-
-    def __init__(self, entry: Entry, **values: object) -> None:
-        super().__init__(entry(**values))
-        self._entry, self._values = entry, values
-
-    def told(self, news: str) -> str:
-        """With what happened meanwhile, a sentence, where that is known."""
-        return self._entry.told(news, **self._values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +113,7 @@ def step(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
         raise _not_from_here(request, deed.trigger)
     if not edge.who & deed.capacities:
         roles = " or ".join(sorted(who.value for who in edge.who))
-        raise NotPossible(said.WRONG_ROLE(roles=roles))
+        raise NotPossible(WorkflowErrorCode.WRONG_ROLE, roles=roles)
     if deed.trigger in _EFFECTS:
         return _EFFECTS[deed.trigger](request, deed, rules, now)
     return replace(request, state=edge.target)
@@ -157,26 +149,26 @@ def due(request: Request, now: datetime) -> bool:
 def why_not_approve(request: Request, user: int, rules: Rules) -> str:
     """Why this person's approval would not count, in a sentence; '' when it would. Roles are asked elsewhere."""
     if user in request.hands and not rules.self_approval:
-        return said.OWN_HANDS(name=request.name)
+        return message_text(WorkflowErrorCode.OWN_HANDS, name=request.name)
     if any(a.user == user and a.digest == request.digest and a.round == request.round for a in request.approvals):
-        return said.APPROVED_ALREADY(name=request.name)
+        return message_text(WorkflowErrorCode.APPROVED_ALREADY, name=request.name)
     return ""
 
 
 def _submit(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if not request.digest:
-        raise NotPossible(drafts_said.PLAN_MISSING(number=request.number))
+        raise NotPossible(WorkflowErrorCode.PLAN_MISSING, number=request.number)
     if request.not_after is not None and request.not_after <= now:
-        raise NotPossible(said.WINDOW_OVER(name=request.name))
+        raise NotPossible(WorkflowErrorCode.WINDOW_OVER, name=request.name)
     until = rules.valid_until(now)
     if request.not_before is not None and request.not_before >= until:
-        raise NotPossible(said.WINDOW_TOO_FAR(hours=count(rules.valid_hours, "hour")))
+        raise NotPossible(WorkflowErrorCode.WINDOW_TOO_FAR, hours=count(rules.valid_hours, "hour"))
     return _proposed(request, deed, rules, now, digest=request.digest, level=request.level)
 
 
 def _refresh(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if not deed.digest:
-        raise NotPossible(said.NO_NEW_PLAN(name=request.name))
+        raise NotPossible(WorkflowErrorCode.NO_NEW_PLAN, name=request.name)
     _refuse_over(request, now)
     return _proposed(request, deed, rules, now, digest=deed.digest, level=deed.level)
 
@@ -205,7 +197,7 @@ def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Reque
     _refuse_other_content(request, deed)
     _refuse_over(request, now)
     if deed.user is None:
-        raise NotPossible(said.NOT_A_PERSON())
+        raise NotPossible(WorkflowErrorCode.NOT_A_PERSON)
     if why := why_not_approve(request, deed.user, rules):
         raise NotPossible(why)
     approval = Approval(deed.user, request.digest, request.round)
@@ -218,21 +210,21 @@ def _approve(request: Request, deed: Deed, rules: Rules, now: datetime) -> Reque
 def _decline(request: Request, deed: Deed, _rules: Rules, _now: datetime) -> Request:
     _refuse_other_content(request, deed)
     if not deed.reason.strip():
-        raise NotPossible(said.DECLINE_REASON())
+        raise NotPossible(WorkflowErrorCode.DECLINE_REASON)
     return replace(request, state=State.DECLINED)
 
 
 def _expire(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Request:
     if not due(request, now):
-        raise NotPossible(said.NOT_DUE(name=request.name))
+        raise NotPossible(WorkflowErrorCode.NOT_DUE, name=request.name)
     return replace(request, state=State.EXPIRED)
 
 
 def _break_glass(request: Request, deed: Deed, rules: Rules, now: datetime) -> Request:
     if not rules.break_glass:
-        raise NotPossible(said.GLASS_FORBIDDEN())
+        raise NotPossible(WorkflowErrorCode.GLASS_FORBIDDEN)
     if not deed.reason.strip():
-        raise NotPossible(said.GLASS_REASON())
+        raise NotPossible(WorkflowErrorCode.GLASS_REASON)
     _refuse_other_content(request, deed)
     _refuse_unable(request)
     _refuse_over(request, now)
@@ -244,7 +236,7 @@ def _queue(request: Request, deed: Deed, _rules: Rules, now: datetime) -> Reques
     _refuse_over(request, now)
     _refuse_unapproved(request)
     if deed.trigger is Trigger.SCHEDULE and (request.not_before is None or now < request.not_before):
-        raise NotPossible(said.WINDOW_NOT_BEGUN(name=request.name))
+        raise NotPossible(WorkflowErrorCode.WINDOW_NOT_BEGUN, name=request.name)
     return replace(request, state=State.QUEUED)
 
 
@@ -253,47 +245,47 @@ def _turn(request: Request, _deed: Deed, _rules: Rules, now: datetime) -> Reques
     if not request.broke_glass:
         _refuse_unapproved(request)
     if request.not_before is not None and now < request.not_before:
-        raise NotPossible(said.WINDOW_NOT_BEGUN(name=request.name))
+        raise NotPossible(WorkflowErrorCode.WINDOW_NOT_BEGUN, name=request.name)
     return replace(request, state=State.EXECUTING)
 
 
 def _refuse_over(request: Request, now: datetime) -> None:
     if due(request, now):
-        raise Outdated(said.TIME_OVER, name=request.name)
+        raise Outdated(WorkflowErrorCode.TIME_OVER, name=request.name)
 
 
 def _refuse_unable(request: Request) -> None:
     if not request.starts:
-        raise NotPossible(said.CANNOT_RUN(name=request.name))
+        raise NotPossible(WorkflowErrorCode.CANNOT_RUN, name=request.name)
 
 
 def _refuse_unapproved(request: Request) -> None:
     """What the policy allowed at the last approval holds: those approvals were counted then, by its rules then."""
     have = {a.user for a in request.approvals if a.digest == request.digest and a.round == request.round}
     if request.needed is None or len(have) < request.needed:
-        raise NotPossible(said.LACKS_APPROVALS(name=request.name))
+        raise NotPossible(WorkflowErrorCode.LACKS_APPROVALS, name=request.name)
 
 
 def _refuse_other_content(request: Request, deed: Deed) -> None:
     """Also where the same content was proposed again: its reason, its disk limit and its risk are in no digest."""
     if deed.digest != request.digest:
-        raise Outdated(said.OTHER_CONTENT, name=request.name)
+        raise Outdated(WorkflowErrorCode.OTHER_CONTENT, name=request.name)
     if deed.round not in (None, request.round):
-        raise Outdated(said.OTHER_ROUND, name=request.name)
+        raise Outdated(WorkflowErrorCode.OTHER_ROUND, name=request.name)
 
 
 def _not_from_here(request: Request, trigger: Trigger) -> NotPossible:
     name, state = request.name, request.state
     is_now = "a draft" if state is State.DRAFT else state.value
     if state in OVER:
-        return Outdated(said.FINAL, name=name, state=is_now)
+        return Outdated(WorkflowErrorCode.FINAL, name=name, state=is_now)
     if trigger is Trigger.EDIT and state in (State.APPROVED, State.QUEUED):
-        return Outdated(said.WITHDRAW_FIRST, name=name, state=is_now)
+        return Outdated(WorkflowErrorCode.WITHDRAW_FIRST, name=name, state=is_now)
     if trigger is Trigger.APPROVE and state not in (State.DRAFT, State.STALE):
-        return Outdated(said.NOT_NEEDED, name=name)
+        return Outdated(WorkflowErrorCode.NOT_NEEDED, name=name)
     if trigger is Trigger.REFRESH:
-        return NotPossible(said.NOTHING_TO_REFRESH(name=name, state=is_now))
-    return Outdated(said.NOT_FROM_HERE, name=name, state=is_now, done=_done(trigger))
+        return NotPossible(message_text(WorkflowErrorCode.NOTHING_TO_REFRESH, name=name, state=is_now))
+    return Outdated(WorkflowErrorCode.NOT_FROM_HERE, name=name, state=is_now, done=_done(trigger))
 
 
 def _done(trigger: Trigger) -> str:

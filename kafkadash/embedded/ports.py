@@ -6,7 +6,7 @@ import random
 import socket
 from collections.abc import Collection
 
-from kafkadash.domain.refusals import servers as said
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.process import ServerError
 
 # Below the ranges that Linux (32768 up) and macOS (49152 up) use for outgoing connections: a port picked here is still
@@ -22,7 +22,7 @@ def free_port(preferred: int | None = None, taken: Collection[int] = ()) -> int:
     for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
         if port not in taken and port_is_free(port):
             return port
-    raise ServerError(said.NO_LOOPBACK_PORT(first=PORT_RANGE.start, last=PORT_RANGE.stop - 1))
+    raise ServerError(ServerErrorCode.NO_LOOPBACK_PORT, first=PORT_RANGE.start, last=PORT_RANGE.stop - 1)
 
 
 def port_is_free(port: int) -> bool:

@@ -22,7 +22,7 @@ import psutil
 import psycopg
 import psycopg.conninfo
 
-from kafkadash.domain.refusals import servers as said
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.folders import private_folder, reachable, socket_folder
 from kafkadash.embedded.process import Child, ServerError, find, owned_by_us, reap_leftovers, spawn
@@ -103,7 +103,7 @@ class Postgres:
             _remove_stale_pid_file(Path(home.data))
         except OSError as error:
             raise ServerError(
-                said.FILES_NOT_WRITTEN(files="The database's files", folder=self.state_dir, fault=error)
+                ServerErrorCode.FILES_NOT_WRITTEN, files="The database's files", folder=self.state_dir, fault=error
             ) from error
         child = self._spawn(home, user)
         try:
@@ -143,7 +143,7 @@ class Postgres:
     def _started(self) -> Home:
         home = self._recorded()
         if home is None:
-            raise ServerError(said.NEVER_STARTED(server="database", folder=self.state_dir))
+            raise ServerError(ServerErrorCode.NEVER_STARTED, server="database", folder=self.state_dir)
         return home
 
     def _recorded(self) -> Home | None:
@@ -153,7 +153,7 @@ class Postgres:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
-            raise ServerError(said.DATABASE_RECORD_UNREADABLE(file=path, fault=error)) from error
+            raise ServerError(ServerErrorCode.DATABASE_RECORD_UNREADABLE, file=path, fault=error) from error
 
     def _home(self, install: Path, user: tuple[int, int] | None) -> Home:
         """The recorded home while its data are there, else a new one; with a socket folder that exists."""
@@ -230,11 +230,13 @@ class Postgres:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ServerError(said.PROGRAM_TOO_SLOW(program="PostgreSQL's initdb", seconds=INITDB_SECONDS)) from error
+            raise ServerError(
+                ServerErrorCode.PROGRAM_TOO_SLOW, program="PostgreSQL's initdb", seconds=INITDB_SECONDS
+            ) from error
         if done.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             why = (done.stderr.strip() or done.stdout.strip()).removesuffix(".")
-            raise ServerError(said.INITDB_FAILED(said=why))
+            raise ServerError(ServerErrorCode.INITDB_FAILED, said=why)
         unfinished.rename(data)
 
     def _spawn(self, home: Home, user: tuple[int, int] | None) -> Child:
@@ -282,7 +284,11 @@ def install_folder() -> Path:
             return install
     example = "postgres://user:password@localhost:5432/kafkadash"
     raise ServerError(
-        said.NO_EMBEDDED_SERVER(server="PostgreSQL", setting="DATABASE_URL", own="a PostgreSQL", example=example)
+        ServerErrorCode.NO_EMBEDDED_SERVER,
+        server="PostgreSQL",
+        setting="DATABASE_URL",
+        own="a PostgreSQL",
+        example=example,
     )
 
 

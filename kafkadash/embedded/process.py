@@ -24,7 +24,9 @@ from pathlib import Path
 
 import psutil
 
-from kafkadash.domain.refusals import servers as said
+from kafkadash.domain.errors import UserError
+from kafkadash.domain.messages import message_text
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.files import locked, tail, write_atomically
 
 LEDGER_NAME = "processes.json"
@@ -39,7 +41,7 @@ POLL_SECONDS = 0.03
 SECRET_NAMES = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "FIELD_KEYS", "DATABASE_URL", "REDIS_URL")
 
 
-class ServerError(Exception):
+class ServerError(UserError):
     """A server could not be started or reached; the text is for a person and names the way out."""
 
 
@@ -164,7 +166,7 @@ def spawn(
                 **switch,  # type: ignore[call-overload]
             )
     except OSError as error:
-        raise ServerError(said.NOT_STARTED(name=name, fault=error, folder=state_dir)) from error
+        raise ServerError(ServerErrorCode.NOT_STARTED, name=name, fault=error, folder=state_dir) from error
     _popens[popen.pid] = popen
     try:
         create_time = psutil.Process(popen.pid).create_time()
@@ -185,7 +187,9 @@ def spawn(
         popen.kill()
         popen.wait()
         if isinstance(error, psutil.Error | OSError):
-            raise ServerError(said.NOT_RECORDED(name=name, file=state_dir / LEDGER_NAME, fault=error)) from error
+            raise ServerError(
+                ServerErrorCode.NOT_RECORDED, name=name, file=state_dir / LEDGER_NAME, fault=error
+            ) from error
         raise
     return Child(state_dir, entry, log)
 
@@ -222,10 +226,10 @@ def wait_all(pending: Iterable[tuple[Child, Callable[[], bool]]], deadline: floa
             if not child.alive():
                 code = child.exit_code()
                 how = f" with exit code {code}" if code is not None else ""
-                raise ServerError(said.ENDED_EARLY(name=child.name, how=how, log=child.last_words()))
+                raise ServerError(ServerErrorCode.ENDED_EARLY, name=child.name, how=how, log=child.last_words())
         if time.monotonic() > end:
             child, _ = left[0]
-            raise ServerError(said.NOT_READY(name=child.name, seconds=deadline, log=child.last_words()))
+            raise ServerError(ServerErrorCode.NOT_READY, name=child.name, seconds=deadline, log=child.last_words())
         time.sleep(POLL_SECONDS)
 
 
@@ -258,7 +262,9 @@ def reap_leftovers(state_dir: Path, deadline: float = 10.0, names: Collection[st
     ]
     for entry in entries:
         if _process(entry) is not None and _owner_lives(entry):
-            raise FolderInUseError(said.FOLDER_IN_USE(folder=state_dir, name=entry.name, pid=entry.owner_pid))
+            raise FolderInUseError(
+                message_text(ServerErrorCode.FOLDER_IN_USE, folder=state_dir, name=entry.name, pid=entry.owner_pid)
+            )
     live = [Child(state_dir, entry) for entry in entries if _process(entry) is not None]
     stop_all(live, deadline)
     _forget(state_dir, entries)
@@ -290,12 +296,12 @@ def _read(state_dir: Path) -> list[Entry]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != LEDGER_FORMAT:
-            raise ServerError(said.PROCESSES_UNREADABLE(file=path, fault="another version wrote it"))
+            raise ServerError(ServerErrorCode.PROCESSES_UNREADABLE, file=path, fault="another version wrote it")
         return [Entry(**{**item, "remove": tuple(item["remove"])}) for item in document["processes"]]
     except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ServerError(said.PROCESSES_UNREADABLE(file=path, fault=error)) from error
+        raise ServerError(ServerErrorCode.PROCESSES_UNREADABLE, file=path, fault=error) from error
 
 
 def _forget(state_dir: Path, entries: Sequence[Entry]) -> None:

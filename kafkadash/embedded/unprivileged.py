@@ -7,7 +7,7 @@ import pwd
 import shutil
 import subprocess
 
-from kafkadash.domain.refusals import servers as said
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.process import ServerError
 
 USER_NAME = "kafkadash"
@@ -48,4 +48,4 @@ def _make() -> tuple[int, int]:
         why = done.stderr.strip()
         if done.returncode in (0, USERADD_NAME_EXISTS) and (user := _lookup()) is not None:
             return user
-    raise ServerError(said.NO_USER_FOR_POSTGRESQL(user=USER_NAME, said=why))
+    raise ServerError(ServerErrorCode.NO_USER_FOR_POSTGRESQL, user=USER_NAME, said=why)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import redis
 
-from kafkadash.domain.refusals import servers as said
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.folders import socket_folder
 from kafkadash.embedded.process import Child, ServerError, find, owned_by_us, reap_leftovers, spawn
@@ -47,7 +47,7 @@ class Valkey:
             socket.unlink(missing_ok=True)
         except OSError as error:
             raise ServerError(
-                said.FILES_NOT_WRITTEN(files="Valkey's files", folder=self.state_dir, fault=error)
+                ServerErrorCode.FILES_NOT_WRITTEN, files="Valkey's files", folder=self.state_dir, fault=error
             ) from error
         command: list[str | Path] = [binary, "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700"]
         command += ["--save", "", "--appendonly", "no", "--dir", own, "--daemonize", "no"]
@@ -76,7 +76,7 @@ class Valkey:
     def socket(self) -> Path:
         folder = self._recorded()
         if folder is None:
-            raise ServerError(said.NEVER_STARTED(server="Valkey", folder=self.state_dir))
+            raise ServerError(ServerErrorCode.NEVER_STARTED, server="Valkey", folder=self.state_dir)
         return folder / SOCKET_NAME
 
     def url(self) -> str:
@@ -94,7 +94,7 @@ class Valkey:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ServerError(said.VALKEY_RECORD_UNREADABLE(file=path, fault=error)) from error
+            raise ServerError(ServerErrorCode.VALKEY_RECORD_UNREADABLE, file=path, fault=error) from error
 
 
 def server_binary() -> Path:
@@ -105,7 +105,11 @@ def server_binary() -> Path:
             return binary
     example = "redis://localhost:6379/0"
     raise ServerError(
-        said.NO_EMBEDDED_SERVER(server="Valkey", setting="REDIS_URL", own="a Redis or Valkey", example=example)
+        ServerErrorCode.NO_EMBEDDED_SERVER,
+        server="Valkey",
+        setting="REDIS_URL",
+        own="a Redis or Valkey",
+        example=example,
     )
 
 

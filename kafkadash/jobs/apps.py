@@ -6,6 +6,9 @@ class JobsConfig(AppConfig):
     label = "jobs"
 
     def ready(self) -> None:
+        from kafkadash.domain.messages import register_messages
         from kafkadash.jobs import connection_test
+        from kafkadash.jobs.messages import JOB_MESSAGES
 
         connection_test.make_known()
+        register_messages(JOB_MESSAGES)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.refusals import kafka
 from kafkadash.domain.wording import count, listed
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.run import JobFailed, Run
 from kafkadash.kafka.connection import Connection, Security
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
@@ -77,7 +78,11 @@ def reach_brokers(steps: Steps, security: Security, brokers: Sequence[Broker]) -
         steps.end("ok", f"{_brokers(len(live))} can be reached where they say they are: {named}.")
     else:
         state = "critical" if not reachable else "warning"
-        steps.end(state, said.LISTENERS_UNREACHABLE(reached=reachable, brokers=_brokers(len(live))), wrong)
+        steps.end(
+            state,
+            message_text(JobErrorCode.LISTENERS_UNREACHABLE, reached=reachable, brokers=_brokers(len(live))),
+            wrong,
+        )
 
 
 def permissions(steps: Steps, admin: KafkaAdmin, brokers: Sequence[Broker]) -> list[str]:
@@ -86,7 +91,7 @@ def permissions(steps: Steps, admin: KafkaAdmin, brokers: Sequence[Broker]) -> l
     try:
         granted = admin.permissions(deadline=steps.run.kafka_deadline())
     except KafkaFailure as failure:
-        steps.end("unknown", said.RIGHTS_UNKNOWN(why=failure))
+        steps.end("unknown", message_text(JobErrorCode.RIGHTS_UNKNOWN, why=failure))
         return []
     missing = [*_missing_on_cluster(granted), *_missing_on_topics(granted)]
     missing += _hidden_topics(steps, admin, granted, brokers)
@@ -105,9 +110,11 @@ def _missing_on_cluster(granted: Permissions) -> list[str]:
         return []
     if "Describe" not in granted.cluster:
         # Without Describe Kafka tells nothing about the others.
-        return [said.MISSING_ON_CLUSTER(permission="Describe", costs=_CLUSTER_COSTS["Describe"])]
+        return [message_text(JobErrorCode.MISSING_ON_CLUSTER, permission="Describe", costs=_CLUSTER_COSTS["Describe"])]
     lacking = [name for name in _CLUSTER_COSTS if name not in granted.cluster]
-    return [said.MISSING_ON_CLUSTER(permission=name, costs=_CLUSTER_COSTS[name]) for name in lacking]
+    return [
+        message_text(JobErrorCode.MISSING_ON_CLUSTER, permission=name, costs=_CLUSTER_COSTS[name]) for name in lacking
+    ]
 
 
 def _missing_on_topics(granted: Permissions) -> list[str]:
@@ -115,7 +122,7 @@ def _missing_on_topics(granted: Permissions) -> list[str]:
     if not without:
         return []
     which = "all topics" if len(without) == len(granted.topics) else _some(without)
-    return [said.MISSING_ON_TOPICS(permission="DescribeConfigs", which=which)]
+    return [message_text(JobErrorCode.MISSING_ON_TOPICS, permission="DescribeConfigs", which=which)]
 
 
 def _hidden_topics(steps: Steps, admin: KafkaAdmin, granted: Permissions, brokers: Sequence[Broker]) -> list[str]:
@@ -149,11 +156,11 @@ def _end_stage(steps: Steps, probed: Sequence[Probed], stage: Stage, fine: str) 
     elif len(wrong) == 1:
         steps.end("critical", wrong[0])
     else:
-        steps.end("critical", said.NONE_GOT_THIS_FAR(), wrong)
+        steps.end("critical", message_text(JobErrorCode.NONE_GOT_THIS_FAR), wrong)
 
 
 def _listener_sentence(broker: Broker, probed: Probed) -> str:
-    return said.LISTENER_UNREACHABLE(broker=broker.id, address=probed.address, why=probed.why)
+    return message_text(JobErrorCode.LISTENER_UNREACHABLE, broker=broker.id, address=probed.address, why=probed.why)
 
 
 def _address(broker: Broker) -> str:

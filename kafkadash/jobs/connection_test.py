@@ -15,6 +15,7 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.clusters.secrets import EncryptedTextField, Sealed
 from kafkadash.clusters.services import (
@@ -25,10 +26,10 @@ from kafkadash.clusters.services import (
     shown_values,
     tried_connection,
 )
-from kafkadash.domain.refusals import collecting as said
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import listed
 from kafkadash.jobs.connection_steps import Steps, permissions, reach_addresses, reach_brokers
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.run import JobFailed, Run
@@ -87,7 +88,7 @@ def connection_test(run: Run) -> dict[str, Any]:
     try:
         target = cluster if typed is None else _unpacked(cluster, typed)
         if target is None or (cluster is not None and cluster.removed_at is not None):
-            raise JobFailed(jobs.WITHOUT_CLUSTER())
+            raise JobFailed(JobErrorCode.WITHOUT_CLUSTER)
         with own_admin(target.connection()) as admin:
             return _test(run, target, admin, keep=typed is None)
     finally:
@@ -118,10 +119,10 @@ def _test(run: Run, target: Cluster, admin: KafkaAdmin, *, keep: bool) -> dict[s
         steps.begin("quorum", "Active controller", 0.7)
         quorum = _quorum(admin, run, steps, problems)
     elif mode == Mode.ZOOKEEPER:
-        problems.append(said.WITH_ZOOKEEPER())
+        problems.append(message_text(ClusterErrorCode.WITH_ZOOKEEPER))
         steps.end("warning", problems[-1])
     else:
-        steps.end("critical", said.NO_VERSIONS(), problems)
+        steps.end("critical", message_text(JobErrorCode.NO_VERSIONS), problems)
     problems += permissions(steps, admin, described.brokers)
     if keep:
         try:
@@ -145,7 +146,10 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
         described = admin.describe_cluster(deadline=steps.run.kafka_deadline())
     except KafkaFailure as failure:
         if login and not isinstance(failure, AuthenticationFailed):
-            steps.end("unknown", said.LOGIN_UNANSWERED(user=target.sasl_username, mechanism=target.sasl_mechanism))
+            steps.end(
+                "unknown",
+                message_text(JobErrorCode.LOGIN_UNANSWERED, user=target.sasl_username, mechanism=target.sasl_mechanism),
+            )
             steps.begin("kafka", "Kafka answers", 0.3)
         steps.end("critical", str(failure))
         raise
@@ -165,9 +169,11 @@ def _unanswered(described: ClusterDescription, versions: ApiVersions) -> list[st
     problems = [f"Broker {broker}: {error.message}" for broker, error in sorted(versions.errors.items())]
     asked = versions.brokers.keys() | versions.errors.keys()
     problems += [
-        said.NOT_ASKED(broker=b.id, address=f"{b.host}:{b.port}") for b in described.brokers if b.id not in asked
+        message_text(JobErrorCode.NOT_ASKED, broker=b.id, address=f"{b.host}:{b.port}")
+        for b in described.brokers
+        if b.id not in asked
     ]
-    problems += [said.TAKES_NO_PART(broker=b.id) for b in described.brokers if b.fenced]
+    problems += [message_text(JobErrorCode.TAKES_NO_PART, broker=b.id) for b in described.brokers if b.fenced]
     return problems
 
 
@@ -175,7 +181,7 @@ def _quorum(admin: KafkaAdmin, run: Run, steps: Steps, problems: list[str]) -> Q
     try:
         quorum = admin.quorum(deadline=run.kafka_deadline())
     except KafkaFailure as failure:
-        problems.append(said.QUORUM_UNREAD(why=failure))
+        problems.append(message_text(JobErrorCode.QUORUM_UNREAD, why=failure))
         steps.end("warning", problems[-1])
         return None
     voters = listed([str(voter.id) for voter in quorum.voters])

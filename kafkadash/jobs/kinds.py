@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from kafkadash.domain.refusals import jobs
-from kafkadash.domain.refusals.entry import Entry
+from kafkadash.domain.errors import UserError
+from kafkadash.jobs.errors import JobErrorCode
 
 if TYPE_CHECKING:
     from kafkadash.jobs.run import Run
 
 
-class UnknownKind(Exception):
+class UnknownKind(UserError):
     """No app made this kind known; ``str()`` names it."""
 
 
@@ -36,7 +37,7 @@ class Kind:
     deadline_s: float
     attempts: int = 1
     forget: Callable[[UUID], None] | None = None
-    too_long: Entry = jobs.TOOK_TOO_LONG
+    too_long: StrEnum = JobErrorCode.TOOK_TOO_LONG
 
 
 _kinds: dict[str, Kind] = {}
@@ -54,4 +55,4 @@ def kind_of(name: str) -> Kind:
     try:
         return _kinds[name]
     except KeyError:
-        raise UnknownKind(jobs.KIND_UNKNOWN(name=name)) from None
+        raise UnknownKind(JobErrorCode.KIND_UNKNOWN, name=name) from None

@@ -12,7 +12,9 @@ import structlog
 from django.conf import settings
 
 from kafkadash.clusters.secrets import SecretError
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.errors import UserError
+from kafkadash.domain.messages import message_text
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.kinds import Kind, UnknownKind, kind_of
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.services import Claim, ClaimLost, claim
@@ -21,7 +23,7 @@ from kafkadash.kafka.port import KafkaFailure
 log = structlog.get_logger(__name__)
 
 
-class JobFailed(Exception):
+class JobFailed(UserError):
     """Raised by a handler; ``str()`` is the sentence for the person who asked."""
 
 
@@ -49,7 +51,7 @@ class Run:
         if left <= 0:
             kind = kind_of(self.job.kind)
             seconds = f"{kind.deadline_s:g}"
-            raise JobFailed(kind.too_long(seconds=seconds))
+            raise JobFailed(kind.too_long, seconds=seconds)
         return left
 
     def kafka_deadline(self) -> float:
@@ -91,7 +93,7 @@ def _run(held: Claim) -> None:
         raise
     except Exception:  # whatever a handler raises ends as a sentence, with the details in the log
         log.exception("job.crashed", kind=job.kind)
-        held.fail(jobs.CRASHED())
+        held.fail(message_text(JobErrorCode.CRASHED))
 
 
 def _call(kind: Kind, job: Job, held: Claim) -> dict[str, object]:

@@ -15,16 +15,17 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 from psycopg.types.json import Jsonb
 
+from kafkadash.accounts.errors import ActionForbidden
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import MANAGE, allowed
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.messages import message_text
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.kinds import UnknownKind, kind_of
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.logs import without_secrets
@@ -145,7 +146,7 @@ def may_stop(user: User, job: Job) -> bool:
 def stop(job: Job, user: User) -> None:
     """Ask for its end on behalf of this person. Raises PermissionDenied for somebody else's job."""
     if not may_stop(user, job):
-        raise PermissionDenied(jobs.ASKED_BY_ANOTHER(who=job.requested_by or "somebody whose account is gone"))
+        raise ActionForbidden(JobErrorCode.ASKED_BY_ANOTHER, who=job.requested_by or "somebody whose account is gone")
     request_cancel(job.pk)
 
 
@@ -211,7 +212,9 @@ def settle_expired_jobs() -> None:
         elif again:
             changed = swap.update(state=JobState.QUEUED, lease_until=None, dispatched_until=None)
         else:
-            changed = swap.update(state=JobState.FAILED, error=jobs.LOST_WORKER(), finished_at=Now(), lease_until=None)
+            changed = swap.update(
+                state=JobState.FAILED, error=message_text(JobErrorCode.LOST_WORKER), finished_at=Now(), lease_until=None
+            )
         if changed and (job.cancel_requested or not again):
             _forget_input(job.kind, job.pk)
         if changed:

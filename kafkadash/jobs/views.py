@@ -6,22 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import ActionForbidden, MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import MANAGE, allowed, cluster_for, needs
 from kafkadash.clusters.forms import ConnectionForm
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import Refused
-from kafkadash.domain.refusals import jobs
 from kafkadash.jobs.connection_test import KIND, start_test
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import request_cancel
 from kafkadash.post_only import post_only
@@ -130,9 +129,9 @@ def _started(request: HttpRequest, cluster: Cluster | None) -> HttpResponse:
 def _job(request: HttpRequest, job_id: UUID) -> Job:
     job = Job.objects.select_related("cluster").filter(pk=job_id, kind=KIND).first()
     if job is None or (job.cluster is not None and job.cluster.removed_at is not None):
-        raise MissingObject(jobs.NO_SUCH_TEST())
+        raise MissingObject(JobErrorCode.NO_SUCH_TEST)
     if not allowed(request.user, MANAGE, job.cluster):
-        raise PermissionDenied(jobs.TEST_FOR_ADMINISTRATORS())
+        raise ActionForbidden(JobErrorCode.TEST_FOR_ADMINISTRATORS)
     return job
 
 

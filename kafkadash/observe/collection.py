@@ -18,7 +18,7 @@ from kafkadash.clusters.services import RegisteredTwice, said_of_double
 from kafkadash.database.away import is_away
 from kafkadash.domain.facts import QUORUM_FAILURES
 from kafkadash.domain.failure_kinds import NO_CONTROLLER_FAILURES, FailureKind
-from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import duration
 from kafkadash.events import collected
 from kafkadash.kafka.connect import admin_for, processor_s
@@ -26,6 +26,7 @@ from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure
 from kafkadash.observe import lease as leases
 from kafkadash.observe.collectors import answers, configs, groups, log_dirs, metadata, quorum, reassignments, versions
 from kafkadash.observe.collectors.reading import Asking, Reading
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import Collection, CollectorRun, Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.segments import outbox
 
@@ -80,7 +81,7 @@ def refresh(run_id: int, *, only_if_due: bool = True) -> Refresh | None:
             Kind(run.kind),
             lease.epoch,
             0,
-            said.ANOTHER_COLLECTOR(),
+            message_text(CollectionErrorCode.ANOTHER_COLLECTOR),
         )
     except Exception:
         lease.postpone(run.interval_s)  # a fault that repeats must not run every second
@@ -128,7 +129,9 @@ def _set_aside(run: CollectorRun, lease: leases.Lease) -> Refresh:
     """
     kind, times = Kind(run.kind), run.overruns
     log.error("collection.set_aside", cluster=run.cluster.slug, kind=run.kind, overruns=times)
-    sentence = said.COLLECTOR_SET_ASIDE(kind=kind.label, times=times, pause=duration(SET_ASIDE_S))
+    sentence = message_text(
+        CollectionErrorCode.COLLECTOR_SET_ASIDE, kind=kind.label, times=times, pause=duration(SET_ASIDE_S)
+    )
     return _store(run, lease, None, CollectorSetAside(sentence))
 
 
@@ -144,7 +147,7 @@ def _collect(run: CollectorRun, lease: leases.Lease) -> Refresh:
             raise
         log.exception("collection.fault", cluster=run.cluster.slug, kind=run.kind)
         kind = Kind(run.kind)
-        sentence = said.COLLECTOR_FAULT(kind=kind.label, fault=type(fault).__name__)
+        sentence = message_text(CollectionErrorCode.COLLECTOR_FAULT, kind=kind.label, fault=type(fault).__name__)
         return _store(run, lease, None, CollectorFault(sentence))
 
 

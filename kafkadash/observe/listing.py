@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 from django.core.paginator import Page, Paginator
 from django.http import QueryDict
 
-from kafkadash.domain.refusals import filters as said
+from kafkadash.domain.messages import message_text
+from kafkadash.observe.errors import CollectionErrorCode
 
 PAGE_SIZE = 100
 LONGEST_TEXT = 255
@@ -57,7 +58,9 @@ class Listing:
             asked = query.get(choice.name, "")
             if asked and asked not in choice.words:
                 known = ", ".join(value for value in choice.words if value)
-                self.problems.append(said.CHOICE_UNKNOWN(noun=choice.noun, asked=asked[:60], known=known))
+                self.problems.append(
+                    message_text(CollectionErrorCode.CHOICE_UNKNOWN, noun=choice.noun, asked=asked[:60], known=known)
+                )
                 asked = ""
             self.values[choice.name] = asked
         self.sort, self.descending = self._read_sort(query.get("sort", ""))
@@ -105,7 +108,12 @@ class Listing:
         column = asked.removeprefix("-")
         if asked and column not in self._sorts:
             self.problems.append(
-                said.COLUMN_UNKNOWN(column=column[:60], instead=self.default_sort, columns=", ".join(self._sorts))
+                message_text(
+                    CollectionErrorCode.COLUMN_UNKNOWN,
+                    column=column[:60],
+                    instead=self.default_sort,
+                    columns=", ".join(self._sorts),
+                )
             )
             asked = ""
         if not asked:

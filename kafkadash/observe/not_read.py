@@ -9,8 +9,9 @@ from django.db.models import OuterRef, Subquery
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.messages import message_parts
 from kafkadash.domain.wording import capital, listed
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import Collection, CollectorRun, Kind
 
 
@@ -49,15 +50,15 @@ def _newest(cluster: Cluster, kinds: Sequence[Kind]) -> Iterable[Collection]:
 def _failed(runs: Sequence[CollectorRun], *, denied: bool, cause: str) -> NotRead:
     what = listed([Kind(run.kind).label for run in runs])
     if any(run.succeeded_at for run in runs):
-        entry = said.READ_DENIED if denied else said.REFRESH_FAILED
+        code = CollectionErrorCode.READ_DENIED if denied else CollectionErrorCode.REFRESH_FAILED
     else:
-        entry = said.NEVER_ALLOWED if denied else said.NEVER_REFRESHED
-    words, meaning = entry.apart(kinds=what)
+        code = CollectionErrorCode.NEVER_ALLOWED if denied else CollectionErrorCode.NEVER_REFRESHED
+    words, meaning = message_parts(code, kinds=what)
     return NotRead([run.kind for run in runs], words, cause, meaning)
 
 
 def _incomplete(newest: Collection) -> NotRead:
     first, rest = newest.errors[0], len(newest.errors) - 1
-    words, meaning = said.READ_IN_PART.apart(kind=capital(Kind(newest.kind).label))
+    words, meaning = message_parts(CollectionErrorCode.READ_IN_PART, kind=capital(Kind(newest.kind).label))
     more = f" And {rest} more." if rest else ""
     return NotRead([newest.kind], words, f"{first.removesuffix('.')}.{more}", meaning)

@@ -11,14 +11,15 @@ from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.drill import Drilled, Hit, Load, Loss, Placed, QuorumAfter, drill, quorum_after, single_losses
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.quorum import Quorum
-from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.status import State
 from kafkadash.domain.wording import count, duration, listed
 from kafkadash.observe.cycles import without_search_for_cycles
 from kafkadash.observe.models import BrokerState, Kind, TopicState
 from kafkadash.observe.queries.brokers import broker_word
 from kafkadash.observe.standing import Freshness, ReadingDoubts, Standing, doubts_about
+from kafkadash.oncall.errors import OnCallErrorCode
 
 MOST_LOSSES, LOSSES_PER_PAGE = 15, 100
 HITS_PER_PAGE = 25
@@ -48,7 +49,11 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
         more = f" and {len(known) - 20} more" if len(known) > 20 else ""
         noun = "broker" if len(unknown) == 1 else "brokers"
         missing = f"{noun} {listed([str(b) for b in unknown])}"
-        problems.append(said.DRILL_BROKERS_UNKNOWN(cluster=cluster.name, brokers=missing, there=f"{there}{more}"))
+        problems.append(
+            message_text(
+                OnCallErrorCode.DRILL_BROKERS_UNKNOWN, cluster=cluster.name, brokers=missing, there=f"{there}{more}"
+            )
+        )
     dying = [b for b in dict.fromkeys(ids) if b in known]
     rack: str | None = None
     of_rack: list[int] = []
@@ -58,12 +63,14 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
         of_rack = [b for b in known if brokers[b].rack == rack]
         if not of_rack:
             there = f"there are {listed(sorted(racks))}" if racks else "no broker names one"
-            problems.append(said.DRILL_RACK_UNKNOWN(cluster=cluster.name, rack=rack, there=there))
+            problems.append(
+                message_text(OnCallErrorCode.DRILL_RACK_UNKNOWN, cluster=cluster.name, rack=rack, there=there)
+            )
             rack = None
     away = [b for b in (*dying, *of_rack) if brokers[b].fenced]
     if away:
         verb = "is" if len(away) == 1 else "are"
-        problems.append(said.DRILL_FENCED(brokers=f"{_brokers(away).capitalize()} {verb}"))
+        problems.append(message_text(OnCallErrorCode.DRILL_FENCED, brokers=f"{_brokers(away).capitalize()} {verb}"))
     parts = [f"rack {rack}"] if rack is not None else []
     parts += [_brokers(dying)] if dying else []
     everyone = tuple(sorted({*dying, *of_rack}))
@@ -219,9 +226,9 @@ def _ids(given: QueryDict) -> tuple[list[int], list[str]]:
             ids.append(int(part))
         else:
             odd.append(part[:60])
-    problems = [said.DRILL_NO_BROKER(typed=", ".join(odd[:5]))] if odd else []
+    problems = [message_text(OnCallErrorCode.DRILL_NO_BROKER, typed=", ".join(odd[:5]))] if odd else []
     if len(parts) > MOST_ASKED:
-        problems.append(said.DRILL_TOO_MANY(most=MOST_ASKED, many=len(parts)))
+        problems.append(message_text(OnCallErrorCode.DRILL_TOO_MANY, most=MOST_ASKED, many=len(parts)))
     return ids, problems
 
 

@@ -17,15 +17,16 @@ from django.http import HttpRequest
 from kafkadash.accounts import audit
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.finding import Finding as Found
 from kafkadash.domain.finding_kinds import FindingKind, Source
 from kafkadash.domain.findings import evaluate
 from kafkadash.domain.reconcile import Known, reconcile
-from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.staleness import ages, trusted
 from kafkadash.domain.status import is_stale
 from kafkadash.events import changed
 from kafkadash.observe.models import CollectorRun
+from kafkadash.oncall.errors import OnCallErrorCode
 from kafkadash.oncall.facts import age_facts, facts_of
 from kafkadash.oncall.models import Finding, Judgement
 
@@ -39,7 +40,7 @@ _SAID = ("state", "rank", "sentence", "answer", "detail", "value", "unit", "thre
 _OF_AGES = [kind.value for kind in FindingKind if kind.about.source is Source.AGES]
 
 
-class Refused(Exception):
+class Refused(UserError):
     """What was asked for makes no sense any more; the text says why."""
 
 
@@ -160,7 +161,7 @@ def _locked(finding: Finding) -> Finding:
         .get(pk=finding.pk)
     )
     if row.closed_at is not None:
-        raise Refused(said.FINDING_CLOSED())
+        raise Refused(OnCallErrorCode.FINDING_CLOSED)
     return row
 
 

@@ -19,11 +19,12 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Review, Verdict
 from kafkadash.clusters.access import VIEW_AUDIT, allowed, clusters_allowing
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import filters as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.oncall.models import Finding
 from kafkadash.ops.audit_words import NOTHING, WORDS, Changed, action_words, changed, short
+from kafkadash.ops.errors import OperationErrorCode
 
 PAGE_SIZE = 100
 DEFAULT_PERIOD = "7d"
@@ -71,7 +72,7 @@ class AuditFilter:
             span = _SPANS.get(values["period"])
             self.since = self.now - span if span else None
         if values["object"] and ":" not in values["object"]:
-            self.listing.problems.append(said.OBJECT_UNNAMED(typed=values["object"][:60]))
+            self.listing.problems.append(message_text(OperationErrorCode.OBJECT_UNNAMED, typed=values["object"][:60]))
             values["object"] = ""
 
     @property
@@ -140,7 +141,7 @@ class AuditFilter:
             if moment is not None:
                 # Beyond the first or the last day there is in UTC is no time either.
                 return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-        self.listing.problems.append(said.MOMENT_UNREADABLE(typed=text[:60]))
+        self.listing.problems.append(message_text(OperationErrorCode.MOMENT_UNREADABLE, typed=text[:60]))
         self.listing.values[name] = ""
         return None
 
@@ -188,7 +189,7 @@ def _place(events: QuerySet[AuditEvent], asked: AuditFilter, name: str) -> Audit
         found = events.filter(pk=int(text)).only("at").first()
         if found is not None:
             return found
-    asked.listing.problems.append(said.EVENT_NOT_LISTED(asked=text[:60]))
+    asked.listing.problems.append(message_text(OperationErrorCode.EVENT_NOT_LISTED, asked=text[:60]))
     return None
 
 

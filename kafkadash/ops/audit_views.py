@@ -10,13 +10,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.audit import record
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import VIEW_AUDIT, allowed, clusters_allowing, needs
-from kafkadash.domain.refusals import filters as said
+from kafkadash.domain.messages import message_text
 from kafkadash.ops.audit_export import FORMATS, lines, lines_async
 from kafkadash.ops.audit_rows import NO_CLUSTER, PERIODS, AuditFilter, audit_rows, page_of, readable
 from kafkadash.ops.audit_words import ACTIONS, WORDS
+from kafkadash.ops.errors import OperationErrorCode
 from kafkadash.post_only import post_only
 
 
@@ -61,7 +62,7 @@ def audit_event(request: HttpRequest, event_id: int) -> HttpResponse:
     """One thing that was done, whole."""
     event = readable(_user(request)).filter(pk=event_id).first()
     if event is None:
-        raise MissingObject(said.NO_SUCH_EVENT(number=event_id))
+        raise MissingObject(OperationErrorCode.NO_SUCH_EVENT, number=event_id)
     return render(
         request, "ops/audit_event.html", {"section": "audit", "now": timezone.now(), "row": audit_rows([event])[0]}
     )
@@ -75,7 +76,7 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
     name = request.POST.get("format", "")
     if name not in FORMATS:
         return HttpResponse(
-            said.NO_SUCH_FORMAT(asked=name[:60], known=", ".join(FORMATS)),
+            message_text(OperationErrorCode.NO_SUCH_FORMAT, asked=name[:60], known=", ".join(FORMATS)),
             status=400,
             content_type="text/plain; charset=utf-8",
         )

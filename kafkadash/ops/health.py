@@ -18,9 +18,11 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from kafkadash.domain.refusals import commands as said
+from kafkadash.accounts.errors import lazy_text
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count, duration
 from kafkadash.kafka import clock
+from kafkadash.ops.errors import OperationErrorCode
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +56,7 @@ class Check:
     age_s: float | None = None
 
 
-_UNASKED = Check(State.UNKNOWN, said.NOT_KNOWN_WITHOUT_DATABASE())
+_UNASKED = Check(State.UNKNOWN, lazy_text(OperationErrorCode.NOT_KNOWN_WITHOUT_DATABASE))
 
 
 def beat(name: str = TICK) -> None:
@@ -145,7 +147,7 @@ def _database() -> Check:
 
 def _cannot_be_asked(error: Error) -> Check:
     log.warning("health.database", error=str(error))
-    return Check(State.BAD, said.DATABASE_SILENT())
+    return Check(State.BAD, message_text(OperationErrorCode.DATABASE_SILENT))
 
 
 def _redis() -> Check:
@@ -155,7 +157,7 @@ def _redis() -> Check:
             client.ping()
     except (redis.RedisError, ValueError) as error:
         log.warning("health.redis", error=str(error))
-        return Check(State.BAD, said.REDIS_SILENT())
+        return Check(State.BAD, message_text(OperationErrorCode.REDIS_SILENT))
     return Check(State.OK, "Redis answers.")
 
 
@@ -178,7 +180,7 @@ def _clock() -> Check:
     if off <= CLOCK_OFF_S:
         return Check(State.OK, "This machine's clock is right.")
     way = "ahead of" if ahead > behind else "behind"
-    sentence = said.CLOCK_WRONG(off=duration(off), way=way)
+    sentence = message_text(OperationErrorCode.CLOCK_WRONG, off=duration(off), way=way)
     return Check(State.BAD if off > CLOCK_WRONG_S else State.DEGRADED, sentence)
 
 
@@ -187,10 +189,10 @@ def _beat() -> Check:
         cursor.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp() - at) FROM ops_heartbeat WHERE name = %s", [TICK])
         row = cursor.fetchone()
     if row is None:
-        return Check(State.BAD, said.NEVER_TICKED())
+        return Check(State.BAD, message_text(OperationErrorCode.NEVER_TICKED))
     age = max(0.0, float(row[0]))
     if age > BEAT_LATE_S:
-        sentence = said.TICK_LATE(age=duration(age))
+        sentence = message_text(OperationErrorCode.TICK_LATE, age=duration(age))
         return Check(State.BAD, sentence, round(age, 1))
     return Check(State.OK, "The tick runs.", round(age, 1))
 
@@ -212,13 +214,21 @@ def _collection() -> Check:
         return Check(State.OK, "No cluster is to be collected.")
     if late > COLLECTION_LATE_S:
         if quiet is not None and quiet > COLLECTION_LATE_S:
-            return Check(State.BAD, said.COLLECTION_STANDS(age=duration(float(quiet))), round(late, 1))
-        return Check(State.DEGRADED, said.COLLECTION_LATE(age=duration(late)), round(late, 1))
+            return Check(
+                State.BAD,
+                message_text(OperationErrorCode.COLLECTION_STANDS, age=duration(float(quiet))),
+                round(late, 1),
+            )
+        return Check(
+            State.DEGRADED, message_text(OperationErrorCode.COLLECTION_LATE, age=duration(late)), round(late, 1)
+        )
     if silent:
         verb = "does" if silent == 1 else "do"
         return Check(
             State.DEGRADED,
-            said.CLUSTERS_SILENT(silent=silent, clusters=count(clusters, "cluster"), verb=verb),
+            message_text(
+                OperationErrorCode.CLUSTERS_SILENT, silent=silent, clusters=count(clusters, "cluster"), verb=verb
+            ),
             round(late, 1),
         )
     return Check(State.OK, "Every collector is on time.", round(late, 1))
@@ -240,6 +250,6 @@ def _runs() -> Check:
     if not runs:
         return Check(State.OK, "No change is running.")
     if late > RUNS_LATE_S:
-        sentence = said.RUN_LATE(age=duration(late))
+        sentence = message_text(OperationErrorCode.RUN_LATE, age=duration(late))
         return Check(State.DEGRADED, sentence, round(late, 1))
     return Check(State.OK, f"{count(runs, 'run')} on time.", round(late, 1))

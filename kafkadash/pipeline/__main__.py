@@ -14,16 +14,19 @@ import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.messages import message_text, register_messages
 from kafkadash.pipeline import asked as read
 from kafkadash.pipeline import session
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
+from kafkadash.pipeline.messages import PIPELINE_MESSAGES
 from kafkadash.pipeline.store import Store, open_store
 
 FAILED, REFUSED = 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
+    register_messages(PIPELINE_MESSAGES)
     asked = _parser().parse_args(arguments)
     os.nice(asked.nice)
     try:
@@ -45,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
     except Exception as error:  # noqa: BLE001  people get a sentence, below what only makers read
         traceback.print_exc()
-        sys.stderr.write(said.BATCH_FAILED(fault=session.first_line(error)) + "\n")
+        sys.stderr.write(message_text(PipelineErrorCode.BATCH_FAILED, fault=session.first_line(error)) + "\n")
         return FAILED
     return 0
 

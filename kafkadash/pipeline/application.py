@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count
 from kafkadash.pipeline import heartbeat, query
 from kafkadash.pipeline.batch import Batches, Done, Point
 from kafkadash.pipeline.clockwork import Clockwork
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, Heartbeat
 from kafkadash.pipeline.lake import Lake
@@ -82,7 +83,7 @@ def _end_said_to(beats: Heartbeat) -> Iterator[None]:
         beats.end("failed", str(fault))
         raise
     except Exception as error:
-        beats.end("failed", said.BATCH_FAILED(fault=first_line(error)))
+        beats.end("failed", message_text(PipelineErrorCode.BATCH_FAILED, fault=first_line(error)))
         raise
     except SystemExit:
         beats.end("stopped")
@@ -152,7 +153,7 @@ def _ended(running: StreamingQuery) -> bool:
         return bool(running.awaitTermination(WAIT_SECONDS))
     except StreamingQueryException as error:
         sys.stderr.write(f"{error}\n")
-        raise PipelineFault(said.BATCH_FAILED(fault=_cause(error))) from error
+        raise PipelineFault(PipelineErrorCode.BATCH_FAILED, fault=_cause(error)) from error
 
 
 def _end(running: StreamingQuery) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 
 
@@ -12,7 +12,7 @@ def times(begin: str, end: str) -> tuple[datetime, datetime]:
     """In UTC, where nothing else is said. Raises PipelineFault for what is no time, and for an end before its begin."""
     first, last = _time("--from", begin), _time("--to", end)
     if first >= last:
-        raise PipelineFault(said.FROM_AFTER_TO(begin=begin, end=end))
+        raise PipelineFault(PipelineErrorCode.FROM_AFTER_TO, begin=begin, end=end)
     return first, last
 
 
@@ -20,5 +20,5 @@ def _time(option: str, given: str) -> datetime:
     try:
         at = datetime.fromisoformat(given)
     except ValueError:
-        raise PipelineFault(said.OPTION_NO_TIME(option=option, given=given)) from None
+        raise PipelineFault(PipelineErrorCode.OPTION_NO_TIME, option=option, given=given) from None
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -14,11 +14,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.domain.refusals import pipeline as said
 from kafkadash.domain.wording import count
 from kafkadash.pipeline import clockwork, flushes
 from kafkadash.pipeline.batch import Batches
 from kafkadash.pipeline.done import Done
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.lake import EVER, Lake, Span
 from kafkadash.pipeline.pieces import FOLDER, HOURS
@@ -48,12 +48,12 @@ def chunks(store: Store, begin: datetime, end: datetime) -> list[Chunk]:
     """
     kept = flushes.manifests(store)
     if not kept:
-        raise PipelineFault(said.NOTHING_TO_BACKFILL(address=store.uri))
+        raise PipelineFault(PipelineErrorCode.NOTHING_TO_BACKFILL, address=store.uri)
     first, last = _hour(begin - _EDGE), _hour(end + LATE)
     chosen = [manifest for manifest in kept if first <= flushed_in(manifest) <= last]
     if not chosen:
         raise PipelineFault(
-            said.NOTHING_RETAINED(begin=_told(begin), end=_told(end), oldest=f"{flushed_in(kept[0])}:00")
+            PipelineErrorCode.NOTHING_RETAINED, begin=_told(begin), end=_told(end), oldest=f"{flushed_in(kept[0])}:00"
         )
     return [Chunk(hour, list(of_hour)) for hour, of_hour in groupby(chosen, flushed_in)]
 

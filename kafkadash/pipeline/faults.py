@@ -1,7 +1,9 @@
-"""What ends a command of the pipeline with a sentence."""
+"""The error that ends a command of the pipeline."""
 
 from __future__ import annotations
 
+from kafkadash.domain.errors import UserError
 
-class PipelineFault(Exception):
-    """The text is for a person and says what to do."""
+
+class PipelineFault(UserError):
+    """What a command of the pipeline ends with."""

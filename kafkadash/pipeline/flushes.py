@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.segments import SCHEMA_KEY, SCHEMA_VERSION, Column, SegmentKind, columns_of
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.schemas import unlike
 from kafkadash.pipeline.store import Store
 
@@ -133,16 +134,16 @@ def _damage(store: Store, file: str) -> SetAside | None:
         with store.open(f"{FOLDER}/{file}") as opened:
             content = opened.read()
     except FileNotFoundError:
-        return SetAside(file, said.FILE_GONE(), gone=True)
+        return SetAside(file, message_text(PipelineErrorCode.FILE_GONE), gone=True)
     except OSError as error:
         if error.errno != errno.EIO:
             raise
-        return SetAside(file, said.FILE_TRUNCATED(fault=_words(error)))
+        return SetAside(file, message_text(PipelineErrorCode.FILE_TRUNCATED, fault=_words(error)))
     try:
         for _ in pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).iter_batches():
             pass
     except (OSError, pa.ArrowException) as error:
-        return SetAside(file, said.FILE_TRUNCATED(fault=_words(error)))
+        return SetAside(file, message_text(PipelineErrorCode.FILE_TRUNCATED, fault=_words(error)))
     return None
 
 
@@ -161,7 +162,9 @@ def _take_file(store: Store, intake: Intake, kind: SegmentKind, file: str, rows:
         return
     count, minutes = found
     if count != rows:
-        intake.set_aside.append(SetAside(file, said.FILE_OF_OTHER_ROWS(found=count, expected=rows)))
+        intake.set_aside.append(
+            SetAside(file, message_text(PipelineErrorCode.FILE_OF_OTHER_ROWS, found=count, expected=rows))
+        )
     elif count:
         intake.add(kind, file, minutes)
 
@@ -201,14 +204,14 @@ def minute_of(at: datetime) -> int:
 def _refused(kind: SegmentKind, file: str, parquet: Any) -> SetAside | None:
     version = (parquet.metadata.metadata or {}).get(SCHEMA_KEY.encode(), b"").decode()
     if not version.isdigit():
-        return SetAside(file, said.FILE_UNLIKE(column=f"the entry {SCHEMA_KEY}"))
+        return SetAside(file, message_text(PipelineErrorCode.FILE_UNLIKE, column=f"the entry {SCHEMA_KEY}"))
     if int(version) > SCHEMA_VERSION:
-        return SetAside(file, said.FILE_FROM_FUTURE(version=version, known=SCHEMA_VERSION))
+        return SetAside(file, message_text(PipelineErrorCode.FILE_FROM_FUTURE, version=version, known=SCHEMA_VERSION))
     columns = columns_of(kind, int(version))
     if column := unlike(columns, parquet.schema_arrow):
-        return SetAside(file, said.FILE_UNLIKE(column=column))
+        return SetAside(file, message_text(PipelineErrorCode.FILE_UNLIKE, column=column))
     if column := _without_value(columns, parquet.metadata):
-        return SetAside(file, said.FILE_WITHOUT_VALUE(column=column))
+        return SetAside(file, message_text(PipelineErrorCode.FILE_WITHOUT_VALUE, column=column))
     return None
 
 
@@ -240,7 +243,7 @@ def read_manifest(store: Store, manifest: str) -> Flush | SetAside:
             raise
         return bad
     if not rows:
-        return SetAside(manifest, said.FILE_OF_OTHER_ROWS(found=0, expected="at least one"))
+        return SetAside(manifest, message_text(PipelineErrorCode.FILE_OF_OTHER_ROWS, found=0, expected="at least one"))
     first = rows[0]
     known = {kind.value for kind in SegmentKind}
     return Flush(

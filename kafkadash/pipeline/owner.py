@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import psutil
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.store import Store
 
@@ -50,7 +50,7 @@ def owned(store: Store) -> Iterator[Owner | None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineFault(said.ANOTHER_PIPELINE(address=store.uri, pid=_first(path))) from None
+            raise PipelineFault(PipelineErrorCode.ANOTHER_PIPELINE, address=store.uri, pid=_first(path)) from None
         _end_leftovers(path)
         path.write_text(json.dumps([[os.getpid(), psutil.Process().create_time()]]), encoding="utf-8")
         yield Owner(path)

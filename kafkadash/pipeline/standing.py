@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.pipeline_results import HEARTBEATS
-from kafkadash.domain.refusals import pipeline as said
 from kafkadash.pipeline import flushes
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.heartbeat import NAME, is_late
 from kafkadash.pipeline.store import Store
 
@@ -28,7 +29,7 @@ def standing(store: Store, now: datetime) -> Standing:
     lines = [("segments", f"{len(kept)} flushes kept")]
     content = store.read(f"{HEARTBEATS}/{NAME}.json")
     if content is None:
-        return Standing(lines, said.NEVER_BEATEN(address=store.uri))
+        return Standing(lines, message_text(PipelineErrorCode.NEVER_BEATEN, address=store.uri))
     beat: dict[str, Any] = json.loads(content)
     age = now - datetime.fromisoformat(beat["beat_at"])
     lines += [
@@ -42,7 +43,7 @@ def standing(store: Store, now: datetime) -> Standing:
     if beat["fault"]:
         return Standing(lines, beat["fault"])
     if is_late(beat, now) or beat["state"] == "stopped":
-        return Standing(lines, said.PIPELINE_SILENT(age=_seconds(age)))
+        return Standing(lines, message_text(PipelineErrorCode.PIPELINE_SILENT, age=_seconds(age)))
     return Standing(lines, None)
 
 

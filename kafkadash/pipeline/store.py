@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.messages import message_text
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 
 if TYPE_CHECKING:
@@ -125,11 +126,11 @@ def store_at(uri: str) -> Store:
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
     except ImportError:
-        raise PipelineFault(said.NO_PYARROW()) from None
+        raise PipelineFault(PipelineErrorCode.NO_PYARROW) from None
     parts = urlsplit(uri)
     scheme = "s3" if parts.scheme in _S3 else parts.scheme
     if scheme not in ("file", "s3", "hdfs"):
-        raise PipelineFault(said.ADDRESS_UNUSABLE(address=uri))
+        raise PipelineFault(PipelineErrorCode.ADDRESS_UNUSABLE, address=uri)
     uri = uri.rstrip("/")
     try:
         files, path = FileSystem.from_uri(f"{scheme}:{uri.partition(':')[2]}")
@@ -140,4 +141,4 @@ def store_at(uri: str) -> Store:
 
 def _unreachable(uri: str, error: Exception) -> PipelineFault:
     fault = str(error).splitlines()[0].rstrip(".")
-    return PipelineFault(said.ADDRESS_UNREACHABLE(address=uri.rstrip("/"), fault=fault))
+    return PipelineFault(message_text(PipelineErrorCode.ADDRESS_UNREACHABLE, address=uri.rstrip("/"), fault=fault))

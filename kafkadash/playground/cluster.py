@@ -19,8 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.domain.refusals import playground as said
-from kafkadash.domain.refusals import servers
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.process import (
     Child,
@@ -31,6 +30,7 @@ from kafkadash.embedded.process import (
     stop_all,
     wait_all,
 )
+from kafkadash.playground.errors import PlaygroundErrorCode
 from kafkadash.playground.load import wait_for_brokers
 from kafkadash.playground.logs import rotated_size
 from kafkadash.playground.prepare import prepare_runtime, says_started
@@ -120,7 +120,7 @@ class Playground:
         """
         began = time.monotonic()
         if "," in str(self.folder):
-            raise ServerError(said.PLAYGROUND_HAS_COMMA(folder=self.folder))
+            raise ServerError(PlaygroundErrorCode.PLAYGROUND_HAS_COMMA, folder=self.folder)
         runtime = prepare_runtime(self._say)
         prepared = time.monotonic()
         if not self.detached:
@@ -147,14 +147,14 @@ class Playground:
         cluster, live = self.cluster, self._live()
         serving = sum(node.name in live for node in cluster.controllers)
         if serving * 2 <= len(cluster.controllers):
-            raise ServerError(said.NOBODY_TO_JOIN(running=serving, all=len(cluster.controllers)))
+            raise ServerError(PlaygroundErrorCode.NOBODY_TO_JOIN, running=serving, all=len(cluster.controllers))
         runtime = prepare_runtime(self._say)
         cluster = self._configure(choose_ports(grown(cluster, rack), set(live)), runtime)
         node = _pick(cluster.added[-1], cluster.brokers, "broker")
         try:
             self._join([node], cluster, [node], runtime)
         except ServerError as error:
-            raise ServerError(said.ADDED_BUT_NOT_STARTED(broker=node.node_id, fault=error)) from error
+            raise ServerError(PlaygroundErrorCode.ADDED_BUT_NOT_STARTED, broker=node.node_id, fault=error) from error
         self._say(f"Kafka: broker {node.node_id} serves and holds nothing yet")
         return node.node_id
 
@@ -185,7 +185,7 @@ class Playground:
         """The folder's cluster; ServerError when there is none yet."""
         cluster = read_cluster(self.folder)
         if cluster is None:
-            raise ServerError(said.NO_PLAYGROUND(folder=self.folder))
+            raise ServerError(PlaygroundErrorCode.NO_PLAYGROUND, folder=self.folder)
         return cluster
 
     @property
@@ -220,7 +220,7 @@ class Playground:
         """
         node = _pick(node_id, list(self.cluster.nodes), "node")
         if node.name in self._live():
-            raise ServerError(said.NODE_RUNS(node=node.node_id))
+            raise ServerError(PlaygroundErrorCode.NODE_RUNS, node=node.node_id)
         stop_all([child for child in self._recorded() if child.name == node.name])  # its entry, when it crashed
         return self._spawn(node, prepare_runtime(self._say))
 
@@ -242,7 +242,9 @@ class Playground:
             return None
         if other := difference(cluster, brokers, racks, controllers, dirs):
             what, have, want = other
-            raise ServerError(said.PLAYGROUND_IS_OTHER(folder=self.folder, what=what, have=have, want=want))
+            raise ServerError(
+                PlaygroundErrorCode.PLAYGROUND_IS_OTHER, folder=self.folder, what=what, have=have, want=want
+            )
         return cluster
 
     def _configure(self, cluster: Cluster, runtime: Runtime) -> Cluster:
@@ -268,7 +270,7 @@ class Playground:
             write_cluster(self.folder, cluster)
         except OSError as error:
             raise ServerError(
-                servers.FILES_NOT_WRITTEN(files="The playground's files", folder=self.folder, fault=error)
+                ServerErrorCode.FILES_NOT_WRITTEN, files="The playground's files", folder=self.folder, fault=error
             ) from error
         return cluster
 
@@ -321,7 +323,7 @@ class Playground:
 
     def _start_again(self, node: Node) -> None:
         if node.name in self._live():
-            raise ServerError(said.NODE_RUNS(node=node.node_id))
+            raise ServerError(PlaygroundErrorCode.NODE_RUNS, node=node.node_id)
         cluster = self.cluster
         runtime = prepare_runtime(self._say)
         others = {other.name for other in cluster.nodes if other.node_id != node.node_id}
@@ -351,7 +353,7 @@ class Playground:
     def _running(self, node: Node) -> Child:
         child = self._live().get(node.name)
         if child is None:
-            raise ServerError(said.NODE_DOES_NOT_RUN(node=node.node_id))
+            raise ServerError(PlaygroundErrorCode.NODE_DOES_NOT_RUN, node=node.node_id)
         return child
 
     def _node_status(self, node: Node, child: Child | None) -> NodeStatus:
@@ -372,7 +374,7 @@ def _pick(node_id: int, nodes: list[Node], role: str) -> Node:
         if node.node_id == node_id:
             return node
     known = ", ".join(str(node.node_id) for node in nodes)
-    raise ServerError(said.NODE_UNKNOWN(role=role, node=node_id, known=known))
+    raise ServerError(PlaygroundErrorCode.NODE_UNKNOWN, role=role, node=node_id, known=known)
 
 
 def _stage(node: Node) -> int:

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from jgo.maven import MavenContext
 
-from kafkadash.domain.refusals import playground as said
+from kafkadash.domain.messages import message_text
 from kafkadash.embedded.files import locked
 from kafkadash.embedded.process import ServerError
+from kafkadash.playground.errors import PlaygroundErrorCode
 
 MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 LOCK = Path(__file__).with_name("kafka-4.3.1-slim.lock")
@@ -106,7 +107,7 @@ def read_lock(lock: Path) -> list[Jar]:
             coordinate, sha256 = line.split()
             group, artifact, version = coordinate.split(":")
         except ValueError as error:
-            raise ServerError(said.JAR_LINE_UNREADABLE(file=lock, line=number)) from error
+            raise ServerError(PlaygroundErrorCode.JAR_LINE_UNREADABLE, file=lock, line=number) from error
         jars.append(Jar(group, artifact, version, sha256))
     return jars
 
@@ -153,7 +154,7 @@ def _download(context: MavenContext, jar: Jar) -> Path:
     try:
         path: Path = artifact.resolve()
         if not _intact(path, jar.sha256):
-            raise ServerError(said.JAR_CHANGED(jar=jar.coordinate))
+            raise ServerError(PlaygroundErrorCode.JAR_CHANGED, jar=jar.coordinate)
         return path
     except BaseException as error:
         # A half-written file would count as present at the next attempt.
@@ -162,7 +163,7 @@ def _download(context: MavenContext, jar: Jar) -> Path:
         # The resolver leaves its answer open in the frame that failed; so it is closed now, not with the garbage.
         traceback.clear_frames(error.__traceback__)
         if type(error) is RuntimeError:  # the resolver's word for every answer but 200
-            raise ServerError(said.JAR_NOT_GIVEN(jar=jar.coordinate)) from error
+            raise ServerError(PlaygroundErrorCode.JAR_NOT_GIVEN, jar=jar.coordinate) from error
         raise
 
 
@@ -180,7 +181,7 @@ def _is_disk_full(error: BaseException) -> bool:
 
 def _sentence(error: OSError, cache: Path) -> str:
     if _is_disk_full(error):
-        return said.CACHE_FULL(folder=cache)
+        return message_text(PlaygroundErrorCode.CACHE_FULL, folder=cache)
     if type(error).__module__.split(".")[0] == "requests":
-        return said.JARS_NOT_FETCHED(fault=type(error).__name__)
-    return said.CACHE_NOT_USABLE(folder=cache, fault=error)
+        return message_text(PlaygroundErrorCode.JARS_NOT_FETCHED, fault=type(error).__name__)
+    return message_text(PlaygroundErrorCode.CACHE_NOT_USABLE, folder=cache, fault=error)

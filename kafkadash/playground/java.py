@@ -12,8 +12,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.domain.refusals import playground as said
 from kafkadash.embedded.process import ServerError
+from kafkadash.playground.errors import PlaygroundErrorCode
 
 MINIMUM_MAJOR = 17
 # JEP 514: one-step creation of the ahead-of-time cache. Before it: dynamic class-data archives (JEP 350).
@@ -51,7 +51,7 @@ def find_java() -> Java:
     java = _probe(wheel) if wheel is not None else None
     if java is not None:
         return java
-    raise ServerError(said.NO_JAVA(version=MINIMUM_MAJOR))
+    raise ServerError(PlaygroundErrorCode.NO_JAVA, version=MINIMUM_MAJOR)
 
 
 def _wheel_java() -> Path | None:

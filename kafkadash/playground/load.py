@@ -17,8 +17,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
-from kafkadash.domain.refusals import playground as said
+from kafkadash.domain.messages import message_text
 from kafkadash.embedded.process import ServerError
+from kafkadash.playground.errors import PlaygroundErrorCode
 
 MIB = 1024 * 1024
 VALUE_BYTES = 16 * 1024
@@ -125,8 +126,12 @@ def create_topics(bootstrap: str, topics: Iterable[Topic]) -> list[str]:
             created.append(name)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ServerError(said.TOPIC_REFUSED(topic=name, fault=_fault(error))) from error
-    _wait(lambda: _all_led(admin, created), ADMIN_SECONDS, said.NO_LEADERS(topics=", ".join(created)))
+                raise ServerError(PlaygroundErrorCode.TOPIC_REFUSED, topic=name, fault=_fault(error)) from error
+    _wait(
+        lambda: _all_led(admin, created),
+        ADMIN_SECONDS,
+        message_text(PlaygroundErrorCode.NO_LEADERS, topics=", ".join(created)),
+    )
     return created
 
 
@@ -177,7 +182,11 @@ def wait_for_brokers(bootstrap: str, broker_ids: Collection[int], deadline: floa
         except KafkaException:
             return False
 
-    _wait(all_listed, deadline, said.NOT_ALL_JOINED(brokers=sorted(broker_ids), seconds=deadline))
+    _wait(
+        all_listed,
+        deadline,
+        message_text(PlaygroundErrorCode.NOT_ALL_JOINED, brokers=sorted(broker_ids), seconds=deadline),
+    )
 
 
 def _fill(bootstrap: str, topics: Sequence[Topic]) -> int:
@@ -203,7 +212,7 @@ def _fill(bootstrap: str, topics: Sequence[Topic]) -> int:
     unsent = producer.flush(FLUSH_SECONDS)
     if failed or unsent:
         why = failed[0].str() if failed else f"{unsent} records were not taken within {FLUSH_SECONDS:g} s"
-        raise ServerError(said.DATA_NOT_TAKEN(fault=why.removesuffix(".")))
+        raise ServerError(PlaygroundErrorCode.DATA_NOT_TAKEN, fault=why.removesuffix("."))
     return written
 
 
@@ -255,7 +264,7 @@ def _partitions(admin: AdminClient, topics: Sequence[str]) -> list[tuple[str, in
     listed = _listed(admin)
     missing = [name for name in topics if name not in listed]
     if missing or not topics:
-        raise ServerError(said.NO_TOPIC_TO_WRITE(topics=", ".join(missing) or "none was named"))
+        raise ServerError(PlaygroundErrorCode.NO_TOPIC_TO_WRITE, topics=", ".join(missing) or "none was named")
     # Interleaved, so that a slow rate reaches every topic soon.
     return sorted(((name, i) for name in topics for i in listed[name].partitions), key=lambda pair: (pair[1], pair[0]))
 
@@ -265,7 +274,7 @@ def _listed(admin: AdminClient) -> dict[str, TopicMetadata]:
     try:
         return admin.list_topics(timeout=ADMIN_SECONDS).topics
     except KafkaException as error:
-        raise ServerError(said.PLAYGROUND_SILENT(fault=_fault(error))) from error
+        raise ServerError(PlaygroundErrorCode.PLAYGROUND_SILENT, fault=_fault(error)) from error
 
 
 def _fault(error: KafkaException) -> str:

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from kafkadash.domain.refusals import playground as said
+from kafkadash.domain.messages import message_text
 from kafkadash.embedded.files import locked
 from kafkadash.embedded.ports import free_port
 from kafkadash.embedded.process import Child, ServerError, reap_leftovers, spawn
 from kafkadash.playground import jars
+from kafkadash.playground.errors import PlaygroundErrorCode
 from kafkadash.playground.identifiers import new_id
 from kafkadash.playground.java import find_java
 from kafkadash.playground.properties import node_properties
@@ -70,7 +71,7 @@ def _prepare(cache: Path, say: Callable[[str], None]) -> Runtime:
                     _record(runtime, cache)
         except (ServerError, OSError) as error:
             # Kafka runs without it, only slower; the note keeps every later command from trying again.
-            say(said.NO_CLASS_ARCHIVE(version=java.major, fault=error))
+            say(message_text(PlaygroundErrorCode.NO_CLASS_ARCHIVE, version=java.major, fault=error))
             with contextlib.suppress(OSError):
                 failed.write_text(f"{error}\n", encoding="utf-8")
     return runtime
@@ -93,7 +94,7 @@ def _record(runtime: Runtime, cache: Path) -> None:
             finally:
                 child.stop(TRAINING_SECONDS)
             if not recorded.exists():
-                raise ServerError(said.ARCHIVE_NOT_WRITTEN())
+                raise ServerError(PlaygroundErrorCode.ARCHIVE_NOT_WRITTEN)
             for old in runtime.archive.parent.glob(f"{runtime.archive.name.rsplit('-', 1)[0]}-*"):
                 old.unlink(missing_ok=True)
             recorded.replace(runtime.archive)

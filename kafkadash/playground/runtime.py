@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.domain.refusals import playground as said
-from kafkadash.domain.refusals import servers
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.process import ServerError
+from kafkadash.playground.errors import PlaygroundErrorCode
 from kafkadash.playground.jars import Distribution
 from kafkadash.playground.java import AOT_MAJOR, Java
 
@@ -63,10 +63,10 @@ class Runtime:
         try:
             done = self.run_class("kafka.tools.StorageTool", args, FORMAT_SECONDS)
         except subprocess.TimeoutExpired as error:
-            raise ServerError(servers.PROGRAM_TOO_SLOW(program=STORAGE_TOOL, seconds=FORMAT_SECONDS)) from error
+            raise ServerError(ServerErrorCode.PROGRAM_TOO_SLOW, program=STORAGE_TOOL, seconds=FORMAT_SECONDS) from error
         if done.returncode != 0:
             why = (done.stderr or done.stdout).strip().removesuffix(".")
-            raise ServerError(said.STORAGE_NOT_FORMATTED(file=properties, said=why))
+            raise ServerError(PlaygroundErrorCode.STORAGE_NOT_FORMATTED, file=properties, said=why)
 
     def _command(self, flags: Sequence[str], log4j: Path, main_class: str, args: Sequence[str]) -> list[str]:
         return [

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from kafkadash.domain.refusals import playground as said
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.ports import LOOPBACK, free_port
 from kafkadash.embedded.process import ServerError
+from kafkadash.playground.errors import PlaygroundErrorCode
 from kafkadash.playground.identifiers import new_id
 
 STATE_NAME = "playground.json"
@@ -118,10 +118,12 @@ def new_cluster(
     """A description with ports still 0. One controller is combined with broker 1, more are nodes of their own."""
     count = brokers if brokers is not None else len(racks or DEFAULT_RACKS)
     if count < 1 or controllers < 1 or dirs < 1:
-        raise ServerError(said.PLAYGROUND_TOO_SMALL())
+        raise ServerError(PlaygroundErrorCode.PLAYGROUND_TOO_SMALL)
     chosen = tuple(racks) if racks is not None else tuple(DEFAULT_RACKS[i % len(DEFAULT_RACKS)] for i in range(count))
     if len(chosen) != count:
-        raise ServerError(said.RACKS_DO_NOT_FIT(brokers=count, racks=len(chosen), given=",".join(chosen)))
+        raise ServerError(
+            PlaygroundErrorCode.RACKS_DO_NOT_FIT, brokers=count, racks=len(chosen), given=",".join(chosen)
+        )
     combined = controllers == 1
     further = dict.fromkeys(listeners, 0)
     nodes = [
@@ -194,7 +196,9 @@ def choose_ports(cluster: Cluster, keep: set[str]) -> Cluster:
         if old.controller_port and old.controller_port != new.controller_port
     ]
     if voters > 1 and len(moved) * 2 >= voters:
-        raise ServerError(said.CONTROLLERS_CANNOT_MOVE(ports=", ".join(moved), moved=len(moved), all=voters))
+        raise ServerError(
+            PlaygroundErrorCode.CONTROLLERS_CANNOT_MOVE, ports=", ".join(moved), moved=len(moved), all=voters
+        )
     return replace(cluster, nodes=nodes)
 
 
@@ -204,13 +208,13 @@ def read_cluster(folder: Path) -> Cluster | None:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != STATE_FORMAT:
-            raise ServerError(said.PLAYGROUND_UNREADABLE(file=path, fault="another version wrote it"))
+            raise ServerError(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, file=path, fault="another version wrote it")
         nodes = tuple(Node(**node) for node in document["nodes"])
         return Cluster(document["cluster_id"], document["dirs"], nodes, tuple(document.get("added", ())))
     except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ServerError(said.PLAYGROUND_UNREADABLE(file=path, fault=error)) from error
+        raise ServerError(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, file=path, fault=error) from error
 
 
 def write_cluster(folder: Path, cluster: Cluster) -> None:

@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from kafkadash.domain.refusals import playground as said
-from kafkadash.domain.refusals import servers
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.process import ServerError
+from kafkadash.playground.errors import PlaygroundErrorCode
 from kafkadash.playground.prepare import prepare_runtime
 
 # The name without "kafka-" and ".sh" where people know it, → main class.
@@ -38,7 +38,7 @@ def run_tool(
     """
     main_class = TOOLS.get(name)
     if main_class is None:
-        raise ServerError(said.TOOL_UNKNOWN(name=name, known=", ".join(TOOLS)))
+        raise ServerError(PlaygroundErrorCode.TOOL_UNKNOWN, name=name, known=", ".join(TOOLS))
     address = [] if any(arg.split("=")[0] in ADDRESS_FLAGS for arg in args) else ["--bootstrap-server", bootstrap]
     # The cluster tool takes the address as an option of its subcommand, the others before theirs.
     full = [*args, *address] if name == "cluster" else [*address, *args]
@@ -46,4 +46,4 @@ def run_tool(
     try:
         return runtime.run_class(main_class, full, timeout)
     except subprocess.TimeoutExpired as error:
-        raise ServerError(servers.PROGRAM_TOO_SLOW(program=f"Kafka's {name} tool", seconds=timeout)) from error
+        raise ServerError(ServerErrorCode.PROGRAM_TOO_SLOW, program=f"Kafka's {name} tool", seconds=timeout) from error

@@ -7,8 +7,9 @@ class ReassignConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.clusters.removal import ask_before_removal
-        from kafkadash.messages import register_messages
+        from kafkadash.domain.messages import register_messages
         from kafkadash.reassign import kind, plan_work, verify_job
+        from kafkadash.reassign.messages import REASSIGNMENT_MESSAGES
         from kafkadash.reassign.models import MoveState
         from kafkadash.reassign.run.left_behind import left_behind, stop_runs
         from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
@@ -20,6 +21,7 @@ class ReassignConfig(AppConfig):
         plan_work.make_known()
         verify_job.make_known()
         ask_before_removal(left_behind, stop_runs)
+        register_messages(REASSIGNMENT_MESSAGES)
         register_messages(ROW_MESSAGES)
         register_messages(RUN_MESSAGES, RUN_WRITERS)
         register_messages(STUCK_MESSAGES, STUCK_WRITERS)

@@ -11,17 +11,19 @@ from typing import Any
 from django.utils.html import strip_tags
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import lookups as said
+from kafkadash.domain.errors import UserError
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot, TopicState
 from kafkadash.observe.queries.reassignments import reassignment_rows
 from kafkadash.observe.reassignment_rows import ReassignmentRow
 from kafkadash.observe.templatetags.figures import percent_figure
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})")
 _PUBLIC_ID = re.compile(r"r-[a-z0-9]+")
 
 
-class NotDescribed(Exception):
+class NotDescribed(UserError):
     """There is nothing to describe; ``str()`` is a sentence."""
 
 
@@ -45,7 +47,7 @@ def find(cluster: Cluster, asked: str, now: datetime) -> Described:
         return Described(row, "" if row.running else f"{row.id} is not running: {row.state}.")
     named = _NAME.fullmatch(asked)
     if named is None or int(named["partition"]) > 2**31 - 1:
-        raise NotDescribed(said.NO_SUCH_REASSIGNMENT(cluster=cluster.name, asked=asked))
+        raise NotDescribed(CollectionErrorCode.NO_SUCH_REASSIGNMENT, cluster=cluster.name, asked=asked)
     topic, partition = named["topic"], int(named["partition"])
     of_partition = rows.filter(topic=topic, partition=partition)
     running = of_partition.filter(outcome=Outcome.RUNNING).first()
@@ -155,8 +157,10 @@ def _check_exists(cluster: Cluster, topic: str, partition: int) -> None:
         return
     run = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
     if run is None or run.succeeded_at is None:
-        raise NotDescribed(said.EXISTENCE_NOT_KNOWN(row=f"{topic}-{partition}"))
-    raise NotDescribed(said.PARTITION_NOT_THERE(row=f"{topic}-{partition}", at=_moment(run.succeeded_at)))
+        raise NotDescribed(ReassignmentErrorCode.EXISTENCE_NOT_KNOWN, row=f"{topic}-{partition}")
+    raise NotDescribed(
+        ReassignmentErrorCode.PARTITION_NOT_THERE, row=f"{topic}-{partition}", at=_moment(run.succeeded_at)
+    )
 
 
 def _progress(replica: Mapping[str, Any]) -> str:

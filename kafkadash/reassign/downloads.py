@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import condition, require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.access import VIEW
 from kafkadash.domain.kafka_json import plan_json
 from kafkadash.domain.plan import Row, read, way_back
-from kafkadash.domain.refusals import lookups as said
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 Rows = Callable[[Sequence[Row]], Iterable[Row]]
 
@@ -53,7 +53,7 @@ def _file(change: ChangeRequest, name: str, rows: Rows) -> HttpResponse:
     Sent whole: under ASGI Django reads a synchronous stream to its end before it sends the first byte.
     """
     if change.artifact is None:
-        raise MissingObject(said.NO_PLAN_YET(number=change.pk))
+        raise MissingObject(ReassignmentErrorCode.NO_PLAN_YET, number=change.pk)
     body = plan_json(rows(read(zlib.decompress(change.artifact.data))))
     response = HttpResponse(body, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{name}"'

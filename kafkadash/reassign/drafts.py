@@ -16,12 +16,12 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.plan import Options
-from kafkadash.domain.refusals import forms
 from kafkadash.domain.wording import count
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue, request_cancel
 from kafkadash.reassign import uploads
 from kafkadash.reassign.asked import OF_BROKERS, Asked, options_json, options_of
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.rates import megabytes
 
 KIND = "reassignment"
@@ -194,9 +194,9 @@ def start_planning(change: ChangeRequest, user: User, version: int, purpose: str
         if running and running.state in OPEN and running.input == wanted and version == held.version:
             return running
         if held.version != version:
-            raise Refused(forms.EDITED_BEFORE_PLANNED())
+            raise Refused(ReassignmentErrorCode.EDITED_BEFORE_PLANNED)
         if purpose == "plan" and held.state != RequestState.DRAFT:
-            raise Refused(forms.ONLY_A_DRAFT_IS_PLANNED(number=held.pk))
+            raise Refused(ReassignmentErrorCode.ONLY_A_DRAFT_IS_PLANNED, number=held.pk)
         job = enqueue(
             PLAN_JOB,
             cluster=held.cluster,

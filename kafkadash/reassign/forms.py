@@ -13,14 +13,16 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms.boundfield import BoundField
 
+from kafkadash.accounts.errors import form_error, lazy_text
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.messages import coded, message_cause, message_text
 from kafkadash.domain.plan import Options
 from kafkadash.domain.refusals import asked as refused
-from kafkadash.domain.refusals import drafts
-from kafkadash.domain.refusals import forms as said
 from kafkadash.domain.wording import listed
 from kafkadash.reassign.asked import LONGEST_TITLE, MODES, Asked
 from kafkadash.reassign.brokers import BrokerChoice, BrokerRow
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
 
 LONGEST_WHY = 4000
@@ -36,7 +38,10 @@ class WizardForm(forms.Form):
     use_required_attribute = False
     version = forms.IntegerField(
         widget=forms.HiddenInput,
-        error_messages={"required": said.PAGE_INCOMPLETE(), "invalid": said.PAGE_INCOMPLETE()},
+        error_messages={
+            "required": lazy_text(ReassignmentErrorCode.PAGE_INCOMPLETE),
+            "invalid": lazy_text(ReassignmentErrorCode.PAGE_INCOMPLETE),
+        },
     )
 
     def wrong(self) -> Iterator[tuple[BoundField | None, str]]:
@@ -75,21 +80,23 @@ class NewForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.clusters = {cluster.slug: cluster for cluster in clusters}
         self.fields["cluster"].choices = [(c.slug, c.name) for c in clusters]  # type: ignore[attr-defined]
-        self.fields["cluster"].error_messages["invalid_choice"] = said.CLUSTER_NOT_ALLOWED()
-        self.fields["mode"].error_messages["invalid_choice"] = said.MODE_UNKNOWN()
+        self.fields["cluster"].error_messages["invalid_choice"] = message_text(
+            ReassignmentErrorCode.CLUSTER_NOT_ALLOWED
+        )
+        self.fields["mode"].error_messages["invalid_choice"] = message_text(ReassignmentErrorCode.MODE_UNKNOWN)
 
     def clean_cluster(self) -> Cluster:
         cluster = self.clusters.get(self.cleaned_data["cluster"])
         if cluster is None:
-            raise ValidationError(said.CLUSTER_MISSING())
+            raise form_error(ReassignmentErrorCode.CLUSTER_MISSING)
         if cluster.read_only:
-            raise ValidationError(said.CLUSTER_READ_ONLY(cluster=cluster.name))
+            raise form_error(ReassignmentErrorCode.CLUSTER_READ_ONLY, cluster=cluster.name)
         return cluster
 
     def clean_mode(self) -> str:
         mode: str = self.cleaned_data["mode"]
         if not mode:
-            raise ValidationError(said.MODE_MISSING())
+            raise form_error(ReassignmentErrorCode.MODE_MISSING)
         return mode
 
     def clean_brokers(self) -> tuple[int, ...]:
@@ -133,10 +140,12 @@ class LimitsForm(WizardForm):
             del self.fields["targets"]
         else:
             self.fields["targets"].choices = [(str(c.id), str(c.id)) for c in choices]  # type: ignore[attr-defined]
-            self.fields["targets"].error_messages["invalid_choice"] = said.TARGET_NOT_THERE()
+            self.fields["targets"].error_messages["invalid_choice"] = message_text(
+                ReassignmentErrorCode.TARGET_NOT_THERE
+            )
         self.asks_twice = ""
         for name in ("not_before", "not_after"):
-            self.fields[name].error_messages["invalid"] = said.TIME_UNREADABLE()
+            self.fields[name].error_messages["invalid"] = message_text(ReassignmentErrorCode.TIME_UNREADABLE)
 
     def clean_throttle(self) -> int:
         return self._rate("throttle")
@@ -174,7 +183,7 @@ class LimitsForm(WizardForm):
     def clean_most_replicas(self) -> int | None:
         typed = self.cleaned_data["most_replicas"].strip()
         if typed and (not _WHOLE.fullmatch(typed) or int(typed) < 1):
-            raise ValidationError(said.NO_WHOLE_NUMBER(example="4000"))
+            raise form_error(ReassignmentErrorCode.NO_WHOLE_NUMBER, example="4000")
         return int(typed) if typed else None
 
     def asked(self, before: Asked) -> Asked:
@@ -185,24 +194,27 @@ class LimitsForm(WizardForm):
     def clean_disk_limit(self) -> float:
         typed = self.cleaned_data["disk_limit"].strip().removesuffix("%").strip()
         if not re.fullmatch(r"\d{1,3}(\.\d{1,2})?", typed):
-            raise ValidationError(said.PERCENT_UNREADABLE())
+            raise form_error(ReassignmentErrorCode.PERCENT_UNREADABLE)
         percent = float(typed)
         if not 1 <= percent <= 100:
-            raise ValidationError(said.PERCENT_OUTSIDE())
+            raise form_error(ReassignmentErrorCode.PERCENT_OUTSIDE)
         return round(percent / 100, 4)
 
     def clean(self) -> None:
         values = self.cleaned_data
         low, rate, high = values.get("throttle_min"), values.get("throttle"), values.get("throttle_max")
         if low is not None and high is not None and low > high:
-            self.add_error("throttle_min", said.LOWEST_ABOVE_HIGHEST(low=megabytes(low), high=megabytes(high)))
+            self.add_error(
+                "throttle_min",
+                message_text(ReassignmentErrorCode.LOWEST_ABOVE_HIGHEST, low=megabytes(low), high=megabytes(high)),
+            )
         elif rate is not None and low is not None and rate < low:
-            self.add_error("throttle", said.STARTS_BELOW(low=megabytes(low)))
+            self.add_error("throttle", message_text(ReassignmentErrorCode.STARTS_BELOW, low=megabytes(low)))
         elif rate is not None and high is not None and rate > high:
-            self.add_error("throttle", said.STARTS_ABOVE(high=megabytes(high)))
+            self.add_error("throttle", message_text(ReassignmentErrorCode.STARTS_ABOVE, high=megabytes(high)))
         k, n = values.get("per_broker"), values.get("per_cluster")
         if k is not None and n is not None and k > n:
-            self.add_error("per_broker", said.MORE_THAN_THE_CLUSTER(most=n))
+            self.add_error("per_broker", message_text(ReassignmentErrorCode.MORE_THAN_THE_CLUSTER, most=n))
         self._clean_window(values.get("not_before"), values.get("not_after"))
         if low is not None and rate is not None and not self.errors:
             self._ask_twice(low, rate)
@@ -241,9 +253,9 @@ class LimitsForm(WizardForm):
     def _whole(self, name: str, example: str) -> int:
         typed = self.cleaned_data[name].strip()
         if not _WHOLE.fullmatch(typed) or int(typed) < 1:
-            raise ValidationError(said.NO_WHOLE_NUMBER(example=example))
+            raise form_error(ReassignmentErrorCode.NO_WHOLE_NUMBER, example=example)
         if int(typed) > MOST_PARALLEL:
-            raise ValidationError(said.TOO_MANY_AT_ONCE(typed=int(typed), most=MOST_PARALLEL))
+            raise form_error(ReassignmentErrorCode.TOO_MANY_AT_ONCE, typed=int(typed), most=MOST_PARALLEL)
         return int(typed)
 
     def _moment(self, name: str) -> datetime | None:
@@ -252,28 +264,32 @@ class LimitsForm(WizardForm):
         with suppress(OverflowError):  # beyond the first or the last day there is
             if moment is None or moment.astimezone(UTC).year >= 1000:
                 return moment
-        raise ValidationError(said.TIME_UNREADABLE())
+        raise form_error(ReassignmentErrorCode.TIME_UNREADABLE)
 
     def _clean_window(self, start: datetime | None, end: datetime | None) -> None:
         if end is None:
             return
         if end <= self.now:
-            self.add_error("not_after", said.TIME_PASSED(now=f"{self.now.astimezone(UTC):%d %b %H:%M}"))
+            self.add_error(
+                "not_after",
+                message_text(ReassignmentErrorCode.TIME_PASSED, now=f"{self.now.astimezone(UTC):%d %b %H:%M}"),
+            )
         elif start is not None and end <= start:
-            self.add_error("not_after", drafts.WINDOW_TURNED_ROUND())
+            self.add_error("not_after", message_text(ChangeErrorCode.WINDOW_TURNED_ROUND))
 
     def _ask_twice(self, low: int, rate: int) -> None:
         """Slow is sometimes meant and mostly a slip: it needs a second yes."""
         if rate < SLOW_BELOW or low < SLOW_BELOW:
             slow = rate if rate < SLOW_BELOW else low
-            entry, values = said.VERY_SLOW, {"rate": both(slow), "hours": _hours(1e9 / slow)}
+            asks = coded(ReassignmentErrorCode.VERY_SLOW, rate=both(slow), hours=_hours(1e9 / slow))
         elif self.inbound is not None and low < self.inbound:
-            entry, values = said.NEVER_FINISHES, {"rate": both(low), "inbound": f"{self.inbound / 1e6:,.1f}"}
+            inbound = f"{self.inbound / 1e6:,.1f}"
+            asks = coded(ReassignmentErrorCode.NEVER_FINISHES, rate=both(low), inbound=inbound)
         else:
             return
-        self.asks_twice = entry.cause(**values)
+        self.asks_twice = message_cause(asks.code, **asks.params)
         if not self.cleaned_data.get("confirmed"):
-            self.add_error("confirmed", entry(**values))
+            self.add_error("confirmed", ValidationError(str(asks), code=asks.code.value))
 
 
 class WhyForm(WizardForm):
@@ -283,15 +299,15 @@ class WhyForm(WizardForm):
     def clean_title(self) -> str:
         title = " ".join(self.cleaned_data["title"].split())
         if not title:
-            raise ValidationError(said.TITLE_MISSING())
+            raise form_error(ReassignmentErrorCode.TITLE_MISSING)
         if len(title) > LONGEST_TITLE:
-            raise ValidationError(said.TITLE_DOES_NOT_FIT(length=len(title), most=LONGEST_TITLE))
+            raise form_error(ReassignmentErrorCode.TITLE_DOES_NOT_FIT, length=len(title), most=LONGEST_TITLE)
         return title
 
     def clean_why(self) -> str:
         why: str = self.cleaned_data["why"].strip()
         if len(why) > LONGEST_WHY:
-            raise ValidationError(said.REASON_DOES_NOT_FIT(length=len(why), most=LONGEST_WHY))
+            raise form_error(ReassignmentErrorCode.REASON_DOES_NOT_FIT, length=len(why), most=LONGEST_WHY)
         return why
 
 
@@ -301,7 +317,7 @@ def broker_ids(typed: str) -> tuple[int, ...]:
     bad = [part for part in parts if not _ID.fullmatch(part)]
     if bad:
         shown = bad[0] if len(bad[0]) <= 30 else f"{bad[0][:29]}…"
-        raise ValidationError(said.NO_BROKER_ID(typed=shown))
+        raise form_error(ReassignmentErrorCode.NO_BROKER_ID, typed=shown)
     return tuple(sorted({int(part) for part in parts}))
 
 

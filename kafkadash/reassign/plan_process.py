@@ -11,8 +11,10 @@ from typing import Any
 
 import structlog
 
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.refusals import planning
 from kafkadash.reassign.child_process import Step, private_folder, run_child
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 log = structlog.get_logger(__name__)
 
@@ -54,5 +56,5 @@ def _how_it_ended(code: int, errors: str, memory_bytes: int | None) -> str:
         # The solver is not Python: where it gets no memory it can do nothing but abort.
         return planning.PLANNER_OUT_OF_MEMORY(most=memory_bytes / 1e9)
     if code < 0:
-        return planning.PLANNER_KILLED(signal=signal.Signals(-code).name)
-    return planning.PLANNER_FAILED(code=code)
+        return message_text(ReassignmentErrorCode.PLANNER_KILLED, signal=signal.Signals(-code).name)
+    return message_text(ReassignmentErrorCode.PLANNER_FAILED, code=code)

@@ -34,12 +34,12 @@ WAITING_LONG_S = 10.0
 @on_draft("plan")
 def plan(request: HttpRequest, draft: Draft) -> HttpResponse:
     """How far planning is, what came of it; POST plans. Asked for by its own poll, it says when to load the page."""
-    refused = ""
+    refused: Refused | str = ""
     if request.method == "POST":
         try:
             drafts.start_planning(draft.change, person(request), _version(request, draft))
         except Refused as error:
-            draft, refused = again(draft), str(error)
+            draft, refused = again(draft), error
         else:
             return redirect("reassign:plan", draft.change.pk)
     if request.headers.get("HX-Request") == "true":
@@ -80,7 +80,7 @@ def throttle(request: HttpRequest, draft: Draft) -> HttpResponse:
         draft = again(draft)
         context = {
             **page_context(request, draft, "plan"),
-            "refused": str(error),
+            "refused": error,
             **planning_context(draft.job, person(request)),
         }
         if draft.planned:

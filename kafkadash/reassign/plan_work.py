@@ -22,15 +22,16 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.domain import plan
 from kafkadash.domain.impact import Impact
 from kafkadash.domain.kafka_json import plan_json
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import write_topology
 from kafkadash.domain.planner.workload import used_by
 from kafkadash.domain.problem import Problem, ProblemCode
-from kafkadash.domain.refusals import planning
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.run import JobFailed, Run
 from kafkadash.reassign.asked import BROUGHT, ROLLBACK, Asked, options_of
 from kafkadash.reassign.drafts import PLAN_JOB
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Upload
 from kafkadash.reassign.plan_process import Outcome, PlanFault, make_plan
 from kafkadash.reassign.plan_store import store_report
@@ -51,7 +52,7 @@ def make_known() -> None:
             plan_change,
             deadline_s=settings.PLAN_DEADLINE,
             attempts=2,
-            too_long=planning.PLANNER_OUT_OF_TIME,
+            too_long=ReassignmentErrorCode.PLANNER_OUT_OF_TIME,
         )
     )
 
@@ -96,11 +97,11 @@ def _change(run: Run) -> ChangeRequest:
     number, version = run.job.input["change"], run.job.input["version"]
     change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
     if change is None:
-        raise JobFailed(planning.DELETED_BEFORE(number=number))
+        raise JobFailed(ReassignmentErrorCode.DELETED_BEFORE, number=number)
     if change.version != version:
-        raise JobFailed(planning.EDITED_BEFORE(number=number, who=change.edited_by_name))
+        raise JobFailed(ReassignmentErrorCode.EDITED_BEFORE, number=number, who=change.edited_by_name)
     if change.cluster.removed_at is not None:
-        raise JobFailed(planning.CLUSTER_NOT_REGISTERED())
+        raise JobFailed(ReassignmentErrorCode.CLUSTER_NOT_REGISTERED)
     return change
 
 
@@ -113,7 +114,7 @@ def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
             refuse_facts_before_the_end(change.cluster, Asked.from_json(change.input).since)
         except Refused as refused:
             if monotonic() >= until:
-                raise JobFailed(str(refused)) from refused
+                raise JobFailed(refused.message) from refused
         else:
             return
         run.step(0.0, f"waiting for the next refresh of {change.cluster.name}")
@@ -123,7 +124,7 @@ def _wait_for_facts(run: Run, change: ChangeRequest) -> None:
 def _upload(change: ChangeRequest, asked: Asked) -> bytes:
     upload = Upload.objects.filter(request=change, sha256=asked.upload).first()
     if upload is None:
-        raise JobFailed(planning.JSON_NOT_STORED())
+        raise JobFailed(ReassignmentErrorCode.JSON_NOT_STORED)
     return content_of(upload)
 
 
@@ -132,7 +133,7 @@ def _way_back(asked: Asked, topology: Topology) -> tuple[bytes, list[Problem]]:
     back = way_back(asked.of, topology)
     if not back.rows:
         why = f" {back.left_out[0]}" if back.left_out else ""
-        raise JobFailed(planning.NOTHING_TAKEN_BACK(number=asked.of, why=why))
+        raise JobFailed(ReassignmentErrorCode.NOTHING_TAKEN_BACK, number=asked.of, why=why)
     return plan_json(back.rows), list(back.left_out)
 
 
@@ -187,7 +188,7 @@ def _store(run: Run, change: ChangeRequest, outcome: Outcome, artifact: bytes, k
         with run.write():
             if run.job.input["purpose"] == "refresh":
                 if run.job.requested_by is None:
-                    raise JobFailed(planning.NO_ACCOUNT())
+                    raise JobFailed(ReassignmentErrorCode.NO_ACCOUNT)
                 refreshed(
                     change,
                     run.job.requested_by,
@@ -202,13 +203,13 @@ def _store(run: Run, change: ChangeRequest, outcome: Outcome, artifact: bytes, k
                 assert planned.artifact is not None  # it was just stored
                 report(planned, planned.artifact)
     except Refused as refused:
-        raise JobFailed(str(refused)) from refused
+        raise JobFailed(refused.message) from refused
 
 
 def _faults(result: Mapping[str, Any]) -> list[Problem]:
     """What the independent checker says against a plan that was made; nobody is asked to approve such a one."""
     return [
-        Problem(ProblemCode.CHECKER, planning.CHECKER_DISAGREES(rule=rule, problem=sentence))
+        Problem(ProblemCode.CHECKER, message_text(ReassignmentErrorCode.CHECKER_DISAGREES, rule=rule, problem=sentence))
         for rule, passed, figure, problems in result["rules"]
         if passed is False
         for sentence in problems or [figure]

@@ -9,33 +9,39 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import OutputWrapper
 
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.kafka_json import Parsed, read_reassignment
+from kafkadash.domain.messages import CodedMessage, message_text
 from kafkadash.domain.planner.disk_use import with_use_reckoned
 from kafkadash.domain.planner.report_read import BadReport, proof_in, request_in
 from kafkadash.domain.planner.request import MODES, PlanRequest, Proof
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.planner.topology_json import LARGEST_ID, BadTopology, read_topology
-from kafkadash.domain.refusals import commands as said
 from kafkadash.domain.refusals import files
 from kafkadash.domain.wording import count, listed_shortly
 from kafkadash.observe.cycles import without_search_for_cycles
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 BAD = 2  # exit: bad input, or a request that cannot be met
 MOST_SENTENCES = 20
 _EMPTY = files.NOTHING_ASKED_FOR(field='"partitions"')
 
 
-class NotPlanned(Exception):
+class NotPlanned(UserError):
     """``sentences``: one for each thing that is in the way."""
 
-    def __init__(self, *sentences: str) -> None:
-        super().__init__(" ".join(sentences))
-        self.sentences = sentences
+    def __init__(self, said: StrEnum | CodedMessage | str, /, *more: str, **params: Any) -> None:
+        super().__init__(said, **params)
+        self.sentences = (str(self.message), *more)
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
 
     @property
     def shown(self) -> list[str]:
@@ -117,11 +123,16 @@ def topology_in(file: str) -> tuple[Topology, list[str]]:
         try:
             topology, reckoned = with_use_reckoned(read_topology(content))
         except BadTopology as error:
-            raise NotPlanned(said.FILE_REFUSED(file=file, fault=error)) from error
+            raise NotPlanned(ReassignmentErrorCode.FILE_REFUSED, file=file, fault=error) from error
     if not reckoned:
         return topology, []
     brokers = listed_shortly([str(id_) for id_ in reckoned], 8)
-    return topology, [said.DISK_USE_RECKONED(brokers=f"{'broker' if len(reckoned) == 1 else 'brokers'} {brokers}")]
+    return topology, [
+        message_text(
+            ReassignmentErrorCode.DISK_USE_RECKONED,
+            brokers=f"{'broker' if len(reckoned) == 1 else 'brokers'} {brokers}",
+        )
+    ]
 
 
 def rows_in(file: str, *, may_be_empty: bool = False) -> Parsed:
@@ -130,7 +141,9 @@ def rows_in(file: str, *, may_be_empty: bool = False) -> Parsed:
     if may_be_empty and [problem.sentence for problem in parsed.problems] == [_EMPTY]:
         return Parsed([], [], parsed.notices)
     if parsed.problems:
-        raise NotPlanned(*(said.FILE_REFUSED(file=file, fault=problem) for problem in parsed.problems))
+        raise NotPlanned(
+            *(message_text(ReassignmentErrorCode.FILE_REFUSED, file=file, fault=problem) for problem in parsed.problems)
+        )
     return parsed
 
 
@@ -140,7 +153,7 @@ def report_in(file: str) -> Report:
         found = json.loads(content_of(file))
         return Report(request_in(found), proof_in(found), str(found.get("plan_sha256")))
     except (ValueError, RecursionError, BadReport) as error:
-        raise NotPlanned(said.NO_REPORT_OF_A_PLAN(file=file)) from error
+        raise NotPlanned(ReassignmentErrorCode.NO_REPORT_OF_A_PLAN, file=file) from error
 
 
 def content_of(file: str) -> bytes:
@@ -148,7 +161,7 @@ def content_of(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise NotPlanned(said.FILE_NOT_READ(file=file, fault=error.strerror or error)) from error
+        raise NotPlanned(ReassignmentErrorCode.FILE_NOT_READ, file=file, fault=error.strerror or error) from error
 
 
 def write_all(contents: Mapping[str, bytes]) -> None:
@@ -170,7 +183,7 @@ def write_all(contents: Mapping[str, bytes]) -> None:
         for beside in unfinished.values():
             with suppress(OSError):  # the sentence tells of the first fault
                 beside.unlink(missing_ok=True)
-        raise NotPlanned(said.FILE_NOT_WRITTEN(file=file, fault=error.strerror or error)) from error
+        raise NotPlanned(ReassignmentErrorCode.FILE_NOT_WRITTEN, file=file, fault=error.strerror or error) from error
 
 
 def show(out: OutputWrapper, lines: Iterable[str]) -> None:
@@ -187,11 +200,11 @@ def require_places(files: Sequence[str | None]) -> None:
     """That these can be written, before anything takes long. Raises NotPlanned."""
     named = [file for file in files if file is not None]
     if len({Path(file).absolute() for file in named}) < len(named):
-        raise NotPlanned(said.ONE_FILE_FOR_BOTH(file=named[0]))
+        raise NotPlanned(ReassignmentErrorCode.ONE_FILE_FOR_BOTH, file=named[0])
     for file in named:
         folder = Path(file).parent
         if not folder.is_dir():
-            raise NotPlanned(said.FILE_NOT_WRITTEN(file=file, fault=f"there is no folder {folder}"))
+            raise NotPlanned(ReassignmentErrorCode.FILE_NOT_WRITTEN, file=file, fault=f"there is no folder {folder}")
 
 
 def _ids(options: Mapping[str, Any], name: str, option: str, faults: list[str]) -> tuple[int, ...] | None:
@@ -200,7 +213,7 @@ def _ids(options: Mapping[str, Any], name: str, option: str, faults: list[str]) 
         return None
     parts = [part.strip() for part in given.split(",")]
     if not all(part.isascii() and part.isdigit() and int(part) <= LARGEST_ID for part in parts):
-        faults.append(said.OPTION_NO_IDS(option=option, given=given))
+        faults.append(message_text(ReassignmentErrorCode.OPTION_NO_IDS, option=option, given=given))
         return ()
     return tuple(dict.fromkeys(int(part) for part in parts))
 
@@ -214,7 +227,11 @@ def _whole(options: Mapping[str, Any], name: str, faults: list[str]) -> int | No
     except ValueError:
         number = LARGEST_ID + 1
     if number > LARGEST_ID:
-        faults.append(said.OPTION_NO_WHOLE_NUMBER(option=f"--{name.replace('_', '-')}", given=given))
+        faults.append(
+            message_text(
+                ReassignmentErrorCode.OPTION_NO_WHOLE_NUMBER, option=f"--{name.replace('_', '-')}", given=given
+            )
+        )
         return None
     return number
 
@@ -226,5 +243,7 @@ def _share(options: Mapping[str, Any], name: str, faults: list[str]) -> float | 
     try:
         return float(given)
     except ValueError:
-        faults.append(said.OPTION_NO_SHARE(option=f"--{name.replace('_', '-')}", given=given))
+        faults.append(
+            message_text(ReassignmentErrorCode.OPTION_NO_SHARE, option=f"--{name.replace('_', '-')}", given=given)
+        )
         return None

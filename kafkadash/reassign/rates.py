@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from kafkadash.domain.refusals import runs
+from kafkadash.domain.errors import UserError
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 MB = 1_000_000
 SLOW_BELOW = MB
@@ -16,7 +17,7 @@ LARGEST = 100_000 * MB
 _DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
-class BadRate(ValueError):
+class BadRate(UserError, ValueError):
     """``str()`` says what is wrong with what was typed, and what would be right."""
 
 
@@ -24,17 +25,17 @@ def bytes_per_second(typed: str) -> int:
     """Raises BadRate."""
     number = typed.strip().removesuffix("MB/s").strip()
     if not number:
-        raise BadRate(runs.RATE_MISSING())
+        raise BadRate(ReassignmentErrorCode.RATE_MISSING)
     if number.startswith(("-", "−")) and _DECIMAL.fullmatch(number[1:].strip()):
-        raise BadRate(runs.RATE_NEGATIVE())
+        raise BadRate(ReassignmentErrorCode.RATE_NEGATIVE)
     if not _DECIMAL.fullmatch(number):
         shown = number if len(number) <= 30 else f"{number[:29]}…"
-        raise BadRate(runs.RATE_NO_NUMBER(typed=shown))
+        raise BadRate(ReassignmentErrorCode.RATE_NO_NUMBER, typed=shown)
     rate = int((Decimal(number) * MB).to_integral_value())
     if rate == 0:
-        raise BadRate(runs.RATE_ZERO())
+        raise BadRate(ReassignmentErrorCode.RATE_ZERO)
     if rate > LARGEST:
-        raise BadRate(runs.RATE_TOO_LARGE(most=LARGEST // MB))
+        raise BadRate(ReassignmentErrorCode.RATE_TOO_LARGE, most=LARGEST // MB)
     return rate
 
 

@@ -11,9 +11,10 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 
 from kafkadash.domain.impact import Impact, TopicImpact
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.rack_labels import short_labels
-from kafkadash.domain.refusals import lookups
 from kafkadash.observe.listing import Choice, Listing
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import PlanReport, PlanTopic
 from kafkadash.reassign.plan_store import MovedRow, first_exceptions_of, first_rows_of, rows_of
 
@@ -153,7 +154,7 @@ def plan_listing(query: QueryDict) -> Listing:
     )
     asked = listing.values["on"]
     if asked and _broker(asked) is None:
-        listing.problems.append(lookups.FILTER_NO_BROKER(typed=asked[:60]))
+        listing.problems.append(message_text(ReassignmentErrorCode.FILTER_NO_BROKER, typed=asked[:60]))
         listing.values["on"] = ""
     return listing
 

@@ -6,13 +6,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.clusters.access import VIEW
 from kafkadash.domain.impact import Impact
-from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import PlanTopic
 from kafkadash.reassign.report_rows import plan_listing, topic_rows_context
 from kafkadash.reassign.review_sections import row_words
@@ -30,7 +30,7 @@ def topic_rows(request: HttpRequest, number: int, topic: str) -> HttpResponse:
     if "\x00" not in topic:  # which PostgreSQL takes in no text
         found = of_its_plan.filter(topic=topic).select_related("report").first()
     if found is None:
-        raise MissingObject(said.NO_ROWS_OF_TOPIC(number=number, topic=topic))
+        raise MissingObject(ReassignmentErrorCode.NO_ROWS_OF_TOPIC, number=number, topic=topic)
     options = run_options(change)
     words = row_words(Impact.from_json(found.report.impact), options)
     context = {

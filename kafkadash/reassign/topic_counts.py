@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import forms as said
+from kafkadash.domain.errors import UserError
+from kafkadash.domain.messages import CodedMessage, coded, message_text
 from kafkadash.domain.refusals import plan_requests
 from kafkadash.domain.wording import count, listed_shortly, size
 from kafkadash.observe.models import TopicState
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.topic_match import CPU_S
 
 LONGEST_PATTERN = 500
@@ -33,11 +35,11 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 """By the key of the person for whom each matches."""
 
 
-class BadChoice(Exception):
+class BadChoice(UserError):
     """``field`` ("topics", "pattern" or "excluded") is wrong; ``str()`` says how."""
 
-    def __init__(self, field: str, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, field: str, why: CodedMessage | str) -> None:
+        super().__init__(why)
         self.field = field
 
 
@@ -110,12 +112,12 @@ def _chosen(
         return sorted(topics or names)
     for field, one in (("pattern", pattern), ("excluded", excluded)):
         if len(one) > LONGEST_PATTERN:
-            raise BadChoice(field, said.PATTERN_TOO_LONG(length=len(one), most=LONGEST_PATTERN))
+            raise BadChoice(field, coded(ReassignmentErrorCode.PATTERN_TOO_LONG, length=len(one), most=LONGEST_PATTERN))
     asked = {"topics": list(topics), "pattern": pattern, "excluded": excluded, "names": list(names)}
     field = "pattern" if pattern else "excluded"
     answer = _matched(json.dumps(asked).encode(), field, typed_by)
     if answer is None:
-        raise BadChoice(field, said.PATTERN_TOO_SLOW(seconds=CPU_S))
+        raise BadChoice(field, coded(ReassignmentErrorCode.PATTERN_TOO_SLOW, seconds=CPU_S))
     found = json.loads(answer)
     if "fault" in found:
         field = "pattern" if found["pattern"] == pattern else "excluded"
@@ -126,7 +128,7 @@ def _chosen(
 
 def _matched(asked: bytes, field: str, typed_by: int | None) -> bytes | None:
     """The answer of ``kafkadash.topic_match``; None where the system ended it. Raises TooManyAtOnce."""
-    busy = TooManyAtOnce(field, said.PATTERNS_BUSY())
+    busy = TooManyAtOnce(field, message_text(ReassignmentErrorCode.PATTERNS_BUSY))
     if typed_by is not None:
         _end_child_of(typed_by)
     if not _places.acquire(timeout=_WAIT_S if typed_by is None else _PLACE_S):

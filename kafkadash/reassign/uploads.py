@@ -12,7 +12,8 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.domain.refusals import forms
+from kafkadash.domain.messages import message_text
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Upload
 
 LARGEST_BYTES = 50_000_000
@@ -25,7 +26,9 @@ class TooLarge(Exception):
     """``str()`` is a sentence with both sizes."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(forms.FILE_TOO_LARGE(size=f"{size / 1e6:,.1f}", most=LARGEST_BYTES // 10**6))
+        super().__init__(
+            message_text(ReassignmentErrorCode.FILE_TOO_LARGE, size=f"{size / 1e6:,.1f}", most=LARGEST_BYTES // 10**6)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,17 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.access import PROPOSE, allowed, roles_text
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import IdentityChanged, check_identity
-from kafkadash.domain.refusals import forms, jobs
+from kafkadash.domain.messages import CodedMessage, coded
 from kafkadash.domain.verify import State, Told, Verdict
 from kafkadash.domain.wording import count
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import JobFailed, Run
 from kafkadash.jobs.services import enqueue
 from kafkadash.kafka.connect import admin_for
 from kafkadash.reassign.child_process import private_folder, run_child
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Verification, VerificationPart
 from kafkadash.reassign.verify_ask import verify_now
 from kafkadash.verify_file import OUT_OF_MEMORY, PART_ROWS
@@ -43,8 +45,8 @@ _SHARES = {"read": (0.0, _READ, "read.json"), "judge": (_ASKED, 1.0, "judged.jso
 class VerifiesAlready(Refused):
     """``open_job`` is that of the same person."""
 
-    def __init__(self, sentence: str, *, open_job: Job) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: CodedMessage, *, open_job: Job) -> None:
+        super().__init__(message)
         self.open_job = open_job
 
 
@@ -56,7 +58,7 @@ def start_verification(cluster: Cluster, user: User, *, name: str, size: int, da
     """
     if size > SMALL_BYTES and not allowed(user, PROPOSE, cluster):
         most, roles = SMALL_BYTES // 10**6, roles_text(PROPOSE)
-        raise Refused(forms.VERIFY_NEEDS_ROLE(most=most, cluster=cluster.name, roles=roles))
+        raise Refused(ReassignmentErrorCode.VERIFY_NEEDS_ROLE, most=most, cluster=cluster.name, roles=roles)
     with transaction.atomic():
         # Held, so that of two that are sent at once the second finds the first.
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
@@ -65,7 +67,7 @@ def start_verification(cluster: Cluster, user: User, *, name: str, size: int, da
         )
         other = under_way.select_related("job", "job__cluster").defer("data").first()
         if other is not None:
-            raise VerifiesAlready(forms.VERIFIES_ALREADY(file=other), open_job=other.job)
+            raise VerifiesAlready(coded(ReassignmentErrorCode.VERIFIES_ALREADY, file=other), open_job=other.job)
         job = enqueue(KIND, cluster=cluster, requested_by=user)
         Verification.objects.create(job=job, name=name, size=size, data=data)
     return job
@@ -76,7 +78,7 @@ def run_verification(run: Run) -> dict[str, Any]:
     verification = Verification.objects.get(job=run.job)
     cluster = run.job.cluster
     if cluster is None or cluster.removed_at is not None:
-        raise JobFailed(jobs.WITHOUT_CLUSTER())
+        raise JobFailed(JobErrorCode.WITHOUT_CLUSTER)
     run.step(0.0, f"Reading {verification.name or 'what was pasted'}")
     with private_folder() as folder:
         (folder / "upload.json.z").write_bytes(verification.data)
@@ -131,8 +133,8 @@ def _child(run: Run, folder: Path, does: Literal["read", "judge"]) -> dict[str, 
     errors = (folder / "errors").read_text(encoding="utf-8", errors="replace")
     log.error("verify.child_failed", code=code, does=does, errors=errors[-4000:])
     if code < 0 or code == OUT_OF_MEMORY:
-        raise JobFailed(jobs.VERIFIER_TOOK_TOO_MUCH())
-    raise JobFailed(jobs.VERIFIER_FAILED(code=code))
+        raise JobFailed(ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH)
+    raise JobFailed(ReassignmentErrorCode.VERIFIER_FAILED, code=code)
 
 
 def stored(verification: Verification, start: int, stop: int) -> list[Verdict]:

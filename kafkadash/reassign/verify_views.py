@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs, roles_text
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.problem import Problem
-from kafkadash.domain.refusals import forms, lookups
 from kafkadash.domain.verify import ORDER, State, answer
 from kafkadash.domain.wording import count
 from kafkadash.jobs.models import Job, JobState
@@ -28,6 +28,7 @@ from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind
 from kafkadash.post_only import post_only
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Verification
 from kafkadash.reassign.uploads import SHOWN_BYTES, Brought, TooLarge, from_file, from_text, sent_too_much
 from kafkadash.reassign.verify_job import KIND, VerifiesAlready, start_verification, stored
@@ -131,7 +132,7 @@ def _verify_page(
     return render(request, "reassign/verify.html", context, status=status)
 
 
-class _Nothing(Exception):
+class _Nothing(UserError):
     """``str()`` is a sentence."""
 
 
@@ -139,11 +140,11 @@ def _brought(request: HttpRequest) -> Brought:
     """Raises TooLarge and _Nothing."""
     file, text = request.FILES.get("file"), request.POST.get("json", "")
     if file is not None and text.strip():
-        raise _Nothing(forms.FILE_AND_TEXT())
+        raise _Nothing(ReassignmentErrorCode.FILE_AND_TEXT)
     if file is not None:
         return from_file(file)
     if not text.strip():
-        raise _Nothing(forms.NO_FILE())
+        raise _Nothing(ReassignmentErrorCode.NO_FILE)
     return from_text(text)
 
 
@@ -151,7 +152,7 @@ def _verification(cluster: Cluster, verify_id: UUID) -> Verification:
     rows = Verification.objects.select_related("job", "job__requested_by").defer("data")
     row = rows.filter(job=verify_id, job__kind=KIND, job__cluster=cluster).first()
     if row is None:
-        raise MissingObject(lookups.NO_SUCH_VERIFICATION(cluster=cluster.name))
+        raise MissingObject(ReassignmentErrorCode.NO_SUCH_VERIFICATION, cluster=cluster.name)
     return row
 
 

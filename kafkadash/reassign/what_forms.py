@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from kafkadash.accounts.errors import form_error
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.planner.request import EPS
 from kafkadash.domain.refusals import asked as refused
-from kafkadash.domain.refusals import forms as said
 from kafkadash.domain.refusals import plan_requests
 from kafkadash.domain.wording import capital
 from kafkadash.reassign.asked import (
@@ -30,6 +31,7 @@ from kafkadash.reassign.asked import (
     broker_names,
 )
 from kafkadash.reassign.brokers import BrokerChoice, BrokerRow, without_rack
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.forms import WizardForm, broker_ids, in_words
 from kafkadash.reassign.topic_counts import BadChoice, counted, names_in
 from kafkadash.reassign.uploads import Brought, TooLarge, from_file, from_text
@@ -49,9 +51,9 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 _OF_ALL = ("topics", "pattern", "excluded", "version")
 _LABELS = {ADD: "Brokers to add", DRAIN: "Brokers to drain", REPLACE: "Brokers to replace"}
-_MISSING = {
+_MISSING: Mapping[str, Callable[[], str]] = {
     ADD: plan_requests.NO_BROKERS_TO_ADD,
-    DRAIN: said.NO_BROKER_CHOSEN,
+    DRAIN: lambda: message_text(ReassignmentErrorCode.NO_BROKER_CHOSEN),
     REPLACE: plan_requests.NO_BROKERS_TO_REPLACE,
 }
 
@@ -128,11 +130,11 @@ class PlannedForm(WizardForm):
         if missing:
             has = f"It has {broker_names(sorted(known))}." if known else "No broker of it was seen yet."
             names = broker_names(missing)
-            raise ValidationError(said.BROKER_NOT_THERE(cluster=self.cluster.name, brokers=names, has=has))
+            raise form_error(ReassignmentErrorCode.BROKER_NOT_THERE, cluster=self.cluster.name, brokers=names, has=has)
         if self.mode == ADD:
             _refuse_unfit([known[id_] for id_ in ids])
         elif self.mode == DRAIN and not any(choice.takes and choice.id not in ids for choice in self.choices):
-            raise ValidationError(said.NO_BROKER_LEFT(cluster=self.cluster.name))
+            raise form_error(ReassignmentErrorCode.NO_BROKER_LEFT, cluster=self.cluster.name)
         return ids
 
     def clean_replacements(self) -> tuple[int, ...]:
@@ -148,7 +150,7 @@ class PlannedForm(WizardForm):
         if not typed:
             raise ValidationError(plan_requests.NO_FACTOR())
         if not _WHOLE.fullmatch(typed):
-            raise ValidationError(said.NO_WHOLE_NUMBER(example="3"))
+            raise form_error(ReassignmentErrorCode.NO_WHOLE_NUMBER, example="3")
         factor = int(typed)
         if factor < 1:
             raise ValidationError(plan_requests.FACTOR_TOO_LOW(factor=factor))
@@ -163,7 +165,7 @@ class PlannedForm(WizardForm):
         if not self.cleaned_data.get("disks") and not _PERCENT.fullmatch(typed):
             return EPS  # it says nothing while disks are left alone
         if not _PERCENT.fullmatch(typed) or not 1 <= float(typed) <= 100:
-            raise ValidationError(said.EVENNESS_UNREADABLE())
+            raise form_error(ReassignmentErrorCode.EVENNESS_UNREADABLE)
         return round(float(typed) / 100, 4)
 
     def clean_topics(self) -> tuple[str, ...]:
@@ -181,9 +183,9 @@ class PlannedForm(WizardForm):
             names = "names" if len(self.rackless) == 1 else "name"
             brokers = f"{capital(broker_names(self.rackless))} {names}"
             if self.mode == REPAIR_RACKS:
-                self.add_error(None, said.RACKS_NOT_KNOWN(brokers=brokers))
+                self.add_error(None, message_text(ReassignmentErrorCode.RACKS_NOT_KNOWN, brokers=brokers))
             else:
-                self.add_error("ignore_racks", said.RACK_MISSING(brokers=brokers))
+                self.add_error("ignore_racks", message_text(ReassignmentErrorCode.RACK_MISSING, brokers=brokers))
         chosen = values.get("topics", ()), values.get("pattern", ""), values.get("excluded", "")
         if any(chosen):
             try:
@@ -232,7 +234,7 @@ class ExplicitForm(WizardForm):
     def clean(self) -> None:
         file, text = self.cleaned_data.get("file"), self.cleaned_data.get("text", "")
         if file and text.strip() and self.data.get("text") != self.initial.get("text"):
-            self.add_error("file", said.FILE_AND_TEXT())
+            self.add_error("file", message_text(ReassignmentErrorCode.FILE_AND_TEXT))
             return
         try:
             if file:
@@ -243,9 +245,9 @@ class ExplicitForm(WizardForm):
             self.add_error("file" if file else "text", str(error))
             return
         if self.brought is not None and self.brought.size == 0:
-            self.add_error("file", said.FILE_EMPTY())
+            self.add_error("file", message_text(ReassignmentErrorCode.FILE_EMPTY))
         elif self.brought is None and not self.before.upload:
-            self.add_error("text", said.NO_FILE())
+            self.add_error("text", message_text(ReassignmentErrorCode.NO_FILE))
 
     def in_words(self, values: Mapping[str, Any]) -> dict[str, str]:
         if self.is_bound and values is self.cleaned_data:

@@ -10,15 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.access import PROPOSE
-from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.drafts import KIND, Draft, step_url
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 DraftView = Callable[[HttpRequest, Draft], HttpResponse]
 
@@ -34,7 +34,7 @@ def on_draft(step: str) -> Callable[[DraftView], Callable[..., Any]]:
         def guarded(request: HttpRequest, number: int) -> HttpResponse:
             change = request_for(request, number, PROPOSE)
             if change.kind != KIND:
-                raise MissingObject(said.NO_REASSIGNMENT(number=number))
+                raise MissingObject(ReassignmentErrorCode.NO_REASSIGNMENT, number=number)
             if change.state != RequestState.DRAFT:
                 return redirect("changes:request", number)
             draft = Draft(change)

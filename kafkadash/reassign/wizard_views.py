@@ -18,13 +18,14 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import EditedMeanwhile, Refused
 from kafkadash.changes.review import CheckRow, Checks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.plan import Options
-from kafkadash.domain.refusals import forms as forms_said
 from kafkadash.post_only import post_only
 from kafkadash.reassign import drafts
 from kafkadash.reassign.asked import BROUGHT, MODES, ROLLBACK, Asked
 from kafkadash.reassign.brokers import broker_choices
 from kafkadash.reassign.drafts import Draft
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.forms import LimitsForm, NewForm, WhyForm, WizardForm, moment_of
 from kafkadash.reassign.models import PlanReport, Upload
 from kafkadash.reassign.rates import MB, BadRate, bytes_per_second, megabytes
@@ -173,7 +174,7 @@ def why(request: HttpRequest, draft: Draft) -> HttpResponse:
     conflict = None
     if request.method == "POST" and form.is_valid():
         if submits and not form.cleaned_data["why"]:
-            form.add_error("why", forms_said.WHY_NEEDED())
+            form.add_error("why", message_text(ReassignmentErrorCode.WHY_NEEDED))
         else:
             try:
                 return _submitted(request, draft, form, submits=submits)

@@ -10,13 +10,14 @@ from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes import drafting, services
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import Policy, Review, Verdict
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.changes.trail import entries
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import give_role
-from kafkadash.domain.refusals import rights, workflow
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import DANGEROUS, MOVED, World, now_of, proposed, refreshed
@@ -109,11 +110,13 @@ def test_whoever_has_the_role_from_the_author_does_not_count(
     with pytest.raises(Refused) as caught:
         services.approve(change, stranger, change.digest)
     at = ClusterRole.objects.get(user=stranger).counts_from
-    assert str(caught.value) == rights.ROLE_COUNTS_LATER(cluster="orders-eu", at=f"{at:%-d %b at %H:%M} UTC")
+    assert str(caught.value) == message_text(
+        ChangeErrorCode.ROLE_COUNTS_LATER, cluster="orders-eu", at=f"{at:%-d %b at %H:%M} UTC"
+    )
     ClusterRole.objects.update(counts_from=Now())
     with pytest.raises(Refused) as caught:
         services.approve(change, stranger, change.digest)
-    assert str(caught.value) == workflow.ROLE_FROM_AUTHOR(name=f"#{change.pk}")
+    assert str(caught.value) == message_text(ChangeErrorCode.ROLE_FROM_AUTHOR, name=f"#{change.pk}")
     assert services.approve(change, bob, change.digest).state == State.APPROVED
 
 

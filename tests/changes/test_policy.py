@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import Policy, PolicyLoosening
 from kafkadash.changes.policy import (
     BadPolicy,
@@ -28,7 +29,7 @@ from kafkadash.changes.policy import (
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import give_role
-from kafkadash.domain.refusals import drafts
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.workflow import Rules
 
 MakeUser = Callable[..., User]
@@ -78,7 +79,7 @@ class TestLoosening:
         assert rules(cluster) == STRICT
         with pytest.raises(Refused) as caught:
             confirm_loosening(cluster, admin, seen(cluster))
-        assert str(caught.value) == drafts.LOOSENING_NEEDS_ANOTHER(cluster=cluster.slug)
+        assert str(caught.value) == message_text(ChangeErrorCode.LOOSENING_NEEDS_ANOTHER, cluster=cluster.slug)
         apply_due_loosenings()
         assert rules(cluster) == STRICT
         confirmed = confirm_loosening(cluster, other_admin, seen(cluster))
@@ -113,7 +114,7 @@ class TestLoosening:
         change_policy(cluster, admin, LOOSER, reason="Nobody is left.")
         with pytest.raises(Refused) as caught:
             change_policy(cluster, other_admin, {"self_approval": True}, reason="Me too.")
-        assert str(caught.value) == drafts.LOOSENING_WAITS(who="adam", cluster="orders-eu")
+        assert str(caught.value) == message_text(ChangeErrorCode.LOOSENING_WAITS, who="adam", cluster="orders-eu")
         before = seen(cluster)
         drop_loosening(cluster, other_admin, before)
         change_policy(cluster, other_admin, {"self_approval": True}, reason="Me too.")

@@ -13,15 +13,16 @@ from django.db import connection
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.accounts.services import set_active
 from kafkadash.changes import running, services
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import remove_role
 from kafkadash.domain import plan
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.plan import Row
-from kafkadash.domain.refusals import checks as said
-from kafkadash.domain.refusals import workflow
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import CollectorRun
 from tests.changes.test_two_at_once import ATTEMPTS, at_once
@@ -63,11 +64,11 @@ def test_an_approval_counts_only_while_its_giver_may_approve(
             bob.delete()
     with pytest.raises(Refused) as caught:
         running.start(now_of(change), alice)
-    assert str(caught.value) == workflow.LACKS_APPROVALS(name=f"#{change.pk}")
+    assert str(caught.value) == message_text(WorkflowErrorCode.LACKS_APPROVALS, name=f"#{change.pk}")
     recheck(change.cluster_id, datetime.now(UTC))
     after = now_of(change)
     assert after.state == State.STALE
-    assert after.stale_reasons == [said.APPROVER_LEFT(name="bob", cluster="orders-eu")]
+    assert after.stale_reasons == [message_text(ChangeErrorCode.APPROVER_LEFT, name="bob", cluster="orders-eu")]
     assert "bob may not approve" in after.reviews.get().void_why
 
 
@@ -127,7 +128,7 @@ class TestAlteredContent:
         for change, deed in deeds:
             with pytest.raises(Refused) as caught:
                 deed()
-            assert str(caught.value) == said.CONTENT_ALTERED(name=f"#{change.pk}")
+            assert str(caught.value) == message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")
 
     def test_makes_the_request_stale(
         self, world: World, cluster: Cluster, alice: User, bob: User, alter: Callable[[ChangeRequest], None]
@@ -137,7 +138,7 @@ class TestAlteredContent:
         recheck(cluster.pk, datetime.now(UTC))
         after = now_of(change)
         assert after.state == State.STALE
-        assert after.stale_reasons == [said.CONTENT_ALTERED(name=f"#{change.pk}")]
+        assert after.stale_reasons == [message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")]
 
 
 class TestStart:

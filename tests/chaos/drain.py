@@ -23,10 +23,10 @@ from kafkadash.changes import running, services
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.plan import Options
 from kafkadash.domain.workflow_states import OVER, State
 from kafkadash.jobs.models import JobState
-from kafkadash.messages import reason_text
 from kafkadash.reassign import drafts, uploads
 from kafkadash.reassign.asked import DRAIN, EXPLICIT, Asked
 from kafkadash.reassign.models import Deed, Execution, Move

@@ -26,6 +26,7 @@ from kafkadash.clusters.access import (
     counts_from,
     users_allowed,
 )
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
 from kafkadash.clusters.services import (
     IdentityChanged,
@@ -41,7 +42,7 @@ from kafkadash.clusters.services import (
     tried_connection,
     update_connection,
 )
-from kafkadash.domain.refusals import settings
+from kafkadash.domain.messages import message_text
 from tests.contract.certificates import new_authority
 
 SECRET = "pl4nted-p4ssword"
@@ -210,7 +211,7 @@ def test_nobody_gives_a_role_to_himself(admin: User, cluster: Cluster) -> None:
     for where in (cluster, None):
         with pytest.raises(Refused) as caught:
             give_role(admin, admin, Role.APPROVER, cluster=where)
-        assert caught.value.sentences == {"user": [settings.OWN_ROLE()]}
+        assert caught.value.sentences == {"user": [message_text(ClusterErrorCode.OWN_ROLE)]}
     give_role("cli", admin, Role.APPROVER, cluster=cluster)
     assert allowed(admin, APPROVE, cluster)
 
@@ -280,7 +281,7 @@ def test_a_kafka_cluster_is_registered_once(admin: User, cluster: Cluster) -> No
     double = register_cluster(admin, "again", "b:9092")
     with pytest.raises(RegisteredTwice) as caught:
         learn_identity("jobs", double.pk, kafka_id="abc")
-    assert str(caught.value) == settings.SAME_CLUSTER(cluster="again", other="Demo")
+    assert str(caught.value) == message_text(ClusterErrorCode.SAME_CLUSTER, cluster="again", other="Demo")
     double.refresh_from_db()
     assert double.kafka_id == ""
     learn_identity("jobs", cluster.pk, kafka_id="abc", mode=Mode.KRAFT)
@@ -292,7 +293,9 @@ def test_a_double_stays_read_only(admin: User, cluster: Cluster) -> None:
     assert AuditEvent.objects.filter(action="cluster.read_only_changed", cluster="again").count() == 1
     with pytest.raises(Refused) as caught:
         set_read_only(admin, double, read_only=False)
-    assert caught.value.sentences == {"read_only": [settings.SAME_CLUSTER(cluster="again", other="Demo")]}
+    assert caught.value.sentences == {
+        "read_only": [message_text(ClusterErrorCode.SAME_CLUSTER, cluster="again", other="Demo")]
+    }
     remember_double("collector", double, None)
     assert set_read_only(admin, double, read_only=False)
 

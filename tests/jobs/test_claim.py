@@ -14,7 +14,8 @@ from django.db.models.functions import Now
 from pytest_django.fixtures import Settings
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.messages import message_text
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import (
     Claim,
@@ -128,7 +129,7 @@ def test_a_worker_whose_job_was_given_up_writes_nothing(db: None, probe: None) -
     with pytest.raises(ClaimLost):
         sleeper.finish({})
     job.refresh_from_db()
-    assert (job.state, job.error) == (JobState.FAILED, jobs.LOST_WORKER())
+    assert (job.state, job.error) == (JobState.FAILED, message_text(JobErrorCode.LOST_WORKER))
     assert job.finished_at is not None
 
 

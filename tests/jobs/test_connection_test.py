@@ -12,9 +12,10 @@ import pytest
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.clusters.services import Refused, register_cluster
-from kafkadash.domain.refusals import settings
+from kafkadash.domain.messages import message_text
 from kafkadash.jobs import connection_steps, connection_test
 from kafkadash.jobs.connection_test import KIND, mode_of, start_test
 from kafkadash.jobs.models import Job, JobState
@@ -373,7 +374,10 @@ def test_it_says_when_the_cluster_is_registered_already(admin: User, cluster: Cl
     attempt(job.pk)
     job.refresh_from_db()
     assert job.state == JobState.FAILED
-    assert said(job)["kafka"] == ("critical", settings.SAME_CLUSTER(cluster="The cluster", other="Demo"))
+    assert said(job)["kafka"] == (
+        "critical",
+        message_text(ClusterErrorCode.SAME_CLUSTER, cluster="The cluster", other="Demo"),
+    )
 
 
 def test_settings_that_make_no_sense_are_refused_before_a_job_is_made(admin: User) -> None:

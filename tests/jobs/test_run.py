@@ -8,7 +8,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from kafkadash.clusters.secrets import SecretError
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.messages import message_text
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.kinds import Kind, UnknownKind, register
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import JobFailed, Run, attempt
@@ -145,7 +146,10 @@ def test_a_job_of_a_kind_that_is_gone_fails_with_its_name(kind: MakeKind) -> Non
     job = Job.objects.create(kind="of-an-older-version")
     attempt(job.pk)
     job.refresh_from_db()
-    assert (job.state, job.error) == (JobState.FAILED, jobs.KIND_UNKNOWN(name="of-an-older-version"))
+    assert (job.state, job.error) == (
+        JobState.FAILED,
+        message_text(JobErrorCode.KIND_UNKNOWN, name="of-an-older-version"),
+    )
 
 
 def test_an_unknown_kind_is_not_queued() -> None:

@@ -18,13 +18,13 @@ from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import pack_reasons, reason_columns
 from kafkadash.domain.row_reasons import BrokerAway, NoTraceOfIt
 from kafkadash.domain.run_reasons import RunPaused, UnderMinIsrBrake
 from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
 from kafkadash.domain.workflow_states import State
 from kafkadash.events import changed
-from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.live_keys import run_keys
 from tests.e2e.visitor import TWO_LOOKS, Visitor

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals.settings import SAME_CLUSTER
+from kafkadash.domain.messages import message_text
 from kafkadash.kafka.port import DeadlineExceeded
 from kafkadash.observe.collection import Refresh
 from kafkadash.observe.models import (
@@ -161,7 +162,7 @@ def test_collection__kafka_cluster_is_registered_already__is_not_read_and_read_o
 ) -> None:
     first = Cluster.objects.create(name="first", slug="first", bootstrap_servers="a:1", kafka_id="kafka-1")
     kafka.add("orders", 0, 1, 2)
-    said = SAME_CLUSTER(cluster="memory", other="first")
+    said = message_text(ClusterErrorCode.SAME_CLUSTER, cluster="memory", other="first")
     assert refresh("metadata").error == said
     assert refresh("quorum").error == said
     cluster.refresh_from_db()

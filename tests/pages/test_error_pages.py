@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
 
+from kafkadash.accounts.errors import ActionForbidden
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import public
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.domain.messages import message_text
 from tests.pages.conftest import Page
 
 
@@ -22,7 +25,7 @@ def fault(request: HttpRequest) -> HttpResponse:
 
 @public
 def refused(request: HttpRequest) -> HttpResponse:
-    raise PermissionDenied("On demo, this needs the role admin.")
+    raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE, cluster="demo", roles="admin")
 
 
 @public
@@ -30,6 +33,7 @@ def nonsense(request: HttpRequest) -> HttpResponse:
     raise BadRequest("a secret detail")
 
 
+handler403 = "kafkadash.accounts.error_pages.permission_denied"
 urlpatterns = [
     path("fault/", fault),
     path("refused/", refused),
@@ -65,7 +69,8 @@ def test_each_has_a_sentence_and_a_way_on(browser: Client, address: str, status:
 
 
 def test_a_refusal_says_which_role_it_needs(browser: Client) -> None:
-    assert "On demo, this needs the role admin." in Page(browser.get("/refused/").content.decode()).text
+    told = message_text(ClusterErrorCode.NEEDS_ROLE, cluster="demo", roles="admin")
+    assert f"{told} needs-role" in Page(browser.get("/refused/").content.decode()).text
 
 
 def test_a_form_without_its_token_says_that_nothing_changed(viewer: User) -> None:

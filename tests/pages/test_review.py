@@ -12,10 +12,11 @@ from django.test import Client
 
 from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Comment, Policy, Verdict
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.checks import About, Check, Result
-from kafkadash.domain.refusals import rights, workflow
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.workflow_states import State
 from tests.changes.parcels import PASSED, approved, propose
 from tests.factories import NOW, watched
@@ -114,7 +115,9 @@ def test_nothing_old_is_green_and_nobody_approves_on_it(change: ChangeRequest, a
     assert "Whether it can be run is not known: 2 of 2 checks passed." in page.words("verdict")
     decide = page.part("decide")
     assert 'type="button" aria-disabled="true" aria-describedby="approve-off"' in decide
-    assert page.words("approve-off") == (rights.CHECKS_TOO_OLD(doing="Approving", limit="2 min", age="5 min"))
+    assert page.words("approve-off") == (
+        message_text(ChangeErrorCode.CHECKS_TOO_OLD, doing="Approving", limit="2 min", age="5 min")
+    )
     assert ">Decline</button>" in decide, "declining needs no fresh data"
 
 
@@ -136,7 +139,9 @@ class TestWhoeverMayNotDecideIsToldWhy:
     def test_without_the_role(self, change: ChangeRequest, viewer: User, auditor: User, look: Look) -> None:
         for user in (viewer, auditor):
             page = look(user, change)
-            assert page.words("decide-body") == (workflow.DECIDING_NEEDS_ROLE(roles="approver", cluster="demo"))
+            assert page.words("decide-body") == (
+                message_text(ChangeErrorCode.DECIDING_NEEDS_ROLE, roles="approver", cluster="demo")
+            )
             assert "<form" not in page.part("decide")
             assert "<form" not in page.part("comments")
 

@@ -15,12 +15,12 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import pack_reasons, reason_columns
 from kafkadash.domain.row_reasons import BrokerAway, NoTraceOfIt
 from kafkadash.domain.run_reasons import ClusterUnreadable, RunWindowClosed, UnderMinIsrBrake
 from kafkadash.domain.stuck_reasons import RowAboveLimit
 from kafkadash.domain.workflow_states import State
-from kafkadash.messages import reason_text
 from kafkadash.observe.models import BrokerState, Capabilities
 from kafkadash.reassign.models import Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers

@@ -13,11 +13,12 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import runs
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.stuck_reasons import DestinationAway
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.models import BrokerState
 from kafkadash.reassign.asked import EXPLICIT, options_of
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution, Move, Upload
 from kafkadash.reassign.uploads import content_of
 from tests.factories import NOW
@@ -105,7 +106,7 @@ def test_where_no_broker_is_left_it_says_so_and_begins_nothing(
     demo: Cluster, moving: Move, operator: User, page: Callable[[User, Move], Page], send: Sent
 ) -> None:
     away(demo, 4, 5, 6)
-    none = runs.NO_OTHER_BROKER(lost="broker 6")
+    none = message_text(ReassignmentErrorCode.NO_OTHER_BROKER, lost="broker 6")
     shown = page(operator, moving)
     assert none in shown.words("replan")
     assert "<button" not in shown.part("replan")
@@ -121,7 +122,8 @@ def test_what_is_done_is_not_planned_anew(
     assert not page(operator, done).has("replan")
     status, _, answer = send(operator, done)
     assert status == 409
-    assert answer.words("refused") == runs.NOTHING_TO_REPLAN(row=done, state="done")
+    told = message_text(ReassignmentErrorCode.NOTHING_TO_REPLAN, row=done, state="done")
+    assert answer.words("refused") == f"{told} nothing-to-replan"
 
 
 def test_a_viewer_reads_who_may(moving: Move, viewer: User, page: Callable[[User, Move], Page], send: Sent) -> None:

@@ -13,12 +13,12 @@ from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, Policy
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import pack_reasons, reason_columns
 from kafkadash.domain.row_reasons import BrokerFenced
 from kafkadash.domain.run_reasons import ClusterReadOnly, ClusterUnreadable
 from kafkadash.domain.throttles import LEADER_RATE
 from kafkadash.domain.workflow_states import State
-from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Execution, ThrottleEntry
 from tests.factories import NOW
 from tests.pages.conftest import Page

@@ -16,11 +16,12 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.problem import Problem, ProblemCode
-from kafkadash.domain.refusals import forms
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue
 from kafkadash.reassign import uploads
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Verification, VerificationPart
 from kafkadash.reassign.verify_job import KIND
 from tests.factories import NOW, watched
@@ -87,9 +88,12 @@ def test_what_is_brought_waits_for_a_worker_at_its_own_address(client: Client, v
 @pytest.mark.parametrize(
     ("brought", "sentence"),
     [
-        ({}, forms.NO_FILE()),
-        ({"json": "  \n"}, forms.NO_FILE()),
-        ({"json": JSON, "file": SimpleUploadedFile("a.json", b"{}")}, forms.FILE_AND_TEXT()),
+        ({}, message_text(ReassignmentErrorCode.NO_FILE)),
+        ({"json": "  \n"}, message_text(ReassignmentErrorCode.NO_FILE)),
+        (
+            {"json": JSON, "file": SimpleUploadedFile("a.json", b"{}")},
+            message_text(ReassignmentErrorCode.FILE_AND_TEXT),
+        ),
         ({"file": SimpleUploadedFile("a.json", b"x" * 2_000)}, "0.0 MB, and 50 MB are taken at most."),
     ],
 )

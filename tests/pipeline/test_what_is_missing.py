@@ -12,10 +12,11 @@ from unittest import mock
 import pytest
 from django.conf import settings
 
-from kafkadash.domain.refusals import pipeline as said
+from kafkadash.domain.messages import message_text
 from kafkadash.pipeline import __main__ as program
 from kafkadash.pipeline import session
 from kafkadash.pipeline.application import _end_said_to
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.flushes import take_in, unreadable
 from kafkadash.pipeline.heartbeat import Heartbeat
@@ -23,7 +24,7 @@ from kafkadash.pipeline.standing import standing
 from kafkadash.pipeline.store import Store, open_store
 from tests.pipeline.making import Maker
 
-NO_JAVA = str(said.NO_JAVA_FOR_SPARK(version=17))
+NO_JAVA = str(message_text(PipelineErrorCode.NO_JAVA_FOR_SPARK, version=17))
 
 
 @pytest.fixture
@@ -56,8 +57,8 @@ def test_no_pyspark__is_said_as_well(store: Store) -> None:
     without = "import sys; sys.modules['pyspark'] = None; from kafkadash.pipeline.__main__ import main; "
     words = [sys.executable, "-c", f"{without}sys.exit(main(sys.argv[1:]))", "run", "--uri", store.uri]
     ended = subprocess.run(words, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False, timeout=60)
-    assert (ended.returncode, ended.stderr) == (program.REFUSED, f"{said.NO_PYSPARK()}\n")
-    assert standing(store, datetime.now(UTC)).wrong == str(said.NO_PYSPARK())
+    assert (ended.returncode, ended.stderr) == (program.REFUSED, f"{message_text(PipelineErrorCode.NO_PYSPARK)}\n")
+    assert standing(store, datetime.now(UTC)).wrong == str(message_text(PipelineErrorCode.NO_PYSPARK))
 
 
 def test_a_store_that_does_not_answer__says_nothing_of_its_files(store: Store, tmp_path: Path) -> None:

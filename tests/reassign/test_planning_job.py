@@ -15,13 +15,14 @@ from django.utils import timezone
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.refusals import drafts
-from kafkadash.domain.refusals import planning as said
+from kafkadash.domain.messages import message_text
 from kafkadash.jobs import kinds
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.reassign import plan_process, plan_work
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import PlanReport
 from tests.factories import silent
 from tests.reassign.stored import Wizard, problems_of, text
@@ -98,7 +99,7 @@ def test_an_edit_while_it_is_planned_wins_and_the_plan_is_dropped(
         attempt(planning.pk)
     planning.refresh_from_db()
     assert planning.state == JobState.FAILED
-    assert planning.error == drafts.EDITED_WHILE_PLANNED(number=wizard.number, who="olga")
+    assert planning.error == message_text(ChangeErrorCode.EDITED_WHILE_PLANNED, number=wizard.number, who="olga")
     assert wizard.change.artifact_id is None
     assert not PlanReport.objects.exists()
 
@@ -188,5 +189,7 @@ def test_a_plan_that_the_checker_refutes_is_not_stored(wizard: Wizard, demo: Clu
     with mock.patch.object(plan_work, "make_plan", refuted):
         wizard.plans()
     assert problems_of(wizard) == [
-        said.CHECKER_DISAGREES(rule="distinct brokers", problem="orders-0 is twice on broker 1.")
+        message_text(
+            ReassignmentErrorCode.CHECKER_DISAGREES, rule="distinct brokers", problem="orders-0 is twice on broker 1."
+        )
     ]

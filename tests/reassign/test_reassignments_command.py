@@ -15,10 +15,12 @@ import time_machine
 from django.core.management import CommandError, call_command
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import commands, lookups
+from kafkadash.domain.messages import message_advice, message_text
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.port import Unreachable
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import CollectorRun, Kind, Outcome
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.management.commands import reassignments
 from tests.factories import (
     NOW,
@@ -106,12 +108,14 @@ def test_verify_of_a_bad_file_lists_what_is_wrong_and_ends_with_2(kafka: MemoryC
     code, said = run("verify", file)
     assert code == 2
     assert "Line 1: " in said
-    assert said.endswith(commands.FILE_NOT_VERIFIED(file=file, problems="1 problem"))
+    assert said.endswith("(file-not-verified)")
 
 
 def test_verify_of_a_file_that_is_not_there_ends_with_2(kafka: MemoryCluster) -> None:
-    sentence = commands.FILE_NOT_READ(file="/nowhere/move.json", fault="No such file or directory")
-    assert run("verify", "/nowhere/move.json") == (2, sentence)
+    sentence = message_text(
+        ReassignmentErrorCode.FILE_NOT_READ, file="/nowhere/move.json", fault="No such file or directory"
+    )
+    assert run("verify", "/nowhere/move.json") == (2, f"{sentence} (file-not-read)")
 
 
 def test_verify_of_a_cluster_that_does_not_answer_ends_with_2_and_its_sentence(
@@ -132,7 +136,7 @@ def test_verify_of_another_cluster_behind_the_address_ends_with_2(
 
 def test_a_cluster_that_nobody_registered_ends_with_2(db: None) -> None:
     ClusterFactory.create(name="prod")
-    assert run("list") == (2, "There is no cluster demo. Registered: prod.")
+    assert run("list") == (2, "There is no cluster demo. Registered: prod. (cluster-unknown)")
 
 
 def test_list_says_how_old_it_is_and_each_move_as_kafkas_tool_and_with_its_id(demo: Cluster) -> None:
@@ -163,7 +167,8 @@ def test_list_of_nothing_is_said_and_what_is_old_is_called_old(demo: Cluster) ->
 def test_list_before_anything_was_collected_is_an_error_and_not_an_empty_list(demo: Cluster) -> None:
     CollectorRun.objects.filter(cluster=demo, kind=Kind.REASSIGNMENTS).update(succeeded_at=None)
     for command in (["list"], ["list", "--json"], ["describe", "a-0"]):
-        assert run(*command) == (2, commands.NOT_COLLECTED(cluster="demo"))
+        told = message_text(ReassignmentErrorCode.NOT_COLLECTED, cluster="demo")
+        assert run(*command) == (2, f"{told} (not-collected)")
 
 
 def test_list_as_json_has_every_field_and_null_for_what_nobody_could_read(demo: Cluster) -> None:
@@ -261,27 +266,27 @@ def test_describe_of_a_partition_that_does_not_move_says_so_with_its_last_outcom
         (
             "payments.ledger-5",
             "Partition payments.ledger-5 does not exist, as of 2026-11-21 02:03:01 UTC.",
-            lookups.PARTITION_NOT_THERE.then,
+            message_advice(ReassignmentErrorCode.PARTITION_NOT_THERE),
         ),
         (
             "nowhere-0",
             "Partition nowhere-0 does not exist, as of 2026-11-21 02:03:01 UTC.",
-            lookups.PARTITION_NOT_THERE.then,
+            message_advice(ReassignmentErrorCode.PARTITION_NOT_THERE),
         ),
         (
             "r-cafe",
             "demo has no reassignment r-cafe, or it ended so long ago that it is forgotten.",
-            lookups.NO_SUCH_REASSIGNMENT.then,
+            message_advice(CollectionErrorCode.NO_SUCH_REASSIGNMENT),
         ),
         (
             "so what",
             "demo has no reassignment so what, or it ended so long ago that it is forgotten.",
-            lookups.NO_SUCH_REASSIGNMENT.then,
+            message_advice(CollectionErrorCode.NO_SUCH_REASSIGNMENT),
         ),
         (
             "a-99999999999",
             "demo has no reassignment a-99999999999, or it ended so long ago that it is forgotten.",
-            lookups.NO_SUCH_REASSIGNMENT.then,
+            message_advice(CollectionErrorCode.NO_SUCH_REASSIGNMENT),
         ),
     ],
 )
@@ -292,4 +297,4 @@ def test_describe_of_what_does_not_exist_is_an_error(demo: Cluster, which: str, 
 
 def test_describe_without_topics_read_does_not_call_a_partition_missing(demo: Cluster) -> None:
     CollectorRun.objects.filter(cluster=demo, kind=Kind.METADATA).update(succeeded_at=None)
-    assert run("describe", "a-0") == (2, lookups.EXISTENCE_NOT_KNOWN(row="a-0"))
+    assert run("describe", "a-0") == (2, message_text(ReassignmentErrorCode.EXISTENCE_NOT_KNOWN, row="a-0"))

@@ -20,13 +20,14 @@ from django.db.models.functions import Now
 from kafkadash.accounts.models import User
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import jobs
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.verify import State
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import forget_old_jobs
 from kafkadash.kafka.port import KafkaFailure, Metadata, NotAuthorized, Unreachable
 from kafkadash.reassign import verify_job
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Verification, VerificationPart
 from kafkadash.reassign.verify_job import SMALL_BYTES, VerifiesAlready, start_verification, stored
 from kafkadash.verify_file import OUT_OF_MEMORY, PART_ROWS
@@ -186,10 +187,10 @@ def test_a_large_file_is_read_and_judged_in_another_process(kafka: MemoryCluster
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        (-signal.SIGXCPU, jobs.VERIFIER_TOOK_TOO_MUCH()),
-        (-signal.SIGKILL, jobs.VERIFIER_TOOK_TOO_MUCH()),
-        (OUT_OF_MEMORY, jobs.VERIFIER_TOOK_TOO_MUCH()),
-        (1, jobs.VERIFIER_FAILED(code=1)),
+        (-signal.SIGXCPU, message_text(ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH)),
+        (-signal.SIGKILL, message_text(ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH)),
+        (OUT_OF_MEMORY, message_text(ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH)),
+        (1, message_text(ReassignmentErrorCode.VERIFIER_FAILED, code=1)),
     ],
 )
 def test_a_process_that_ends_otherwise_fails_the_job_with_a_sentence(
@@ -225,7 +226,7 @@ def test_a_file_that_takes_too_much_memory_ends_its_process_only(
     monkeypatch.setattr(verify_job, "run_child", with_little_memory)
     rows = [{"topic": "foo", "partition": partition, "replicas": [1, 2, 3]} for partition in range(200_000)]
     job = verify(content=json.dumps({"version": 1, "partitions": rows}))
-    assert (job.state, job.error) == (JobState.FAILED, jobs.VERIFIER_TOOK_TOO_MUCH())
+    assert (job.state, job.error) == (JobState.FAILED, message_text(ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH))
 
 
 def test_a_person_has_one_verification_at_a_time(cluster: Cluster, viewer: User, operator: User) -> None:

@@ -16,10 +16,12 @@ from django.test import Client, RequestFactory
 
 from kafkadash.accounts import error_pages
 from kafkadash.accounts.database_away import RETRY_S, database_away
+from kafkadash.accounts.errors import AccountErrorCode
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import AccountRefused, create_user
 from kafkadash.body_limit import USUAL, BodyLimit, Message
-from kafkadash.domain.refusals import accounts, pages
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.domain.refusals import pages
 from tests.conftest import PASSWORD
 from tests.pages.conftest import text_of
 from tests.refusals.driving import Case, case, each, refused
@@ -79,45 +81,45 @@ def door(viewer: User, client_of: Callable[[User], Client], tmp_path: Path) -> D
 
 
 @each(
-    case(accounts.SIGN_IN_WRONG, lambda d: d.signs_in("wrong")),
-    case(accounts.SIGN_IN_TOO_OFTEN, Door.signs_in_again_and_again),
-    case(accounts.ACCOUNT_IS_CLOSED, Door.signs_in_when_closed),
-    case(pages.TOO_MANY_REQUESTS, Door.asks_too_much),
-    case(accounts.PASSWORD_WRONG, lambda d: d.changes_password(old="wrong")),
-    case(accounts.PASSWORD_REFUSED, lambda d: d.changes_password(new="short")),
-    case(accounts.PASSWORD_TOO_PLAIN, lambda d: d.changes_password(new="a" * 12), fewest=5),
+    case(AccountErrorCode.SIGN_IN_WRONG, lambda d: d.signs_in("wrong")),
+    case(AccountErrorCode.SIGN_IN_TOO_OFTEN, Door.signs_in_again_and_again),
+    case(AccountErrorCode.ACCOUNT_IS_CLOSED, Door.signs_in_when_closed),
+    case(AccountErrorCode.TOO_MANY_REQUESTS, Door.asks_too_much),
+    case(AccountErrorCode.PASSWORD_WRONG, lambda d: d.changes_password(old="wrong")),
+    case(AccountErrorCode.PASSWORD_REFUSED, lambda d: d.changes_password(new="short")),
+    case(AccountErrorCode.PASSWORD_TOO_PLAIN, lambda d: d.changes_password(new="a" * 12), fewest=5),
     case(
-        accounts.ACCOUNT_NAME_REFUSED,
+        AccountErrorCode.ACCOUNT_NAME_REFUSED,
         lambda _: refused(AccountRefused, lambda: create_user("command line", "ann lee", GOOD)),
     ),
-    case(accounts.ACCOUNT_NAME_TAKEN, lambda d: d.types("create", "vera"), name="vera"),
-    case(accounts.NO_SUCH_USER, lambda d: d.types("give", "nobody", "--role", "viewer"), name="nobody"),
+    case(AccountErrorCode.ACCOUNT_NAME_TAKEN, lambda d: d.types("create", "vera"), name="vera"),
+    case(ClusterErrorCode.NO_SUCH_USER, lambda d: d.types("give", "nobody", "--role", "viewer"), name="nobody"),
     case(
-        accounts.NO_ROLE_TO_TAKE,
+        ClusterErrorCode.NO_ROLE_TO_TAKE,
         lambda d: d.types("take", "vera", "--role", "operator"),
         name="vera",
         role="operator",
         where="on all clusters",
     ),
     case(
-        accounts.DATE_UNREADABLE,
+        ClusterErrorCode.DATE_UNREADABLE,
         lambda d: d.types("create", "ann", "--role", "viewer", "--expires", "soon"),
         text="soon",
     ),
     case(
-        accounts.DATE_GONE_BY,
+        ClusterErrorCode.DATE_GONE_BY,
         lambda d: d.types("create", "ann", "--role", "viewer", "--expires", "2020-01-01"),
         text="2020-01-01",
     ),
     case(
-        accounts.SECRET_NOT_READ,
+        ClusterErrorCode.SECRET_NOT_READ,
         lambda d: d.types("create", "ann", "--password-file", "/nowhere"),
         what="password",
         source="/nowhere",
         fault="no such file or directory",
     ),
-    case(accounts.SECRET_NOT_READ, lambda d: d.file(b"\xff\xfe"), what="password", fault="it is no UTF-8 text"),
-    case(accounts.NO_SECRET_GIVEN, lambda d: d.file(b"\n"), what="password"),
+    case(ClusterErrorCode.SECRET_NOT_READ, lambda d: d.file(b"\xff\xfe"), what="password", fault="it is no UTF-8 text"),
+    case(ClusterErrorCode.NO_SECRET_GIVEN, lambda d: d.file(b"\n"), what="password"),
 )
 def test_at_the_door(one: Case, door: Door) -> None:
     one.check(door)
@@ -172,20 +174,22 @@ def sends_too_much() -> str:
 @each(
     case(pages.BODY_TOO_LARGE, sends_too_much),
     case(
-        pages.REQUEST_MALFORMED,
+        AccountErrorCode.REQUEST_MALFORMED,
         lambda: shown(error_pages.bad_request(of_a_browser(), BadRequest("a secret detail"))),
     ),
-    case(pages.NOT_INCLUDED, lambda: shown(error_pages.permission_denied(of_a_browser(), PermissionDenied()))),
-    case(pages.FORM_TOO_OLD, without_token),
-    case(pages.PAGE_MISSING, lambda: shown(Client().get("/accounts/nowhere/", follow=True))),
-    case(pages.PAGE_CRASHED, lambda: crashed(of_a_browser())),
-    case(pages.DATABASE_AWAY, away, seconds=RETRY_S),
-    case(pages.DATABASE_AWAY_FORM, lambda: away({"text": "typed"}), seconds=RETRY_S),
-    case(pages.DATABASE_AWAY_PART, lambda: away(part=True), seconds=RETRY_S),
-    case(pages.DATABASE_AWAY_ASKED, lambda: away({"text": "typed"}, part=True)),
-    case(pages.FORM_KEPT, lambda: away({"text": "typed"})),
-    case(pages.FORM_NOT_KEPT, lambda: away({"login": "vera", "password": "x"})),
-    case(pages.DATABASE_BACK, script_finds),
+    case(
+        AccountErrorCode.NOT_INCLUDED, lambda: shown(error_pages.permission_denied(of_a_browser(), PermissionDenied()))
+    ),
+    case(AccountErrorCode.FORM_TOO_OLD, without_token),
+    case(AccountErrorCode.PAGE_MISSING, lambda: shown(Client().get("/accounts/nowhere/", follow=True))),
+    case(AccountErrorCode.PAGE_CRASHED, lambda: crashed(of_a_browser())),
+    case(AccountErrorCode.DATABASE_AWAY, away, seconds=RETRY_S),
+    case(AccountErrorCode.DATABASE_AWAY_FORM, lambda: away({"text": "typed"}), seconds=RETRY_S),
+    case(AccountErrorCode.DATABASE_AWAY_PART, lambda: away(part=True), seconds=RETRY_S),
+    case(AccountErrorCode.DATABASE_AWAY_ASKED, lambda: away({"text": "typed"}, part=True)),
+    case(AccountErrorCode.FORM_KEPT, lambda: away({"text": "typed"})),
+    case(AccountErrorCode.FORM_NOT_KEPT, lambda: away({"login": "vera", "password": "x"})),
+    case(AccountErrorCode.DATABASE_BACK, script_finds),
 )
 def test_by_a_page_that_cannot_be_shown(one: Case) -> None:
     one.check()

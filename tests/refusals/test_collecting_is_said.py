@@ -17,9 +17,12 @@ from django.core.management import CommandError, call_command
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import kinds
+from kafkadash.changes.errors import ChangeErrorCode
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, Mode
 from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.domain.refusals import collecting, jobs, pages, settings
+from kafkadash.domain.refusals import pages
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.kinds import UnknownKind, kind_of
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import claim, enqueue, settle_expired_jobs
@@ -30,6 +33,7 @@ from kafkadash.live.panels import MAX_KEYS
 from kafkadash.observe import lease as leases
 from kafkadash.observe.collection import refresh
 from kafkadash.observe.collectors.metadata import other_cluster_sentence
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import CollectorRun
 from tests.factories import NOW, CollectionFactory, silent
 from tests.jobs.test_connection_test import SASL, ZOOKEEPER, Answers, answers, brokers, outcome_of
@@ -138,63 +142,65 @@ def lost_worker(desk: Desk) -> str:
 
 
 @each(
-    case(collecting.OTHER_CLUSTER, lambda d: of_the_cluster(d, other_kafka_id="another"), answered="another"),
-    case(collecting.OTHER_CLUSTER, lambda d: other_cluster_sentence(d.cluster, "another"), answered="another"),
-    case(collecting.NOT_LOOKED_AT, not_looked_at, silent="The last answer is 12 min old"),
-    case(collecting.TRIED_LESS_OFTEN, lambda d: under_settings(d, refusals=3)),
+    case(ClusterErrorCode.OTHER_CLUSTER, lambda d: of_the_cluster(d, other_kafka_id="another"), answered="another"),
+    case(ClusterErrorCode.OTHER_CLUSTER, lambda d: other_cluster_sentence(d.cluster, "another"), answered="another"),
+    case(ClusterErrorCode.NOT_LOOKED_AT, not_looked_at, silent="The last answer is 12 min old"),
+    case(ClusterErrorCode.TRIED_LESS_OFTEN, lambda d: under_settings(d, refusals=3)),
     case(
-        collecting.NOT_TRIED_ANY_MORE,
+        ClusterErrorCode.NOT_TRIED_ANY_MORE,
         lambda d: under_settings(d, refusals=configured.REFUSED_TRIES),
         times=configured.REFUSED_TRIES,
     ),
-    case(collecting.WITH_ZOOKEEPER, lambda d: of_the_cluster(d, mode=Mode.ZOOKEEPER)),
-    case(collecting.ANOTHER_COLLECTOR, taken_over),
-    case(collecting.COLLECTOR_FAULT, with_a_fault, kind="topics and brokers", fault="ZeroDivisionError"),
-    case(collecting.COLLECTOR_SET_ASIDE, hung, kind="topics and brokers", times=2, pause="5 min"),
-    case(collecting.COLLECTED_BY_ANOTHER, collected_by_another, kind="metadata"),
-    case(settings.CLUSTER_UNKNOWN, unknown_cluster("collect", "nowhere"), slug="nowhere", known="demo"),
-    case(settings.CLUSTER_UNKNOWN, unknown_cluster("cluster", "roles", "nowhere"), slug="nowhere", known="demo"),
+    case(ClusterErrorCode.WITH_ZOOKEEPER, lambda d: of_the_cluster(d, mode=Mode.ZOOKEEPER)),
+    case(CollectionErrorCode.ANOTHER_COLLECTOR, taken_over),
+    case(CollectionErrorCode.COLLECTOR_FAULT, with_a_fault, kind="topics and brokers", fault="ZeroDivisionError"),
+    case(CollectionErrorCode.COLLECTOR_SET_ASIDE, hung, kind="topics and brokers", times=2, pause="5 min"),
+    case(CollectionErrorCode.COLLECTED_BY_ANOTHER, collected_by_another, kind="metadata"),
+    case(ClusterErrorCode.CLUSTER_UNKNOWN, unknown_cluster("collect", "nowhere"), slug="nowhere", known="demo"),
     case(
-        settings.CLUSTER_UNKNOWN,
+        ClusterErrorCode.CLUSTER_UNKNOWN, unknown_cluster("cluster", "roles", "nowhere"), slug="nowhere", known="demo"
+    ),
+    case(
+        ClusterErrorCode.CLUSTER_UNKNOWN,
         unknown_cluster("user", "create", "ann", "--role", "viewer", "--cluster", "nowhere"),
         slug="nowhere",
         known="demo",
     ),
     case(
-        collecting.REFRESH_FAILED,
+        CollectionErrorCode.REFRESH_FAILED,
         lambda d: not_read(d, FailureKind.UNREACHABLE, ever=True),
         kinds="configs and throttles",
     ),
     case(
-        collecting.NEVER_REFRESHED,
+        CollectionErrorCode.NEVER_REFRESHED,
         lambda d: not_read(d, FailureKind.UNREACHABLE, ever=False),
         kinds="configs and throttles",
     ),
     case(
-        collecting.READ_DENIED,
+        CollectionErrorCode.READ_DENIED,
         lambda d: not_read(d, FailureKind.NOT_AUTHORIZED, ever=True),
         kinds="configs and throttles",
     ),
     case(
-        collecting.NEVER_ALLOWED,
+        CollectionErrorCode.NEVER_ALLOWED,
         lambda d: not_read(d, FailureKind.NOT_AUTHORIZED, ever=False),
         kinds="configs and throttles",
     ),
-    case(collecting.READ_IN_PART, lambda d: read_in_part(d, "topic t: no."), kind="Configs and throttles"),
-    case(collecting.READ_IN_PART, lambda d: read_in_part(d, "topic t: no", "u"), kind="Configs and throttles"),
+    case(CollectionErrorCode.READ_IN_PART, lambda d: read_in_part(d, "topic t: no."), kind="Configs and throttles"),
+    case(CollectionErrorCode.READ_IN_PART, lambda d: read_in_part(d, "topic t: no", "u"), kind="Configs and throttles"),
     case(pages.WATCHES_TOO_MUCH, lambda _: watches(), most=MAX_KEYS),
     case(
         pages.WATCHES_TOO_MUCH,
         lambda _: watches(*(f"key=status:{n}" for n in range(MAX_KEYS + 1))),
         most=MAX_KEYS,
     ),
-    case(jobs.LOST_WORKER, lost_worker),
+    case(JobErrorCode.LOST_WORKER, lost_worker),
     case(
-        jobs.CHANGE_KIND_UNKNOWN,
+        ChangeErrorCode.CHANGE_KIND_UNKNOWN,
         lambda _: refused(kinds.UnknownKind, lambda: kinds.kind_of("nonsense")),
         name="nonsense",
     ),
-    case(jobs.KIND_UNKNOWN, lambda _: refused(UnknownKind, lambda: kind_of("nonsense")), name="nonsense"),
+    case(JobErrorCode.KIND_UNKNOWN, lambda _: refused(UnknownKind, lambda: kind_of("nonsense")), name="nonsense"),
 )
 def test_of_a_cluster(one: Case, desk: Desk) -> None:
     one.check(desk)
@@ -237,33 +243,33 @@ DOWN = {"k2:9092": (Stage.CONNECT, "Nothing listens there.")}
 
 
 @each(
-    case(collecting.NONE_GOT_THIS_FAR, Tried.two_addresses),
+    case(JobErrorCode.NONE_GOT_THIS_FAR, Tried.two_addresses),
     case(
-        collecting.LISTENERS_UNREACHABLE,
+        JobErrorCode.LISTENERS_UNREACHABLE,
         lambda t: t.told(unreachable=DOWN),
         reached=2,
         brokers="3 brokers",
     ),
-    case(collecting.LISTENER_UNREACHABLE, lambda t: t.told(unreachable=DOWN), broker=2, why="Nothing listens there."),
-    case(collecting.NO_VERSIONS, lambda t: t.described(*brokers())),
-    case(collecting.LOGIN_UNANSWERED, Tried.with_login, user="dash", mechanism="PLAIN"),
-    case(collecting.NOT_ASKED, lambda t: t.described(*brokers()), broker=3, address="k3:9092"),
+    case(JobErrorCode.LISTENER_UNREACHABLE, lambda t: t.told(unreachable=DOWN), broker=2, why="Nothing listens there."),
+    case(JobErrorCode.NO_VERSIONS, lambda t: t.described(*brokers())),
+    case(JobErrorCode.LOGIN_UNANSWERED, Tried.with_login, user="dash", mechanism="PLAIN"),
+    case(JobErrorCode.NOT_ASKED, lambda t: t.described(*brokers()), broker=3, address="k3:9092"),
     case(
-        collecting.TAKES_NO_PART,
+        JobErrorCode.TAKES_NO_PART,
         lambda t: t.described(Broker(3, "k3", 9092, None, fenced=True)),
         broker=3,
     ),
-    case(collecting.QUORUM_UNREAD, lambda t: t.told(leader=Unreachable("It is down.")), why="It is down."),
-    case(collecting.RIGHTS_UNKNOWN, lambda t: t.told(granted=Unreachable("It is down.")), why="It is down."),
-    case(collecting.MISSING_ON_CLUSTER, lambda t: t.granted(frozenset({"Describe"})), permission="DescribeConfigs"),
-    case(collecting.MISSING_ON_CLUSTER, lambda t: t.granted(frozenset()), permission="Describe"),
+    case(JobErrorCode.QUORUM_UNREAD, lambda t: t.told(leader=Unreachable("It is down.")), why="It is down."),
+    case(JobErrorCode.RIGHTS_UNKNOWN, lambda t: t.told(granted=Unreachable("It is down.")), why="It is down."),
+    case(JobErrorCode.MISSING_ON_CLUSTER, lambda t: t.granted(frozenset({"Describe"})), permission="DescribeConfigs"),
+    case(JobErrorCode.MISSING_ON_CLUSTER, lambda t: t.granted(frozenset()), permission="Describe"),
     case(
-        collecting.MISSING_ON_TOPICS,
+        JobErrorCode.MISSING_ON_TOPICS,
         lambda t: t.granted(frozenset({"Describe", "DescribeConfigs"}), a=frozenset({"Describe"})),
         which="all topics",
     ),
     case(
-        collecting.WITH_ZOOKEEPER,
+        ClusterErrorCode.WITH_ZOOKEEPER,
         lambda t: t.told(versions=ApiVersions(dict.fromkeys((1, 2, 3), ZOOKEEPER), {}, taken_at=0)),
     ),
 )

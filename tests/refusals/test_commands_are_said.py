@@ -25,8 +25,10 @@ from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.collection import ensure_runs
 from kafkadash.observe.models import CollectorRun
 from kafkadash.ops import health
+from kafkadash.ops.errors import OperationErrorCode
 from kafkadash.ops.management.commands import cluster as cluster_command
 from kafkadash.ops.models import Heartbeat
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.management.commands import reassignments
 from tests.ops.conftest import right_again
 from tests.refusals.driving import Case, case, each, refused
@@ -122,33 +124,43 @@ def server(cluster: Cluster, tmp_path: Path) -> Server:
 
 @pytest.mark.usefixtures("right_again")
 @each(
-    case(commands.NOTHING_TO_CHANGE, lambda s: s.types("cluster", "connect", "demo")),
-    case(commands.TEST_CANCELLED, lambda s: s.tests(JobState.CANCELLED)),
-    case(commands.TEST_NOT_TAKEN, lambda s: s.tests(JobState.QUEUED), seconds=0),
-    case(commands.TEST_TOO_SLOW, lambda s: s.tests(JobState.RUNNING), seconds=0),
-    case(commands.CHECK_UNKNOWN, lambda s: s.types("health", "nonsense"), name="nonsense"),
+    case(OperationErrorCode.NOTHING_TO_CHANGE, lambda s: s.types("cluster", "connect", "demo")),
+    case(OperationErrorCode.TEST_CANCELLED, lambda s: s.tests(JobState.CANCELLED)),
+    case(OperationErrorCode.TEST_NOT_TAKEN, lambda s: s.tests(JobState.QUEUED), seconds=0),
+    case(OperationErrorCode.TEST_TOO_SLOW, lambda s: s.tests(JobState.RUNNING), seconds=0),
+    case(OperationErrorCode.CHECK_UNKNOWN, lambda s: s.types("health", "nonsense"), name="nonsense"),
     case(
-        commands.FILE_NOT_READ,
+        ReassignmentErrorCode.FILE_NOT_READ,
         lambda s: s.types("reassignments", "verify", "/nowhere", "--cluster", "demo"),
         file="/nowhere",
     ),
-    case(commands.FILE_TOO_LONG, Server.verifies_much, megabytes=2),
-    case(commands.FILE_NOT_VERIFIED, lambda s: s.verifies("[]"), problems="1 problem"),
-    case(commands.NOT_COLLECTED, lambda s: s.types("reassignments", "list", "--cluster", "demo"), cluster="Demo"),
-    case(commands.DATABASE_SILENT, Server.without_database),
-    case(commands.NOT_KNOWN_WITHOUT_DATABASE, Server.without_database),
-    case(commands.REDIS_SILENT, Server.without_redis),
-    case(commands.NEVER_TICKED, Server.health),
-    case(commands.TICK_LATE, lambda s: s.ticked(60), age="1 min"),
-    case(commands.CLOCK_WRONG, Server.an_hour_ahead, off="1 h", way="ahead of"),
-    case(commands.COLLECTION_LATE, lambda s: s.collected(next_at=Now() - timedelta(hours=1)), age="1 h"),
+    case(ReassignmentErrorCode.FILE_TOO_LONG, Server.verifies_much, megabytes=2),
+    case(ReassignmentErrorCode.FILE_NOT_VERIFIED, lambda s: s.verifies("[]"), problems="1 problem"),
     case(
-        commands.COLLECTION_STANDS,
+        ReassignmentErrorCode.NOT_COLLECTED,
+        lambda s: s.types("reassignments", "list", "--cluster", "demo"),
+        cluster="Demo",
+    ),
+    case(OperationErrorCode.DATABASE_SILENT, Server.without_database),
+    case(OperationErrorCode.NOT_KNOWN_WITHOUT_DATABASE, Server.without_database),
+    case(OperationErrorCode.REDIS_SILENT, Server.without_redis),
+    case(OperationErrorCode.NEVER_TICKED, Server.health),
+    case(OperationErrorCode.TICK_LATE, lambda s: s.ticked(60), age="1 min"),
+    case(OperationErrorCode.CLOCK_WRONG, Server.an_hour_ahead, off="1 h", way="ahead of"),
+    case(OperationErrorCode.COLLECTION_LATE, lambda s: s.collected(next_at=Now() - timedelta(hours=1)), age="1 h"),
+    case(
+        OperationErrorCode.COLLECTION_STANDS,
         lambda s: s.collected(next_at=Now() - timedelta(hours=1), attempted_at=Now() - timedelta(minutes=2)),
         age="2 min",
     ),
-    case(commands.CLUSTERS_SILENT, lambda s: s.collected(failures=3), silent=1, clusters="1 cluster", verb="does"),
-    case(commands.RUN_LATE, Server.late_run, age="16 min 39 s"),
+    case(
+        OperationErrorCode.CLUSTERS_SILENT,
+        lambda s: s.collected(failures=3),
+        silent=1,
+        clusters="1 cluster",
+        verb="does",
+    ),
+    case(OperationErrorCode.RUN_LATE, Server.late_run, age="16 min 39 s"),
 )
 def test_on_the_server(one: Case, server: Server) -> None:
     one.check(server)

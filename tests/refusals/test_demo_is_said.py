@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from kafkadash.accounts.models import User
-from kafkadash.domain.refusals import commands, demo
+from kafkadash.domain.refusals import commands
 from kafkadash.embedded.process import ServerError
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.ops.demo import checks, provision, services, supervisor
@@ -19,6 +19,7 @@ from kafkadash.ops.demo import folder as folders
 from kafkadash.ops.demo.people import PEOPLE
 from kafkadash.ops.demo.run import run
 from kafkadash.ops.demo.supervisor import Options
+from kafkadash.ops.errors import OperationErrorCode
 from tests.conftest import PASSWORD
 from tests.refusals.driving import Case, case, each, refused
 
@@ -99,23 +100,28 @@ def never(condition: Callable[[], bool] = lambda: False) -> str:
 
 
 @each(
-    case(demo.PYTHON_TOO_OLD, lambda m: m.on_python(3, 10, 1)),
-    case(demo.PORT_TAKEN, Machine.port_taken),
-    case(demo.NO_FREE_PORT, Machine.no_free_port, first=checks.FIRST_PORT, host="127.0.0.1"),
-    case(demo.DISK_TOO_FULL, lambda m: m.checks(KAFKADASH_DEMO_FREE_MIB="999999999"), needed=999999999),
+    case(OperationErrorCode.PYTHON_TOO_OLD, lambda m: m.on_python(3, 10, 1)),
+    case(OperationErrorCode.PORT_TAKEN, Machine.port_taken),
+    case(OperationErrorCode.NO_FREE_PORT, Machine.no_free_port, first=checks.FIRST_PORT, host="127.0.0.1"),
+    case(OperationErrorCode.DISK_TOO_FULL, lambda m: m.checks(KAFKADASH_DEMO_FREE_MIB="999999999"), needed=999999999),
     case(commands.DATABASE_URL_WRONG, lambda m: m.checks(DATABASE_URL="postgres://a:b@host:port/name")),
-    case(demo.NO_POSTGRESQL, lambda m: m.checks(DATABASE_URL="mysql://localhost/kafkadash")),
-    case(demo.DATABASE_REFUSES, lambda m: m.checks(DATABASE_URL="postgres://nobody@127.0.0.1:1/none")),
-    case(demo.REDIS_REFUSES, lambda m: m.checks(REDIS_URL="redis://127.0.0.1:1/0")),
-    case(demo.ANOTHER_DEMO, Machine.second),
-    case(demo.SIGN_INS_UNREADABLE, Machine.sign_ins),
-    case(demo.FOLDER_NOT_WRITABLE, Machine.below_a_file, reason="Not a directory"),
-    case(demo.DEMO_CRASHED, Machine.crashes),
-    case(demo.DEMO_TEST_FAILED, Machine.test_fails, ended="failed", why="Nobody is at home."),
-    case(demo.DEMO_TOO_SLOW, lambda _: never(), otherwise="No worker made the plan", seconds=0),
-    case(demo.PROCESS_TOO_SLOW, lambda m: m.runs("import time; time.sleep(60)", 0.0), name="migrate", seconds=0),
-    case(demo.PROCESS_FAILED, lambda m: m.runs("raise SystemExit(3)"), name="migrate", how="exit code 3"),
-    case(demo.PROCESS_ENDED, Machine.server_dies, name="postgres", how="exit code 1"),
+    case(OperationErrorCode.NO_POSTGRESQL, lambda m: m.checks(DATABASE_URL="mysql://localhost/kafkadash")),
+    case(OperationErrorCode.DATABASE_REFUSES, lambda m: m.checks(DATABASE_URL="postgres://nobody@127.0.0.1:1/none")),
+    case(OperationErrorCode.REDIS_REFUSES, lambda m: m.checks(REDIS_URL="redis://127.0.0.1:1/0")),
+    case(OperationErrorCode.ANOTHER_DEMO, Machine.second),
+    case(OperationErrorCode.SIGN_INS_UNREADABLE, Machine.sign_ins),
+    case(OperationErrorCode.FOLDER_NOT_WRITABLE, Machine.below_a_file, reason="Not a directory"),
+    case(OperationErrorCode.DEMO_CRASHED, Machine.crashes),
+    case(OperationErrorCode.DEMO_TEST_FAILED, Machine.test_fails, ended="failed", why="Nobody is at home."),
+    case(OperationErrorCode.DEMO_TOO_SLOW, lambda _: never(), otherwise="No worker made the plan", seconds=0),
+    case(
+        OperationErrorCode.PROCESS_TOO_SLOW,
+        lambda m: m.runs("import time; time.sleep(60)", 0.0),
+        name="migrate",
+        seconds=0,
+    ),
+    case(OperationErrorCode.PROCESS_FAILED, lambda m: m.runs("raise SystemExit(3)"), name="migrate", how="exit code 3"),
+    case(OperationErrorCode.PROCESS_ENDED, Machine.server_dies, name="postgres", how="exit code 1"),
 )
 def test_by_the_demo(one: Case, tmp_path: Path, admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKADASH_CACHE", str(tmp_path / "cache"))

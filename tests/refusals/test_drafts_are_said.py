@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting, plans, policy, running, services
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.recheck import recheck
 from kafkadash.changes.refusals import Refused
@@ -18,7 +19,7 @@ from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.clusters.services import give_role
 from kafkadash.domain import plan
 from kafkadash.domain.checks import Result
-from kafkadash.domain.refusals import checks, drafts, rights, runs, workflow
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.observe.models import CollectorRun
 from tests.changes.worlds import (
@@ -184,77 +185,94 @@ def office(people: dict[str, User]) -> Iterator[Office]:
 
 
 @each(
-    case(drafts.TITLE_TOO_LONG, lambda o: o.create("x" * 201), length=201, most=200),
+    case(ChangeErrorCode.TITLE_TOO_LONG, lambda o: o.create("x" * 201), length=201, most=200),
     case(
-        drafts.WINDOW_TURNED_ROUND,
+        ChangeErrorCode.WINDOW_TURNED_ROUND,
         lambda o: o.create(not_before="2026-11-24T22:00:00Z", not_after="2026-11-24T21:00:00Z"),
     ),
-    case(drafts.NO_TIME, lambda o: o.create(not_before="tomorrow"), written="'tomorrow'"),
+    case(ChangeErrorCode.NO_TIME, lambda o: o.create(not_before="tomorrow"), written="'tomorrow'"),
     case(
-        drafts.TEXT_TOO_LONG, lambda o: o.submit(o.ready(), "x" * 10_001), what="The reason", length=10_001, most=10_000
+        ChangeErrorCode.TEXT_TOO_LONG,
+        lambda o: o.submit(o.ready(), "x" * 10_001),
+        what="The reason",
+        length=10_001,
+        most=10_000,
     ),
-    case(drafts.WHY_MISSING, lambda o: o.submit(o.ready(), " ")),
-    case(drafts.PLAN_UNDER_WAY, lambda o: o.submit(o.planning(o.ready()))),
-    case(drafts.PLAN_MISSING, lambda o: o.submit(o.draft())),
-    case(drafts.PLAN_EMPTY, lambda o: o.submit(planned(o.draft(), ()))),
-    case(drafts.PLANNED_ANEW, lambda o: o.submit(o.ready(), digest="0" * 64)),
+    case(ChangeErrorCode.WHY_MISSING, lambda o: o.submit(o.ready(), " ")),
+    case(ChangeErrorCode.PLAN_UNDER_WAY, lambda o: o.submit(o.planning(o.ready()))),
+    case(WorkflowErrorCode.PLAN_MISSING, lambda o: o.submit(o.draft())),
+    case(ChangeErrorCode.PLAN_EMPTY, lambda o: o.submit(planned(o.draft(), ()))),
+    case(ChangeErrorCode.PLANNED_ANEW, lambda o: o.submit(o.ready(), digest="0" * 64)),
     case(
-        drafts.PLAN_NO_LONGER_FITS,
+        ChangeErrorCode.PLAN_NO_LONGER_FITS,
         lambda o: o.checked(MOVED),
         first="orders-0 is on 1, 2, 4 now; planned was 1, 2, 3.",
         more="",
     ),
-    case(checks.APPROVER_LEFT, Office.approver_left, name="bob", cluster="orders-eu"),
-    case(checks.NOT_TRUE_ANY_MORE, lambda o: o.checked(replace(MOVED, problems=())), check=MOVED.title),
-    case(checks.CONTENT_ALTERED, Office.altered),
+    case(ChangeErrorCode.APPROVER_LEFT, Office.approver_left, name="bob", cluster="orders-eu"),
+    case(ChangeErrorCode.NOT_TRUE_ANY_MORE, lambda o: o.checked(replace(MOVED, problems=())), check=MOVED.title),
+    case(ChangeErrorCode.CONTENT_ALTERED, Office.altered),
     case(
-        drafts.PLAN_NEVER_STARTS,
+        ChangeErrorCode.PLAN_NEVER_STARTS,
         lambda o: o.checked(AS_PLANNED, NEVER_WELL),
         first="orders-0 would lie in one rack.",
         more="",
         then="Plan it elsewhere.",
     ),
-    case(drafts.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"),
-    case(drafts.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),
-    case(drafts.SAVED_IN_ANOTHER_WINDOW, lambda o: o.edited_by("alice")),
-    case(drafts.EDITED_MEANWHILE, lambda o: o.edited_by("ann"), who="ann"),
-    case(drafts.PLAN_DROPPED, lambda o: o.steered(planned)),
-    case(drafts.EDITED_WHILE_PLANNED, Office.edited_while_planned, who="ann"),
-    case(drafts.NEW_PLAN_DROPPED, lambda o: o.steered(lambda change: refreshed(change, o.alice))),
-    case(drafts.NOTHING_LEFT, Office.nothing_left),
     case(
-        drafts.NEW_PLAN_UNDER_WAY,
+        ChangeErrorCode.PLAN_NOT_CHECKED, lambda o: o.checked(NOT_KNOWN), checks="Every partition is as it was planned"
+    ),
+    case(ChangeErrorCode.NO_DRAFT_ANY_MORE, lambda o: o.steered(o.edit)),
+    case(ChangeErrorCode.SAVED_IN_ANOTHER_WINDOW, lambda o: o.edited_by("alice")),
+    case(ChangeErrorCode.EDITED_MEANWHILE, lambda o: o.edited_by("ann"), who="ann"),
+    case(ChangeErrorCode.PLAN_DROPPED, lambda o: o.steered(planned)),
+    case(ChangeErrorCode.EDITED_WHILE_PLANNED, Office.edited_while_planned, who="ann"),
+    case(ChangeErrorCode.NEW_PLAN_DROPPED, lambda o: o.steered(lambda change: refreshed(change, o.alice))),
+    case(ChangeErrorCode.NOTHING_LEFT, Office.nothing_left),
+    case(
+        ChangeErrorCode.NEW_PLAN_UNDER_WAY,
         Office.planned_already,
     ),
-    case(drafts.DELETED_MEANWHILE, Office.deleted),
-    case(rights.CLUSTER_REMOVED, Office.removed, cluster="orders-eu"),
-    case(rights.ITS_CLUSTER_REMOVED, Office.its_cluster_removed),
-    case(rights.NEEDS_ROLE_NOW, lambda o: o.approve("alice"), doing="To approve changes", roles="approver"),
+    case(ChangeErrorCode.DELETED_MEANWHILE, Office.deleted),
+    case(ChangeErrorCode.CLUSTER_REMOVED, Office.removed, cluster="orders-eu"),
+    case(ChangeErrorCode.ITS_CLUSTER_REMOVED, Office.its_cluster_removed),
+    case(ChangeErrorCode.NEEDS_ROLE_NOW, lambda o: o.approve("alice"), doing="To approve changes", roles="approver"),
     case(
-        rights.POLICY_NEEDS_ROLE,
+        ChangeErrorCode.POLICY_NEEDS_ROLE,
         lambda o: refused(Refused, lambda: policy.change_policy(o.cluster, o.alice, {"valid_hours": 3})),
         cluster="orders-eu",
         roles="admin",
     ),
-    case(rights.ROLE_COUNTS_LATER, lambda o: o.approve_with_role_of("adam", counts=False), cluster="orders-eu"),
-    case(workflow.ROLE_FROM_AUTHOR, lambda o: o.approve_with_role_of("alice", counts=True)),
-    case(drafts.LOOSENING_WAITS, lambda o: o.loosen(twice=True), who="adam", cluster="orders-eu"),
-    case(drafts.LOOSENING_NEEDS_ANOTHER, Office.loosen, cluster="orders-eu"),
     case(
-        drafts.LOOSENING_CHANGED,
+        ChangeErrorCode.ROLE_COUNTS_LATER, lambda o: o.approve_with_role_of("adam", counts=False), cluster="orders-eu"
+    ),
+    case(ChangeErrorCode.ROLE_FROM_AUTHOR, lambda o: o.approve_with_role_of("alice", counts=True)),
+    case(ChangeErrorCode.LOOSENING_WAITS, lambda o: o.loosen(twice=True), who="adam", cluster="orders-eu"),
+    case(ChangeErrorCode.LOOSENING_NEEDS_ANOTHER, Office.loosen, cluster="orders-eu"),
+    case(
+        ChangeErrorCode.LOOSENING_CHANGED,
         lambda o: refused(Refused, lambda: policy.drop_loosening(o.cluster, o.people["adam"], "then")),
         cluster="orders-eu",
     ),
-    case(rights.FACTS_NOT_READ, lambda o: o.approve_with_facts(None), facts="topics and brokers", cluster="orders-eu"),
     case(
-        rights.FACTS_TOO_OLD,
+        ChangeErrorCode.FACTS_NOT_READ,
+        lambda o: o.approve_with_facts(None),
+        facts="topics and brokers",
+        cluster="orders-eu",
+    ),
+    case(
+        ChangeErrorCode.FACTS_TOO_OLD,
         lambda o: o.approve_with_facts(datetime.now(UTC) - timedelta(hours=1)),
         facts="topics and brokers",
         age="1 h",
     ),
-    case(runs.START_KEY_TOO_LONG, lambda o: o.steered(lambda c: running.start(c, o.alice, key="k" * 101)), most=100),
-    case(runs.RESUME_REASON, lambda o: o.steered(lambda c: running.resume(c, o.alice, ""))),
-    case(runs.CANCEL_REASON, lambda o: o.steered(lambda c: running.cancel(c, o.alice, ""))),
+    case(
+        ChangeErrorCode.START_KEY_TOO_LONG,
+        lambda o: o.steered(lambda c: running.start(c, o.alice, key="k" * 101)),
+        most=100,
+    ),
+    case(ChangeErrorCode.RESUME_REASON, lambda o: o.steered(lambda c: running.resume(c, o.alice, ""))),
+    case(ChangeErrorCode.CANCEL_REASON, lambda o: o.steered(lambda c: running.cancel(c, o.alice, ""))),
 )
 def test_by_the_service(one: Case, office: Office) -> None:
     one.check(office)

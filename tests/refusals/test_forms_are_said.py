@@ -19,12 +19,13 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import drafting
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.refusals import drafts, forms, jobs, planning
 from kafkadash.jobs import kinds
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job
 from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import enqueue
@@ -32,6 +33,7 @@ from kafkadash.observe.models import BrokerState
 from kafkadash.reassign import plan_process, plan_work, topic_counts, uploads, verify_job
 from kafkadash.reassign.asked import ROLLBACK, Asked
 from kafkadash.reassign.drafts import start_planning
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.forms import LimitsForm
 from kafkadash.reassign.models import Upload, Verification
 from kafkadash.reassign.verify_job import KIND as VERIFICATION
@@ -235,62 +237,72 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
 
 
 @each(
-    case(forms.CLUSTER_NOT_ALLOWED, lambda p: p.new(cluster="nowhere", mode="drain")),
-    case(forms.CLUSTER_MISSING, lambda p: p.new(mode="drain")),
-    case(forms.CLUSTER_READ_ONLY, Proposing.new_read_only, cluster="demo"),
-    case(forms.MODE_UNKNOWN, lambda p: p.new(cluster="demo", mode="rebalance")),
-    case(forms.MODE_MISSING, lambda p: p.new(cluster="demo")),
-    case(forms.NO_BROKER_ID, lambda p: p.new(cluster="demo", mode="drain", brokers="x"), typed="x"),
-    case(forms.NO_BROKER_CHOSEN, lambda p: p.drains()),
-    case(forms.BROKER_NOT_THERE, lambda p: p.drains(9), cluster="demo", brokers="broker 9"),
-    case(forms.NO_BROKER_LEFT, lambda p: p.drains(1, 2, 3, 4, 5, 6), cluster="demo"),
-    case(forms.RACK_MISSING, Proposing.rackless, brokers="Broker 2 names"),
-    case(forms.RACKS_NOT_KNOWN, Proposing.repairs_without_a_rack, brokers="Broker 2 names"),
-    case(forms.PATTERN_TOO_LONG, lambda p: p.asks("leaders", pattern="x" * 501), length=501, most=500),
-    case(forms.PATTERN_TOO_SLOW, Proposing.asks_for_long_names, seconds=2),
-    case(forms.PATTERNS_BUSY, Proposing.types_while_others_do),
-    case(forms.EVENNESS_UNREADABLE, lambda p: p.asks("balance", disks="on", eps="0.5")),
-    case(forms.TARGET_NOT_THERE, lambda p: p.targets(99)),
+    case(ReassignmentErrorCode.CLUSTER_NOT_ALLOWED, lambda p: p.new(cluster="nowhere", mode="drain")),
+    case(ReassignmentErrorCode.CLUSTER_MISSING, lambda p: p.new(mode="drain")),
+    case(ReassignmentErrorCode.CLUSTER_READ_ONLY, Proposing.new_read_only, cluster="demo"),
+    case(ReassignmentErrorCode.MODE_UNKNOWN, lambda p: p.new(cluster="demo", mode="rebalance")),
+    case(ReassignmentErrorCode.MODE_MISSING, lambda p: p.new(cluster="demo")),
+    case(ReassignmentErrorCode.NO_BROKER_ID, lambda p: p.new(cluster="demo", mode="drain", brokers="x"), typed="x"),
+    case(ReassignmentErrorCode.NO_BROKER_CHOSEN, lambda p: p.drains()),
+    case(ReassignmentErrorCode.BROKER_NOT_THERE, lambda p: p.drains(9), cluster="demo", brokers="broker 9"),
+    case(ReassignmentErrorCode.NO_BROKER_LEFT, lambda p: p.drains(1, 2, 3, 4, 5, 6), cluster="demo"),
+    case(ReassignmentErrorCode.RACK_MISSING, Proposing.rackless, brokers="Broker 2 names"),
+    case(ReassignmentErrorCode.RACKS_NOT_KNOWN, Proposing.repairs_without_a_rack, brokers="Broker 2 names"),
+    case(ReassignmentErrorCode.PATTERN_TOO_LONG, lambda p: p.asks("leaders", pattern="x" * 501), length=501, most=500),
+    case(ReassignmentErrorCode.PATTERN_TOO_SLOW, Proposing.asks_for_long_names, seconds=2),
+    case(ReassignmentErrorCode.PATTERNS_BUSY, Proposing.types_while_others_do),
+    case(ReassignmentErrorCode.EVENNESS_UNREADABLE, lambda p: p.asks("balance", disks="on", eps="0.5")),
+    case(ReassignmentErrorCode.TARGET_NOT_THERE, lambda p: p.targets(99)),
     case(
-        forms.FILE_AND_TEXT,
+        ReassignmentErrorCode.FILE_AND_TEXT,
         lambda p: p.brings(file=SimpleUploadedFile("plan.json", b"{}"), text='{"version":1}'),
     ),
-    case(forms.FILE_EMPTY, lambda p: p.brings(file=SimpleUploadedFile("plan.json", b""))),
-    case(forms.NO_FILE, lambda p: p.brings()),
-    case(forms.FILE_NOT_SENT, Proposing.sees_before_it_sends, size="SIZE", most="MOST"),
-    case(forms.FILE_TOO_LARGE, Proposing.too_large, size="2.0", most=1),
-    case(forms.TITLE_MISSING, lambda p: p.why(title=" ")),
-    case(forms.TITLE_DOES_NOT_FIT, lambda p: p.why(title="x" * 300), length=300),
-    case(forms.REASON_DOES_NOT_FIT, lambda p: p.why(why="x" * 20_000), length=20_000),
-    case(forms.WHY_NEEDED, lambda p: p.why(why=" ")),
-    case(forms.EDITED_BEFORE_PLANNED, lambda p: p.start(lambda _: None, offset=1)),
+    case(ReassignmentErrorCode.FILE_EMPTY, lambda p: p.brings(file=SimpleUploadedFile("plan.json", b""))),
+    case(ReassignmentErrorCode.NO_FILE, lambda p: p.brings()),
+    case(ReassignmentErrorCode.FILE_NOT_SENT, Proposing.sees_before_it_sends, size="SIZE", most="MOST"),
+    case(ReassignmentErrorCode.FILE_TOO_LARGE, Proposing.too_large, size="2.0", most=1),
+    case(ReassignmentErrorCode.TITLE_MISSING, lambda p: p.why(title=" ")),
+    case(ReassignmentErrorCode.TITLE_DOES_NOT_FIT, lambda p: p.why(title="x" * 300), length=300),
+    case(ReassignmentErrorCode.REASON_DOES_NOT_FIT, lambda p: p.why(why="x" * 20_000), length=20_000),
+    case(ReassignmentErrorCode.WHY_NEEDED, lambda p: p.why(why=" ")),
+    case(ReassignmentErrorCode.EDITED_BEFORE_PLANNED, lambda p: p.start(lambda _: None, offset=1)),
     case(
-        forms.ONLY_A_DRAFT_IS_PLANNED,
+        ReassignmentErrorCode.ONLY_A_DRAFT_IS_PLANNED,
         lambda p: p.start(lambda c: ChangeRequest.objects.filter(pk=c.pk).update(state=RequestState.PROPOSED)),
     ),
-    case(planning.DELETED_BEFORE, lambda p: p.planned(lambda c: ChangeRequest.objects.filter(pk=c.pk).delete())),
-    case(planning.EDITED_BEFORE, lambda p: p.planned(p.edited), who="alice"),
     case(
-        planning.CLUSTER_NOT_REGISTERED,
+        ReassignmentErrorCode.DELETED_BEFORE,
+        lambda p: p.planned(lambda c: ChangeRequest.objects.filter(pk=c.pk).delete()),
+    ),
+    case(ReassignmentErrorCode.EDITED_BEFORE, lambda p: p.planned(p.edited), who="alice"),
+    case(
+        ReassignmentErrorCode.CLUSTER_NOT_REGISTERED,
         lambda p: p.planned(lambda _: Cluster.objects.update(removed_at=datetime.now(UTC))),
     ),
-    case(planning.JSON_NOT_STORED, Proposing.without_json),
-    case(planning.NOTHING_TAKEN_BACK, Proposing.back, why=""),
-    case(planning.NO_ACCOUNT, Proposing.without_account),
-    case(forms.VERIFIES_ALREADY, Proposing.verifies_twice, file="pasted"),
-    case(forms.VERIFY_NEEDS_ROLE, Proposing.verifies_as_viewer, most=1, cluster="demo", roles="operator"),
-    case(jobs.VERIFIER_TOOK_TOO_MUCH, lambda p: p.verifier_ends(-9)),
-    case(jobs.VERIFIER_FAILED, lambda p: p.verifier_ends(1), code=1),
-    case(planning.PLANNER_KILLED, lambda p: p.child_ends(-9), signal="SIGKILL"),
-    case(planning.PLANNER_FAILED, lambda p: p.child_ends(1), code=1),
-    case(jobs.CRASHED, Proposing.crashes),
-    case(planning.PLANNER_OUT_OF_TIME, Proposing.too_slow, seconds="0"),
-    case(jobs.TOOK_TOO_LONG, Proposing.test_too_slow, seconds="0"),
-    case(jobs.WITHOUT_CLUSTER, Proposing.test_without_cluster),
-    case(jobs.TEST_FOR_ADMINISTRATORS, lambda p: p.test_page(kept=True)),
-    case(jobs.ASKED_BY_ANOTHER, Proposing.stops_anothers, who="bea"),
-    case(jobs.NO_SUCH_TEST, lambda p: p.test_page(kept=False)),
-    case(planning.CHECKER_DISAGREES, Proposing.checker_disagrees, rule="racks", problem="orders-0 is on one rack."),
+    case(ReassignmentErrorCode.JSON_NOT_STORED, Proposing.without_json),
+    case(ReassignmentErrorCode.NOTHING_TAKEN_BACK, Proposing.back, why=""),
+    case(ReassignmentErrorCode.NO_ACCOUNT, Proposing.without_account),
+    case(ReassignmentErrorCode.VERIFIES_ALREADY, Proposing.verifies_twice, file="pasted"),
+    case(
+        ReassignmentErrorCode.VERIFY_NEEDS_ROLE, Proposing.verifies_as_viewer, most=1, cluster="demo", roles="operator"
+    ),
+    case(ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH, lambda p: p.verifier_ends(-9)),
+    case(ReassignmentErrorCode.VERIFIER_FAILED, lambda p: p.verifier_ends(1), code=1),
+    case(ReassignmentErrorCode.PLANNER_KILLED, lambda p: p.child_ends(-9), signal="SIGKILL"),
+    case(ReassignmentErrorCode.PLANNER_FAILED, lambda p: p.child_ends(1), code=1),
+    case(JobErrorCode.CRASHED, Proposing.crashes),
+    case(ReassignmentErrorCode.PLANNER_OUT_OF_TIME, Proposing.too_slow, seconds="0"),
+    case(JobErrorCode.TOOK_TOO_LONG, Proposing.test_too_slow, seconds="0"),
+    case(JobErrorCode.WITHOUT_CLUSTER, Proposing.test_without_cluster),
+    case(JobErrorCode.TEST_FOR_ADMINISTRATORS, lambda p: p.test_page(kept=True)),
+    case(JobErrorCode.ASKED_BY_ANOTHER, Proposing.stops_anothers, who="bea"),
+    case(JobErrorCode.NO_SUCH_TEST, lambda p: p.test_page(kept=False)),
+    case(
+        ReassignmentErrorCode.CHECKER_DISAGREES,
+        Proposing.checker_disagrees,
+        rule="racks",
+        problem="orders-0 is on one rack.",
+    ),
 )
 def test_in_the_wizard(one: Case, proposing: Proposing) -> None:
     one.check(proposing)
@@ -305,19 +317,27 @@ def limits(inbound: float | None = None, **changed: str) -> str:
 
 
 @each(
-    case(forms.TIME_UNREADABLE, lambda: limits(not_before="tonight")),
-    case(forms.TIME_PASSED, lambda: limits(not_before="", not_after="2026-11-20T00:00"), now="21 Nov 02:03"),
-    case(drafts.WINDOW_TURNED_ROUND, lambda: limits(not_after="2026-11-21T22:00")),
-    case(forms.PERCENT_UNREADABLE, lambda: limits(disk_limit="most")),
-    case(forms.PERCENT_OUTSIDE, lambda: limits(disk_limit="101")),
-    case(forms.LOWEST_ABOVE_HIGHEST, lambda: limits(throttle_min="90"), low="90", high="80"),
-    case(forms.STARTS_BELOW, lambda: limits(throttle="10"), low="20"),
-    case(forms.STARTS_ABOVE, lambda: limits(throttle="90"), high="80"),
-    case(forms.MORE_THAN_THE_CLUSTER, lambda: limits(per_broker="6", per_cluster="5"), most=5),
-    case(forms.NO_WHOLE_NUMBER, lambda: limits(per_cluster="many"), example="50"),
-    case(forms.TOO_MANY_AT_ONCE, lambda: limits(per_cluster="1001"), typed=1001, most=1000),
-    case(forms.VERY_SLOW, lambda: limits(None, **SLOW), rate="0.01 MB/s (10,000 bytes/s)", hours="27.8 h"),
-    case(forms.NEVER_FINISHES, lambda: limits(25e6), rate="20 MB/s (20,000,000 bytes/s)", inbound="25.0"),
+    case(ReassignmentErrorCode.TIME_UNREADABLE, lambda: limits(not_before="tonight")),
+    case(
+        ReassignmentErrorCode.TIME_PASSED,
+        lambda: limits(not_before="", not_after="2026-11-20T00:00"),
+        now="21 Nov 02:03",
+    ),
+    case(ChangeErrorCode.WINDOW_TURNED_ROUND, lambda: limits(not_after="2026-11-21T22:00")),
+    case(ReassignmentErrorCode.PERCENT_UNREADABLE, lambda: limits(disk_limit="most")),
+    case(ReassignmentErrorCode.PERCENT_OUTSIDE, lambda: limits(disk_limit="101")),
+    case(ReassignmentErrorCode.LOWEST_ABOVE_HIGHEST, lambda: limits(throttle_min="90"), low="90", high="80"),
+    case(ReassignmentErrorCode.STARTS_BELOW, lambda: limits(throttle="10"), low="20"),
+    case(ReassignmentErrorCode.STARTS_ABOVE, lambda: limits(throttle="90"), high="80"),
+    case(ReassignmentErrorCode.MORE_THAN_THE_CLUSTER, lambda: limits(per_broker="6", per_cluster="5"), most=5),
+    case(ReassignmentErrorCode.NO_WHOLE_NUMBER, lambda: limits(per_cluster="many"), example="50"),
+    case(ReassignmentErrorCode.TOO_MANY_AT_ONCE, lambda: limits(per_cluster="1001"), typed=1001, most=1000),
+    case(
+        ReassignmentErrorCode.VERY_SLOW, lambda: limits(None, **SLOW), rate="0.01 MB/s (10,000 bytes/s)", hours="27.8 h"
+    ),
+    case(
+        ReassignmentErrorCode.NEVER_FINISHES, lambda: limits(25e6), rate="20 MB/s (20,000,000 bytes/s)", inbound="25.0"
+    ),
 )
 def test_in_the_form_of_the_limits(one: Case) -> None:
     one.check()

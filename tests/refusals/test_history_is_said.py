@@ -14,7 +14,7 @@ from django.test import override_settings
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.domain.refusals import history
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.history import ingest, turns
 from kafkadash.observe.models import PipelineLedger, PipelineState
 from tests.observe.handed_back import Folder, lag_rollup
@@ -54,14 +54,18 @@ def other_columns(file: Path) -> None:
 
 
 @each(
-    case(history.NO_MARKER, lambda path: taken_in(path, {"query": "other"}), file="markers/q1-1.json"),
-    case(history.MARKER_FROM_FUTURE, lambda path: taken_in(path, {"format": 4}), format=4, known=1),
-    case(history.RESULT_KIND_UNKNOWN, lambda path: taken_in(path, {"kinds": {"moon": {"rows": 1}}}), kind="moon"),
-    case(history.FILES_MISSING, lambda path: taken_in(path, {}, Path.unlink), found=0, told=1),
-    case(history.RESULT_DAMAGED, lambda path: taken_in(path, {}, lambda file: file.write_bytes(b"PAR1"))),
-    case(history.COLUMNS_WRONG, lambda path: taken_in(path, {}, other_columns), kind="lag_rollup"),
-    case(history.RESULTS_NEED_PYARROW, without_pyarrow),
-    case(history.STORE_SILENT, lambda _path: turn("nowhere://at/all")),
+    case(CollectionErrorCode.NO_MARKER, lambda path: taken_in(path, {"query": "other"}), file="markers/q1-1.json"),
+    case(CollectionErrorCode.MARKER_FROM_FUTURE, lambda path: taken_in(path, {"format": 4}), format=4, known=1),
+    case(
+        CollectionErrorCode.RESULT_KIND_UNKNOWN,
+        lambda path: taken_in(path, {"kinds": {"moon": {"rows": 1}}}),
+        kind="moon",
+    ),
+    case(CollectionErrorCode.FILES_MISSING, lambda path: taken_in(path, {}, Path.unlink), found=0, told=1),
+    case(CollectionErrorCode.RESULT_DAMAGED, lambda path: taken_in(path, {}, lambda file: file.write_bytes(b"PAR1"))),
+    case(CollectionErrorCode.COLUMNS_WRONG, lambda path: taken_in(path, {}, other_columns), kind="lag_rollup"),
+    case(CollectionErrorCode.RESULTS_NEED_PYARROW, without_pyarrow),
+    case(CollectionErrorCode.STORE_SILENT, lambda _path: turn("nowhere://at/all")),
 )
 def test_of_results(one: Case, tmp_path: Path) -> None:
     one.check(tmp_path)

@@ -15,13 +15,16 @@ from django.test import Client
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.domain import plan
 from kafkadash.domain.impact_of import impact_of
-from kafkadash.domain.refusals import forms, lookups
+from kafkadash.domain.refusals import lookups
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import CollectorRun, Kind
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from tests.pages.conftest import text_of
 from tests.reassign.plans import drained, planned, world
 from tests.reassign.stored import Wizard, stored
@@ -75,16 +78,26 @@ def looking(people: dict[str, User], client_of: Callable[[User], Client]) -> Loo
 
 
 @each(
-    case(lookups.NO_SUCH_VERIFICATION, lambda one: one.get(f"/clusters/demo/verify/{uuid4()}/"), cluster="demo"),
-    case(lookups.NO_PLAN_YET, lambda one: one.get(f"/changes/{one.draft().pk}/kafka.json")),
-    case(lookups.NO_ROWS_OF_TOPIC, lambda one: one.get(f"/changes/{one.planned().pk}/topics/x/"), topic="x"),
-    case(lookups.NO_REASSIGNMENT, lambda one: one.get(f"/changes/{one.draft('parcels').pk}/draft/what/")),
-    case(lookups.FILTER_NO_BROKER, lambda one: one.get(f"/changes/{one.planned().pk}/?on=three"), typed="three"),
-    case(lookups.NO_SUCH_REASSIGNMENT, lambda one: one.describes("r-cafe"), cluster="demo", asked="r-cafe"),
-    case(lookups.EXISTENCE_NOT_KNOWN, Looking.before_topics_were_read, row="nowhere-0"),
-    case(lookups.PARTITION_NOT_THERE, lambda one: one.describes("orders-77"), row="orders-77"),
-    case(lookups.PLANNING_STOPPED, Looking.stopped),
-    case(forms.PAGE_INCOMPLETE, Looking.incomplete),
+    case(
+        ReassignmentErrorCode.NO_SUCH_VERIFICATION,
+        lambda one: one.get(f"/clusters/demo/verify/{uuid4()}/"),
+        cluster="demo",
+    ),
+    case(ReassignmentErrorCode.NO_PLAN_YET, lambda one: one.get(f"/changes/{one.draft().pk}/kafka.json")),
+    case(
+        ReassignmentErrorCode.NO_ROWS_OF_TOPIC, lambda one: one.get(f"/changes/{one.planned().pk}/topics/x/"), topic="x"
+    ),
+    case(ReassignmentErrorCode.NO_REASSIGNMENT, lambda one: one.get(f"/changes/{one.draft('parcels').pk}/draft/what/")),
+    case(
+        ReassignmentErrorCode.FILTER_NO_BROKER,
+        lambda one: one.get(f"/changes/{one.planned().pk}/?on=three"),
+        typed="three",
+    ),
+    case(CollectionErrorCode.NO_SUCH_REASSIGNMENT, lambda one: one.describes("r-cafe"), cluster="demo", asked="r-cafe"),
+    case(ReassignmentErrorCode.EXISTENCE_NOT_KNOWN, Looking.before_topics_were_read, row="nowhere-0"),
+    case(ReassignmentErrorCode.PARTITION_NOT_THERE, lambda one: one.describes("orders-77"), row="orders-77"),
+    case(ChangeErrorCode.PLANNING_STOPPED, Looking.stopped),
+    case(ReassignmentErrorCode.PAGE_INCOMPLETE, Looking.incomplete),
 )
 def test_where_it_is_looked_for(one: Case, looking: Looking) -> None:
     one.check(looking)

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
-from kafkadash.domain.refusals import pipeline
 from kafkadash.domain.segments import SCHEMA_VERSION, SegmentKind
 from kafkadash.pipeline import application, query, session
 from kafkadash.pipeline.backfill import chunks
+from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.flushes import take_in
 from kafkadash.pipeline.heartbeat import Heartbeat
@@ -140,42 +140,50 @@ def _cut(file: Path) -> None:
 
 
 @each(
-    case(pipeline.NO_PYSPARK, lambda d: d.without("pyspark")),
-    case(pipeline.NO_PYARROW, lambda d: d.without("pyarrow")),
-    case(pipeline.NO_JAVA_FOR_SPARK, lambda d: d.with_java(None), version=17),
-    case(pipeline.JAVA_HOME_UNUSABLE, lambda d: d.with_java("/nowhere"), home="/nowhere", version=17),
-    case(pipeline.SPARK_NOT_STARTED, Desk.without_spark, fault="no memory"),
+    case(PipelineErrorCode.NO_PYSPARK, lambda d: d.without("pyspark")),
+    case(PipelineErrorCode.NO_PYARROW, lambda d: d.without("pyarrow")),
+    case(PipelineErrorCode.NO_JAVA_FOR_SPARK, lambda d: d.with_java(None), version=17),
+    case(PipelineErrorCode.JAVA_HOME_UNUSABLE, lambda d: d.with_java("/nowhere"), home="/nowhere", version=17),
+    case(PipelineErrorCode.SPARK_NOT_STARTED, Desk.without_spark, fault="no memory"),
     case(
-        pipeline.SPARK_SETTING_UNREADABLE,
+        PipelineErrorCode.SPARK_SETTING_UNREADABLE,
         lambda _: refused(PipelineFault, lambda: session.settings({session.CONF: "spark.a=1; memory=2"})),
         given="memory=2",
     ),
-    case(pipeline.ADDRESS_UNUSABLE, lambda d: d.opens("var/pipeline"), address="var/pipeline"),
-    case(pipeline.ADDRESS_UNUSABLE, lambda d: d.opens("https://example.org/x"), address="https://example.org/x"),
-    case(pipeline.ADDRESS_UNREACHABLE, Desk.in_a_file),
-    case(pipeline.ANOTHER_PIPELINE, Desk.of_two, pid=os.getpid()),
-    case(pipeline.BATCH_FAILED, Desk.fails, fault="OSError: No space left on device"),
-    case(pipeline.OPTION_NO_TIME, lambda d: d.commands("backfill", "--from=soon", "--to=2026-01-01"), given="soon"),
+    case(PipelineErrorCode.ADDRESS_UNUSABLE, lambda d: d.opens("var/pipeline"), address="var/pipeline"),
     case(
-        pipeline.OPTION_NO_TIME, lambda d: d.commands("backfill", "--from=2026-01-01", "--to=2026-13-01"), option="--to"
+        PipelineErrorCode.ADDRESS_UNUSABLE, lambda d: d.opens("https://example.org/x"), address="https://example.org/x"
+    ),
+    case(PipelineErrorCode.ADDRESS_UNREACHABLE, Desk.in_a_file),
+    case(PipelineErrorCode.ANOTHER_PIPELINE, Desk.of_two, pid=os.getpid()),
+    case(PipelineErrorCode.BATCH_FAILED, Desk.fails, fault="OSError: No space left on device"),
+    case(
+        PipelineErrorCode.OPTION_NO_TIME,
+        lambda d: d.commands("backfill", "--from=soon", "--to=2026-01-01"),
+        given="soon",
     ),
     case(
-        pipeline.FROM_AFTER_TO,
+        PipelineErrorCode.OPTION_NO_TIME,
+        lambda d: d.commands("backfill", "--from=2026-01-01", "--to=2026-13-01"),
+        option="--to",
+    ),
+    case(
+        PipelineErrorCode.FROM_AFTER_TO,
         lambda d: d.commands("backfill", "--from=2026-01-02", "--to=2026-01-02T00:00"),
         begin="2026-01-02",
     ),
-    case(pipeline.NOTHING_RETAINED, lambda d: d.backfills("2020-01-01"), begin="2020-01-01 00:00"),
-    case(pipeline.NOTHING_TO_BACKFILL, Desk.without_segments),
-    case(pipeline.NEVER_BEATEN, lambda d: d.commands("status")),
-    case(pipeline.PIPELINE_SILENT, Desk.long_silent, age="3600 s"),
-    case(pipeline.FILE_GONE, lambda d: d.aside(Path.unlink)),
-    case(pipeline.FILE_TRUNCATED, lambda d: d.aside(_cut)),
-    case(pipeline.FILE_TRUNCATED, lambda d: d.aside(lambda file: file.write_bytes(b""))),
-    case(pipeline.FILE_FROM_FUTURE, lambda d: d.as_version(9), version=9, known=SCHEMA_VERSION),
-    case(pipeline.FILE_UNLIKE, Desk.as_other_kind, column="group"),
-    case(pipeline.FILE_WITHOUT_VALUE, lambda d: d.aside(_empty_groups), column="group"),
+    case(PipelineErrorCode.NOTHING_RETAINED, lambda d: d.backfills("2020-01-01"), begin="2020-01-01 00:00"),
+    case(PipelineErrorCode.NOTHING_TO_BACKFILL, Desk.without_segments),
+    case(PipelineErrorCode.NEVER_BEATEN, lambda d: d.commands("status")),
+    case(PipelineErrorCode.PIPELINE_SILENT, Desk.long_silent, age="3600 s"),
+    case(PipelineErrorCode.FILE_GONE, lambda d: d.aside(Path.unlink)),
+    case(PipelineErrorCode.FILE_TRUNCATED, lambda d: d.aside(_cut)),
+    case(PipelineErrorCode.FILE_TRUNCATED, lambda d: d.aside(lambda file: file.write_bytes(b""))),
+    case(PipelineErrorCode.FILE_FROM_FUTURE, lambda d: d.as_version(9), version=9, known=SCHEMA_VERSION),
+    case(PipelineErrorCode.FILE_UNLIKE, Desk.as_other_kind, column="group"),
+    case(PipelineErrorCode.FILE_WITHOUT_VALUE, lambda d: d.aside(_empty_groups), column="group"),
     case(
-        pipeline.FILE_OF_OTHER_ROWS,
+        PipelineErrorCode.FILE_OF_OTHER_ROWS,
         lambda d: d.as_version(SCHEMA_VERSION),
         found=0,
         expected=40,

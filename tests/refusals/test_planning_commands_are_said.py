@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkadash.domain.refusals import commands
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from tests.domain.topologies import GB
 from tests.reassign.test_planning_commands import Desk
 from tests.refusals.driving import Case, case, each
@@ -43,20 +43,34 @@ def teller(tmp_path: Path) -> Teller:
 
 
 @each(
-    case(commands.OPTION_NO_IDS, lambda t: t.told("drain", "--brokers", "3,b"), option="--brokers", given="3,b"),
-    case(commands.OPTION_NO_WHOLE_NUMBER, lambda t: t.told("set-rf", "--rf", "three"), option="--rf", given="three"),
     case(
-        commands.OPTION_NO_WHOLE_NUMBER,
+        ReassignmentErrorCode.OPTION_NO_IDS,
+        lambda t: t.told("drain", "--brokers", "3,b"),
+        option="--brokers",
+        given="3,b",
+    ),
+    case(
+        ReassignmentErrorCode.OPTION_NO_WHOLE_NUMBER,
+        lambda t: t.told("set-rf", "--rf", "three"),
+        option="--rf",
+        given="three",
+    ),
+    case(
+        ReassignmentErrorCode.OPTION_NO_WHOLE_NUMBER,
         lambda t: t.told("balance", "--max-replicas-per-broker", "x"),
         option="--max-replicas-per-broker",
     ),
-    case(commands.OPTION_NO_SHARE, lambda t: t.told("balance", "--disk-limit", "80 %"), option="--disk-limit"),
-    case(commands.NO_PLAN_GIVEN, lambda t: t.told("finish"), mode="finish"),
-    case(commands.FILE_REFUSED, lambda t: t.told("explicit", "--plan", str(t.path("topology.json")))),
-    case(commands.FILE_NOT_READ, lambda t: t.told("explicit", "--plan", "/nowhere"), file="/nowhere"),
-    case(commands.FILE_NOT_WRITTEN, Teller.not_written, fault="Is a directory"),
     case(
-        commands.ONE_FILE_FOR_BOTH,
+        ReassignmentErrorCode.OPTION_NO_SHARE,
+        lambda t: t.told("balance", "--disk-limit", "80 %"),
+        option="--disk-limit",
+    ),
+    case(ReassignmentErrorCode.NO_PLAN_GIVEN, lambda t: t.told("finish"), mode="finish"),
+    case(ReassignmentErrorCode.FILE_REFUSED, lambda t: t.told("explicit", "--plan", str(t.path("topology.json")))),
+    case(ReassignmentErrorCode.FILE_NOT_READ, lambda t: t.told("explicit", "--plan", "/nowhere"), file="/nowhere"),
+    case(ReassignmentErrorCode.FILE_NOT_WRITTEN, Teller.not_written, fault="Is a directory"),
+    case(
+        ReassignmentErrorCode.ONE_FILE_FOR_BOTH,
         lambda t: "".join(
             map(
                 str,
@@ -65,10 +79,10 @@ def teller(tmp_path: Path) -> Teller:
         ),
         file="both.json",
     ),
-    case(commands.NO_REPORT_OF_A_PLAN, Teller.with_no_report),
-    case(commands.REPORT_OF_ANOTHER_PLAN, Teller.with_another_report),
-    case(commands.ROWS_AS_NOW, Teller.checked, partitions="1 partition", are="is"),
-    case(commands.DISK_USE_RECKONED, Teller.with_disks_alone, brokers="brokers 1 and 2"),
+    case(ReassignmentErrorCode.NO_REPORT_OF_A_PLAN, Teller.with_no_report),
+    case(ReassignmentErrorCode.REPORT_OF_ANOTHER_PLAN, Teller.with_another_report),
+    case(ReassignmentErrorCode.ROWS_AS_NOW, Teller.checked, partitions="1 partition", are="is"),
+    case(ReassignmentErrorCode.DISK_USE_RECKONED, Teller.with_disks_alone, brokers="brokers 1 and 2"),
 )
 def test_what_is_said(one: Case, teller: Teller) -> None:
     one.check(teller)

@@ -20,11 +20,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from django.core.management import CommandError, call_command
 
-from kafkadash.domain.refusals import playground, servers
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.embedded.process import Child, ServerError, children, spawn, stop_all
 from kafkadash.playground import cluster, jars, java, load, prepare, runtime, tool
 from kafkadash.playground.cluster import Playground
+from kafkadash.playground.errors import PlaygroundErrorCode
 from kafkadash.playground.jars import Distribution
 from kafkadash.playground.java import MINIMUM_MAJOR, Java
 from kafkadash.playground.runtime import Runtime
@@ -108,45 +109,61 @@ class Typist:
 
 
 @each(
-    case(playground.NO_PLAYGROUND, lambda t: t.types("status")),
-    case(playground.PLAYGROUND_UNREADABLE, lambda t: t.state("{")),
-    case(playground.PLAYGROUND_UNREADABLE, lambda t: t.state('{"format": 0}'), fault="another version wrote it"),
-    case(playground.PLAYGROUND_HAS_COMMA, lambda t: t.types("up", folder=t.folder / "one, two")),
+    case(PlaygroundErrorCode.NO_PLAYGROUND, lambda t: t.types("status")),
+    case(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, lambda t: t.state("{")),
     case(
-        playground.PLAYGROUND_IS_OTHER,
+        PlaygroundErrorCode.PLAYGROUND_UNREADABLE, lambda t: t.state('{"format": 0}'), fault="another version wrote it"
+    ),
+    case(PlaygroundErrorCode.PLAYGROUND_HAS_COMMA, lambda t: t.types("up", folder=t.folder / "one, two")),
+    case(
+        PlaygroundErrorCode.PLAYGROUND_IS_OTHER,
         lambda t: t.made().types("up", "--brokers", "5"),
         what="brokers",
         have=3,
         want=5,
     ),
     case(
-        playground.PLAYGROUND_IS_OTHER,
+        PlaygroundErrorCode.PLAYGROUND_IS_OTHER,
         lambda t: t.made().types("up", "--racks", "a,b,c"),
         what="racks",
         have="a,a,b",
         want="a,b,c",
     ),
-    case(playground.PLAYGROUND_TOO_SMALL, lambda t: t.types("up", "--brokers", "0")),
+    case(PlaygroundErrorCode.PLAYGROUND_TOO_SMALL, lambda t: t.types("up", "--brokers", "0")),
     case(
-        playground.RACKS_DO_NOT_FIT,
+        PlaygroundErrorCode.RACKS_DO_NOT_FIT,
         lambda t: t.types("up", "--brokers", "3", "--racks", "a,b"),
         brokers=3,
         racks=2,
         given="a,b",
     ),
-    case(playground.CONTROLLERS_CANNOT_MOVE, Typist.ports_taken, moved=2, all=3),
-    case(servers.FILES_NOT_WRITTEN, Typist.config_in_the_way, files="The playground's files"),
-    case(servers.FILES_NOT_WRITTEN, Typist.below_a_file, files="The playground's files"),
-    case(playground.NOBODY_TO_JOIN, lambda t: t.made(1, 3).types("add-broker", "--rack", "b"), running=0, all=3),
-    case(playground.ADDED_BUT_NOT_STARTED, Typist.added_in_vain, broker=4),
-    case(playground.STORAGE_NOT_FORMATTED, lambda t: t.format("echo 'Bad node.id.' >&2; exit 1"), said="Bad node.id"),
-    case(servers.PROGRAM_TOO_SLOW, lambda t: t.format("exec sleep 60", 0.1), program="Kafka's storage tool"),
-    case(servers.PROGRAM_TOO_SLOW, lambda t: t.tool("topics"), program="Kafka's topics tool", seconds=0.1),
-    case(playground.TOOL_UNKNOWN, lambda t: t.tool("format"), name="format", known=", ".join(TOOLS)),
-    case(playground.NODE_UNKNOWN, lambda t: t.made().types("stop-broker", "9"), role="broker", node=9, known="1, 2, 3"),
-    case(playground.NODE_UNKNOWN, lambda t: t.made().types("kill-controller", "2"), role="controller", known="1"),
-    case(playground.NODE_RUNS, lambda t: t.runs(2).types("start-broker", "2"), node=2),
-    case(playground.NODE_DOES_NOT_RUN, lambda t: t.runs(2).types("stop-broker", "3"), node=3),
+    case(PlaygroundErrorCode.CONTROLLERS_CANNOT_MOVE, Typist.ports_taken, moved=2, all=3),
+    case(ServerErrorCode.FILES_NOT_WRITTEN, Typist.config_in_the_way, files="The playground's files"),
+    case(ServerErrorCode.FILES_NOT_WRITTEN, Typist.below_a_file, files="The playground's files"),
+    case(
+        PlaygroundErrorCode.NOBODY_TO_JOIN, lambda t: t.made(1, 3).types("add-broker", "--rack", "b"), running=0, all=3
+    ),
+    case(PlaygroundErrorCode.ADDED_BUT_NOT_STARTED, Typist.added_in_vain, broker=4),
+    case(
+        PlaygroundErrorCode.STORAGE_NOT_FORMATTED,
+        lambda t: t.format("echo 'Bad node.id.' >&2; exit 1"),
+        said="Bad node.id",
+    ),
+    case(ServerErrorCode.PROGRAM_TOO_SLOW, lambda t: t.format("exec sleep 60", 0.1), program="Kafka's storage tool"),
+    case(ServerErrorCode.PROGRAM_TOO_SLOW, lambda t: t.tool("topics"), program="Kafka's topics tool", seconds=0.1),
+    case(PlaygroundErrorCode.TOOL_UNKNOWN, lambda t: t.tool("format"), name="format", known=", ".join(TOOLS)),
+    case(
+        PlaygroundErrorCode.NODE_UNKNOWN,
+        lambda t: t.made().types("stop-broker", "9"),
+        role="broker",
+        node=9,
+        known="1, 2, 3",
+    ),
+    case(
+        PlaygroundErrorCode.NODE_UNKNOWN, lambda t: t.made().types("kill-controller", "2"), role="controller", known="1"
+    ),
+    case(PlaygroundErrorCode.NODE_RUNS, lambda t: t.runs(2).types("start-broker", "2"), node=2),
+    case(PlaygroundErrorCode.NODE_DOES_NOT_RUN, lambda t: t.runs(2).types("stop-broker", "3"), node=3),
 )
 def test_by_its_command(one: Case, tmp_path: Path) -> None:
     try:
@@ -223,15 +240,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
 
 
 @each(
-    case(playground.JAR_CHANGED, Shop.changed),
-    case(playground.JAR_NOT_GIVEN, Shop.empty),
-    case(playground.JARS_NOT_FETCHED, Shop.away, fault="ConnectionError"),
-    case(playground.CACHE_FULL, Shop.full),
-    case(playground.CACHE_NOT_USABLE, Shop.cache_below_a_file),
-    case(playground.JAR_LINE_UNREADABLE, Shop.lock_broken, line=2),
-    case(playground.NO_JAVA, Shop.without_java, version=MINIMUM_MAJOR),
-    case(playground.NO_CLASS_ARCHIVE, Shop.prepares, version=17),
-    case(playground.ARCHIVE_NOT_WRITTEN, Shop.prepares),
+    case(PlaygroundErrorCode.JAR_CHANGED, Shop.changed),
+    case(PlaygroundErrorCode.JAR_NOT_GIVEN, Shop.empty),
+    case(PlaygroundErrorCode.JARS_NOT_FETCHED, Shop.away, fault="ConnectionError"),
+    case(PlaygroundErrorCode.CACHE_FULL, Shop.full),
+    case(PlaygroundErrorCode.CACHE_NOT_USABLE, Shop.cache_below_a_file),
+    case(PlaygroundErrorCode.JAR_LINE_UNREADABLE, Shop.lock_broken, line=2),
+    case(PlaygroundErrorCode.NO_JAVA, Shop.without_java, version=MINIMUM_MAJOR),
+    case(PlaygroundErrorCode.NO_CLASS_ARCHIVE, Shop.prepares, version=17),
+    case(PlaygroundErrorCode.ARCHIVE_NOT_WRITTEN, Shop.prepares),
 )
 def test_where_something_is_missing(one: Case, tmp_path: Path, repository: Repository) -> None:
     one.check(Shop(tmp_path, repository))
@@ -275,26 +292,28 @@ ONE = [load.Topic("load-1")]
 
 @each(
     case(
-        playground.NOT_ALL_JOINED,
+        PlaygroundErrorCode.NOT_ALL_JOINED,
         lambda: refused(ServerError, lambda: load.wait_for_brokers(NOBODY, [2, 1], 0)),
         brokers="[1, 2]",
         seconds=0,
     ),
     case(
-        playground.TOPIC_REFUSED,
+        PlaygroundErrorCode.TOPIC_REFUSED,
         lambda: at(Broken(TOO_MANY), lambda: load.create_topics(NOBODY, ONE)),
         topic="load-1",
         fault="There are 3 brokers",
     ),
-    case(playground.NO_LEADERS, lambda: at(Broken(), lambda: load.create_topics(NOBODY, ONE)), topics="load-1"),
     case(
-        playground.DATA_NOT_TAKEN,
+        PlaygroundErrorCode.NO_LEADERS, lambda: at(Broken(), lambda: load.create_topics(NOBODY, ONE)), topics="load-1"
+    ),
+    case(
+        PlaygroundErrorCode.DATA_NOT_TAKEN,
         lambda: refused(ServerError, lambda: fills(NOBODY)),
         fault="1 records were not taken within 0.2 s",
     ),
-    case(playground.PLAYGROUND_SILENT, lambda: refused(ServerError, lambda: writes("load-1"))),
-    case(playground.NO_TOPIC_TO_WRITE, lambda: at(Broken(), lambda: writes("nowhere")), topics="nowhere"),
-    case(playground.NO_TOPIC_TO_WRITE, lambda: at(Broken(), writes), topics="none was named"),
+    case(PlaygroundErrorCode.PLAYGROUND_SILENT, lambda: refused(ServerError, lambda: writes("load-1"))),
+    case(PlaygroundErrorCode.NO_TOPIC_TO_WRITE, lambda: at(Broken(), lambda: writes("nowhere")), topics="nowhere"),
+    case(PlaygroundErrorCode.NO_TOPIC_TO_WRITE, lambda: at(Broken(), writes), topics="none was named"),
 )
 def test_by_what_writes_to_it(one: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "ADMIN_SECONDS", 0.2)

@@ -16,11 +16,11 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed
 from kafkadash.kafka.port import ItemError, TopicPartition, Unreachable
 from kafkadash.observe.models import BrokerState
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.run import budget, orders
 from kafkadash.reassign.run import step as stepping
@@ -167,54 +167,67 @@ APPROVED: Mapping[str, object] = {"least": "20", "most": "80"}
 
 
 @each(
-    case(runs.RATE_MISSING, lambda p: p.rate(" ")),
-    case(runs.RATE_NEGATIVE, lambda p: p.rate("-5")),
-    case(runs.RATE_NO_NUMBER, lambda p: p.rate("fast"), typed="fast"),
-    case(runs.RATE_ZERO, lambda p: p.rate("0")),
-    case(runs.RATE_TOO_LARGE, lambda p: p.rate("60000000"), most=100_000),
-    case(runs.RATE_NOT_APPROVED, lambda p: p.rate("500"), wanted="500 MB/s (500,000,000 bytes/s)", **APPROVED),
-    case(runs.RATE_CHANGED, lambda p: p.seen_another(changed=False), now="60"),
-    case(runs.RATE_CHANGED_BY, lambda p: p.seen_another(changed=True), who="alice", now="70"),
-    case(runs.RATE_SLOW, RunPage.slow, wanted="0.01 MB/s (10,000 bytes/s)"),
-    case(runs.RATE_BELOW_INBOUND, lambda p: p.inbound(60e6, "50"), inbound="60.00 MB/s"),
-    case(runs.RATE_INBOUND_UNKNOWN, lambda p: p.inbound(None, "50"), wanted="50 MB/s (50,000,000 bytes/s)"),
-    case(runs.ORDER_REASON, lambda p: p.rate("70", reason=" ")),
-    case(runs.MOVES_NO_NUMBER, lambda p: p.moves("many"), where="per broker"),
-    case(runs.MOVES_TOO_FEW, lambda p: p.moves("0"), where="per broker and direction"),
+    case(ReassignmentErrorCode.RATE_MISSING, lambda p: p.rate(" ")),
+    case(ReassignmentErrorCode.RATE_NEGATIVE, lambda p: p.rate("-5")),
+    case(ReassignmentErrorCode.RATE_NO_NUMBER, lambda p: p.rate("fast"), typed="fast"),
+    case(ReassignmentErrorCode.RATE_ZERO, lambda p: p.rate("0")),
+    case(ReassignmentErrorCode.RATE_TOO_LARGE, lambda p: p.rate("60000000"), most=100_000),
     case(
-        runs.MOVES_NOT_APPROVED,
+        ReassignmentErrorCode.RATE_NOT_APPROVED,
+        lambda p: p.rate("500"),
+        wanted="500 MB/s (500,000,000 bytes/s)",
+        **APPROVED,
+    ),
+    case(ReassignmentErrorCode.RATE_CHANGED, lambda p: p.seen_another(changed=False), now="60"),
+    case(ReassignmentErrorCode.RATE_CHANGED_BY, lambda p: p.seen_another(changed=True), who="alice", now="70"),
+    case(ReassignmentErrorCode.RATE_SLOW, RunPage.slow, wanted="0.01 MB/s (10,000 bytes/s)"),
+    case(ReassignmentErrorCode.RATE_BELOW_INBOUND, lambda p: p.inbound(60e6, "50"), inbound="60.00 MB/s"),
+    case(
+        ReassignmentErrorCode.RATE_INBOUND_UNKNOWN,
+        lambda p: p.inbound(None, "50"),
+        wanted="50 MB/s (50,000,000 bytes/s)",
+    ),
+    case(ReassignmentErrorCode.ORDER_REASON, lambda p: p.rate("70", reason=" ")),
+    case(ReassignmentErrorCode.MOVES_NO_NUMBER, lambda p: p.moves("many"), where="per broker"),
+    case(ReassignmentErrorCode.MOVES_TOO_FEW, lambda p: p.moves("0"), where="per broker and direction"),
+    case(
+        ReassignmentErrorCode.MOVES_NOT_APPROVED,
         lambda p: p.moves("99"),
         most=f"{OPTIONS.per_broker} moves",
         where="per broker and direction",
     ),
-    case(runs.LIMITS_CHANGED, RunPage.changed_at_once),
-    case(runs.ENDED_MEANWHILE, RunPage.ended_meanwhile),
-    case(runs.LIMITS_MATTER_NO_MORE, lambda p: p.rate("70", State.VERIFYING), state="verifying"),
-    case(runs.NOTHING_UNDER_WAY, lambda p: p.row(0, Deed.ELECT, State.VERIFYING), state="verifying"),
-    case(runs.CANCELLED_AS_A_WHOLE, lambda p: p.row(0, Deed.CANCEL_ROW, State.CANCELLING)),
-    case(runs.NO_RUN, RunPage.no_run),
-    case(runs.NO_SUCH_DEED, lambda p: p.row(0, "explode"), deed="explode"),
-    case(runs.NO_SUCH_ROW, RunPage.no_such_row, row="events-99"),
-    case(runs.NO_SUCH_ROW_TO_REPLAN, lambda p: p.replan(99)),
-    case(runs.NO_SUCH_PARTITION, lambda p: p.row(99, Deed.ELECT)),
-    case(runs.ROW_HAS_ENDED, lambda p: p.row(2, Deed.CANCEL_ROW), row="events-2", state="done"),
-    case(runs.ROW_BEING_CANCELLED, lambda p: p.row(3, Deed.CANCEL_ROW), row="events-3"),
-    case(runs.ROW_DOES_NOT_ASK, lambda p: p.row(0, Deed.AGAIN), row="events-0"),
-    case(runs.NOTHING_IS_SUBMITTED, lambda p: p.row(0, Deed.AGAIN, State.PAUSED, asks=True), state="paused"),
+    case(ReassignmentErrorCode.LIMITS_CHANGED, RunPage.changed_at_once),
+    case(ReassignmentErrorCode.ENDED_MEANWHILE, RunPage.ended_meanwhile),
+    case(ReassignmentErrorCode.LIMITS_MATTER_NO_MORE, lambda p: p.rate("70", State.VERIFYING), state="verifying"),
+    case(ReassignmentErrorCode.NOTHING_UNDER_WAY, lambda p: p.row(0, Deed.ELECT, State.VERIFYING), state="verifying"),
+    case(ReassignmentErrorCode.CANCELLED_AS_A_WHOLE, lambda p: p.row(0, Deed.CANCEL_ROW, State.CANCELLING)),
+    case(ReassignmentErrorCode.NO_RUN, RunPage.no_run),
+    case(ReassignmentErrorCode.NO_SUCH_DEED, lambda p: p.row(0, "explode"), deed="explode"),
+    case(ReassignmentErrorCode.NO_SUCH_ROW, RunPage.no_such_row, row="events-99"),
+    case(ReassignmentErrorCode.NO_SUCH_ROW_TO_REPLAN, lambda p: p.replan(99)),
+    case(ReassignmentErrorCode.NO_SUCH_PARTITION, lambda p: p.row(99, Deed.ELECT)),
+    case(ReassignmentErrorCode.ROW_HAS_ENDED, lambda p: p.row(2, Deed.CANCEL_ROW), row="events-2", state="done"),
+    case(ReassignmentErrorCode.ROW_BEING_CANCELLED, lambda p: p.row(3, Deed.CANCEL_ROW), row="events-3"),
+    case(ReassignmentErrorCode.ROW_DOES_NOT_ASK, lambda p: p.row(0, Deed.AGAIN), row="events-0"),
     case(
-        runs.NO_FOREIGN_THROTTLE,
+        ReassignmentErrorCode.NOTHING_IS_SUBMITTED,
+        lambda p: p.row(0, Deed.AGAIN, State.PAUSED, asks=True),
+        state="paused",
+    ),
+    case(
+        ReassignmentErrorCode.NO_FOREIGN_THROTTLE,
         lambda p: p.ask("run/foreign", entity="broker 9 x", deed="set_throttle"),
         entity="broker 9 x",
     ),
-    case(runs.GIVE_UP_REASON, RunPage.give_up_without_reason),
-    case(runs.GIVE_UP_ONLY_CANCELLED, lambda p: p.give_up(State.PAUSED), state="paused"),
-    case(runs.GIVE_UP_TOO_EARLY, RunPage.give_up, wait="10 minutes", times="20 times"),
-    case(runs.RUN_NOT_ENDED, lambda p: p.back(State.EXECUTING, 1), state="executing"),
-    case(runs.MOVED_NOTHING, lambda p: p.back(State.DONE, 0)),
-    case(runs.NOT_READ_SINCE, RunPage.not_read_since, cluster="demo"),
-    case(runs.NO_REPORT, RunPage.no_report),
-    case(runs.NOTHING_TO_REPLAN, lambda p: p.replan(2), row="events-2", state="done"),
-    case(runs.NO_OTHER_BROKER, lambda p: p.replan(0, 4, 5, 6), lost="broker 6"),
+    case(ReassignmentErrorCode.GIVE_UP_REASON, RunPage.give_up_without_reason),
+    case(ReassignmentErrorCode.GIVE_UP_ONLY_CANCELLED, lambda p: p.give_up(State.PAUSED), state="paused"),
+    case(ReassignmentErrorCode.GIVE_UP_TOO_EARLY, RunPage.give_up, wait="10 minutes", times="20 times"),
+    case(ReassignmentErrorCode.RUN_NOT_ENDED, lambda p: p.back(State.EXECUTING, 1), state="executing"),
+    case(ReassignmentErrorCode.MOVED_NOTHING, lambda p: p.back(State.DONE, 0)),
+    case(ReassignmentErrorCode.NOT_READ_SINCE, RunPage.not_read_since, cluster="demo"),
+    case(ReassignmentErrorCode.NO_REPORT, RunPage.no_report),
+    case(ReassignmentErrorCode.NOTHING_TO_REPLAN, lambda p: p.replan(2), row="events-2", state="done"),
+    case(ReassignmentErrorCode.NO_OTHER_BROKER, lambda p: p.replan(0, 4, 5, 6), lost="broker 6"),
 )
 def test_on_the_page_of_the_run(one: Case, at_run: RunPage) -> None:
     one.check(at_run)

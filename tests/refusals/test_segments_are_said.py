@@ -18,8 +18,8 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import override_settings
 
-from kafkadash.domain.refusals import segments
 from kafkadash.domain.segments import SegmentKind
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import SegmentOutbox, SegmentWriter
 from kafkadash.observe.segments import encoding, flusher
 from kafkadash.observe.segments.encoding import pack
@@ -152,65 +152,69 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @each(
-    case(segments.FACTS_NOT_KEPT, lambda d: d.without_pyarrow()),
-    case(segments.DISK_FULL, lambda d: d.disk_full().replace(d.uri, "there"), place="there"),
+    case(CollectionErrorCode.FACTS_NOT_KEPT, lambda d: d.without_pyarrow()),
+    case(CollectionErrorCode.DISK_FULL, lambda d: d.disk_full().replace(d.uri, "there"), place="there"),
     case(
-        segments.SEGMENTS_NOT_WRITTEN,
+        CollectionErrorCode.SEGMENTS_NOT_WRITTEN,
         lambda d: d.no_folder(),
         fault="Not a directory",
         seconds=configured.SEGMENT_FLUSH_SECONDS,
     ),
-    case(segments.ANOTHER_WRITES_HERE, lambda d: d.of_another()),
-    case(segments.FACTS_LOST, lambda d: d.too_much(), rows="120 rows"),
-    case(segments.FACTS_DAMAGED, lambda d: d.damaged(), rows="120 rows"),
+    case(CollectionErrorCode.ANOTHER_WRITES_HERE, lambda d: d.of_another()),
+    case(CollectionErrorCode.FACTS_LOST, lambda d: d.too_much(), rows="120 rows"),
+    case(CollectionErrorCode.FACTS_DAMAGED, lambda d: d.damaged(), rows="120 rows"),
     case(
-        segments.PLACE_UNKNOWN,
+        CollectionErrorCode.PLACE_UNKNOWN,
         lambda _: refused(PlaceUnknown, lambda: place("nonsense://x/y")),
         uri="nonsense://x/y",
     ),
     case(
-        segments.PLACE_UNKNOWN,
+        CollectionErrorCode.PLACE_UNKNOWN,
         lambda _: refused(PlaceUnknown, lambda: place("file://other-host/y")),
         fault="file: is this machine, not other-host",
     ),
-    case(segments.SEGMENT_NOT_WHOLE, checked(cut), file=f"group_offset/{SECOND}"),
+    case(CollectionErrorCode.SEGMENT_NOT_WHOLE, checked(cut), file=f"group_offset/{SECOND}"),
     case(
-        segments.SEGMENT_FROM_THE_FUTURE,
+        CollectionErrorCode.SEGMENT_FROM_THE_FUTURE,
         checked(metadata(**{"kafkadash.schema": "2"})),
         version=2,
         known=1,
         file=f"group_offset/{FIRST}",
     ),
-    case(segments.SEGMENT_WITHOUT_SCHEMA, checked(metadata(other="1")), file=f"group_offset/{FIRST}"),
+    case(CollectionErrorCode.SEGMENT_WITHOUT_SCHEMA, checked(metadata(other="1")), file=f"group_offset/{FIRST}"),
     case(
-        segments.SEGMENT_COLUMNS_DIFFER,
+        CollectionErrorCode.SEGMENT_COLUMNS_DIFFER,
         checked(lambda f: rewritten(file(f, "group_offset", 0), lambda table: table.drop_columns(["lag"]))),
         columns="lag",
     ),
     case(
-        segments.SEGMENT_NOT_THERE,
+        CollectionErrorCode.SEGMENT_NOT_THERE,
         checked(lambda f: file(f, "group_offset", 2).unlink()),
         manifest=f"manifest/{THIRD}",
         file=f"group_offset/{THIRD}",
     ),
     case(
-        segments.SEGMENT_ROWS_DIFFER,
+        CollectionErrorCode.SEGMENT_ROWS_DIFFER,
         checked(lambda f: rewritten(file(f, "group_offset", 0), lambda table: table.slice(2))),
         found="118 rows",
         told="120 rows",
     ),
-    case(segments.SEGMENT_ORPHAN, checked(unnamed), file=f"group_offset/{THIRD}"),
-    case(segments.SNAPSHOT_TWICE, checked(copied)),
-    case(segments.FLUSH_MISNAMED, checked(copied), flush=f"{EPOCH}.3"),
+    case(CollectionErrorCode.SEGMENT_ORPHAN, checked(unnamed), file=f"group_offset/{THIRD}"),
+    case(CollectionErrorCode.SNAPSHOT_TWICE, checked(copied)),
+    case(CollectionErrorCode.FLUSH_MISNAMED, checked(copied), flush=f"{EPOCH}.3"),
     case(
-        segments.SNAPSHOTS_MISSING,
+        CollectionErrorCode.SNAPSHOTS_MISSING,
         checked(lambda f: file(f, "manifest", 1).unlink()),
         missing="1 refresh",
         manifest=f"manifest/{THIRD}",
     ),
-    case(segments.FLUSHES_MISSING, checked(lambda f: file(f, "manifest", 1).unlink()), missing="1 flush is missing"),
-    case(segments.NO_SEGMENTS, lambda d: test_check.checked(d.folder.as_uri())[2]),
-    case(segments.ANOTHER_WRITES_NOW, another_writes),
+    case(
+        CollectionErrorCode.FLUSHES_MISSING,
+        checked(lambda f: file(f, "manifest", 1).unlink()),
+        missing="1 flush is missing",
+    ),
+    case(CollectionErrorCode.NO_SEGMENTS, lambda d: test_check.checked(d.folder.as_uri())[2]),
+    case(CollectionErrorCode.ANOTHER_WRITES_NOW, another_writes),
 )
 def test_of_segments(one: Case, desk: Desk) -> None:
     one.check(desk)

@@ -11,8 +11,8 @@ from unittest import mock
 
 import pytest
 
-from kafkadash.domain.refusals import servers
 from kafkadash.embedded import ports, postgres, unprivileged, valkey
+from kafkadash.embedded.errors import ServerErrorCode
 from kafkadash.embedded.ports import PORT_RANGE, free_port
 from kafkadash.embedded.postgres import Postgres
 from kafkadash.embedded.process import (
@@ -132,37 +132,49 @@ EXAMPLE = "postgres://user:password@localhost:5432/kafkadash"
 
 
 @each(
-    case(servers.FILES_NOT_WRITTEN, lambda m: m.below_a_file(Postgres), files="The database's files"),
-    case(servers.FILES_NOT_WRITTEN, lambda m: m.in_the_way("valkey"), files="Valkey's files"),
-    case(servers.FILES_NOT_WRITTEN, lambda m: m.below_a_file(Valkey), files="Valkey's files"),
-    case(servers.NEVER_STARTED, lambda m: refused(ServerError, m.postgres.url), server="database"),
-    case(servers.NEVER_STARTED, lambda m: refused(ServerError, m.valkey.url), server="Valkey"),
-    case(servers.DATABASE_RECORD_UNREADABLE, lambda m: m.unreadable(m.postgres, "postgres.json")),
-    case(servers.VALKEY_RECORD_UNREADABLE, lambda m: m.unreadable(m.valkey, "valkey.json")),
-    case(servers.NO_EMBEDDED_SERVER, lambda m: m.without_wheel(m.postgres), setting="DATABASE_URL", example=EXAMPLE),
-    case(servers.NO_EMBEDDED_SERVER, lambda m: m.without_wheel(m.valkey), server="Valkey", own="a Redis or Valkey"),
-    case(servers.INITDB_FAILED, lambda m: m.initdb("echo 'No space left.' >&2; exit 1"), said="No space left"),
-    case(servers.PROGRAM_TOO_SLOW, lambda m: m.initdb("exec sleep 60", 0.1), program="PostgreSQL's initdb"),
-    case(servers.NO_USER_FOR_POSTGRESQL, Machine.as_root, user="kafkadash", said="there is no useradd command"),
+    case(ServerErrorCode.FILES_NOT_WRITTEN, lambda m: m.below_a_file(Postgres), files="The database's files"),
+    case(ServerErrorCode.FILES_NOT_WRITTEN, lambda m: m.in_the_way("valkey"), files="Valkey's files"),
+    case(ServerErrorCode.FILES_NOT_WRITTEN, lambda m: m.below_a_file(Valkey), files="Valkey's files"),
+    case(ServerErrorCode.NEVER_STARTED, lambda m: refused(ServerError, m.postgres.url), server="database"),
+    case(ServerErrorCode.NEVER_STARTED, lambda m: refused(ServerError, m.valkey.url), server="Valkey"),
+    case(ServerErrorCode.DATABASE_RECORD_UNREADABLE, lambda m: m.unreadable(m.postgres, "postgres.json")),
+    case(ServerErrorCode.VALKEY_RECORD_UNREADABLE, lambda m: m.unreadable(m.valkey, "valkey.json")),
     case(
-        servers.NO_USER_FOR_POSTGRESQL,
+        ServerErrorCode.NO_EMBEDDED_SERVER,
+        lambda m: m.without_wheel(m.postgres),
+        setting="DATABASE_URL",
+        example=EXAMPLE,
+    ),
+    case(
+        ServerErrorCode.NO_EMBEDDED_SERVER,
+        lambda m: m.without_wheel(m.valkey),
+        server="Valkey",
+        own="a Redis or Valkey",
+    ),
+    case(ServerErrorCode.INITDB_FAILED, lambda m: m.initdb("echo 'No space left.' >&2; exit 1"), said="No space left"),
+    case(ServerErrorCode.PROGRAM_TOO_SLOW, lambda m: m.initdb("exec sleep 60", 0.1), program="PostgreSQL's initdb"),
+    case(ServerErrorCode.NO_USER_FOR_POSTGRESQL, Machine.as_root, user="kafkadash", said="there is no useradd command"),
+    case(
+        ServerErrorCode.NO_USER_FOR_POSTGRESQL,
         lambda m: m.as_root(useradd="echo 'cannot lock /etc/passwd' >&2; exit 10"),
         said="cannot lock /etc/passwd",
     ),
     case(
-        servers.NO_USER_FOR_POSTGRESQL,
+        ServerErrorCode.NO_USER_FOR_POSTGRESQL,
         lambda m: m.as_root(useradd="exec sleep 60", seconds=0.1),
         said="useradd did not end within 0.1 s",
     ),
-    case(servers.NOT_STARTED, lambda m: refused(ServerError, lambda: m.spawns("/nowhere/ghost")), name="server"),
-    case(servers.NOT_RECORDED, Machine.not_recorded, name="server"),
-    case(servers.ENDED_EARLY, lambda m: m.waits("raise SystemExit('no port')"), how=" with exit code 1"),
-    case(servers.ENDED_EARLY, lambda m: m.waits("raise SystemExit(3)"), how=" with exit code 3"),
-    case(servers.NOT_READY, lambda m: m.waits("import time; time.sleep(600)", 0.1), name="server", seconds=0.1),
-    case(servers.FOLDER_IN_USE, Machine.in_use, name="valkey"),
-    case(servers.PROCESSES_UNREADABLE, lambda m: m.ledger("not json")),
-    case(servers.PROCESSES_UNREADABLE, lambda m: m.ledger('{"format": 0}'), fault="another version wrote it"),
-    case(servers.NO_LOOPBACK_PORT, Machine.no_port, first=PORT_RANGE.start, last=PORT_RANGE.stop - 1),
+    case(
+        ServerErrorCode.NOT_STARTED, lambda m: refused(ServerError, lambda: m.spawns("/nowhere/ghost")), name="server"
+    ),
+    case(ServerErrorCode.NOT_RECORDED, Machine.not_recorded, name="server"),
+    case(ServerErrorCode.ENDED_EARLY, lambda m: m.waits("raise SystemExit('no port')"), how=" with exit code 1"),
+    case(ServerErrorCode.ENDED_EARLY, lambda m: m.waits("raise SystemExit(3)"), how=" with exit code 3"),
+    case(ServerErrorCode.NOT_READY, lambda m: m.waits("import time; time.sleep(600)", 0.1), name="server", seconds=0.1),
+    case(ServerErrorCode.FOLDER_IN_USE, Machine.in_use, name="valkey"),
+    case(ServerErrorCode.PROCESSES_UNREADABLE, lambda m: m.ledger("not json")),
+    case(ServerErrorCode.PROCESSES_UNREADABLE, lambda m: m.ledger('{"format": 0}'), fault="another version wrote it"),
+    case(ServerErrorCode.NO_LOOPBACK_PORT, Machine.no_port, first=PORT_RANGE.start, last=PORT_RANGE.stop - 1),
 )
 def test_by_a_server(one: Case, tmp_path: Path) -> None:
     try:

@@ -14,6 +14,7 @@ from pytest_django.fixtures import Settings
 from kafkadash.accounts.models import User
 from kafkadash.clusters.addresses import BadAddresses, read_addresses
 from kafkadash.clusters.allowed_lag import MOST_RULES, allow_lag
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import (
@@ -24,7 +25,7 @@ from kafkadash.clusters.services import (
     register_cluster,
     update_connection,
 )
-from kafkadash.domain.refusals import connection, settings
+from kafkadash.domain.refusals import connection
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each, refused
 
@@ -52,25 +53,25 @@ def answers_as_one_registered(desk: Desk) -> str:
 
 
 @each(
-    case(settings.NOBODY_NAMED, lambda d: gives(d, user=" ")),
-    case(settings.OWN_ROLE, lambda d: gives(d, user="adam")),
-    case(settings.NO_SUCH_ACCOUNT, lambda d: gives(d, user="nobody"), name="nobody"),
-    case(settings.ACCOUNT_CLOSED, gives_to_a_closed_account, name="vera"),
-    case(settings.ROLE_UNKNOWN, lambda d: gives(d, role="")),
-    case(settings.END_PASSED, lambda d: gives(d, expires_at="2020-01-01T00:00")),
+    case(ClusterErrorCode.NOBODY_NAMED, lambda d: gives(d, user=" ")),
+    case(ClusterErrorCode.OWN_ROLE, lambda d: gives(d, user="adam")),
+    case(ClusterErrorCode.NO_SUCH_ACCOUNT, lambda d: gives(d, user="nobody"), name="nobody"),
+    case(ClusterErrorCode.ACCOUNT_CLOSED, gives_to_a_closed_account, name="vera"),
+    case(ClusterErrorCode.ROLE_UNKNOWN, lambda d: gives(d, role="")),
+    case(ClusterErrorCode.END_PASSED, lambda d: gives(d, expires_at="2020-01-01T00:00")),
     case(
-        settings.NAME_TO_CONFIRM,
+        ClusterErrorCode.NAME_TO_CONFIRM,
         lambda d: d.sent("adam", "/settings/clusters/demo/remove/", {"typed_name": "demmo", "reason": "gone"}),
         cluster="demo",
     ),
     case(
-        settings.LAST_ADMINISTRATOR,
+        ClusterErrorCode.LAST_ADMINISTRATOR,
         lambda d: d.sent("adam", "/settings/roles/", {"do": "take", "user": "adam", "role": "admin"}),
         name="adam",
         of="of all clusters",
     ),
-    case(settings.SAME_CLUSTER, answers_as_one_registered, cluster="again", other="Same"),
-    case(settings.IDENTITY_CHANGED, answers_as_another, answered="another", expected="MkU3OEVBNTcwNTJENDM2Qg"),
+    case(ClusterErrorCode.SAME_CLUSTER, answers_as_one_registered, cluster="again", other="Same"),
+    case(ClusterErrorCode.IDENTITY_CHANGED, answers_as_another, answered="another", expected="MkU3OEVBNTcwNTJENDM2Qg"),
 )
 def test_in_the_settings(one: Case, desk: Desk) -> None:
     one.check(desk)
@@ -101,22 +102,25 @@ def takes(desk: Desk, **typed: str) -> str:
 
 
 @each(
-    case(settings.CLUSTER_NAME_EMPTY, lambda d: registers(d, name="!!!")),
-    case(settings.CLUSTER_NAME_TOO_LONG, lambda _: refused(Refused, lambda: register_cluster("a", "x" * 65, "a:1"))),
-    case(settings.CLUSTER_NAME_TAKEN, lambda d: registers(d, name="demo"), name="demo"),
-    case(settings.CLUSTER_NAME_JUST_TAKEN, just_taken, name="demo"),
-    case(settings.CLUSTER_NAME_TOO_ALIKE, lambda d: registers(d, name="Demo!"), other="demo", slug="demo"),
+    case(ClusterErrorCode.CLUSTER_NAME_EMPTY, lambda d: registers(d, name="!!!")),
+    case(
+        ClusterErrorCode.CLUSTER_NAME_TOO_LONG,
+        lambda _: refused(Refused, lambda: register_cluster("a", "x" * 65, "a:1")),
+    ),
+    case(ClusterErrorCode.CLUSTER_NAME_TAKEN, lambda d: registers(d, name="demo"), name="demo"),
+    case(ClusterErrorCode.CLUSTER_NAME_JUST_TAKEN, just_taken, name="demo"),
+    case(ClusterErrorCode.CLUSTER_NAME_TOO_ALIKE, lambda d: registers(d, name="Demo!"), other="demo", slug="demo"),
     case(
         connection.PROTOCOL_UNKNOWN,
         lambda _: refused(Refused, lambda: register_cluster("a", "b", "a:1", security_protocol="KERBEROS")),
         protocol="KERBEROS",
     ),
-    case(settings.MECHANISM_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL")),
-    case(settings.LOGIN_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL", sasl_mechanism="PLAIN")),
-    case(settings.SECRET_ENTERED_FOR_OTHER, connects_elsewhere, changed="addresses and protocol"),
-    case(settings.PAIR_NEEDED, lambda d: registers(d, security_protocol="SSL", certificate_pem="x")),
-    case(settings.ROLE_NOT_LISTED, lambda d: takes(d, user="nobody")),
-    case(settings.ROLE_TAKEN_MEANWHILE, lambda d: takes(d, role="operator"), name="vera", role="operator"),
+    case(ClusterErrorCode.MECHANISM_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL")),
+    case(ClusterErrorCode.LOGIN_NEEDED, lambda d: registers(d, security_protocol="SASL_SSL", sasl_mechanism="PLAIN")),
+    case(ClusterErrorCode.SECRET_ENTERED_FOR_OTHER, connects_elsewhere, changed="addresses and protocol"),
+    case(ClusterErrorCode.PAIR_NEEDED, lambda d: registers(d, security_protocol="SSL", certificate_pem="x")),
+    case(ClusterErrorCode.ROLE_NOT_LISTED, lambda d: takes(d, user="nobody")),
+    case(ClusterErrorCode.ROLE_TAKEN_MEANWHILE, lambda d: takes(d, role="operator"), name="vera", role="operator"),
 )
 def test_by_the_forms_of_the_settings(one: Case, desk: Desk) -> None:
     one.check(desk)
@@ -133,20 +137,20 @@ def allows_one_too_many(desk: Desk) -> str:
 
 
 @each(
-    case(settings.LAG_PATTERN_EMPTY, lambda d: allows(d, pattern="  ")),
-    case(settings.LAG_PATTERN_TOO_LONG, lambda d: allows(d, pattern="x" * 1256), length=1256, most=255),
-    case(settings.LAG_PATTERN_NOT_PRINTABLE, lambda d: allows(d, pattern="night\x00ly"), place=6),
-    case(settings.LAG_PATTERN_NOT_PRINTABLE, lambda d: allows(d, pattern="a\u202eb"), place=2),
-    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="")),
-    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="10.5")),
-    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="1,00")),
-    case(settings.LAG_UNREADABLE, lambda d: allows(d, records="²")),
-    case(settings.LAG_NEGATIVE, lambda d: allows(d, records="-1")),
-    case(settings.LAG_TOO_LARGE, lambda d: allows(d, records="1" + "0" * 12 + "1"), most=10**12),
-    case(settings.LAG_TOO_LARGE, lambda d: allows(d, records="9" * 6000), most=10**12),
-    case(settings.LAG_TOO_MANY_RULES, allows_one_too_many, cluster="demo", most=MOST_RULES),
-    case(settings.LAG_RULE_GONE, lambda d: allows(d, do="take", pattern="weekly-*")),
-    case(settings.LAG_RULE_GONE, lambda d: allows(d, do="take", pattern="\x00")),
+    case(ClusterErrorCode.LAG_PATTERN_EMPTY, lambda d: allows(d, pattern="  ")),
+    case(ClusterErrorCode.LAG_PATTERN_TOO_LONG, lambda d: allows(d, pattern="x" * 1256), length=1256, most=255),
+    case(ClusterErrorCode.LAG_PATTERN_NOT_PRINTABLE, lambda d: allows(d, pattern="night\x00ly"), place=6),
+    case(ClusterErrorCode.LAG_PATTERN_NOT_PRINTABLE, lambda d: allows(d, pattern="a\u202eb"), place=2),
+    case(ClusterErrorCode.LAG_UNREADABLE, lambda d: allows(d, records="")),
+    case(ClusterErrorCode.LAG_UNREADABLE, lambda d: allows(d, records="10.5")),
+    case(ClusterErrorCode.LAG_UNREADABLE, lambda d: allows(d, records="1,00")),
+    case(ClusterErrorCode.LAG_UNREADABLE, lambda d: allows(d, records="²")),
+    case(ClusterErrorCode.LAG_NEGATIVE, lambda d: allows(d, records="-1")),
+    case(ClusterErrorCode.LAG_TOO_LARGE, lambda d: allows(d, records="1" + "0" * 12 + "1"), most=10**12),
+    case(ClusterErrorCode.LAG_TOO_LARGE, lambda d: allows(d, records="9" * 6000), most=10**12),
+    case(ClusterErrorCode.LAG_TOO_MANY_RULES, allows_one_too_many, cluster="demo", most=MOST_RULES),
+    case(ClusterErrorCode.LAG_RULE_GONE, lambda d: allows(d, do="take", pattern="weekly-*")),
+    case(ClusterErrorCode.LAG_RULE_GONE, lambda d: allows(d, do="take", pattern="\x00")),
 )
 def test_by_the_form_of_allowed_lag(one: Case, desk: Desk) -> None:
     one.check(desk)
@@ -157,16 +161,16 @@ def addresses(text: str) -> str:
 
 
 @each(
-    case(connection.PROTOCOL_IN_FRONT, lambda: addresses("http://a:9092"), item="http://a:9092"),
-    case(connection.BRACKETS_WRONG, lambda: addresses("[2001:db8::1"), item="[2001:db8::1"),
-    case(connection.BRACKETS_MISSING, lambda: addresses("2001:db8::1:9092"), item="2001:db8::1:9092"),
-    case(connection.PORT_MISSING, lambda: addresses("a"), item="a"),
-    case(connection.PORT_WRONG, lambda: addresses("a:0"), item="a:0", port="0"),
-    case(connection.IPV6_WRONG, lambda: addresses("[2001:db8::zz]:9092"), item="[2001:db8::zz]:9092"),
-    case(connection.HOST_WRONG, lambda: addresses("a..org:9092"), item="a..org:9092"),
-    case(connection.IPV4_WRONG, lambda: addresses("10.0.0.256:9092"), item="10.0.0.256:9092"),
-    case(connection.ADDRESS_TWICE, lambda: addresses("a:1,a:1"), item="a:1"),
-    case(connection.NO_ADDRESS, lambda: addresses(" ")),
+    case(ClusterErrorCode.PROTOCOL_IN_FRONT, lambda: addresses("http://a:9092"), item="http://a:9092"),
+    case(ClusterErrorCode.BRACKETS_WRONG, lambda: addresses("[2001:db8::1"), item="[2001:db8::1"),
+    case(ClusterErrorCode.BRACKETS_MISSING, lambda: addresses("2001:db8::1:9092"), item="2001:db8::1:9092"),
+    case(ClusterErrorCode.PORT_MISSING, lambda: addresses("a"), item="a"),
+    case(ClusterErrorCode.PORT_WRONG, lambda: addresses("a:0"), item="a:0", port="0"),
+    case(ClusterErrorCode.IPV6_WRONG, lambda: addresses("[2001:db8::zz]:9092"), item="[2001:db8::zz]:9092"),
+    case(ClusterErrorCode.HOST_WRONG, lambda: addresses("a..org:9092"), item="a..org:9092"),
+    case(ClusterErrorCode.IPV4_WRONG, lambda: addresses("10.0.0.256:9092"), item="10.0.0.256:9092"),
+    case(ClusterErrorCode.ADDRESS_TWICE, lambda: addresses("a:1,a:1"), item="a:1"),
+    case(ClusterErrorCode.NO_ADDRESS, lambda: addresses(" ")),
 )
 def test_of_addresses(one: Case) -> None:
     one.check()
@@ -194,12 +198,12 @@ class Keys:
 
 
 @each(
-    case(connection.SECRET_UNREADABLE, lambda k: k.read_with(Fernet.generate_key().decode())),
-    case(connection.SECRET_MEANT_FOR_OTHER, Keys.read_elsewhere, changed="addresses and check of host names"),
-    case(connection.NO_KEYS, Keys.read_with),
-    case(connection.NO_KEYS, Keys.rotate_with),
-    case(connection.KEY_MALFORMED, lambda k: k.read_with("short")),
-    case(connection.FIT_NO_KEY, lambda k: k.rotate_with(Fernet.generate_key().decode())),
+    case(ClusterErrorCode.SECRET_UNREADABLE, lambda k: k.read_with(Fernet.generate_key().decode())),
+    case(ClusterErrorCode.SECRET_MEANT_FOR_OTHER, Keys.read_elsewhere, changed="addresses and check of host names"),
+    case(ClusterErrorCode.NO_KEYS, Keys.read_with),
+    case(ClusterErrorCode.NO_KEYS, Keys.rotate_with),
+    case(ClusterErrorCode.KEY_MALFORMED, lambda k: k.read_with("short")),
+    case(ClusterErrorCode.FIT_NO_KEY, lambda k: k.rotate_with(Fernet.generate_key().decode())),
 )
 def test_of_stored_secrets(one: Case, settings: Settings) -> None:
     one.check(Keys(settings))

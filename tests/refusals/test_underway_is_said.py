@@ -16,16 +16,16 @@ from kafkadash.clusters.models import Cluster, Role
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import Throttles
 from kafkadash.domain.ledger import Place
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import reason_columns
-from kafkadash.domain.refusals import runs, underway
 from kafkadash.domain.row_reasons import BrokerAway, ThrottleChangedMeanwhile, ThrottleNotSet
 from kafkadash.domain.run_reasons import ClusterUnreadable
 from kafkadash.domain.throttles import RATES
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import Changed, ConfigChange
 from kafkadash.kafka.port import ConfigResource, Configs, ItemError, KafkaAdmin
-from kafkadash.messages import reason_text
 from kafkadash.observe.models import CollectorRun
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution, Move, Outcome, ThrottleEntry
 from kafkadash.reassign.run import throttle_reads
 from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
@@ -148,17 +148,22 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
 
 
 @each(
-    case(underway.CLUSTER_UNREAD, RunPage.fails, again=", 3 times in a row", error="No broker answered within 8 s."),
-    case(underway.NOT_READ_YET, lambda p: p.unseen(**NO_ANSWER, failures=1)),
-    case(underway.NEVER_LOOKED, RunPage.unseen),
-    case(underway.SHOWN_IS_OLD, RunPage.old, age="2 h"),
-    case(underway.NOBODY_READS, RunPage.old, interval=2),
     case(
-        underway.CANCEL_CANNOT_END,
+        ReassignmentErrorCode.CLUSTER_UNREAD,
+        RunPage.fails,
+        again=", 3 times in a row",
+        error="No broker answered within 8 s.",
+    ),
+    case(ReassignmentErrorCode.NOT_READ_YET, lambda p: p.unseen(**NO_ANSWER, failures=1)),
+    case(ReassignmentErrorCode.NEVER_LOOKED, RunPage.unseen),
+    case(ReassignmentErrorCode.SHOWN_IS_OLD, RunPage.old, age="2 h"),
+    case(ReassignmentErrorCode.NOBODY_READS, RunPage.old, interval=2),
+    case(
+        ReassignmentErrorCode.CANCEL_CANNOT_END,
         lambda p: p.old(State.CANCELLING, **NO_ANSWER, failures=SILENT_LOOKS),
     ),
     case(
-        underway.BROKERS_DOWN,
+        ReassignmentErrorCode.BROKERS_DOWN,
         RunPage.broker_down,
         brokers="Broker 6",
         down="was down",
@@ -166,29 +171,31 @@ def at_run(people: dict[str, User], client_of: Callable[[User], Client]) -> RunP
         moves="2 moves",
         have="have",
     ),
-    case(underway.READ_ONLY_NOW, RunPage.read_only, cluster="demo", going="goes on to its end"),
-    case(underway.PAUSED_AT_ITS_END, RunPage.paused),
-    case(underway.WINDOW_RAN_OUT, RunPage.window, moves="1 move"),
-    case(underway.ROWS_ASK, RunPage.asks, moves="1 move", ask="asks"),
-    case(underway.BLOCKED, RunPage.blocked, since=" since 3 min", why=reason_text(BrokerAway(6)), until=""),
-    case(underway.NOT_OURS_TO_CANCEL, lambda p: p.cancel(**TO_5), target="1, 2, 5"),
+    case(ReassignmentErrorCode.READ_ONLY_NOW, RunPage.read_only, cluster="demo", going="goes on to its end"),
+    case(ReassignmentErrorCode.PAUSED_AT_ITS_END, RunPage.paused),
+    case(ReassignmentErrorCode.WINDOW_RAN_OUT, RunPage.window, moves="1 move"),
+    case(ReassignmentErrorCode.ROWS_ASK, RunPage.asks, moves="1 move", ask="asks"),
     case(
-        underway.CANCEL_LEAVES_OTHERS,
+        ReassignmentErrorCode.BLOCKED, RunPage.blocked, since=" since 3 min", why=reason_text(BrokerAway(6)), until=""
+    ),
+    case(ReassignmentErrorCode.NOT_OURS_TO_CANCEL, lambda p: p.cancel(**TO_5), target="1, 2, 5"),
+    case(
+        ReassignmentErrorCode.CANCEL_LEAVES_OTHERS,
         lambda p: p.cancel(replicas=[1, 2, 6, 3, 5], adding=[6], removing=[3, 5], target=[1, 2, 6]),
         there="1, 2, 3, 5",
         original="1, 2, 3",
     ),
-    case(underway.RUN_STILL_HERE, RunPage.removal),
-    case(underway.RUN_CANNOT_BE_STOPPED, lambda p: p.removal(failures=SILENT_LOOKS)),
-    case(underway.THROTTLES_STAY, RunPage.removal, throttles="1 throttle"),
-    case(underway.NOT_ALL_AS_PLANNED, lambda p: p.ended(State.DONE, Outcome.EXCEPTIONS)),
-    case(underway.THROTTLES_OWED, lambda p: p.ended(State.DONE, Outcome.OBLIGATIONS)),
-    case(underway.RUN_FAILED, lambda p: p.ended(State.FAILED)),
-    case(underway.END_NOT_KNOWN, lambda p: p.ended(State.DONE)),
-    case(runs.FLIGHT_STAYS, lambda p: p.given_up(RowState.MOVING), moves="1 move", them="it"),
-    case(runs.WAITING_STAYS, lambda p: p.given_up(RowState.PENDING), moves="1 waiting move"),
-    case(runs.OBLIGATIONS_STAY, lambda p: p.given_up(RowState.MOVING), throttles="1 throttle"),
-    case(runs.NOTHING_STAYS, RunPage.given_up),
+    case(ReassignmentErrorCode.RUN_STILL_HERE, RunPage.removal),
+    case(ReassignmentErrorCode.RUN_CANNOT_BE_STOPPED, lambda p: p.removal(failures=SILENT_LOOKS)),
+    case(ReassignmentErrorCode.THROTTLES_STAY, RunPage.removal, throttles="1 throttle"),
+    case(ReassignmentErrorCode.NOT_ALL_AS_PLANNED, lambda p: p.ended(State.DONE, Outcome.EXCEPTIONS)),
+    case(ReassignmentErrorCode.THROTTLES_OWED, lambda p: p.ended(State.DONE, Outcome.OBLIGATIONS)),
+    case(ReassignmentErrorCode.RUN_FAILED, lambda p: p.ended(State.FAILED)),
+    case(ReassignmentErrorCode.END_NOT_KNOWN, lambda p: p.ended(State.DONE)),
+    case(ReassignmentErrorCode.FLIGHT_STAYS, lambda p: p.given_up(RowState.MOVING), moves="1 move", them="it"),
+    case(ReassignmentErrorCode.WAITING_STAYS, lambda p: p.given_up(RowState.PENDING), moves="1 waiting move"),
+    case(ReassignmentErrorCode.OBLIGATIONS_STAY, lambda p: p.given_up(RowState.MOVING), throttles="1 throttle"),
+    case(ReassignmentErrorCode.NOTHING_STAYS, RunPage.given_up),
 )
 def test_on_its_pages(one: Case, at_run: RunPage) -> None:
     one.check(at_run)
@@ -227,7 +234,7 @@ def refused_without_words(changes: Sequence[ConfigChange]) -> Changed[ConfigReso
 
 
 @each(
-    case(underway.OUTCOME_NOT_TOLD, lambda world, user: throttled(world, user, lambda _: Changed())),
+    case(ReassignmentErrorCode.OUTCOME_NOT_TOLD, lambda world, user: throttled(world, user, lambda _: Changed())),
 )
 def test_by_a_step(one: Case, world: World, people: dict[str, User]) -> None:
     one.check(world, people["alice"])
@@ -259,8 +266,8 @@ def read(alive: set[int]) -> str:
 
 
 @each(
-    case(underway.BROKER_OF_THROTTLE_AWAY, lambda: read(set()), broker="3"),
-    case(underway.CONFIG_UNREAD, lambda: read({3}), resource="Broker 3"),
+    case(ReassignmentErrorCode.BROKER_OF_THROTTLE_AWAY, lambda: read(set()), broker="3"),
+    case(ReassignmentErrorCode.CONFIG_UNREAD, lambda: read({3}), resource="Broker 3"),
 )
 def test_in_the_ledger(one: Case) -> None:
     one.check()
@@ -320,11 +327,11 @@ class Ledgers(LedgerRun):
 
 
 @each(
-    case(underway.OURS_REMOVED, Ledgers.removed),
-    case(underway.OTHER_RATE_SET, Ledgers.other_rate),
-    case(underway.OTHERS_LEFT, Ledgers.left),
-    case(underway.OWED, Ledgers.owed),
-    case(underway.CALL_CAME_LATE, Ledgers.late),
+    case(ReassignmentErrorCode.OURS_REMOVED, Ledgers.removed),
+    case(ReassignmentErrorCode.OTHER_RATE_SET, Ledgers.other_rate),
+    case(ReassignmentErrorCode.OTHERS_LEFT, Ledgers.left),
+    case(ReassignmentErrorCode.OWED, Ledgers.owed),
+    case(ReassignmentErrorCode.CALL_CAME_LATE, Ledgers.late),
 )
 def test_in_the_audit(one: Case) -> None:
     one.check(Ledgers())

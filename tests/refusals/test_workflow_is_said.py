@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import Policy
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import drafts, rights, workflow
 from kafkadash.domain.workflow import Deed, NotPossible, Request, Rules, step
+from kafkadash.domain.workflow_errors import WorkflowErrorCode
 from kafkadash.domain.workflow_states import State, Trigger, Who
 from tests.changes.parcels import approved
 from tests.factories import NOW
@@ -76,29 +78,33 @@ def read_only(desk: Desk) -> str:
 
 
 @each(
-    case(workflow.WRONG_ROLE, lambda: stepped(REQUEST, Trigger.APPROVE, capacities=frozenset()), roles="approver"),
     case(
-        workflow.NO_NEW_PLAN,
+        WorkflowErrorCode.WRONG_ROLE,
+        lambda: stepped(REQUEST, Trigger.APPROVE, capacities=frozenset()),
+        roles="approver",
+    ),
+    case(
+        WorkflowErrorCode.NO_NEW_PLAN,
         lambda: stepped(replace(REQUEST, state=State.STALE), Trigger.REFRESH, digest=""),
         name="#42",
     ),
-    case(workflow.NOT_A_PERSON, lambda: stepped(REQUEST, Trigger.APPROVE, user=None)),
-    case(workflow.DECLINE_REASON, lambda: stepped(REQUEST, Trigger.DECLINE)),
-    case(workflow.NOT_DUE, lambda: stepped(REQUEST, Trigger.EXPIRE), name="#42"),
+    case(WorkflowErrorCode.NOT_A_PERSON, lambda: stepped(REQUEST, Trigger.APPROVE, user=None)),
+    case(WorkflowErrorCode.DECLINE_REASON, lambda: stepped(REQUEST, Trigger.DECLINE)),
+    case(WorkflowErrorCode.NOT_DUE, lambda: stepped(REQUEST, Trigger.EXPIRE), name="#42"),
     case(
-        workflow.WINDOW_NOT_BEGUN,
+        WorkflowErrorCode.WINDOW_NOT_BEGUN,
         lambda: stepped(
             replace(REQUEST, state=State.QUEUED, broke_glass=True, not_before=AT + timedelta(hours=1)), Trigger.TURN
         ),
         name="#42",
     ),
     case(
-        workflow.WINDOW_OVER,
+        WorkflowErrorCode.WINDOW_OVER,
         lambda: stepped(replace(REQUEST, state=State.DRAFT, not_after=AT), Trigger.SUBMIT),
         name="#42",
     ),
     case(
-        workflow.WINDOW_TOO_FAR,
+        WorkflowErrorCode.WINDOW_TOO_FAR,
         lambda: stepped(replace(REQUEST, state=State.DRAFT, not_before=AT + timedelta(days=2)), Trigger.SUBMIT),
         hours="24 hours",
     ),
@@ -109,63 +115,78 @@ def test_by_the_table_of_states(one: Case) -> None:
 
 @PAGE
 @each(
-    case(workflow.OWN_HANDS, lambda d: d.post("ann", d.change(author="ann"), "approve")),
-    case(workflow.APPROVED_ALREADY, approves_twice),
-    case(workflow.DECLINE_REASON_TYPED, lambda d: d.post("bob", d.change(), "decline")),
-    case(workflow.WITHDRAW_REASON, lambda d: d.post("alice", d.change(), "withdraw")),
-    case(workflow.GLASS_FORBIDDEN, glass_forbidden),
-    case(workflow.GLASS_REASON, runnable(glass_without_reason)),
-    case(workflow.TIME_OVER, lambda d: d.post("bob", d.change(expires_at=NOW - timedelta(hours=1)), "approve")),
-    case(workflow.CANNOT_RUN, lambda d: d.post("alice", d.change(State.APPROVED), "start")),
-    case(workflow.LACKS_APPROVALS, lacks_approvals),
-    case(workflow.OTHER_CONTENT, lambda d: d.post("bob", d.change(), "approve", digest="0" * 64)),
-    case(workflow.OTHER_ROUND, lambda d: d.post("bob", d.change(), "approve", round="9")),
-    case(workflow.FINAL, lambda d: d.post("alice", d.change(State.DECLINED), "edit"), state="declined"),
-    case(workflow.WITHDRAW_FIRST, lambda d: d.post("alice", d.change(State.APPROVED), "edit"), state="approved"),
-    case(workflow.NOT_NEEDED, lambda d: d.post("bob", d.change(State.APPROVED), "approve")),
-    case(workflow.NOTHING_TO_REFRESH, lambda d: d.post("alice", d.change(), "refresh"), state="proposed"),
+    case(WorkflowErrorCode.OWN_HANDS, lambda d: d.post("ann", d.change(author="ann"), "approve")),
+    case(WorkflowErrorCode.APPROVED_ALREADY, approves_twice),
+    case(ChangeErrorCode.DECLINE_REASON_TYPED, lambda d: d.post("bob", d.change(), "decline")),
+    case(ChangeErrorCode.WITHDRAW_REASON, lambda d: d.post("alice", d.change(), "withdraw")),
+    case(WorkflowErrorCode.GLASS_FORBIDDEN, glass_forbidden),
+    case(WorkflowErrorCode.GLASS_REASON, runnable(glass_without_reason)),
     case(
-        workflow.NOT_FROM_HERE,
+        WorkflowErrorCode.TIME_OVER, lambda d: d.post("bob", d.change(expires_at=NOW - timedelta(hours=1)), "approve")
+    ),
+    case(WorkflowErrorCode.CANNOT_RUN, lambda d: d.post("alice", d.change(State.APPROVED), "start")),
+    case(WorkflowErrorCode.LACKS_APPROVALS, lacks_approvals),
+    case(WorkflowErrorCode.OTHER_CONTENT, lambda d: d.post("bob", d.change(), "approve", digest="0" * 64)),
+    case(WorkflowErrorCode.OTHER_ROUND, lambda d: d.post("bob", d.change(), "approve", round="9")),
+    case(WorkflowErrorCode.FINAL, lambda d: d.post("alice", d.change(State.DECLINED), "edit"), state="declined"),
+    case(
+        WorkflowErrorCode.WITHDRAW_FIRST, lambda d: d.post("alice", d.change(State.APPROVED), "edit"), state="approved"
+    ),
+    case(WorkflowErrorCode.NOT_NEEDED, lambda d: d.post("bob", d.change(State.APPROVED), "approve")),
+    case(WorkflowErrorCode.NOTHING_TO_REFRESH, lambda d: d.post("alice", d.change(), "refresh"), state="proposed"),
+    case(
+        WorkflowErrorCode.NOT_FROM_HERE,
         lambda d: d.post("alice", d.change(State.EXECUTING), "withdraw", reason="No."),
         state="executing",
         done="withdrawn",
     ),
-    case(workflow.STILL_A_DRAFT, lambda d: d.see("vera", d.change(State.DRAFT)), author="alice"),
-    case(workflow.STALE_FIRST, lambda d: d.see("bob", d.change(State.STALE))),
+    case(ChangeErrorCode.STILL_A_DRAFT, lambda d: d.see("vera", d.change(State.DRAFT)), author="alice"),
+    case(ChangeErrorCode.STALE_FIRST, lambda d: d.see("bob", d.change(State.STALE))),
     case(
-        workflow.WAITS_FOR_START,
+        ChangeErrorCode.WAITS_FOR_START,
         runnable(lambda d: d.see("bob", d.change(State.APPROVED))),
         roles="operator",
         cluster="demo",
     ),
-    case(workflow.DECIDED, lambda d: d.see("bob", d.change(State.EXECUTING))),
+    case(ChangeErrorCode.DECIDED, lambda d: d.see("bob", d.change(State.EXECUTING))),
     case(
-        workflow.TOO_FEW_APPROVERS,
+        ChangeErrorCode.TOO_FEW_APPROVERS,
         lambda d: d.see("vera", d.change(author="ann", approvals_needed=3)),
         needed="3 approvals",
         who="only bob may give one",
         cluster="demo",
     ),
-    case(workflow.DECIDING_NEEDS_ROLE, lambda d: d.see("alice", d.change(author="ann")), cluster="demo"),
-    case(workflow.DECIDING_OWN, lambda d: d.see("ann", d.change(author="ann"))),
-    case(rights.READ_ONLY, read_only, cluster="demo"),
-    case(rights.NEEDS_ROLE, lambda d: d.post("vera", d.change(), "approve"), cluster="demo", roles="approver"),
-    case(rights.NO_SUCH_CHANGE, lambda d: d.get("vera", "/changes/4711/"), number=4711),
-    case(rights.NO_SUCH_CLUSTER, lambda d: d.get("vera", "/clusters/nowhere/"), slug="'nowhere'"),
-    case(rights.NEEDS_ROLE_SOMEWHERE, lambda d: d.get("vera", "/audit/")),
-    case(rights.NEEDS_ROLE_EVERYWHERE, lambda d: d.get("vera", "/settings/register/"), roles="admin"),
-    case(rights.CHECKS_NOT_MADE, lambda d: d.post("bob", d.change(checked_at=None), "approve"), doing="Approving"),
+    case(ChangeErrorCode.DECIDING_NEEDS_ROLE, lambda d: d.see("alice", d.change(author="ann")), cluster="demo"),
+    case(ChangeErrorCode.DECIDING_OWN, lambda d: d.see("ann", d.change(author="ann"))),
+    case(ClusterErrorCode.READ_ONLY, read_only, cluster="demo"),
     case(
-        rights.CHECKS_TOO_OLD,
+        ClusterErrorCode.NEEDS_ROLE, lambda d: d.post("vera", d.change(), "approve"), cluster="demo", roles="approver"
+    ),
+    case(ChangeErrorCode.NO_SUCH_CHANGE, lambda d: d.get("vera", "/changes/4711/"), number=4711),
+    case(ClusterErrorCode.NO_SUCH_CLUSTER, lambda d: d.get("vera", "/clusters/nowhere/"), slug="'nowhere'"),
+    case(ClusterErrorCode.NEEDS_ROLE_SOMEWHERE, lambda d: d.get("vera", "/audit/")),
+    case(ClusterErrorCode.NEEDS_ROLE_EVERYWHERE, lambda d: d.get("vera", "/settings/register/"), roles="admin"),
+    case(
+        ChangeErrorCode.CHECKS_NOT_MADE,
+        lambda d: d.post("bob", d.change(checked_at=None), "approve"),
+        doing="Approving",
+    ),
+    case(
+        ChangeErrorCode.CHECKS_TOO_OLD,
         lambda d: d.post("bob", d.change(checked_at=NOW - timedelta(hours=2)), "approve"),
         doing="Approving",
         age="2 h",
     ),
-    case(drafts.TYPED_TOO_LONG, lambda d: d.post("bob", d.change(), "comment", text=LONG), length=10_001, most=10_000),
-    case(drafts.COMMENT_MISSING, lambda d: d.post("bob", d.change(), "comment", text=" ")),
-    case(drafts.CHANGED_MEANWHILE, other_round),
-    case(drafts.ONLY_A_DRAFT_IS_DELETED, lambda d: d.post("alice", d.change(), "delete")),
-    case(drafts.KEPT_ONCE_PROPOSED, lambda d: d.post("alice", d.change(State.DRAFT, round=1), "delete")),
+    case(
+        ChangeErrorCode.TYPED_TOO_LONG,
+        lambda d: d.post("bob", d.change(), "comment", text=LONG),
+        length=10_001,
+        most=10_000,
+    ),
+    case(ChangeErrorCode.COMMENT_MISSING, lambda d: d.post("bob", d.change(), "comment", text=" ")),
+    case(ChangeErrorCode.CHANGED_MEANWHILE, other_round),
+    case(ChangeErrorCode.ONLY_A_DRAFT_IS_DELETED, lambda d: d.post("alice", d.change(), "delete")),
+    case(ChangeErrorCode.KEPT_ONCE_PROPOSED, lambda d: d.post("alice", d.change(State.DRAFT, round=1), "delete")),
 )
 def test_on_its_page(one: Case, desk: Desk) -> None:
     one.check(desk)
@@ -184,11 +205,11 @@ def policy(desk: Desk, **typed: str) -> str:
 
 @PAGE
 @each(
-    case(drafts.POLICY_APPROVALS, lambda d: policy(d, approvals_low="0"), most=5),
-    case(drafts.POLICY_ORDER, lambda d: policy(d, approvals_low="3")),
-    case(drafts.POLICY_HOURS, lambda d: policy(d, valid_hours="721"), most=720, days=30),
-    case(drafts.POLICY_NO_NUMBER, lambda d: policy(d, approvals_low="one")),
-    case(drafts.POLICY_REASON, lambda d: policy(d, reason="")),
+    case(ChangeErrorCode.POLICY_APPROVALS, lambda d: policy(d, approvals_low="0"), most=5),
+    case(ChangeErrorCode.POLICY_ORDER, lambda d: policy(d, approvals_low="3")),
+    case(ChangeErrorCode.POLICY_HOURS, lambda d: policy(d, valid_hours="721"), most=720, days=30),
+    case(ChangeErrorCode.POLICY_NO_NUMBER, lambda d: policy(d, approvals_low="one")),
+    case(ChangeErrorCode.POLICY_REASON, lambda d: policy(d, reason="")),
 )
 def test_on_the_page_of_the_policy(one: Case, desk: Desk) -> None:
     one.check(desk)

@@ -1,35 +1,27 @@
-"""Refusals for templates, by the key of their entry: ``{% said "form-too-old" %}``, or its two parts apart.
+"""Messages for templates, by their code: ``{% said "form-too-old" %}``, or its two parts apart.
 
-An unknown key or a missing value fails when the page is rendered (KeyError), which a test of the entry does.
+A code without a message fails when the page is rendered (KeyError), which a test of the page finds.
 """
 
 from __future__ import annotations
 
-from functools import cache
-
 from django import template
 
-from kafkadash.domain.refusals.catalogue import catalogue
-from kafkadash.domain.refusals.entry import Entry
+from kafkadash.domain.messages import find_code, message_advice, message_cause, message_text
 
 register = template.Library()
 
 
 @register.simple_tag
-def said(key: str, **values: object) -> str:
-    return _entry(key)(**values)
+def said(code: str, **values: object) -> str:
+    return message_text(find_code(code), **values)
 
 
 @register.simple_tag
-def cause(key: str, **values: object) -> str:
-    return _entry(key).cause(**values)
+def cause(code: str, **values: object) -> str:
+    return message_cause(find_code(code), **values)
 
 
 @register.simple_tag
-def then(key: str, **values: object) -> str:
-    return _entry(key).then.format(**values)
-
-
-@cache
-def _entry(key: str) -> Entry:
-    return catalogue()[key]
+def then(code: str, **values: object) -> str:
+    return message_advice(find_code(code), **values)

@@ -7,74 +7,40 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from kafkadash.domain.refusals import (
-    accounts,
     asked,
     checked,
     checks,
-    collecting,
     commands,
     connection,
-    demo,
-    drafts,
     files,
-    filters,
-    forms,
-    history,
-    jobs,
     kafka,
     lookups,
     pages,
-    pipeline,
     placing,
     plan_requests,
     planning,
-    playground,
-    rights,
-    runs,
-    segments,
-    servers,
-    settings,
-    underway,
-    workflow,
 )
 from kafkadash.domain.refusals.entry import Entry
 
 SUBJECTS: tuple[ModuleType, ...] = (
-    forms,
     files,
     asked,
     plan_requests,
     planning,
     placing,
     checked,
-    drafts,
     checks,
     lookups,
-    workflow,
-    rights,
-    runs,
-    underway,
-    jobs,
-    history,
-    settings,
     connection,
     kafka,
-    collecting,
-    segments,
-    accounts,
     pages,
-    filters,
     commands,
-    pipeline,
-    demo,
-    servers,
-    playground,
 )
 
-_HEAD = """# What kafkadash refuses, what fails, and what to do next
+HEAD = """# Codes of refusals, failures and reasons
 
-Made from `kafkadash/domain/refusals`; `tests/refusals` drives each of these and sees the sentence where people see it.
-What stands in angle brackets is put in when it is said.
+Made by `python -m tests.refusals.write_page`. A code stands beside its message on pages, behind it on the command line,
+and in logs: search for it here. Names in ‹› are put in when the message is shown. Where: the module that uses the code.
 """
 
 
@@ -95,7 +61,7 @@ def catalogue() -> Mapping[str, Entry]:
 
 def page() -> str:
     """Markdown, one section for each subject."""
-    return "\n".join([_HEAD, *(_section(subject) for subject in SUBJECTS)])
+    return "\n".join([*(_section(subject) for subject in SUBJECTS)])
 
 
 def _section(subject: ModuleType) -> str:

@@ -5,17 +5,6 @@ from kafkadash.domain.refusals.entry import Entry
 _ANEW = "Make the plan again."
 _READ = "See on the overview of the cluster why they are not read."
 
-NOT_TRUE_ANY_MORE = Entry("not-true-any-more", "Not true any more: {check}.", _ANEW)
-APPROVER_LEFT = Entry(
-    "approver-left",
-    "{name} approved it, and may not approve changes of {cluster} any more.",
-    "Make a new plan and have it approved again.",
-)
-CONTENT_ALTERED = Entry(
-    "content-altered",
-    "The stored plan or options of {name} are not those of its digest: they were altered in the database.",
-    "Find out who wrote there. Then make a new plan and have it approved.",
-)
 GONE = Entry("gone", "{name} does not exist any more.", _ANEW)
 TOPIC_REPLACED = Entry("topic-replaced", "{topic} was deleted and created again since the plan.", _ANEW)
 AS_PLANNED_ALREADY = Entry(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.services import RegisteredTwice, first_registered, remember_double, said_of_double
 from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.domain.refusals import collecting as said
+from kafkadash.domain.messages import message_text
 from kafkadash.kafka.port import ClusterDescription
 from kafkadash.observe.collectors.brokers import BROKER_FIELDS, compare_brokers
 from kafkadash.observe.collectors.reading import Asking, Reading, moment
@@ -90,7 +91,9 @@ def store_figures(cluster: Cluster, figures: Mapping[str, object]) -> None:
 
 
 def other_cluster_sentence(cluster: Cluster, other_id: str) -> str:
-    return said.OTHER_CLUSTER(cluster=cluster.name, answered=other_id, expected=cluster.kafka_id)
+    return message_text(
+        ClusterErrorCode.OTHER_CLUSTER, cluster=cluster.name, answered=other_id, expected=cluster.kafka_id
+    )
 
 
 def _remember_conflict(cluster: Cluster, other_id: str) -> None:

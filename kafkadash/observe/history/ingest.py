@@ -19,10 +19,11 @@ from django.db.models import Exists, OuterRef
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.pipeline_results import MARKERS
-from kafkadash.domain.refusals import history as said
 from kafkadash.events import changed
 from kafkadash.observe import lease as leases
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.history import partitions, watching
 from kafkadash.observe.history.fail_point import reached
 from kafkadash.observe.history.results import Marker, SetAside, known_kind, marker, named
@@ -60,9 +61,9 @@ def take_turn(state_id: int, *, only_if_due: bool = True) -> int | None:
             if taken or not only_if_due or _look_due(state_id, lease.now()):
                 seen = watching.look(store, lease.now(), waiting)
         except NoPyArrow:
-            error = said.RESULTS_NEED_PYARROW()
+            error = message_text(CollectionErrorCode.RESULTS_NEED_PYARROW)
         except StoreFailed as failure:
-            error = said.STORE_SILENT(why=str(failure).rstrip("."))
+            error = message_text(CollectionErrorCode.STORE_SILENT, why=str(failure).rstrip("."))
         reached("before-state")
         _note(lease, state_id, taken, error, seen)
     except LeaseLost:
@@ -118,7 +119,7 @@ def _take_all(store: Store, lease: Lease) -> tuple[int, str, int]:
             _take(store, file, clusters, since, lease)
             taken += 1
         except StoreFailed as failure:  # of this one; it waits, and the rest goes on
-            error = said.STORE_SILENT(why=str(failure).rstrip("."))
+            error = message_text(CollectionErrorCode.STORE_SILENT, why=str(failure).rstrip("."))
             log.warning("ingest.store_failed", file=file.path, error=str(failure))
     return taken, error, len(files) - taken
 

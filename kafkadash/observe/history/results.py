@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from kafkadash.domain.errors import UserError
+from kafkadash.domain.messages import CodedMessage, coded
 from kafkadash.domain.pipeline_results import MARKER_FORMAT, RESULTS, ResultKind
-from kafkadash.domain.refusals import history as said
 from kafkadash.domain.segments import Type
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.history.store import Store, parts
 
 Row = tuple[Any, ...]
 
 
-class SetAside(Exception):
+class SetAside(UserError):
     """It cannot be used, now or later; the text is a sentence that says why. ``file`` is below the results' folder."""
 
-    def __init__(self, file: str, why: str) -> None:
+    def __init__(self, file: str, why: CodedMessage) -> None:
         super().__init__(why)
         self.file = file
 
@@ -61,7 +63,9 @@ def marker(file: str, content: bytes) -> Marker:
         told = json.loads(content)
         form = told["format"]
         if isinstance(form, int) and form > MARKER_FORMAT:
-            raise SetAside(file, said.MARKER_FROM_FUTURE(file=file, format=form, known=MARKER_FORMAT))
+            raise SetAside(
+                file, coded(CollectionErrorCode.MARKER_FROM_FUTURE, file=file, format=form, known=MARKER_FORMAT)
+            )
         found = Marker(
             query=str(told["query"]),
             batch=int(told["batch"]),
@@ -71,9 +75,13 @@ def marker(file: str, content: bytes) -> Marker:
             set_aside=[{"file": str(each["file"]), "why": str(each["why"])} for each in told.get("set_aside", ())],
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise SetAside(file, said.NO_MARKER(file=file, why=f"{type(error).__name__}: {error}"[:200])) from error
+        raise SetAside(
+            file, coded(CollectionErrorCode.NO_MARKER, file=file, why=f"{type(error).__name__}: {error}"[:200])
+        ) from error
     if (found.query, found.batch) != named(file):
-        raise SetAside(file, said.NO_MARKER(file=file, why=f"it is of {found.query} {found.batch}"))
+        raise SetAside(
+            file, coded(CollectionErrorCode.NO_MARKER, file=file, why=f"it is of {found.query} {found.batch}")
+        )
     return found
 
 
@@ -87,7 +95,9 @@ def known_kind(found: Marker, name: str) -> ResultKind:
     try:
         return ResultKind(name)
     except ValueError:
-        raise SetAside(found.folder(name), said.RESULT_KIND_UNKNOWN(file=found.folder(name), kind=name)) from None
+        raise SetAside(
+            found.folder(name), coded(CollectionErrorCode.RESULT_KIND_UNKNOWN, file=found.folder(name), kind=name)
+        ) from None
 
 
 def read(store: Store, found: Marker, kind: ResultKind, columns: Sequence[str], below: str) -> Iterator[Any]:
@@ -100,7 +110,7 @@ def read(store: Store, found: Marker, kind: ResultKind, columns: Sequence[str], 
     tables = [_table(store.read(part.path), part.path, kind, columns) for part in parts(store, f"{below}/{folder}")]
     rows = sum(table.num_rows for table in tables)
     if rows != found.rows[kind]:
-        raise SetAside(folder, said.FILES_MISSING(file=folder, found=rows, told=found.rows[kind]))
+        raise SetAside(folder, coded(CollectionErrorCode.FILES_MISSING, file=folder, found=rows, told=found.rows[kind]))
     return iter(tables)
 
 
@@ -110,15 +120,17 @@ def _table(content: bytes | None, path: str, kind: ResultKind, columns: Sequence
     from pyarrow import parquet
 
     if content is None:
-        raise SetAside(path, said.RESULT_DAMAGED(file=path, why="it is gone"))
+        raise SetAside(path, coded(CollectionErrorCode.RESULT_DAMAGED, file=path, why="it is gone"))
     try:
         file = parquet.ParquetFile(pa.BufferReader(content))
         missing = [column for column in columns if column not in file.schema_arrow.names]
         if missing:
-            raise SetAside(path, said.COLUMNS_WRONG(file=path, kind=kind, why=f"no {', '.join(missing)}"))
+            raise SetAside(
+                path, coded(CollectionErrorCode.COLUMNS_WRONG, file=path, kind=kind, why=f"no {', '.join(missing)}")
+            )
         table = file.read(columns=list(columns))
     except (OSError, ValueError) as error:
-        raise SetAside(path, said.RESULT_DAMAGED(file=path, why=_first_line(error))) from error
+        raise SetAside(path, coded(CollectionErrorCode.RESULT_DAMAGED, file=path, why=_first_line(error))) from error
     return _typed(table, path, kind)
 
 
@@ -139,9 +151,12 @@ def _typed(table: Any, path: str, kind: ResultKind) -> Any:
             column = table.column(index).cast(types[about[name].type])
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             why = f"{name}: {_first_line(error)}"
-            raise SetAside(path, said.COLUMNS_WRONG(file=path, kind=kind, why=why)) from error
+            raise SetAside(path, coded(CollectionErrorCode.COLUMNS_WRONG, file=path, kind=kind, why=why)) from error
         if about[name].required and column.null_count:
-            raise SetAside(path, said.COLUMNS_WRONG(file=path, kind=kind, why=f"{name} is empty in some rows"))
+            raise SetAside(
+                path,
+                coded(CollectionErrorCode.COLUMNS_WRONG, file=path, kind=kind, why=f"{name} is empty in some rows"),
+            )
         table = table.set_column(index, name, column)
     return table
 

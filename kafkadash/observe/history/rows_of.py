@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from kafkadash.domain.messages import coded
 from kafkadash.domain.pipeline_results import SECONDS, Grain, ResultKind
-from kafkadash.domain.refusals import history as said
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.history import partitions, upserts
 from kafkadash.observe.history.names import stored_name
 from kafkadash.observe.history.results import Marker, SetAside, read, rows
@@ -196,7 +197,7 @@ def _seconds(reading: Reading, kind: ResultKind, grain: str) -> int:
     except ValueError:
         folder = reading.marker.folder(kind)
         why = f"no grain is called {grain!r}"
-        raise SetAside(folder, said.COLUMNS_WRONG(file=folder, kind=kind, why=why)) from None
+        raise SetAside(folder, coded(CollectionErrorCode.COLUMNS_WRONG, file=folder, kind=kind, why=why)) from None
 
 
 def _plain(reading: Reading, kind: ResultKind, taken: Taken) -> None:

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.refusals import lookups as said
+from kafkadash.domain.messages import message_text
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.history.names import stored_name
 from kafkadash.observe.history.standing import pipeline_standing
 from kafkadash.observe.models import Series, SeriesKind
@@ -97,7 +98,9 @@ def group_history_context(
         "choices": sorted(series),
         "choice": shown or "",
         "choice_name": "topic",
-        "problem": said.NO_HISTORY_OF_TOPIC(topic=topic[:249]) if topic and unknown else "",
+        "problem": message_text(CollectionErrorCode.NO_HISTORY_OF_TOPIC, topic=topic[:249])
+        if topic and unknown
+        else "",
         **_context(cluster, series.get(shown or ""), [_GROUP], chosen, now),
     }
 
@@ -122,7 +125,9 @@ def quorum_history_context(cluster: Cluster, node: str | None, chosen: Range, no
         "choice": shown,
         "choice_name": "node",
         "zookeeper": cluster.mode == Mode.ZOOKEEPER,
-        "problem": said.NO_HISTORY_OF_NODE(typed=node[:20]) if node and series and asked is None else "",
+        "problem": message_text(CollectionErrorCode.NO_HISTORY_OF_NODE, typed=node[:20])
+        if node and series and asked is None
+        else "",
         **_context(cluster, None if shown is None else series[shown], [_NODE_LAG, _NODE_FETCH], chosen, now),
     }
 

@@ -11,9 +11,10 @@ from django.db.models import Count, F, FloatField, Q, QuerySet, Sum
 from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import filters as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 from kafkadash.domain.wording import duration
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import Kind, Outcome, ReassignmentSnapshot
 from kafkadash.observe.reassignment_rows import OUTCOME_WORDS, InFlight, ReassignmentRow
@@ -124,7 +125,7 @@ def _filtered(rows: QuerySet[ReassignmentSnapshot], listing: Listing) -> QuerySe
     if typed := listing.values["broker"]:
         broker = read_whole_number(typed, LARGEST_INT)
         if broker is None:
-            listing.problems.append(said.REASSIGNMENTS_NO_BROKER(typed=typed[:60]))
+            listing.problems.append(message_text(CollectionErrorCode.REASSIGNMENTS_NO_BROKER, typed=typed[:60]))
             listing.values["broker"] = ""
         else:
             rows = rows.filter(Q(replicas__contains=[broker]) | Q(target__contains=[broker]))

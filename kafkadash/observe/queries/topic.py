@@ -12,14 +12,15 @@ from django.db.models import F
 from django.http import QueryDict
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.partition_state import PartitionTrouble
 from kafkadash.domain.rack_spread import Spread
-from kafkadash.domain.refusals import filters as said
 from kafkadash.domain.throttles import LISTS
 from kafkadash.domain.whole_numbers import LARGEST_INT, read_whole_number
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.broker_replicas import leader_sizes
 from kafkadash.observe.config_rows import config_rows
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.listing import Choice, Listing
 from kafkadash.observe.models import (
     CollectorRun,
@@ -141,7 +142,7 @@ def _chosen(every: Sequence[TopicPartition], listing: Listing) -> list[TopicPart
     if typed := listing.values["broker"]:
         broker = read_whole_number(typed, LARGEST_INT)
         if broker is None:
-            listing.problems.append(said.PARTITIONS_NO_BROKER(typed=typed[:60]))
+            listing.problems.append(message_text(CollectionErrorCode.PARTITIONS_NO_BROKER, typed=typed[:60]))
             listing.values["broker"] = ""
         else:
             kept = [p for p in kept if broker in p.line.replicas]

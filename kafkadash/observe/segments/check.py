@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.segments import SCHEMA_KEY, SCHEMA_VERSION, SegmentKind, columns_of
 from kafkadash.domain.wording import count
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.segments.encoding import Footer, Unreadable, types_of
 from kafkadash.observe.segments.places import Place, walk
 
@@ -75,7 +76,7 @@ def check(place: Place, now: datetime, checked: Checked) -> Iterator[str]:
             for entry in entries:
                 hidden = PurePosixPath(entry.address).name.startswith("_")
                 if not hidden and entry.address not in seen.files and entry.modified_at < now - UNDER_WAY:
-                    yield said.SEGMENT_ORPHAN(file=entry.address)
+                    yield message_text(CollectionErrorCode.SEGMENT_ORPHAN, file=entry.address)
 
 
 def _manifests(place: Place) -> Iterator[str]:
@@ -110,11 +111,11 @@ def _numbered(address: str, told: list[_Told], seen: _Seen) -> Iterator[str]:
     flushes = {(row["flush_epoch"], row["flush_seq"]) for row in told}
     epoch, seq = (int(part) for part in PurePosixPath(address).stem.split("-"))
     for other in sorted(flushes - {(epoch, seq)}):
-        yield said.FLUSH_MISNAMED(manifest=address, flush=f"{other[0]}.{other[1]}")
+        yield message_text(CollectionErrorCode.FLUSH_MISNAMED, manifest=address, flush=f"{other[0]}.{other[1]}")
     if seen.flush is not None and seq not in (seen.flush[1] + 1, 1):
         gap = seq - seen.flush[1] - 1
         missing = f"{count(gap, 'flush is', 'flushes are')} missing" if gap > 0 else "the numbers go back"
-        yield said.FLUSHES_MISSING(manifest=address, missing=missing)
+        yield message_text(CollectionErrorCode.FLUSHES_MISSING, manifest=address, missing=missing)
     seen.flush = epoch, seq
 
 
@@ -122,9 +123,14 @@ def _snapshot(address: str, row: _Told, seen: _Seen) -> Iterator[str]:
     numbers = seen.snapshots.setdefault((row["cluster"], row["kind"], row["epoch"]), _Numbers())
     new, gap = numbers.add(row["seq"])
     if not new:
-        yield said.SNAPSHOT_TWICE(manifest=address, refresh=_named(row))
+        yield message_text(CollectionErrorCode.SNAPSHOT_TWICE, manifest=address, refresh=_named(row))
     if gap:
-        yield said.SNAPSHOTS_MISSING(missing=count(gap, "refresh", "refreshes"), refresh=_named(row), manifest=address)
+        yield message_text(
+            CollectionErrorCode.SNAPSHOTS_MISSING,
+            missing=count(gap, "refresh", "refreshes"),
+            refresh=_named(row),
+            manifest=address,
+        )
 
 
 def _file(place: Place, manifest: str, file: str, told: list[_Told], checked: Checked) -> Iterator[str]:
@@ -138,14 +144,15 @@ def _file(place: Place, manifest: str, file: str, told: list[_Told], checked: Ch
     try:
         found = _counts(place, file)
     except Unreadable as error:
-        yield said.SEGMENT_NOT_WHOLE(file=file, fault=error)
+        yield message_text(CollectionErrorCode.SEGMENT_NOT_WHOLE, file=file, fault=error)
         return
     checked.rows += sum(found.values())
     for identity in sorted(wanted.keys() | found.keys()):
         rows = wanted[identity]["rows"] if identity in wanted else 0
         if found.get(identity, 0) != rows:
             cluster, epoch, seq, _ = identity
-            yield said.SEGMENT_ROWS_DIFFER(
+            yield message_text(
+                CollectionErrorCode.SEGMENT_ROWS_DIFFER,
                 file=file,
                 found=count(found.get(identity, 0), "row"),
                 refresh=f"{epoch}.{seq} of {cluster}",
@@ -158,14 +165,16 @@ def _looks_wrong(place: Place, address: str, kind: SegmentKind, manifest: str = 
     try:
         footer = place.footer(address)
     except Unreadable as error:
-        return said.SEGMENT_NOT_WHOLE(file=address, fault=error)
+        return message_text(CollectionErrorCode.SEGMENT_NOT_WHOLE, file=address, fault=error)
     if footer is None:
-        return said.SEGMENT_NOT_THERE(manifest=manifest, file=address)
+        return message_text(CollectionErrorCode.SEGMENT_NOT_THERE, manifest=manifest, file=address)
     version = footer.metadata.get(SCHEMA_KEY, "")
     if not version.isdecimal():
-        return said.SEGMENT_WITHOUT_SCHEMA(file=address)
+        return message_text(CollectionErrorCode.SEGMENT_WITHOUT_SCHEMA, file=address)
     if int(version) > SCHEMA_VERSION:
-        return said.SEGMENT_FROM_THE_FUTURE(file=address, version=version, known=SCHEMA_VERSION)
+        return message_text(
+            CollectionErrorCode.SEGMENT_FROM_THE_FUTURE, file=address, version=version, known=SCHEMA_VERSION
+        )
     return _columns_differ(address, footer, kind)
 
 
@@ -174,7 +183,7 @@ def _columns_differ(address: str, footer: Footer, kind: SegmentKind) -> str:
     if dict(footer.columns) == wanted:
         return ""
     names = sorted(n for n in wanted.keys() | footer.columns.keys() if wanted.get(n) != footer.columns.get(n))
-    return said.SEGMENT_COLUMNS_DIFFER(file=address, columns=", ".join(names))
+    return message_text(CollectionErrorCode.SEGMENT_COLUMNS_DIFFER, file=address, columns=", ".join(names))
 
 
 def _rows(place: Place, address: str) -> list[_Told]:

@@ -12,8 +12,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import IO, Any, Self
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.segments import IDENTITY, SCHEMA_KEY, SCHEMA_VERSION, Column, SegmentKind, Type, columns_of
+from kafkadash.observe.errors import CollectionErrorCode
 
 Columns = Mapping[str, Any]
 """Column → its values, one for each row; or one plain value (text, number, truth, None) that holds for all of them.
@@ -43,7 +44,7 @@ class Packed:
 
 def missing() -> str:
     """Why no segments are written here, as a sentence; '' where they are. Loads nothing."""
-    return "" if find_spec("pyarrow") else said.FACTS_NOT_KEPT()
+    return "" if find_spec("pyarrow") else message_text(CollectionErrorCode.FACTS_NOT_KEPT)
 
 
 def pack(kind: SegmentKind, parts: Iterable[Columns]) -> Packed:

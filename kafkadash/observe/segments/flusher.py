@@ -19,10 +19,11 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.segments import SegmentKind
 from kafkadash.domain.wording import count
 from kafkadash.observe import lease as leases
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import SegmentOutbox, SegmentWriter
 from kafkadash.observe.segments import fail_points
 from kafkadash.observe.segments.encoding import missing
@@ -207,7 +208,10 @@ class _Leased(Steps):
 def _drop_damaged(lease: leases.Lease, snapshot: Snapshot) -> None:
     log.error("segments.damaged", cluster=snapshot.cluster, kind=snapshot.kind, epoch=snapshot.epoch, seq=snapshot.seq)
     with lease.write_portion():
-        lose(lease.run_id, {snapshot.id: said.FACTS_DAMAGED(rows=count(snapshot.rows, "row"))})
+        lose(
+            lease.run_id,
+            {snapshot.id: message_text(CollectionErrorCode.FACTS_DAMAGED, rows=count(snapshot.rows, "row"))},
+        )
 
 
 def _failed(lease: leases.Lease, done: Flushed, uri: str, error: Exception) -> Flushed:
@@ -230,9 +234,9 @@ def _failed(lease: leases.Lease, done: Flushed, uri: str, error: Exception) -> F
 def _os_sentence(error: OSError, uri: str) -> str:
     seconds = settings.SEGMENT_FLUSH_SECONDS
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return said.DISK_FULL(place=uri, seconds=seconds)
+        return message_text(CollectionErrorCode.DISK_FULL, place=uri, seconds=seconds)
     fault = error.strerror or (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-    return said.SEGMENTS_NOT_WRITTEN(place=uri, fault=fault, seconds=seconds)
+    return message_text(CollectionErrorCode.SEGMENTS_NOT_WRITTEN, place=uri, fault=fault, seconds=seconds)
 
 
 def _begin_anew(row: SegmentWriter) -> None:

@@ -11,9 +11,10 @@ from django.conf import settings
 from django.db.models import F, Sum
 from django.db.models.functions import Now
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count, size
 from kafkadash.observe.collectors.writing import update_rows
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import SegmentOutbox, SegmentWriter
 
 log = structlog.get_logger(__name__)
@@ -44,7 +45,11 @@ def drop_oldest(writer_id: int, portion: Callable[[], AbstractContextManager[Non
         rows = dict(SegmentOutbox.objects.filter(pk__in=ids).values_list("pk", "rows"))
         with portion():
             dropped += lose(
-                writer_id, {pk: said.FACTS_LOST(rows=count(each, "row"), size=most) for pk, each in rows.items()}
+                writer_id,
+                {
+                    pk: message_text(CollectionErrorCode.FACTS_LOST, rows=count(each, "row"), size=most)
+                    for pk, each in rows.items()
+                },
             )
     old = waiting.filter(rows=0, queued_at__lt=Now() - timedelta(hours=settings.KEEP_SEGMENTS_HOURS))
     if old.exists():

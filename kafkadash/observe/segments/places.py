@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.domain.errors import UserError
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.segments.encoding import Footer, Unreadable, footer
 
 Fill = Callable[[IO[bytes]], None]
@@ -25,7 +26,7 @@ _PUT = ("s3",)
 _KNOWN = (*_PUT, "hdfs")
 
 
-class PlaceUnknown(Exception):
+class PlaceUnknown(UserError):
     """A URI that leads to no place for segments; the text is a sentence."""
 
 
@@ -79,7 +80,9 @@ def place(uri: str) -> Place:
     parts = urlsplit(uri)
     if parts.scheme in ("file", "") and parts.path:
         if parts.netloc not in ("", "localhost"):
-            raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault=f"file: is this machine, not {parts.netloc}"))
+            raise PlaceUnknown(
+                CollectionErrorCode.PLACE_UNKNOWN, uri=uri, fault=f"file: is this machine, not {parts.netloc}"
+            )
         return Folder(uri, Path(unquote(parts.path)))
     from pyarrow import ArrowException
     from pyarrow.fs import FileSystem
@@ -87,14 +90,16 @@ def place(uri: str) -> Place:
     # Where the pipeline does not read, segments would only pile up. Spark calls it s3a, PyArrow s3.
     arrows = f"s3{uri[3:]}" if parts.scheme in ("s3a", "s3n") else uri
     if urlsplit(arrows).scheme not in _KNOWN:
-        raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault=f"“{parts.scheme}” is not read by the pipeline"))
+        raise PlaceUnknown(
+            CollectionErrorCode.PLACE_UNKNOWN, uri=uri, fault=f"“{parts.scheme}” is not read by the pipeline"
+        )
     try:
         files, path = FileSystem.from_uri(arrows)
     except (ArrowException, OSError, ValueError) as error:
         fault = str(error).splitlines()[0].rstrip(".")
-        raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault=fault)) from error
+        raise PlaceUnknown(CollectionErrorCode.PLACE_UNKNOWN, uri=uri, fault=fault) from error
     if not path.strip("/"):
-        raise PlaceUnknown(said.PLACE_UNKNOWN(uri=uri, fault="it names no bucket and no folder"))
+        raise PlaceUnknown(CollectionErrorCode.PLACE_UNKNOWN, uri=uri, fault="it names no bucket and no folder")
     return Remote(uri, files, path, renames=urlsplit(arrows).scheme not in _PUT)
 
 

@@ -8,14 +8,15 @@ from datetime import datetime
 from functools import partial
 from typing import IO
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.segments import SCHEMA_VERSION, SegmentKind, address
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.segments import fail_points
 from kafkadash.observe.segments.encoding import FLUSH_KEY, Columns, SegmentFile, Unreadable
 from kafkadash.observe.segments.places import Place
 
 
-class AnotherWrites(Exception):
+class AnotherWrites(UserError):
     """A file of this flush's address is whole and of another flush; the text is a sentence."""
 
 
@@ -127,7 +128,7 @@ def _is_there(place: Place, flush: Flush, kind: SegmentKind) -> bool:
     if found is None:
         return False
     if found.metadata.get(FLUSH_KEY) != flush.token:
-        raise AnotherWrites(said.ANOTHER_WRITES_HERE(file=flush.address(kind)))
+        raise AnotherWrites(CollectionErrorCode.ANOTHER_WRITES_HERE, file=flush.address(kind))
     return True
 
 

@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import PROPOSE, VIEW, allowed, cluster_for, needs
-from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import BrokerState, Kind
 from kafkadash.observe.not_read import not_read
 from kafkadash.observe.one_moment import one_moment
@@ -50,7 +50,7 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
     if row is None:
-        raise MissingObject(said.BROKER_NOT_SEEN(broker=broker_id, cluster=cluster.name))
+        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
     bar = cluster_bar(request, cluster, Kind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, Kind.REASSIGNMENTS)

@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
-from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import Kind
 from kafkadash.observe.not_read import not_read
 from kafkadash.observe.one_moment import one_moment
@@ -54,7 +54,7 @@ def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
         context = {**bar, "tab": "groups", "live_keys": [read_hint(Kind.GROUPS, slug)], "group": other}
         return render(request, "observe/other_group.html", {**context, "freshness": freshness})
     if row is None:
-        raise MissingObject(said.GROUP_NOT_SEEN(cluster=cluster.name, group=group))
+        raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
     bar = cluster_bar(request, cluster, Kind.GROUPS)
     runs, listing = bar["standing"].runs, group_partition_listing(request.GET)
     context = {

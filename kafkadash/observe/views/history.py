@@ -11,10 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
-from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.group_names import key_of_slug
 from kafkadash.observe.history.turns import PIPELINE
 from kafkadash.observe.models import BrokerState, GroupState, Kind, TopicState
@@ -38,7 +38,7 @@ def group_history(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     known = GroupState.objects.filter(cluster=cluster, key=key_of_slug(group)).values_list("name", flat=True).first()
     if known is None:
-        raise MissingObject(said.GROUP_NOT_SEEN(cluster=cluster.name, group=group))
+        raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
     bar = cluster_bar(request, cluster, Kind.GROUPS)
     chosen, topic = range_named(request.GET.get("range")), request.GET.get("topic")
     context = {"address": group, **group_history_context(cluster, known, topic, chosen, bar["now"])}
@@ -52,7 +52,7 @@ def group_history(request: HttpRequest, slug: str, group: str) -> HttpResponse:
 def topic_history(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     if "\x00" in topic or not TopicState.objects.filter(cluster=cluster, name=topic).exists():
-        raise MissingObject(said.TOPIC_NOT_SEEN(cluster=cluster.name, topic=topic))
+        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
     bar = cluster_bar(request, cluster, Kind.METADATA)
     context = topic_history_context(cluster, topic, range_named(request.GET.get("range")), bar["now"])
     return _page(request, "topic", {**bar, "tab": "topics", **context})
@@ -65,7 +65,7 @@ def topic_history(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
 def broker_history(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     if not BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).exists():
-        raise MissingObject(said.BROKER_NOT_SEEN(broker=broker_id, cluster=cluster.name))
+        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
     bar = cluster_bar(request, cluster, Kind.METADATA)
     context = broker_history_context(cluster, broker_id, range_named(request.GET.get("range")), bar["now"])
     return _page(request, "broker", {**bar, "tab": "brokers", **context})

@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
-from kafkadash.domain.refusals import lookups as said
 from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import Kind, ReassignmentSnapshot
 from kafkadash.observe.not_read import not_read
 from kafkadash.observe.one_moment import one_moment
@@ -66,7 +66,7 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
     cluster = cluster_for(request, slug, VIEW)
     snapshot = ReassignmentSnapshot.objects.filter(cluster=cluster, public_id=public_id).first()
     if snapshot is None:
-        raise MissingObject(said.NO_SUCH_REASSIGNMENT(cluster=cluster.name, asked=public_id))
+        raise MissingObject(CollectionErrorCode.NO_SUCH_REASSIGNMENT, cluster=cluster.name, asked=public_id)
     bar = cluster_bar(request, cluster, Kind.REASSIGNMENTS)
     context = {
         **bar,

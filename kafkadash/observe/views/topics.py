@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
-from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import Kind, TopicState
 from kafkadash.observe.not_read import not_read
 from kafkadash.observe.one_moment import one_moment
@@ -52,7 +52,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     if "\x00" not in topic:  # which PostgreSQL takes in no text
         row = TopicState.objects.filter(cluster=cluster, name=topic).order_by("-changed_at").first()
     if row is None:
-        raise MissingObject(said.TOPIC_NOT_SEEN(cluster=cluster.name, topic=topic))
+        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
     bar = cluster_bar(request, cluster, Kind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, Kind.REASSIGNMENTS, Kind.GROUPS)

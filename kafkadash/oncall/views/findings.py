@@ -7,14 +7,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.access import ACKNOWLEDGE, VIEW, allowed, cluster_for, needs, roles_text
-from kafkadash.domain.refusals import filters as said
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.oncall import services
+from kafkadash.oncall.errors import OnCallErrorCode
 from kafkadash.oncall.finding_rows import FindingRow
 from kafkadash.oncall.models import Finding
 from kafkadash.oncall.queries import finding_context
@@ -77,5 +77,5 @@ def _finding(slug: str, finding_id: str) -> Finding:
     rows = Finding.objects.select_related("acknowledged_by").filter(opened_at__isnull=False)
     row = rows.filter(cluster__slug=slug, public_id=finding_id).first()
     if row is None:
-        raise MissingObject(said.FINDING_FORGOTTEN(number=finding_id))
+        raise MissingObject(OnCallErrorCode.FINDING_FORGOTTEN, number=finding_id)
     return row

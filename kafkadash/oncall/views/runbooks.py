@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import signed_in, visible_clusters
 from kafkadash.domain.finding_kinds import FindingKind
-from kafkadash.domain.refusals import filters as said
+from kafkadash.oncall.errors import OnCallErrorCode
 from kafkadash.oncall.models import Finding
 from kafkadash.oncall.runbooks import all_runbooks
 from kafkadash.oncall.runbooks import runbook as read
@@ -31,5 +31,5 @@ def runbooks(request: HttpRequest) -> HttpResponse:
 @signed_in
 def runbook(request: HttpRequest, kind: str) -> HttpResponse:
     if kind not in list(FindingKind):
-        raise MissingObject(said.NO_SUCH_RUNBOOK(kind=kind))
+        raise MissingObject(OnCallErrorCode.NO_SUCH_RUNBOOK, kind=kind)
     return render(request, "oncall/runbook.html", {"section": "status", "runbook": read(FindingKind(kind))})

@@ -12,12 +12,12 @@ import psycopg
 import redis
 from psycopg.conninfo import make_conninfo
 
-from kafkadash.domain.refusals import demo as said
 from kafkadash.domain.refusals.commands import DATABASE_URL_WRONG
 from kafkadash.embedded.ports import LOOPBACK, port_is_free
 from kafkadash.embedded.postgres import install_folder
 from kafkadash.embedded.process import ServerError
 from kafkadash.embedded.valkey import server_binary
+from kafkadash.ops.errors import OperationErrorCode
 from kafkadash.playground import jars
 from kafkadash.playground.java import find_java
 
@@ -39,7 +39,7 @@ def check(folder: Path, environment: Mapping[str, str]) -> str:
     KAFKADASH_DEMO_FREE_MIB the free space asked for.
     """
     if sys.version_info < MINIMUM_PYTHON:
-        raise ServerError(said.PYTHON_TOO_OLD(version=sys.version.split()[0]))
+        raise ServerError(OperationErrorCode.PYTHON_TOO_OLD, version=sys.version.split()[0])
     _check_space(folder, int(environment.get("KAFKADASH_DEMO_FREE_MIB", FREE_MIB)))
     _check_space(_existing(jars.cache_dir()), FREE_CACHE_MIB)
     if url := environment.get("DATABASE_URL"):
@@ -58,7 +58,7 @@ def choose_port(asked: int | None, stored: str | None) -> int:
     """The port for the pages: the one asked for, or last time's, or the first free one from 8000 on."""
     if asked is not None:
         if not port_is_free(asked):
-            raise ServerError(said.PORT_TAKEN(port=asked))
+            raise ServerError(OperationErrorCode.PORT_TAKEN, port=asked)
         return asked
     candidates = list(range(FIRST_PORT, FIRST_PORT + PORTS_TRIED))
     if stored is not None and stored.isdigit():
@@ -66,13 +66,13 @@ def choose_port(asked: int | None, stored: str | None) -> int:
     for port in candidates:
         if port_is_free(port):
             return port
-    raise ServerError(said.NO_FREE_PORT(first=FIRST_PORT, last=FIRST_PORT + PORTS_TRIED, host=LOOPBACK))
+    raise ServerError(OperationErrorCode.NO_FREE_PORT, first=FIRST_PORT, last=FIRST_PORT + PORTS_TRIED, host=LOOPBACK)
 
 
 def _check_space(folder: Path, needed_mib: int) -> None:
     free = int(shutil.disk_usage(folder).free) // MIB
     if free < needed_mib:
-        raise ServerError(said.DISK_TOO_FULL(folder=folder, free=free, needed=needed_mib))
+        raise ServerError(OperationErrorCode.DISK_TOO_FULL, folder=folder, free=free, needed=needed_mib)
 
 
 def _existing(path: Path) -> Path:
@@ -88,14 +88,14 @@ def _check_database(url: str) -> None:
     except ValueError:
         raise ServerError(DATABASE_URL_WRONG()) from None
     if not str(config.get("ENGINE", "")).startswith("django.db.backends.postgresql"):
-        raise ServerError(said.NO_POSTGRESQL())
+        raise ServerError(OperationErrorCode.NO_POSTGRESQL)
     names = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password", "NAME": "dbname"}
     try:
         conninfo = make_conninfo(**{name: config[key] for key, name in names.items() if config.get(key)})
         psycopg.connect(conninfo, connect_timeout=CONNECT_SECONDS).close()
     except psycopg.Error as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "it gave no reason"
-        raise ServerError(said.DATABASE_REFUSES(reason=reason)) from error
+        raise ServerError(OperationErrorCode.DATABASE_REFUSES, reason=reason) from error
 
 
 def _check_redis(url: str) -> None:
@@ -105,4 +105,4 @@ def _check_redis(url: str) -> None:
         ) as client:
             client.ping()
     except (redis.RedisError, ValueError, OSError) as error:
-        raise ServerError(said.REDIS_REFUSES(reason=error)) from error
+        raise ServerError(OperationErrorCode.REDIS_REFUSES, reason=error) from error

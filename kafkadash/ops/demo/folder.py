@@ -14,10 +14,10 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.files import write_atomically
 from kafkadash.embedded.postgres import Postgres
 from kafkadash.embedded.process import LEDGER_LOCK_NAME, LEDGER_NAME, ServerError, reap_leftovers
+from kafkadash.ops.errors import OperationErrorCode
 from kafkadash.playground.cluster import Playground
 
 LOCK_NAME = "demo.lock"
@@ -67,7 +67,7 @@ class Folder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ServerError(said.ANOTHER_DEMO(folder=self.path)) from None
+                raise ServerError(OperationErrorCode.ANOTHER_DEMO, folder=self.path) from None
             yield
 
     def reap(self) -> list[str]:
@@ -117,7 +117,7 @@ class Folder:
         except FileNotFoundError:
             have = {}
         except (ValueError, AttributeError) as error:
-            raise ServerError(said.SIGN_INS_UNREADABLE(file=self.sign_ins_file)) from error
+            raise ServerError(OperationErrorCode.SIGN_INS_UNREADABLE, file=self.sign_ins_file) from error
         chosen = {name: have.get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in names}
         if chosen != have:
             write_atomically(self.sign_ins_file, json.dumps(chosen, indent=1) + "\n")
@@ -148,7 +148,7 @@ def make(path: Path) -> Folder:
             if (folder.path / name).is_dir():
                 (folder.path / name).chmod(0o700)
     except OSError as error:
-        raise ServerError(said.FOLDER_NOT_WRITABLE(folder=folder.path, reason=error.strerror)) from error
+        raise ServerError(OperationErrorCode.FOLDER_NOT_WRITABLE, folder=folder.path, reason=error.strerror) from error
     return folder
 
 

@@ -13,13 +13,13 @@ from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.clusters.services import give_role, register_cluster, update_connection
-from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.process import ServerError
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.ops.demo.people import PEOPLE
+from kafkadash.ops.errors import OperationErrorCode
 
 ACTOR = "demo"
 CLUSTER_NAME, CLUSTER_SLUG = "Demo", "demo"
@@ -43,7 +43,7 @@ def provision(bootstrap: str, kafka_id: str, passwords: Mapping[str, str]) -> st
     wait_for(lambda: job_ended(job), JOB_SECONDS, "No worker tried the connection")
     job.refresh_from_db()
     if job.state != JobState.DONE:
-        raise ServerError(said.DEMO_TEST_FAILED(ended=job.get_state_display(), why=job.error))
+        raise ServerError(OperationErrorCode.DEMO_TEST_FAILED, ended=job.get_state_display(), why=job.error)
     wait_for(lambda: fresh(cluster, FIRST_KINDS), DATA_SECONDS, "The workers stored no figures of the demo's cluster")
     seconds = time.monotonic() - began
     return f"connection tested, fresh figures after {seconds:.1f} s; {', '.join(PEOPLE)} can sign in"
@@ -100,5 +100,5 @@ def wait_for(condition: Callable[[], bool], deadline: float, otherwise: str) -> 
     end = time.monotonic() + deadline
     while not condition():
         if time.monotonic() > end:
-            raise ServerError(said.DEMO_TOO_SLOW(otherwise=otherwise, seconds=deadline))
+            raise ServerError(OperationErrorCode.DEMO_TOO_SLOW, otherwise=otherwise, seconds=deadline)
         time.sleep(POLL_SECONDS)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
-from kafkadash.domain.refusals import demo as said
+from kafkadash.domain.messages import message_text
 from kafkadash.embedded.process import ServerError
 from kafkadash.ops.demo import folder as folders
 from kafkadash.ops.demo.folder import Folder
 from kafkadash.ops.demo.report import Report
 from kafkadash.ops.demo.stopping import InterruptedStart, StopRequests
 from kafkadash.ops.demo.supervisor import Demo, Options
+from kafkadash.ops.errors import OperationErrorCode
 
 FAILED = 1
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
@@ -47,7 +48,7 @@ def _run(demo: Demo, folder: Folder, report: Report, complain: Callable[[str], o
         log = folder.log("demo")
         with log.open("a", encoding="utf-8") as file:
             traceback.print_exception(error, file=file)
-        complain(said.DEMO_CRASHED(log=log))
+        complain(message_text(OperationErrorCode.DEMO_CRASHED, log=log))
         code = FAILED
     if demo.runs():
         with report.step("stopped"):

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.domain.refusals import demo as said
+from kafkadash.domain.messages import message_text
 from kafkadash.embedded.files import tail
 from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.embedded.process import SECRET_NAMES, Child, ServerError, spawn
 from kafkadash.ops.demo.folder import Folder
+from kafkadash.ops.errors import OperationErrorCode
 
 CODE = Path(__file__).resolve().parents[3]
 READY_SECONDS = 60.0
@@ -149,11 +150,15 @@ def run_to_end(
         end = time.monotonic() + deadline
         while child.alive():
             if time.monotonic() > end:
-                raise ServerError(said.PROCESS_TOO_SLOW(name=name, seconds=deadline, log=child.log) + last_lines(child))
+                raise ServerError(
+                    message_text(OperationErrorCode.PROCESS_TOO_SLOW, name=name, seconds=deadline, log=child.log)
+                    + last_lines(child)
+                )
             time.sleep(0.05)
         if child.exit_code() != 0:
             raise ServerError(
-                said.PROCESS_FAILED(name=name, how=how_it_ended(child), log=child.log) + last_lines(child)
+                message_text(OperationErrorCode.PROCESS_FAILED, name=name, how=how_it_ended(child), log=child.log)
+                + last_lines(child)
             )
     finally:
         child.stop()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.domain.refusals import demo as said
 from kafkadash.embedded.ports import LOOPBACK
 from kafkadash.embedded.postgres import NAME as POSTGRES
 from kafkadash.embedded.postgres import Postgres
@@ -23,6 +22,7 @@ from kafkadash.ops.demo.folder import Folder
 from kafkadash.ops.demo.people import PEOPLE
 from kafkadash.ops.demo.report import Report, memory_lines
 from kafkadash.ops.demo.stopping import Lane, StopRequests, wait_for
+from kafkadash.ops.errors import OperationErrorCode
 from kafkadash.playground.cluster import Playground
 from kafkadash.playground.consumers import GROUPS, Consumers
 from kafkadash.playground.prepare import prepare_runtime
@@ -278,7 +278,7 @@ class Demo:
                 self._report.say("Valkey ended; it is started again.")
                 Valkey(self._folder.path).start()
             elif time.monotonic() - self._dead_since.setdefault(child.pid, time.monotonic()) > CRASHED_SECONDS:
-                raise ServerError(said.PROCESS_ENDED(name=child.name, how=services.how_it_ended(child)))
+                raise ServerError(OperationErrorCode.PROCESS_ENDED, name=child.name, how=services.how_it_ended(child))
 
     def _running(self) -> list[Child]:
         return [*children(self._folder.path), *children(self._folder.playground)]

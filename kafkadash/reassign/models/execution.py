@@ -10,10 +10,10 @@ from django.db.models.functions import Now
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import CodedReason, stored_reason, unpack_reasons
 from kafkadash.domain.row_reasons import RowReasonCode
 from kafkadash.domain.run_reasons import RunReasonCode
-from kafkadash.messages import reason_text
 
 RUN_FORMAT = 1
 """Of what the rows of a run mean. Whoever changes that so that an older version would do wrong with it counts up."""

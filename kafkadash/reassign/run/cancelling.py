@@ -16,9 +16,10 @@ from django.db.models import Count, Q
 
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import underway as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count
 from kafkadash.observe.models import Outcome, ReassignmentSnapshot
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution, Move
 
 PAGE_SIZE = 100
@@ -65,11 +66,11 @@ class GoesBack:
     def sentence(self) -> str:
         original, there = _ids(self.move.current), _ids(self.leaves)
         if not self.ours and self.seen is not None:
-            return said.NOT_OURS_TO_CANCEL(target=_ids(self.seen.target))
+            return message_text(ReassignmentErrorCode.NOT_OURS_TO_CANCEL, target=_ids(self.seen.target))
         if set(self.move.current) == set(self.move.target):
             return f"Only its order changes; it is put back to {original}."
         if self.other:
-            return said.CANCEL_LEAVES_OTHERS(there=there, original=original)
+            return message_text(ReassignmentErrorCode.CANCEL_LEAVES_OTHERS, there=there, original=original)
         note = "" if self.seen else " It was not seen in the cluster yet; this is what was stored when it began."
         return f"It goes back to {original}, in that order.{note}"
 

@@ -13,11 +13,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
 from kafkadash.changes.decision import RAN
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.live import change_key
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Refused
@@ -25,15 +26,16 @@ from kafkadash.changes.review import bar_context
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import wrong_reason
 from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW, actions_allowed
-from kafkadash.domain.refusals import runs
+from kafkadash.domain.errors import UserError
+from kafkadash.domain.messages import message_text, reason_text
 from kafkadash.domain.wording import duration
 from kafkadash.domain.workflow_states import State
-from kafkadash.messages import reason_text
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.post_only import post_only
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution
 from kafkadash.reassign.run.cancelling import preview
 from kafkadash.reassign.run.giving_up import give_up, silent_for, stays_behind, why_not_yet
@@ -55,7 +57,13 @@ def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
         if change.state not in CANCELLED:
             return redirect("changes:request", number)
         return _cancel_page(request, change)
-    way = _Way(CANCEL, _cancel_page, running.cancel, runs.CANCEL_REASON(), f"#{number} is being cancelled.")
+    way = _Way(
+        CANCEL,
+        _cancel_page,
+        running.cancel,
+        message_text(ChangeErrorCode.CANCEL_REASON),
+        f"#{number} is being cancelled.",
+    )
     return _end(request, change, way)
 
 
@@ -69,7 +77,9 @@ def run_give_up(request: HttpRequest, number: int) -> HttpResponse:
             return redirect("changes:request", number)
         return _give_up_page(request, change)
     done = f"#{number} was given up. Its report names what it left behind."
-    return _end(request, change, _Way(GIVE_UP, _give_up_page, give_up, runs.GIVE_UP_REASON(), done))
+    return _end(
+        request, change, _Way(GIVE_UP, _give_up_page, give_up, message_text(ReassignmentErrorCode.GIVE_UP_REASON), done)
+    )
 
 
 @require_safe
@@ -122,7 +132,7 @@ def rollback(request: HttpRequest, number: int) -> HttpResponse:
     try:
         draft = propose_back(change, request.user, request)
     except Refused as refused:
-        return review_page(request, seen_change(request, number), status=HTTPStatus.CONFLICT, refused=str(refused))
+        return review_page(request, seen_change(request, number), status=HTTPStatus.CONFLICT, refused=refused)
     return redirect("reassign:plan", draft.pk)
 
 
@@ -151,7 +161,7 @@ def _end(request: HttpRequest, change: ChangeRequest, way: _Way) -> HttpResponse
         way.take(change, request.user, reason, request)
     except Refused as error:
         now = seen_change(request, change.pk)
-        return way.page(request, now, status=HTTPStatus.CONFLICT, refused=str(error), reason=reason)
+        return way.page(request, now, status=HTTPStatus.CONFLICT, refused=error, reason=reason)
     messages.success(request, way.done)
     return redirect("reassign:run", change.pk)
 
@@ -161,7 +171,7 @@ def _cancel_page(
     change: ChangeRequest,
     *,
     status: int = HTTPStatus.OK,
-    refused: str = "",
+    refused: UserError | str = "",
     wrong: str = "",
     reason: str = "",
 ) -> HttpResponse:
@@ -192,7 +202,7 @@ def _give_up_page(
     change: ChangeRequest,
     *,
     status: int = HTTPStatus.OK,
-    refused: str = "",
+    refused: UserError | str = "",
     wrong: str = "",
     reason: str = "",
 ) -> HttpResponse:
@@ -224,7 +234,7 @@ def _give_up_page(
 def _report(change: ChangeRequest) -> ReportShown:
     stored = stored_report(change) if change.state in RAN else None
     if stored is None:
-        raise MissingObject(runs.NO_REPORT(number=change.pk))
+        raise MissingObject(ReassignmentErrorCode.NO_REPORT, number=change.pk)
     return ReportShown(stored)
 
 

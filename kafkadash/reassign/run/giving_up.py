@@ -24,14 +24,15 @@ from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import GIVE_UP
 from kafkadash.domain.executor_state import BEFORE, IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.reasons import reason_columns
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.row_reasons import CancelledBefore
 from kafkadash.domain.run_reasons import GivenUpBy
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow import Deed
 from kafkadash.domain.workflow_states import OVER, State, Trigger, Who
 from kafkadash.observe.lease import from_now
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import EntryState, Execution, Move, ThrottleEntry
 from kafkadash.reassign.run.ending import last_columns, leave_rows
 from kafkadash.reassign.run.lease import OBLIGATIONS_EVERY_S
@@ -55,12 +56,14 @@ class StaysBehind:
         said = []
         if self.flight:
             them = "it" if self.flight == 1 else "them"
-            said.append(runs.FLIGHT_STAYS(moves=count(self.flight, "move"), them=them))
+            said.append(message_text(ReassignmentErrorCode.FLIGHT_STAYS, moves=count(self.flight, "move"), them=them))
         if self.waiting:
-            said.append(runs.WAITING_STAYS(moves=count(self.waiting, "waiting move")))
+            said.append(message_text(ReassignmentErrorCode.WAITING_STAYS, moves=count(self.waiting, "waiting move")))
         if self.throttles:
-            said.append(runs.OBLIGATIONS_STAY(throttles=count(self.throttles, "throttle")))
-        return said or [runs.NOTHING_STAYS()]
+            said.append(
+                message_text(ReassignmentErrorCode.OBLIGATIONS_STAY, throttles=count(self.throttles, "throttle"))
+            )
+        return said or [message_text(ReassignmentErrorCode.NOTHING_STAYS)]
 
 
 def silent_for(run: Execution, now: datetime) -> timedelta | None:
@@ -75,11 +78,13 @@ def why_not_yet(run: Execution, now: datetime) -> str:
     """Why it is not given up now, in a sentence; '' where it may be."""
     name, state = f"#{run.request_id}", State(run.request.state)
     if state is not State.CANCELLING:
-        return runs.GIVE_UP_ONLY_CANCELLED(name=name, state=state.value)
+        return message_text(ReassignmentErrorCode.GIVE_UP_ONLY_CANCELLED, name=name, state=state.value)
     if silent_for(run, now) is not None:
         return ""
     wait = count(round(SILENT_FOR.total_seconds() / 60), "minute")
-    return runs.GIVE_UP_TOO_EARLY(cluster=run.cluster.name, wait=wait, times=count(SILENT_LOOKS, "time"))
+    return message_text(
+        ReassignmentErrorCode.GIVE_UP_TOO_EARLY, cluster=run.cluster.name, wait=wait, times=count(SILENT_LOOKS, "time")
+    )
 
 
 def stays_behind(run: Execution) -> StaysBehind:
@@ -96,7 +101,7 @@ def give_up(change: ChangeRequest, user: User, reason: str, request: HttpRequest
     """
     said = text_of(reason, "The reason")
     if not said:
-        raise Refused(runs.GIVE_UP_REASON())
+        raise Refused(ReassignmentErrorCode.GIVE_UP_REASON)
     refuse(user, GIVE_UP, fresh(change).cluster, read_only_too=True)
     while _some_never_begin(change):
         pass

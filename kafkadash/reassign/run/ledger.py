@@ -32,8 +32,8 @@ from kafkadash.domain.executor import Action
 from kafkadash.domain.executor_state import Key, Reply
 from kafkadash.domain.executor_throttles import NONE, ChangeLists, ClearRate, Pair, Pairs, SetRate, Throttles
 from kafkadash.domain.ledger import AGAIN_EVERY, BROKER_RATES, Entry, EntryState, Found, Place, Read, Settled
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import underway
 from kafkadash.domain.row_reasons import (
     NoTimeForThrottle,
     NotSentYet,
@@ -48,6 +48,7 @@ from kafkadash.domain.wording import capital, listed_shortly
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.observe.lease import read_soon
 from kafkadash.observe.models import Kind, ThrottledResource
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Deed, Execution
 from kafkadash.reassign.run import ledger_rows, throttle_reads
 from kafkadash.reassign.run.foreign_throttles import ForeignThrottles
@@ -62,12 +63,12 @@ EXECUTOR = "executor"
 _SETTLES = timedelta(minutes=1)
 """So long a run that could end waits for something that could not be read although its broker is there."""
 _NAMED = 20
-_SENTENCES = {
-    Found.VANISHED: underway.OURS_REMOVED,
-    Found.FOREIGN: underway.OTHER_RATE_SET,
-    Found.LEFT: underway.OTHERS_LEFT,
-    Found.LATE: underway.CALL_CAME_LATE,
-    Found.OBLIGED: underway.OWED,
+_CODES = {
+    Found.VANISHED: ReassignmentErrorCode.OURS_REMOVED,
+    Found.FOREIGN: ReassignmentErrorCode.OTHER_RATE_SET,
+    Found.LEFT: ReassignmentErrorCode.OTHERS_LEFT,
+    Found.LATE: ReassignmentErrorCode.CALL_CAME_LATE,
+    Found.OBLIGED: ReassignmentErrorCode.OWED,
 }
 
 
@@ -442,7 +443,7 @@ class Ledger:
 
     def _tell(self, found: Found, places: Sequence[Place]) -> None:
         words = [place.words for place in places]
-        said = _SENTENCES[found](places=listed_shortly(words, 5))
+        said = message_text(_CODES[found], places=listed_shortly(words, 5))
         self._record(found.value, said, {"throttles": len(places), "places": words[:_NAMED]})
 
     def _record(self, verb: str, said: str, after: Mapping[str, Any]) -> None:

@@ -9,10 +9,11 @@ from datetime import datetime
 from kafkadash.domain import ledger_lists, ledger_rates
 from kafkadash.domain.executor_state import Reply
 from kafkadash.domain.ledger import Entry, EntryState, Place
-from kafkadash.domain.refusals import underway
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.throttles import LISTS
 from kafkadash.kafka.changing import ConfigChange, ConfigOperation, KafkaClient
 from kafkadash.kafka.port import KafkaFailure
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.run import fail_points
 from kafkadash.reassign.run.throttle_reads import resource_of
 
@@ -90,4 +91,4 @@ def sends(client: KafkaClient, calls: Sequence[Call], deadline: float) -> Iterat
             yield call, Reply.REFUSED, answer.refused[change.resource].message
         else:
             lost = answer.lost.get(change.resource)
-            yield call, Reply.LOST, lost.message if lost else underway.OUTCOME_NOT_TOLD()
+            yield call, Reply.LOST, lost.message if lost else message_text(ReassignmentErrorCode.OUTCOME_NOT_TOLD)

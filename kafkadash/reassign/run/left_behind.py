@@ -7,8 +7,9 @@ from django.db.models import Count, F, Q
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.removal import Stays
 from kafkadash.domain.ledger import EntryState
-from kafkadash.domain.refusals import underway as said
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution
 
 SILENT_LOOKS = 20
@@ -27,9 +28,11 @@ def left_behind(cluster: Cluster) -> Stays:
     refused, left = "", []
     for number, active, failures, owed in runs.order_by("pk").values_list("request", "active", "failures", "owed"):
         if active and failures < SILENT_LOOKS:
-            refused = said.RUN_STILL_HERE(number=number)
+            refused = message_text(ReassignmentErrorCode.RUN_STILL_HERE, number=number)
         elif active:
-            left.append(said.RUN_CANNOT_BE_STOPPED(number=number))
+            left.append(message_text(ReassignmentErrorCode.RUN_CANNOT_BE_STOPPED, number=number))
         if owed:
-            left.append(said.THROTTLES_STAY(throttles=count(owed, "throttle"), number=number))
+            left.append(
+                message_text(ReassignmentErrorCode.THROTTLES_STAY, throttles=count(owed, "throttle"), number=number)
+            )
     return Stays(refused, tuple(left))

@@ -9,12 +9,20 @@ from django.db.models import Q
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import ENDED
-from kafkadash.domain.refusals import underway
+from kafkadash.domain.messages import (
+    message_advice,
+    message_cause,
+    message_parts,
+    message_text,
+    reason_advice,
+    reason_cause,
+    reason_text,
+)
 from kafkadash.domain.run_reasons import ClusterReadOnly, RunPaused
 from kafkadash.domain.wording import capital, count, duration, listed
 from kafkadash.domain.workflow_states import State
-from kafkadash.messages import reason_advice, reason_cause, reason_text
 from kafkadash.reassign.asked import broker_names
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution, Move, Order
 from kafkadash.reassign.run.broker_absences import brokers_away, time_words
 from kafkadash.reassign.run.counts import Counts
@@ -69,19 +77,27 @@ def _unread(execution: Execution, now: datetime) -> Notice | None:
     """What was read of the cluster is old, or could not be read."""
     looked = freshness_of_run(execution, now)
     again = f", {execution.failures:,} times in a row" if execution.failures > 1 else ""
-    error = underway.CLUSTER_UNREAD.cause(again=again, error=reason_text(execution.error)) if execution.error else ""
+    error = (
+        message_cause(ReassignmentErrorCode.CLUSTER_UNREAD, again=again, error=reason_text(execution.error))
+        if execution.error
+        else ""
+    )
     if not looked.stale:
-        return Notice("warning", error, underway.CLUSTER_UNREAD.then) if error else None
+        return Notice("warning", error, message_advice(ReassignmentErrorCode.CLUSTER_UNREAD)) if error else None
     if looked.age_s is None:
         if error:
-            return Notice("critical", error, underway.NOT_READ_YET())
+            return Notice("critical", error, message_text(ReassignmentErrorCode.NOT_READ_YET))
         if execution.started_at and now - execution.started_at < _FIRST_LOOK:
             return None
-        return Notice("critical", *underway.NEVER_LOOKED.apart())
-    lead, goes_on = underway.SHOWN_IS_OLD.apart(age=duration(looked.age_s))
+        return Notice("critical", *message_parts(ReassignmentErrorCode.NEVER_LOOKED))
+    lead, goes_on = message_parts(ReassignmentErrorCode.SHOWN_IS_OLD, age=duration(looked.age_s))
     if error and not why_not_yet(execution, now):
-        return Notice("critical", lead, f"{error} {underway.CANCEL_CANNOT_END()}", gives_up=True)
-    return Notice("critical", lead, f"{error or underway.NOBODY_READS(interval=INTERVAL_S)} {goes_on}")
+        return Notice(
+            "critical", lead, f"{error} {message_text(ReassignmentErrorCode.CANCEL_CANNOT_END)}", gives_up=True
+        )
+    return Notice(
+        "critical", lead, f"{error or message_text(ReassignmentErrorCode.NOBODY_READS, interval=INTERVAL_S)} {goes_on}"
+    )
 
 
 def _brokers_down(execution: Execution, now: datetime) -> Notice | None:
@@ -93,7 +109,8 @@ def _brokers_down(execution: Execution, now: datetime) -> Notice | None:
     left = Move.objects.filter(execution=execution).exclude(state__in=ENDED)
     touched = left.filter(Q(current__overlap=ids) | Q(target__overlap=ids)).count()
     is_, was = ("is", "was") if len(ids) == 1 else ("are", "were")
-    told = underway.BROKERS_DOWN.apart(
+    told = message_parts(
+        ReassignmentErrorCode.BROKERS_DOWN,
         brokers=capital(broker_names(ids)),
         down=f"{was if freshness_of_run(execution, now).stale else is_} down",
         since=listed(
@@ -110,7 +127,9 @@ def _read_only(execution: Execution) -> Notice | None:
     if not execution.cluster.read_only:
         return None
     going = "goes back, as it was cancelled" if execution.request.state == State.CANCELLING else "goes on to its end"
-    return Notice("warning", *underway.READ_ONLY_NOW.apart(cluster=execution.cluster.name, going=going))
+    return Notice(
+        "warning", *message_parts(ReassignmentErrorCode.READ_ONLY_NOW, cluster=execution.cluster.name, going=going)
+    )
 
 
 def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
@@ -123,9 +142,9 @@ def _brake(execution: Execution, change: ChangeRequest) -> Notice | None:
 def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: datetime) -> list[Notice]:
     state = "maintenance" if change.state == State.PAUSED else "warning"
     if change.state == State.PAUSED and counts.total and counts.ended == counts.total:
-        return [Notice("warning", *underway.PAUSED_AT_ITS_END.apart())]
+        return [Notice("warning", *message_parts(ReassignmentErrorCode.PAUSED_AT_ITS_END))]
     if change.not_after and change.not_after <= now and counts.waiting and change.state in _CANCELLED_FROM:
-        told = underway.WINDOW_RAN_OUT.apart(moves=count(counts.waiting, "move"))
+        told = message_parts(ReassignmentErrorCode.WINDOW_RAN_OUT, moves=count(counts.waiting, "move"))
         return [Notice("warning", *told, cancels=True)]
     told_above = execution.cluster.read_only
     held = [reason_text(why) for why in execution.held_reasons if not (told_above and isinstance(why, ClusterReadOnly))]
@@ -137,7 +156,9 @@ def _held(execution: Execution, change: ChangeRequest, counts: Counts, now: date
 def _asking(counts: Counts) -> Notice | None:
     if not counts.asks:
         return None
-    told = underway.ROWS_ASK.apart(moves=count(counts.asks, "move"), ask="asks" if counts.asks == 1 else "ask")
+    told = message_parts(
+        ReassignmentErrorCode.ROWS_ASK, moves=count(counts.asks, "move"), ask="asks" if counts.asks == 1 else "ask"
+    )
     return Notice("warning", *told, asking=True)
 
 
@@ -156,7 +177,10 @@ def _queued(execution: Execution, now: datetime) -> Notice:
     if execution.blocked:
         since = f" since {duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
         until = " until its window ends" if execution.request.not_after else ""
-        return Notice("warning", *underway.BLOCKED.apart(since=since, why=reason_text(execution.blocked), until=until))
+        return Notice(
+            "warning",
+            *message_parts(ReassignmentErrorCode.BLOCKED, since=since, why=reason_text(execution.blocked), until=until),
+        )
     before = in_front_of(execution, now)
     if before is None:
         opens = execution.request.not_before

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from kafkadash.domain.messages import MessageTemplate
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.messages import MessageTemplate
 
 
 class OrderAnswerCode(StrEnum):

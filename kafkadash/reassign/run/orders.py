@@ -19,6 +19,7 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent, User
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.guards import refuse
 from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
@@ -28,11 +29,12 @@ from kafkadash.changes.written import text_of
 from kafkadash.clusters.access import START
 from kafkadash.domain.executor_state import ENDED
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import CodedMessage, coded, message_text
 from kafkadash.domain.plan import Options
-from kafkadash.domain.refusals import checks, runs
 from kafkadash.domain.wording import count
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import options_of
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Deed, Execution, Move, MoveState, Order
 from kafkadash.reassign.rates import SLOW_BELOW, BadRate, both, bytes_per_second, megabytes
 from kafkadash.reassign.run.foreign_throttles import entity_of
@@ -62,8 +64,8 @@ class AsksAgain(Refused):
 class WrongField(Refused):
     """``field`` ("reason", "per_broker" or "per_cluster") is missing or wrong."""
 
-    def __init__(self, sentence: str, *, field: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: CodedMessage | str, *, field: str) -> None:
+        super().__init__(message)
         self.field = field
 
 
@@ -126,9 +128,14 @@ def set_parallel(
             ("per_cluster", per_cluster, approved.per_cluster, "in the whole run"),
         ):
             if wanted < 1:
-                raise WrongField(runs.MOVES_TOO_FEW(where=words), field=field)
+                raise WrongField(coded(ReassignmentErrorCode.MOVES_TOO_FEW, where=words), field=field)
             if wanted > most:
-                more = runs.MOVES_NOT_APPROVED(name=change_name(run), most=count(most, "move"), where=words)
+                more = message_text(
+                    ReassignmentErrorCode.MOVES_NOT_APPROVED,
+                    name=change_name(run),
+                    most=count(most, "move"),
+                    where=words,
+                )
                 raise WrongField(more, field=field)
         wanted_now = {"per_broker": per_broker, "per_cluster": per_cluster}
         if wanted_now != {name: getattr(run, name) for name in wanted_now}:
@@ -151,7 +158,7 @@ def row(
         run = _taking_orders(change, user, asked)
         move = Move.objects.filter(execution=run, topic=topic, partition=partition).first()
         if move is None:
-            raise Refused(runs.NO_SUCH_ROW(row=f"{topic}-{partition}", name=change_name(run)))
+            raise Refused(ReassignmentErrorCode.NO_SUCH_ROW, row=f"{topic}-{partition}", name=change_name(run))
         _refuse_row(run, move, asked)
         return _order(run, user, asked, said, {"topic": topic, "partition": partition}, request)
 
@@ -170,7 +177,7 @@ def throttle_owner(
     with transaction.atomic():
         run = _taking_orders(change, user, asked)
         if entity not in set(map(entity_of, run.foreign)):
-            raise Refused(runs.NO_FOREIGN_THROTTLE(entity=entity))
+            raise Refused(ReassignmentErrorCode.NO_FOREIGN_THROTTLE, entity=entity)
         return _order(run, user, asked, said, {"entity": entity}, request)
 
 
@@ -183,9 +190,9 @@ def _steered(change: ChangeRequest, user: User) -> Execution:
     run = _run(change)
     refuse(user, START, run.cluster)
     if run.request.state not in STEERED:
-        raise Refused(runs.LIMITS_MATTER_NO_MORE(name=change_name(run), state=run.request.state))
+        raise Refused(ReassignmentErrorCode.LIMITS_MATTER_NO_MORE, name=change_name(run), state=run.request.state)
     if not has_digested_content(run.request):
-        raise Refused(checks.CONTENT_ALTERED(name=change_name(run)))
+        raise Refused(ChangeErrorCode.CONTENT_ALTERED, name=change_name(run))
     return run
 
 
@@ -193,9 +200,9 @@ def _taking_orders(change: ChangeRequest, user: User, deed: Deed) -> Execution:
     run = _run(change)
     refuse(user, START, run.cluster, read_only_too=deed in _ENDING)
     if run.request.state not in TAKES_ORDERS:
-        raise Refused(runs.NOTHING_UNDER_WAY(name=change_name(run), state=run.request.state))
+        raise Refused(ReassignmentErrorCode.NOTHING_UNDER_WAY, name=change_name(run), state=run.request.state)
     if run.request.state == State.CANCELLING and deed is not Deed.GIVE_UP:
-        raise Refused(runs.CANCELLED_AS_A_WHOLE(name=change_name(run)))
+        raise Refused(ReassignmentErrorCode.CANCELLED_AS_A_WHOLE, name=change_name(run))
     return run
 
 
@@ -207,7 +214,7 @@ def _run(change: ChangeRequest) -> Execution:
         .first()
     )
     if run is None:
-        raise Refused(runs.NO_RUN(number=change.pk))
+        raise Refused(ReassignmentErrorCode.NO_RUN, number=change.pk)
     return run
 
 
@@ -220,7 +227,7 @@ def _options(run: Execution) -> Options:
 def _reason(reason: str) -> str:
     said = _written(reason)
     if not said:
-        raise WrongField(runs.ORDER_REASON(), field="reason")
+        raise WrongField(coded(ReassignmentErrorCode.ORDER_REASON), field="reason")
     return said
 
 
@@ -234,7 +241,7 @@ def _written(reason: str) -> str:
 
 def _deed(written: str, possible: tuple[Deed, ...]) -> Deed:
     if written not in possible:
-        raise Refused(runs.NO_SUCH_DEED(deed=written[:30]))
+        raise Refused(ReassignmentErrorCode.NO_SUCH_DEED, deed=written[:30])
     return Deed(written)
 
 
@@ -242,12 +249,11 @@ def _refuse_outside(run: Execution, wanted: int) -> None:
     options = _options(run)
     if not options.throttle_min <= wanted <= options.throttle_max:
         raise Refused(
-            runs.RATE_NOT_APPROVED(
-                name=change_name(run),
-                least=megabytes(options.throttle_min),
-                most=megabytes(options.throttle_max),
-                wanted=both(wanted),
-            )
+            ReassignmentErrorCode.RATE_NOT_APPROVED,
+            name=change_name(run),
+            least=megabytes(options.throttle_min),
+            most=megabytes(options.throttle_max),
+            wanted=both(wanted),
         )
 
 
@@ -255,13 +261,15 @@ def _questions(run: Execution, wanted: int) -> dict[str, str]:
     """What has to be confirmed for this rate, by the name of the answer."""
     asks = {}
     if wanted < SLOW_BELOW:
-        asks["twice"] = runs.RATE_SLOW(wanted=both(wanted))
+        asks["twice"] = message_text(ReassignmentErrorCode.RATE_SLOW, wanted=both(wanted))
     least, whence = inbound_of(run)
     if least is not None and wanted <= least:
         inbound = f"{least / 1e6:,.2f} MB/s"
-        asks["force"] = runs.RATE_BELOW_INBOUND(wanted=both(wanted), inbound=inbound, whence=whence)
+        asks["force"] = message_text(
+            ReassignmentErrorCode.RATE_BELOW_INBOUND, wanted=both(wanted), inbound=inbound, whence=whence
+        )
     elif least is None and wanted < run.throttle:
-        asks["force"] = runs.RATE_INBOUND_UNKNOWN(whence=whence, wanted=both(wanted))
+        asks["force"] = message_text(ReassignmentErrorCode.RATE_INBOUND_UNKNOWN, whence=whence, wanted=both(wanted))
     return asks
 
 
@@ -274,9 +282,9 @@ def _throttle_changed(run: Execution) -> str:
     )
     now = megabytes(run.throttle)
     if event is None:
-        return runs.RATE_CHANGED(now=now)
+        return message_text(ReassignmentErrorCode.RATE_CHANGED, now=now)
     at = f"{event.at.astimezone(UTC):%-d %b at %H:%M:%S} UTC"
-    return runs.RATE_CHANGED_BY(who=event.actor_name, now=now, at=at)
+    return message_text(ReassignmentErrorCode.RATE_CHANGED_BY, who=event.actor_name, now=now, at=at)
 
 
 def _update(
@@ -292,7 +300,7 @@ def _update(
     before = {name: getattr(run, name) for name in wanted}
     same = Execution.objects.filter(pk=run.pk, request__state__in=STEERED, **before)
     if not same.update(**wanted):
-        raise Changed(runs.LIMITS_CHANGED(name=change_name(run)))
+        raise Changed(ReassignmentErrorCode.LIMITS_CHANGED, name=change_name(run))
     wake(run.pk)
     audit(run.request, user, verb, reason=reason, before=before, after={**wanted, **(also or {})}, request=request)
     tell(run.request_id, listed=False)
@@ -301,13 +309,13 @@ def _update(
 def _refuse_row(run: Execution, move: Move, deed: Deed) -> None:
     state = RowState(move.state)
     if deed is Deed.CANCEL_ROW and state in ENDED:
-        raise Refused(runs.ROW_HAS_ENDED(row=move, state=MoveState(state).label))
+        raise Refused(ReassignmentErrorCode.ROW_HAS_ENDED, row=move, state=MoveState(state).label)
     if deed is Deed.CANCEL_ROW and state is RowState.CANCELLING:
-        raise Refused(runs.ROW_BEING_CANCELLED(row=move))
+        raise Refused(ReassignmentErrorCode.ROW_BEING_CANCELLED, row=move)
     if deed in (Deed.AGAIN, Deed.GIVE_UP) and not move.asks:
-        raise Refused(runs.ROW_DOES_NOT_ASK(row=move, state=MoveState(state).label))
+        raise Refused(ReassignmentErrorCode.ROW_DOES_NOT_ASK, row=move, state=MoveState(state).label)
     if deed is Deed.AGAIN and run.request.state != State.EXECUTING:
-        raise Refused(runs.NOTHING_IS_SUBMITTED(name=change_name(run), state=run.request.state))
+        raise Refused(ReassignmentErrorCode.NOTHING_IS_SUBMITTED, name=change_name(run), state=run.request.state)
 
 
 def _order(
@@ -315,7 +323,7 @@ def _order(
 ) -> Order:
     """Written only while the run is held under way, so that a step takes it, or the end of the run answers it."""
     if not wake_active(run.pk):
-        raise Changed(runs.ENDED_MEANWHILE(name=change_name(run)))
+        raise Changed(ReassignmentErrorCode.ENDED_MEANWHILE, name=change_name(run))
     waiting = Order.objects.filter(execution=run, deed=deed, taken_at=None, **of).first()
     if waiting is not None:
         return waiting

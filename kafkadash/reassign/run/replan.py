@@ -18,12 +18,13 @@ from kafkadash.changes.transitions import audit
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.executor_state import IN_FLIGHT
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.planner.replace import lost_of, replaced
 from kafkadash.domain.planner.topology import Broker
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign import uploads
 from kafkadash.reassign.asked import EXPLICIT, LONGEST_TITLE, Asked, broker_names, options_json
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Move
 from kafkadash.reassign.topology import load_brokers
 from kafkadash.reassign.window_facts import run_options
@@ -45,7 +46,7 @@ class Replan:
     def sentence(self) -> str:
         lost = broker_names(sorted(self.lost))
         if self.target is None:
-            return runs.NO_OTHER_BROKER(lost=lost)
+            return message_text(ReassignmentErrorCode.NO_OTHER_BROKER, lost=lost)
         news = broker_names([id_ for id_ in self.target if id_ not in self.move.target])
         waits = (
             " As long as this row moves, the other plan cannot be made: cancel the row first."
@@ -82,7 +83,7 @@ def propose_other(change: ChangeRequest, user: User, move: Move, request: HttpRe
             return begun
         other = replan_of(row, move)
         if other is None:
-            raise Refused(runs.NOTHING_TO_REPLAN(row=move, state=move.get_state_display()))
+            raise Refused(ReassignmentErrorCode.NOTHING_TO_REPLAN, row=move, state=move.get_state_display())
         if other.target is None:
             raise Refused(other.sentence)
         entry = {"topic": move.topic, "partition": move.partition, "replicas": list(other.target)}

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import stored_reason
 from kafkadash.domain.wording import count, run_time
 from kafkadash.domain.wording import size as size_text
 from kafkadash.domain.workflow_states import State
-from kafkadash.messages import reason_text
 from kafkadash.reassign.models import MoveState, Outcome
 
 _MARKUP = re.compile(r"([\\\\`*_{}\[\]<>()#+!|~-])")

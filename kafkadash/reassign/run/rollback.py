@@ -18,11 +18,11 @@ from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import audit
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import runs
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow_states import State
 from kafkadash.reassign.asked import LONGEST_TITLE, ROLLBACK, Asked, options_json
 from kafkadash.reassign.drafts import start_planning
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution, Move, MoveState
 from kafkadash.reassign.window_facts import run_options
 
@@ -40,14 +40,14 @@ def propose_back(change: ChangeRequest, user: User, request: HttpRequest | None 
         row = locked(change)
         refuse(user, PROPOSE, row.cluster)
         if row.state not in RAN:
-            raise Refused(runs.RUN_NOT_ENDED(number=row.pk, state=row.state))
+            raise Refused(ReassignmentErrorCode.RUN_NOT_ENDED, number=row.pk, state=row.state)
         begun = ChangeRequest.objects.filter(origin=row, origin_word=WORD, author=user, state=State.DRAFT).first()
         if begun is not None:
             return begun
         run = Execution.objects.filter(request=row).defer("progress", "samples", "report").first()
         moved = Move.objects.filter(execution=run, state=RowState.DONE) if run else Move.objects.none()
         if run is None or not moved.exists():
-            raise Refused(runs.MOVED_NOTHING(number=row.pk))
+            raise Refused(ReassignmentErrorCode.MOVED_NOTHING, number=row.pk)
         draft = _draft(row, run, user, request)
         start_planning(draft, user, draft.version)
         audit(row, user, "rollback_proposed", after={"rollback": draft.pk}, request=request)

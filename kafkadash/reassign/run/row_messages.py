@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafkadash.domain.messages import MessageTemplate
 from kafkadash.domain.row_reasons import RowReasonCode as Code
-from kafkadash.messages import MessageTemplate
 
 _ANEW = "If it is still wanted, propose it anew from the cluster as it is now."
 _NEXT_STEP = "It takes its turn in the next step."

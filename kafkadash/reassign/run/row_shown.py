@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from kafkadash.domain.executor_state import BEFORE, ENDED, IN_FLIGHT, State
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.run_progress import Cause, Mark, RowNow
 from kafkadash.domain.run_stuck import Fix, fixes
 from kafkadash.domain.stuck_reasons import StuckReason
 from kafkadash.domain.wording import long_duration
-from kafkadash.messages import reason_text
 from kafkadash.reassign.models import Deed, Move, MoveState
 from kafkadash.reassign.run.stuck_messages import SENTENCES, SHORTLY
 

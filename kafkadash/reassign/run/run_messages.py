@@ -1,13 +1,12 @@
-"""Texts of the reasons of runs (``domain.run_reasons``)."""
+"""Texts of the reasons of runs (``domain.run_reasons``). That of a read-only cluster is in ``clusters.messages``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kafkadash.domain.refusals import rights
+from kafkadash.domain.messages import MessageTemplate, Writer
 from kafkadash.domain.run_reasons import RunReasonCode as Code
 from kafkadash.domain.wording import listed
-from kafkadash.messages import MessageTemplate, Writer
 
 _SEE_OVERVIEW = "See on its overview why they are not read."
 _SEE_OVERVIEW_OF_CLUSTER = "See on the overview of the cluster why they are not read."
@@ -34,7 +33,6 @@ RUN_WRITERS: Mapping[str, Writer] = {
 }
 
 RUN_MESSAGES: Mapping[Code, MessageTemplate] = {
-    Code.CLUSTER_READ_ONLY: MessageTemplate(rights.READ_ONLY.what, rights.READ_ONLY.then),
     Code.NOT_WATCHED: MessageTemplate(
         "{cluster} is not watched now, so nobody can tell whether it is well.", "Enable it under Settings."
     ),

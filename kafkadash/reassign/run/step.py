@@ -23,13 +23,13 @@ from kafkadash.domain.executor import Step, step
 from kafkadash.domain.executor_state import BEFORE, REOPENED, Elect, Key, Mode, Move, Submit, Transition
 from kafkadash.domain.executor_state import State as RowState
 from kafkadash.domain.executor_throttles import SetRate
+from kafkadash.domain.messages import reason_cause, reason_text
 from kafkadash.domain.reasons import CodedReason, is_same_reason, pack_reasons, reason_columns
 from kafkadash.domain.run_reasons import ClusterReadOnly, ClusterUnreadable, NewerVersion, StepFailed
 from kafkadash.domain.workflow_states import State
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.kafka.port import KafkaFailure
-from kafkadash.messages import reason_cause, reason_text
 from kafkadash.reassign.models import RUN_FORMAT, Execution
 from kafkadash.reassign.run import fail_points, moves, obligations, rest_of_cluster, turn, verifying
 from kafkadash.reassign.run.broker_absences import note_look

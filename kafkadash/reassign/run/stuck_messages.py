@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kafkadash.domain.messages import MessageTemplate, Writer
 from kafkadash.domain.run_progress import Cause, Direction
 from kafkadash.domain.stuck_reasons import StuckReasonCode as Code
 from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.domain.wording import listed
-from kafkadash.messages import MessageTemplate, Writer
 
 _PLAN_ANEW = "Bring it back, or plan the row anew without it."
 _KEPT = "Kafka ends the move only when every replica is in sync."

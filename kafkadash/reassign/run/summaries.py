@@ -10,14 +10,15 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
+from kafkadash.accounts.errors import lazy_text
 from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.kinds import Run
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import underway as said
+from kafkadash.domain.messages import message_text, reason_text
 from kafkadash.domain.wording import count, listed
 from kafkadash.domain.workflow_states import State
-from kafkadash.messages import reason_text
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Execution, Move, Outcome
 from kafkadash.reassign.rates import megabytes
 from kafkadash.reassign.run.measure import stored_progress
@@ -38,12 +39,12 @@ _OF_TURNS = (
 )
 _DONE = {
     Outcome.CLEAN: ("ok", "Every row is as planned, and nothing of our throttles is left."),
-    Outcome.OBLIGATIONS: ("warning", said.THROTTLES_OWED()),
-    Outcome.EXCEPTIONS: ("warning", said.NOT_ALL_AS_PLANNED()),
+    Outcome.OBLIGATIONS: ("warning", lazy_text(ReassignmentErrorCode.THROTTLES_OWED)),
+    Outcome.EXCEPTIONS: ("warning", lazy_text(ReassignmentErrorCode.NOT_ALL_AS_PLANNED)),
 }
 _ENDED = {
     State.CANCELLED: ("unknown", "What was done by then stays done; what was in flight went back."),
-    State.FAILED: ("critical", said.RUN_FAILED()),
+    State.FAILED: ("critical", lazy_text(ReassignmentErrorCode.RUN_FAILED)),
 }
 
 
@@ -131,9 +132,13 @@ def _short(run: Execution, change: ChangeRequest, behind: tuple[int, ...], moved
 
 def _end(run: Execution, state: State) -> tuple[str, str]:
     """Of the status tokens, and a sentence; both '' where it has not ended."""
-    if state is State.DONE:
-        return _DONE[Outcome(run.outcome)] if run.outcome else ("unknown", said.END_NOT_KNOWN())
-    return _ENDED.get(state, ("", ""))
+    if state is not State.DONE:
+        told, words = _ENDED.get(state, ("", ""))
+    elif run.outcome:
+        told, words = _DONE[Outcome(run.outcome)]
+    else:
+        told, words = "unknown", message_text(ReassignmentErrorCode.END_NOT_KNOWN)
+    return told, str(words)
 
 
 def _in_front(clusters: Collection[int], now: datetime) -> Mapping[int, tuple[int, ...]]:

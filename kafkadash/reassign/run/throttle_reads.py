@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from kafkadash.domain.ledger import Entry, EntryState, Place, Read, Source
-from kafkadash.domain.refusals import underway
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.throttles import LISTS, RATES
 from kafkadash.domain.wording import capital
 from kafkadash.kafka.port import (
@@ -26,6 +26,7 @@ from kafkadash.kafka.port import (
 )
 from kafkadash.kafka.port import ConfigSource as KafkaSource
 from kafkadash.observe.models import ThrottledResource, ThrottleState
+from kafkadash.reassign.errors import ReassignmentErrorCode
 
 EVERY = timedelta(seconds=10)
 
@@ -67,7 +68,9 @@ def read(
             if int(place.name) in alive:
                 asked[place] = resource_of(place)
             else:
-                reads[place] = Read(unreadable=underway.BROKER_OF_THROTTLE_AWAY(broker=place.name))
+                reads[place] = Read(
+                    unreadable=message_text(ReassignmentErrorCode.BROKER_OF_THROTTLE_AWAY, broker=place.name)
+                )
     if not asked:
         return reads
     try:
@@ -110,4 +113,6 @@ def _read(answer: Configs, resource: ConfigResource, key: str) -> Read:
 def _failed(resource: ConfigResource, error: ItemError) -> Read:
     if resource.type is ConfigResourceType.TOPIC and error.code == _UNKNOWN_TOPIC_OR_PARTITION:
         return Read(gone=True)
-    return Read(unreadable=error.message or underway.CONFIG_UNREAD(resource=capital(str(resource))))
+    return Read(
+        unreadable=error.message or message_text(ReassignmentErrorCode.CONFIG_UNREAD, resource=capital(str(resource)))
+    )

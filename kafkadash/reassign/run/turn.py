@@ -14,18 +14,19 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.recheck import MOST_REASONS
 from kafkadash.changes.refusals import Refused
 from kafkadash.changes.transitions import has_digested_content
 from kafkadash.domain.checks import About
 from kafkadash.domain.executor_state import Move, Observation, Work
 from kafkadash.domain.executor_window import Health, content
+from kafkadash.domain.messages import message_text, reason_cause
 from kafkadash.domain.plan import Options, Row
 from kafkadash.domain.planner.topology import Topology
 from kafkadash.domain.rack_spread import spread
 from kafkadash.domain.reasons import CodedReason, joined, reason_columns
 from kafkadash.domain.reassignment_checks import Seen, judge
-from kafkadash.domain.refusals import checks as checks_said
 from kafkadash.domain.row_reasons import NoLeader, UnderMinIsr
 from kafkadash.domain.run_reasons import (
     CheckFailed,
@@ -45,7 +46,6 @@ from kafkadash.domain.run_reasons import (
 from kafkadash.domain.workflow_states import State, Trigger
 from kafkadash.kafka.changing import KafkaClient
 from kafkadash.kafka.port import NotSupported
-from kafkadash.messages import reason_cause
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.checks import limits_of, plan_rows
 from kafkadash.reassign.run.budget import Budget
@@ -75,7 +75,7 @@ def take_turn(running: Running, client: KafkaClient, budget: Budget) -> None:
         _blocked(running, None)
         return
     if not has_digested_content(running.request):
-        _turn_stale(running, [checks_said.CONTENT_ALTERED(name=f"#{running.request.pk}")])
+        _turn_stale(running, [message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{running.request.pk}")])
         return
     rows = plan_rows(running.request.artifact_id or "")
     loaded = load_topology(running.cluster, frozenset(row.topic for row in rows)).seen

@@ -14,11 +14,11 @@ from kafkadash.domain.executor_look import gone, settled, tells, unhinted
 from kafkadash.domain.executor_state import UNREAD_FOR, Key, Observation
 from kafkadash.domain.executor_state import Move as Row
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import reason_text
 from kafkadash.domain.reasons import CodedReason, find_reason, is_same_reason, joined
 from kafkadash.domain.row_reasons import ChangedSince, EndUntold, NotElected, NotReread, TopicDeletedSince
 from kafkadash.domain.run_reasons import AllRefused
 from kafkadash.domain.workflow_states import State, Trigger
-from kafkadash.messages import reason_text
 from kafkadash.observe.lease import read_soon
 from kafkadash.observe.models import Kind
 from kafkadash.reassign.models import Outcome

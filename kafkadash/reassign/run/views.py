@@ -16,10 +16,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kafkadash.accounts.missing import MissingObject
+from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes import running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.live import change_key
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.refusals import Refused
@@ -28,14 +29,16 @@ from kafkadash.changes.trail import newest
 from kafkadash.changes.views import review_page
 from kafkadash.changes.written import wrong_reason
 from kafkadash.clusters.access import PROPOSE, START, VIEW, actions_allowed
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.executor_state import IN_FLIGHT
-from kafkadash.domain.refusals import runs
+from kafkadash.domain.messages import coded, message_text
 from kafkadash.domain.workflow_states import State
 from kafkadash.observe.cluster_bar import cluster_bar
 from kafkadash.observe.models import Kind
 from kafkadash.observe.one_moment import one_moment
 from kafkadash.observe.revalidate import revalidated
 from kafkadash.post_only import post_only
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Deed, Execution, Move, Order
 from kafkadash.reassign.rates import both
 from kafkadash.reassign.run import orders
@@ -110,7 +113,9 @@ def run_pause(request: HttpRequest, number: int) -> HttpResponse:
 def run_resume(request: HttpRequest, number: int) -> HttpResponse:
     """``pause_reason``: why it may go on."""
     change = request_for(request, number, START)
-    return _steered(request, change, running.resume, said=f"#{number} goes on.", missing=runs.RESUME_REASON())
+    return _steered(
+        request, change, running.resume, said=f"#{number} goes on.", missing=message_text(ChangeErrorCode.RESUME_REASON)
+    )
 
 
 def _not_allowed(request: HttpRequest, change: ChangeRequest, sentence: str) -> HttpResponse:
@@ -186,7 +191,7 @@ def run_row(request: HttpRequest, number: int) -> HttpResponse:
         return _to_its_review(number)
     move = _named(execution, asked)
     if move is None:
-        raise MissingObject(runs.NO_SUCH_PARTITION(number=number))
+        raise MissingObject(ReassignmentErrorCode.NO_SUCH_PARTITION, number=number)
     if request.method != "POST":
         return _row_page(request, execution, move)
     refused = why_not(request, change, START, read_only_too=request.POST.get("deed") in _ENDING)
@@ -204,7 +209,7 @@ def run_row(request: HttpRequest, number: int) -> HttpResponse:
             request=request,
         )
     except Refused as refusal:
-        return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=str(refusal))
+        return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=refusal)
     messages.success(request, f"{move}: the next step does it.")
     return redirect(reverse("reassign:run", args=[number]))
 
@@ -221,13 +226,13 @@ def run_replan(request: HttpRequest, number: int) -> HttpResponse:
     execution = execution_of(number)
     move = _named(execution, request.POST) if execution else None
     if execution is None or move is None:
-        refused = runs.NO_SUCH_ROW_TO_REPLAN(number=number)
+        refused = message_text(ReassignmentErrorCode.NO_SUCH_ROW_TO_REPLAN, number=number)
         return review_page(request, change, status=HTTPStatus.CONFLICT, refused=refused)
     assert isinstance(request.user, User), "needs_on_change lets nobody else in"
     try:
         draft = propose_other(change, request.user, move, request)
     except Refused as refusal:
-        return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=str(refusal))
+        return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=refusal)
     return redirect("reassign:what", draft.pk)
 
 
@@ -236,7 +241,7 @@ def run_page(
     change: ChangeRequest,
     *,
     status: int = HTTPStatus.OK,
-    refused: str = "",
+    refused: UserError | str = "",
     typed: Mapping[str, str] | None = None,
     wrong: Mapping[str, str] | None = None,
     asks: Mapping[str, str] | None = None,
@@ -307,13 +312,13 @@ def _steered(
         do(change, request.user, reason, request)
     except Refused as refused:
         # Read again: what it says now is why.
-        return _steer_page(request, seen_change(request, change.pk), HTTPStatus.CONFLICT, refused=str(refused))
+        return _steer_page(request, seen_change(request, change.pk), HTTPStatus.CONFLICT, refused=refused)
     messages.success(request, said)
     return redirect("reassign:run", change.pk)
 
 
 def _steer_page(
-    request: HttpRequest, change: ChangeRequest, status: int, *, refused: str = "", wrong: str = ""
+    request: HttpRequest, change: ChangeRequest, status: int, *, refused: UserError | str = "", wrong: str = ""
 ) -> HttpResponse:
     page = run_page if request.POST.get("on") == "run" else review_page
     typed = {"pause_reason": request.POST.get("pause_reason", "")}
@@ -336,17 +341,22 @@ def _asked(
         done = do(change, request.user, request.POST.get("reason", ""))
     except Refused as refused:
         # Read again: what it says now is why.
-        now, typed, sentence = seen_change(request, number), {**_typed(request), "form": form}, str(refused)
+        now, typed, sentence = seen_change(request, number), {**_typed(request), "form": form}, refused
         asks = refused.asks if isinstance(refused, orders.AsksAgain) else {}
         field = refused.field if isinstance(refused, orders.WrongField) else form
-        wrong = {} if asks else {field: sentence}
+        wrong = {} if asks else {field: str(sentence)}
         return run_page(request, now, status=HTTPStatus.CONFLICT, refused=sentence, typed=typed, wrong=wrong, asks=asks)
     messages.success(request, said(done))
     return redirect(reverse("reassign:run", args=[number]))
 
 
 def _row_page(
-    request: HttpRequest, execution: Execution, move: Move, *, status: int = HTTPStatus.OK, refused: str = ""
+    request: HttpRequest,
+    execution: Execution,
+    move: Move,
+    *,
+    status: int = HTTPStatus.OK,
+    refused: UserError | str = "",
 ) -> HttpResponse:
     change = execution.request
     bar = cluster_bar(request, change.cluster, Kind.REASSIGNMENTS)
@@ -418,7 +428,7 @@ def _typed(request: HttpRequest) -> dict[str, str]:
 def _whole(request: HttpRequest, field: str, what: str) -> int:
     number = _number(request.POST.get(field, "").strip())
     if number < 0:
-        raise orders.WrongField(runs.MOVES_NO_NUMBER(where=what), field=field)
+        raise orders.WrongField(coded(ReassignmentErrorCode.MOVES_NO_NUMBER, where=what), field=field)
     return number
 
 

@@ -9,12 +9,12 @@ from datetime import datetime
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.executor_state import State
+from kafkadash.domain.messages import reason_cause
 from kafkadash.domain.plan import Row
 from kafkadash.domain.planner.topology import Partition, Topology
 from kafkadash.domain.problem import Problem, ProblemCode
-from kafkadash.domain.refusals import runs
-from kafkadash.messages import reason_cause
 from kafkadash.observe.models import CollectorRun, Kind
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.models import Move
 
 
@@ -49,7 +49,7 @@ def refuse_facts_before_the_end(cluster: Cluster, since: str) -> None:
         return
     read = CollectorRun.objects.filter(cluster=cluster, kind=Kind.METADATA).first()
     if read is None or read.succeeded_at is None or read.succeeded_at <= datetime.fromisoformat(since):
-        raise Refused(runs.NOT_READ_SINCE(cluster=cluster.name))
+        raise Refused(ReassignmentErrorCode.NOT_READ_SINCE, cluster=cluster.name)
 
 
 def _why_not(move: Move, topology: Topology, now: Partition | None) -> str:

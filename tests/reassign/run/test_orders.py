@@ -11,11 +11,12 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes import running
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Changed, Refused
 from kafkadash.clusters.models import Cluster, ClusterRole
 from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.refusals import checks
+from kafkadash.domain.messages import message_text
 from kafkadash.reassign.models import Deed, Move, Order
 from kafkadash.reassign.run import orders
 from kafkadash.reassign.run.orders import AsksAgain
@@ -142,7 +143,7 @@ class TestThrottle:
         ChangeRequest.objects.update(options={**world.change().options, "throttle_max": 5_000_000_000})
         with pytest.raises(Refused) as caught:
             orders.set_throttle(runs, operator, "2000", WHY)
-        assert str(caught.value) == checks.CONTENT_ALTERED(name=f"#{runs.pk}")
+        assert str(caught.value) == message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{runs.pk}")
         assert rate(world) == IN_FORCE
 
     def test_the_same_rate_is_nothing_new(self, world: World, runs: ChangeRequest, operator: User) -> None:

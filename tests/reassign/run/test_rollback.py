@@ -16,10 +16,10 @@ from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.domain.executor_state import State as RowState
+from kafkadash.domain.messages import reason_cause
 from kafkadash.domain.reasons import reason_columns
 from kafkadash.domain.row_reasons import CancelledByOthers, NotAsPlanned
 from kafkadash.jobs.run import attempt
-from kafkadash.messages import reason_cause
 from kafkadash.observe.models import BrokerState, CollectorRun, Kind, TopicState
 from kafkadash.reassign.checks import plan_rows
 from kafkadash.reassign.models import Move

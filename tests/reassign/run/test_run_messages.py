@@ -10,7 +10,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.clusters.messages import CLUSTER_MESSAGES
 from kafkadash.domain import row_reasons
+from kafkadash.domain.messages import MessageTemplate, reason_cause, reason_text
 from kafkadash.domain.reasons import CodedReason, UnknownReason, joined, known_codes, stored_reason
 from kafkadash.domain.row_reasons import (
     DisksFull,
@@ -25,7 +28,6 @@ from kafkadash.domain.row_reasons import (
 from kafkadash.domain.run_progress import Direction
 from kafkadash.domain.run_reasons import RunReasonCode
 from kafkadash.domain.stuck_reasons import StuckReasonCode
-from kafkadash.messages import MessageTemplate, reason_cause, reason_text
 from kafkadash.reassign.models import MoveState
 from kafkadash.reassign.run.order_answers import ORDER_MESSAGES, OrderAnswerCode
 from kafkadash.reassign.run.row_messages import ROW_MESSAGES
@@ -34,6 +36,8 @@ from kafkadash.reassign.run.stuck_messages import STUCK_MESSAGES
 
 MESSAGES: Mapping[str, MessageTemplate] = {
     str(code): m for each in (RUN_MESSAGES, ROW_MESSAGES, STUCK_MESSAGES, ORDER_MESSAGES) for code, m in each.items()
+} | {  # of another app, whose code it is as well
+    RunReasonCode.CLUSTER_READ_ONLY.value: CLUSTER_MESSAGES[ClusterErrorCode.READ_ONLY]
 }
 KINDS = [known_codes()[code.value] for code in (*RunReasonCode, *RowReasonCode, *StuckReasonCode, *OrderAnswerCode)]
 HOSTILE = ("{0}{target!r}{", "<script>alert(1)</script>", "\u202e\u0000\u2028", "x" * 10_000, "%s%n")

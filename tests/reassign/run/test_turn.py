@@ -11,12 +11,13 @@ from django.db import IntegrityError, transaction
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import running, services
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
+from kafkadash.domain.messages import message_text, reason_cause
 from kafkadash.domain.plan import Row
 from kafkadash.domain.reasons import CodedReason
-from kafkadash.domain.refusals import checks
 from kafkadash.domain.row_reasons import (
     BrokerAway,
     BrokerNotRegistered,
@@ -37,7 +38,6 @@ from kafkadash.domain.run_reasons import (
     WindowNotOpen,
 )
 from kafkadash.kafka.port import DeadlineExceeded, QuorumUnavailable
-from kafkadash.messages import reason_cause
 from kafkadash.observe.models import BrokerWeights, CollectorRun
 from kafkadash.reassign.models import Execution, Move
 from kafkadash.reassign.run import summaries
@@ -189,7 +189,7 @@ def test_altered_options__turn_it_stale_before_anything_is_sent(world: World, op
     world.step()
     change = world.change()
     assert change.state == RequestState.STALE
-    assert change.stale_reasons == [checks.CONTENT_ALTERED(name=f"#{change.pk}")]
+    assert change.stale_reasons == [message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")]
     assert not Move.objects.exists()
     assert world.kafka.sent == []
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kafkadash.accounts.errors import command_error
+from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.policy import FIELDS, change_policy, policy_of
 from kafkadash.changes.refusals import Refused
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import drafts, settings
 
 ACTOR = "command line"
 _YES_OR_NO = {"yes": True, "no": False}
@@ -32,11 +34,11 @@ class Command(BaseCommand):
         cluster = Cluster.objects.filter(slug=options["cluster"]).first()
         if cluster is None:
             known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-            raise CommandError(settings.CLUSTER_UNKNOWN(slug=options["cluster"], known=known))
+            raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=options["cluster"], known=known)
         values = {name: options[name] for name in FIELDS if options[name] is not None}
         values |= {name: _YES_OR_NO[values[name]] for name in _SWITCHES if name in values}
         if values and not options["reason"].strip():
-            raise CommandError(drafts.POLICY_REASON())
+            raise command_error(ChangeErrorCode.POLICY_REASON)
         try:
             change_policy(cluster, ACTOR, values, reason=options["reason"])
         except Refused as refused:

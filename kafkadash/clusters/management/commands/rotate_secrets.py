@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kafkadash.accounts.errors import command_error
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.secrets import SecretError, rotate_all
-from kafkadash.domain.refusals import connection
 
 
 class Command(BaseCommand):
@@ -23,4 +24,4 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         self.stdout.write(f"{rotated} secrets are now written with the first key.")
         if unreadable:
-            raise CommandError(connection.FIT_NO_KEY(names=", ".join(unreadable)))
+            raise command_error(ClusterErrorCode.FIT_NO_KEY, names=", ".join(unreadable))

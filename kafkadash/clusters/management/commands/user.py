@@ -12,12 +12,13 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
+from kafkadash.accounts.errors import command_error
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import AccountRefused, create_user, set_active, set_password
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.clusters.passwords import NoSecret, read_secret
 from kafkadash.clusters.services import Refused, give_role, remove_role
-from kafkadash.domain.refusals import accounts, settings
 
 ACTOR = "command line"
 
@@ -73,8 +74,8 @@ class Command(BaseCommand):
     def _take(self, options: dict[str, Any]) -> None:
         user, cluster = _user(options["name"]), _cluster(options["cluster"])
         if not remove_role(ACTOR, user, Role(options["role"]), cluster=cluster):
-            raise CommandError(
-                accounts.NO_ROLE_TO_TAKE(name=user.username, role=options["role"], where=_where(cluster))
+            raise command_error(
+                ClusterErrorCode.NO_ROLE_TO_TAKE, name=user.username, role=options["role"], where=_where(cluster)
             )
         self.stdout.write(f"{user.username} is no longer {options['role']} {_where(cluster)}.")
 
@@ -127,7 +128,7 @@ def _password(options: dict[str, Any]) -> tuple[str, bool]:
 def _user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise CommandError(accounts.NO_SUCH_USER(name=name))
+        raise command_error(ClusterErrorCode.NO_SUCH_USER, name=name)
     return user
 
 
@@ -137,7 +138,7 @@ def _cluster(slug: str | None) -> Cluster | None:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(settings.CLUSTER_UNKNOWN(slug=slug, known=known))
+        raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=slug, known=known)
     return cluster
 
 
@@ -150,11 +151,11 @@ def _expiry(text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise CommandError(accounts.DATE_UNREADABLE(text=text))
+        raise command_error(ClusterErrorCode.DATE_UNREADABLE, text=text)
     if timezone.is_naive(moment):
         moment = timezone.make_aware(moment)
     if moment <= timezone.now():
-        raise CommandError(accounts.DATE_GONE_BY(text=text))
+        raise command_error(ClusterErrorCode.DATE_GONE_BY, text=text)
     return moment
 
 

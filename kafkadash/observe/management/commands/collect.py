@@ -6,11 +6,14 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
+from kafkadash.accounts.errors import command_error
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import collecting, settings
+from kafkadash.domain.messages import message_text
 from kafkadash.observe.collection import ensure_runs, refresh
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.models import CollectorRun, Kind
 
 
@@ -25,7 +28,7 @@ class Command(BaseCommand):
         cluster = Cluster.objects.filter(slug=options["cluster"]).first()
         if cluster is None:
             known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-            raise CommandError(settings.CLUSTER_UNKNOWN(slug=options["cluster"], known=known))
+            raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=options["cluster"], known=known)
         ensure_runs()
         worst = 0
         for kind in options["kind"] or Kind.values:
@@ -37,7 +40,7 @@ class Command(BaseCommand):
     def _refresh(self, run: CollectorRun, kind: str) -> int:
         result = refresh(run.pk, only_if_due=False)
         if result is None:
-            self.stderr.write(collecting.COLLECTED_BY_ANOTHER(kind=kind))
+            self.stderr.write(message_text(CollectionErrorCode.COLLECTED_BY_ANOTHER, kind=kind))
             return 3
         if result.seq == 0:
             self.stderr.write(f"{kind}: {result.error}")

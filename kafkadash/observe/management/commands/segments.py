@@ -9,8 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from kafkadash.domain.refusals import segments as said
+from kafkadash.accounts.errors import command_error
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.wording import count, size
+from kafkadash.observe.errors import CollectionErrorCode
 from kafkadash.observe.segments import flusher
 from kafkadash.observe.segments.check import Checked, check
 from kafkadash.observe.segments.places import PlaceUnknown, place
@@ -51,9 +53,9 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=2) from error
         except OSError as error:
             fault = error.strerror or (str(error).splitlines() or ["it does not answer"])[0].rstrip(".")
-            raise CommandError(said.PLACE_UNKNOWN(uri=uri, fault=fault), returncode=2) from error
+            raise command_error(CollectionErrorCode.PLACE_UNKNOWN, uri=uri, fault=fault, returncode=2) from error
         if not checked.flushes and not wrong:
-            raise CommandError(said.NO_SEGMENTS(uri=uri), returncode=2)
+            raise command_error(CollectionErrorCode.NO_SEGMENTS, uri=uri, returncode=2)
         found = ", ".join(
             (
                 count(checked.flushes, "flush", "flushes"),
@@ -69,7 +71,7 @@ class Command(BaseCommand):
     def _flush(self) -> None:
         done = flusher.flush(flusher.ensure_writer(), only_if_due=False)
         if done is None:
-            self.stderr.write(said.ANOTHER_WRITES_NOW())
+            self.stderr.write(message_text(CollectionErrorCode.ANOTHER_WRITES_NOW))
             sys.exit(3)
         if done.error:
             self.stderr.write(done.error)

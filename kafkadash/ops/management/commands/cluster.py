@@ -10,7 +10,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from kafkadash.accounts.errors import command_error
 from kafkadash.accounts.models import User
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, SecurityProtocol
 from kafkadash.clusters.passwords import NoSecret, read_secret
 from kafkadash.clusters.secrets import SecretError
@@ -21,11 +23,10 @@ from kafkadash.clusters.services import (
     set_enabled,
     update_connection,
 )
-from kafkadash.domain.refusals import commands as said
-from kafkadash.domain.refusals import settings
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.services import enqueue, request_cancel
+from kafkadash.ops.errors import OperationErrorCode
 
 ACTOR = "command line"
 POLL_S = 0.2
@@ -74,7 +75,7 @@ class Command(BaseCommand):
         if options["bootstrap"] is not None:
             values["bootstrap_servers"] = options["bootstrap"]
         if not values:
-            raise CommandError(said.NOTHING_TO_CHANGE())
+            raise command_error(OperationErrorCode.NOTHING_TO_CHANGE)
         cluster = update_connection(ACTOR, _cluster(options["cluster"]), **values)
         self.stdout.write(f"{cluster.name} is reached by connection settings number {cluster.connection_version} now.")
 
@@ -123,7 +124,7 @@ class Command(BaseCommand):
         elif job.state == JobState.FAILED:
             raise CommandError(job.error)
         elif job.state == JobState.CANCELLED:
-            raise CommandError(said.TEST_CANCELLED())
+            raise command_error(OperationErrorCode.TEST_CANCELLED)
 
     def _wait(self, job: Job, seconds: float) -> None:
         """Until the job has ended. Raises CommandError, and cancels the job, when that takes longer."""
@@ -133,7 +134,8 @@ class Command(BaseCommand):
             if time.monotonic() > end:
                 was_queued = job.state == JobState.QUEUED
                 request_cancel(job.pk)
-                raise CommandError((said.TEST_NOT_TAKEN if was_queued else said.TEST_TOO_SLOW)(seconds=seconds))
+                code = OperationErrorCode.TEST_NOT_TAKEN if was_queued else OperationErrorCode.TEST_TOO_SLOW
+                raise command_error(code, seconds=seconds)
             time.sleep(POLL_S)
             job.refresh_from_db()
             if job.progress_note and job.progress_note != told:
@@ -192,5 +194,5 @@ def _cluster(slug: str) -> Cluster:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(settings.CLUSTER_UNKNOWN(slug=slug, known=known))
+        raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=slug, known=known)
     return cluster

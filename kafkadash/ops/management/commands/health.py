@@ -6,10 +6,11 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from kafkadash.domain.refusals import commands as said
+from kafkadash.accounts.errors import command_error
 from kafkadash.ops import health
+from kafkadash.ops.errors import OperationErrorCode
 
 NAMES = ("database", "redis", "beat", "collection", "runs")
 
@@ -24,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         wanted = options["checks"] or NAMES
         if unknown := sorted(set(wanted) - set(NAMES)):
-            raise CommandError(said.CHECK_UNKNOWN(name=unknown[0], known=", ".join(NAMES)))
+            raise command_error(OperationErrorCode.CHECK_UNKNOWN, name=unknown[0], known=", ".join(NAMES))
         found = {name: check for name, check in health.checks().items() if name in wanted}
         for name, check in found.items():
             age = f" ({check.age_s:g} s)" if check.age_s is not None else ""

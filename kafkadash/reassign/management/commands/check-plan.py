@@ -12,14 +12,15 @@ from django.core.management.base import BaseCommand
 from kafkadash.domain.checker import Asked, check
 from kafkadash.domain.impact_of import impact_of
 from kafkadash.domain.kafka_json import Parsed
+from kafkadash.domain.messages import message_text
 from kafkadash.domain.plan import ANY_DIRECTORY, Row, canonical, sha256
 from kafkadash.domain.planner.request import EXPLICIT
 from kafkadash.domain.planner.request_problems import problems_of
 from kafkadash.domain.planner.topology import Topology
-from kafkadash.domain.refusals import commands as said
 from kafkadash.domain.rule import Rule
 from kafkadash.domain.wording import count
 from kafkadash.observe.cycles import without_search_for_cycles
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.planning_options import (
     BAD,
     NotPlanned,
@@ -80,12 +81,25 @@ def _judged(options: dict[str, Any]) -> tuple[list[Rule], list[str]]:
     rows, as_now = _rows(parsed, topology)
     notices = [*map(str, parsed.notices), *(known if request.disk_limit is not None else [])]
     if as_now:
-        notices.append(said.ROWS_AS_NOW(partitions=count(as_now, "partition"), are="is" if as_now == 1 else "are"))
+        notices.append(
+            message_text(
+                ReassignmentErrorCode.ROWS_AS_NOW,
+                partitions=count(as_now, "partition"),
+                are="is" if as_now == 1 else "are",
+            )
+        )
     impact = impact_of(rows, topology, disk_limit=request.disk_limit)
     rules = list(check(rows, topology, Asked.of_request(request), impact, report.proof if report else None))
     if report is not None:
         same = report.plan_sha256 == sha256(canonical(rows))
-        rules.append(Rule("plan of the report", same, "", () if same else (said.REPORT_OF_ANOTHER_PLAN(),)))
+        rules.append(
+            Rule(
+                "plan of the report",
+                same,
+                "",
+                () if same else (message_text(ReassignmentErrorCode.REPORT_OF_ANOTHER_PLAN),),
+            )
+        )
     return rules, notices
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.domain.planner.topology_json import write_topology
-from kafkadash.domain.refusals import commands as said
-from kafkadash.domain.refusals.settings import CLUSTER_UNKNOWN
 from kafkadash.domain.wording import count, duration
 from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.observe.standing import freshness_of
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.planning_options import BAD, NotPlanned, require_places, write_all
 from kafkadash.reassign.topology import load_topology
 from kafkadash.reassign.workload import model_of
@@ -45,11 +45,11 @@ class Command(BaseCommand):
         cluster = Cluster.objects.filter(slug=slug).first()
         if cluster is None:
             known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-            raise NotPlanned(CLUSTER_UNKNOWN(slug=slug, known=known))
+            raise NotPlanned(ClusterErrorCode.CLUSTER_UNKNOWN, slug=slug, known=known)
         require_places([out])
         loaded = load_topology(cluster)
         if loaded.seen.metadata.taken_at is None:
-            raise NotPlanned(said.NOT_COLLECTED(cluster=cluster.name))
+            raise NotPlanned(ReassignmentErrorCode.NOT_COLLECTED, cluster=cluster.name)
         content = write_topology(loaded.topology)
         if out is None:
             self.stdout.write(content.decode(), ending="")

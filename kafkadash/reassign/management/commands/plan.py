@@ -20,9 +20,8 @@ from kafkadash.domain.planner.report_text import lines
 from kafkadash.domain.planner.request import EXPLICIT, FINISH
 from kafkadash.domain.planner.request_problems import limit_passed_today, problems_of
 from kafkadash.domain.problem import Problem, ProblemCode
-from kafkadash.domain.refusals import commands as said
-from kafkadash.domain.refusals import planning
 from kafkadash.observe.cycles import without_search_for_cycles
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.planning_options import (
     BAD,
     NotPlanned,
@@ -66,7 +65,7 @@ class Command(BaseCommand):
         require_places([options["out"], options["report"]])
         request = request_of(options, options["mode"])
         if request.mode in (EXPLICIT, FINISH) and options["plan"] is None:
-            raise NotPlanned(said.NO_PLAN_GIVEN(mode=request.mode))
+            raise NotPlanned(ReassignmentErrorCode.NO_PLAN_GIVEN, mode=request.mode)
         topology, known = topology_in(options["topology"])
         problems = problems_of(request, topology) or limit_passed_today(request, topology)
         if problems:
@@ -79,7 +78,7 @@ class Command(BaseCommand):
         impact = impact_of(planned.rows, topology, disk_limit=request.disk_limit)
         for rule in check(planned.rows, topology, Asked.of_request(request), impact, planned.proof):
             if rule.passed is False:
-                raise NotPlanned(planning.CHECKER_DISAGREES(rule=rule.name, problem=rule.problems[0]))
+                raise NotPlanned(ReassignmentErrorCode.CHECKER_DISAGREES, rule=rule.name, problem=rule.problems[0])
         report = report_of(topology, request, planned, impact)
         contents = {options["out"]: plan_json(planned.rows), options["report"]: _as_json(report)}
         write_all({file: content for file, content in contents.items() if file is not None})

@@ -17,12 +17,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from kafkadash.accounts.errors import command_error
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import IdentityChanged, check_identity
 from kafkadash.domain.kafka_json import JsonRow, read_reassignment
-from kafkadash.domain.refusals import commands as said
-from kafkadash.domain.refusals.settings import CLUSTER_UNKNOWN
 from kafkadash.domain.verify import State, Told, Verdict, answer, brokers_of, tally, topics_of, verify
 from kafkadash.domain.wording import count, duration
 from kafkadash.kafka.connect import own_admin
@@ -31,6 +31,7 @@ from kafkadash.observe.models import CollectorRun, Kind
 from kafkadash.observe.queries.reassignments import reassignment_rows, running_rows
 from kafkadash.observe.standing import Freshness, freshness_of
 from kafkadash.reassign.described import NotDescribed, as_json, find, in_kafkas_words, lines, started
+from kafkadash.reassign.errors import ReassignmentErrorCode
 from kafkadash.reassign.uploads import LARGEST_BYTES
 from kafkadash.reassign.verify_ask import verify_now
 
@@ -89,8 +90,10 @@ class Command(BaseCommand):
             self.stderr.write(str(problem))
         if parsed.problems:
             more = f", of which {MOST_PROBLEMS} are listed" if len(parsed.problems) > MOST_PROBLEMS else ""
-            raise CommandError(
-                said.FILE_NOT_VERIFIED(file=file, problems=f"{count(len(parsed.problems), 'problem')}{more}"),
+            raise command_error(
+                ReassignmentErrorCode.FILE_NOT_VERIFIED,
+                file=file,
+                problems=f"{count(len(parsed.problems), 'problem')}{more}",
                 returncode=BAD,
             )
         return parsed.rows
@@ -170,9 +173,13 @@ def _content(file: str) -> bytes:
             with Path(file).open("rb") as opened:
                 content = opened.read(LARGEST_BYTES + 1)
     except OSError as error:
-        raise CommandError(said.FILE_NOT_READ(file=file, fault=error.strerror or error), returncode=BAD) from error
+        raise command_error(
+            ReassignmentErrorCode.FILE_NOT_READ, file=file, fault=error.strerror or error, returncode=BAD
+        ) from error
     if len(content) > LARGEST_BYTES:
-        raise CommandError(said.FILE_TOO_LONG(file=file, megabytes=LARGEST_BYTES // 10**6), returncode=BAD)
+        raise command_error(
+            ReassignmentErrorCode.FILE_TOO_LONG, file=file, megabytes=LARGEST_BYTES // 10**6, returncode=BAD
+        )
     return content
 
 
@@ -184,7 +191,7 @@ def _freshness(cluster: Cluster) -> Freshness:
 def _age(cluster: Cluster, freshness: Freshness) -> str:
     """Nothing collected is an error, not an empty list. Raises CommandError."""
     if freshness.taken_at is None or freshness.age_s is None:
-        raise CommandError(said.NOT_COLLECTED(cluster=cluster.name), returncode=BAD)
+        raise command_error(ReassignmentErrorCode.NOT_COLLECTED, cluster=cluster.name, returncode=BAD)
     then = freshness.taken_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     old = ": too old to be what is now" if freshness.stale else ""
     return f"As of {then}, {duration(freshness.age_s)} ago{old}."
@@ -195,5 +202,5 @@ def _cluster(slug: str) -> Cluster:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
-        raise CommandError(CLUSTER_UNKNOWN(slug=slug, known=known), returncode=BAD)
+        raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=slug, known=known, returncode=BAD)
     return cluster

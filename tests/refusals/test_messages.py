@@ -1,0 +1,112 @@
+"""Codes of errors: each has a message, each is used, and each use gives the parameters of its message."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import kafkadash
+from kafkadash.domain.messages import MessageTemplate, message_text
+from tests.refusals.driving import DRIVEN
+from tests.refusals.write_page import CATALOGUES, catalogue_codes, catalogue_messages, places_of_codes
+
+ROOT = Path(kafkadash.__file__).parent
+MESSAGES = {code: message for title in CATALOGUES for code, message in catalogue_messages(title).items()}
+BY_NAME = {f"{type(code).__name__}.{code.name}": code for code in MESSAGES}
+HOSTILE = ("{0}{why!r}{", "<script>alert(1)</script>", "\u202e\u2028", "x" * 10_000, "%s%n")
+# Arguments of an exception, or of whoever makes one, beside the parameters of its message.
+OF_THE_CALL = frozenset({"returncode"})
+MAKE_TEXT = frozenset({"message_text", "message_parts", "message_cause", "message_advice", "message_with_news"})
+
+
+def test_each_code__has_one_message_and_is_used() -> None:
+    places = places_of_codes()
+    for title in CATALOGUES:
+        enum = catalogue_codes(title)
+        assert catalogue_messages(title).keys() == set(enum), title
+        assert [code for code in enum if not places[f"{enum.__name__}.{code.name}"] | places[code.value]] == [], title
+
+
+def test_each_code__is_driven() -> None:
+    for module in Path(__file__).parent.glob("test_*_said.py"):
+        import_module(f"tests.refusals.{module.stem}")
+    assert {code.value for code in MESSAGES} <= DRIVEN
+
+
+def test_each_message__is_a_sentence_and_says_what_to_do_next() -> None:
+    for code, message in MESSAGES.items():
+        assert re.fullmatch(r"[a-z][a-z-]+[a-z]", code.value), code
+        assert message.advice, code
+        for part in filter(None, (message.text, message.many, message.advice)):
+            assert part[0].isupper() or part[0] in "{#“" or part.startswith("kafkadash"), part
+            assert part[-1] in ".?}", part
+            assert part == " ".join(part.split()), part
+
+
+def test_each_use__gives_the_parameters_of_its_message() -> None:
+    found = [use for path in ROOT.rglob("*.py") for use in _uses(path)]
+    wrong = [f"{place} {code}: {sorted(given)}" for place, code, given, needed in found if given != needed]
+    assert wrong == []
+    assert len({code for _, code, _, _ in found}) > 0.8 * len(MESSAGES)
+
+
+def test_no_text__is_made_while_modules_are_imported() -> None:
+    """Messages are registered when the apps are ready."""
+    assert [place for path in ROOT.rglob("*.py") for place in _texts_at_import(path)] == []
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_parameter__is_shown_as_it_is(text: str) -> None:
+    for code, message in MESSAGES.items():
+        plain = parameters(message)
+        if plain and all(how is None for _, how in _fields(message)):
+            assert text in message_text(code, **dict.fromkeys(plain, text)), code
+
+
+def test_parameter_that_is_missing_or_of_another_type__shows_the_code() -> None:
+    for code, message in MESSAGES.items():
+        if parameters(replace(message, advice="")):
+            assert message_text(code).startswith(code.value), code
+
+
+def parameters(message: MessageTemplate) -> set[str]:
+    return {name for name, _ in _fields(message)}
+
+
+def _fields(message: MessageTemplate) -> Iterator[tuple[str, str | None]]:
+    """Names of parameters, with how they are written, None for as they are."""
+    for part in (message.text, message.many, message.advice):
+        yield from ((name, spec or conversion or None) for _, name, spec, conversion in Formatter().parse(part) if name)
+
+
+def _uses(path: Path) -> Iterator[tuple[str, StrEnum, set[str], set[str]]]:
+    """Calls whose first argument is a code, with the names of their other arguments and of those that are needed; not
+    where arguments are unpacked.
+    """
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or not node.args or any(keyword.arg is None for keyword in node.keywords):
+            continue
+        code = BY_NAME.get(ast.unparse(node.args[0]))
+        if code is not None:
+            given = {keyword.arg for keyword in node.keywords if keyword.arg} - OF_THE_CALL
+            parts = {"message_cause": {"advice": ""}, "message_advice": {"text": "", "many": ""}}
+            message = replace(MESSAGES[code], **parts.get(ast.unparse(node.func), {}))
+            yield f"{path.relative_to(ROOT)}:{node.lineno}", code, given, parameters(message)
+
+
+def _texts_at_import(path: Path) -> Iterator[str]:
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MAKE_TEXT:
+            yield f"{path.relative_to(ROOT)}:{node.lineno}"
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
