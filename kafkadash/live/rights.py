@@ -38,7 +38,9 @@ def judge(session_key: str | None, keys: Iterable[str]) -> Verdict:
     asked = [watched(key) for key in keys]
     known = [what for what in asked if what is not None]
     if not known or len(known) < len(asked) or not _may_watch(user, known):
-        return Verdict(NOT_ALLOWED, user.pk)
+        # Rights were read after the session: an account that was closed in between has none, and is not signed in.
+        closed = user_of_session(session_key) is None
+        return Verdict(NOT_SIGNED_IN if closed else NOT_ALLOWED, user.pk)
     return Verdict(None, user.pk)
 
 
