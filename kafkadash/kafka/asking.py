@@ -269,11 +269,12 @@ class Asker:
                 sent_once = ask.once is not None and ask.once.begun
                 if sent_once or not isinstance(failure, Unreachable) or until - time.monotonic() < SLACK:
                     again = False
-                elif lost or isinstance(error, ConnectFailed):
+                elif isinstance(error, ConnectFailed) or (lost and isinstance(error, errors.KafkaConnectionError)):
                     again = not (moved or ask.learns) and await self._moved(manager, node, address, until)
                     moved = True
                 else:
-                    again = lost = True
+                    again = not lost
+                    lost = True
                 if not again:
                     raise failure from error
             else:
