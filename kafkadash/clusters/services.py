@@ -25,8 +25,8 @@ from kafkadash.clusters.secrets import EncryptedTextField
 from kafkadash.domain.errors import UserError
 from kafkadash.domain.failure_kinds import FailureKind
 from kafkadash.domain.messages import message_text
-from kafkadash.domain.refusals import connection
 from kafkadash.kafka.connection import Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.port import AuthenticationFailed
 from kafkadash.kafka.tls import ssl_context
 
@@ -392,7 +392,9 @@ def _check_name(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
 def _check_security(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
     if cluster.security_protocol not in SecurityProtocol.values:
         known = ", ".join(SecurityProtocol.values)
-        wrong["security_protocol"] = [connection.PROTOCOL_UNKNOWN(protocol=cluster.security_protocol, known=known)]
+        wrong["security_protocol"] = [
+            message_text(KafkaErrorCode.PROTOCOL_UNKNOWN, protocol=cluster.security_protocol, known=known)
+        ]
     if "SASL" in cluster.security_protocol:
         if cluster.sasl_mechanism not in SASL_MECHANISMS:
             wrong["sasl_mechanism"] = [

@@ -55,6 +55,9 @@ class CodedMessage:
     params: Mapping[str, Any]
     news: str = ""
 
+    def __hash__(self) -> int:
+        return hash((self.code, self.news))  # parameters may hold what cannot be hashed
+
     def __str__(self) -> str:
         return message_with_news(self.code, self.news, **self.params)
 
@@ -99,6 +102,19 @@ def message_with_news(code: StrEnum, news: str, /, **params: Any) -> str:
     """Return the same, with what is known besides, a sentence or '', between the two."""
     text, advice = message_parts(code, **params)
     return " ".join(filter(None, (text, news, advice)))
+
+
+def join_messages(messages: Iterable[CodedMessage | str]) -> str:
+    """Return several messages as one text: each text with its news once, then each advice once."""
+    texts, advices = [], []
+    for each in messages:
+        if isinstance(each, CodedMessage):
+            text, advice = message_parts(each.code, **each.params)
+            texts += [text, each.news]
+            advices.append(advice)
+        else:
+            texts.append(each)
+    return " ".join(filter(None, dict.fromkeys([*texts, *advices])))
 
 
 def message_cause(code: StrEnum, /, **params: Any) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.refusals import kafka
+from kafkadash.domain.messages import join_messages, message_text
 from kafkadash.domain.wording import count, listed
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.run import JobFailed, Run
@@ -63,7 +62,7 @@ def reach_addresses(steps: Steps, connection: Connection) -> None:
     if connection.security.protocol.endswith("SSL"):
         _stage(steps, probed, Stage.TLS, "TLS and certificate", "showed a certificate that is trusted")
     if all(p.failed is not None for p in probed):
-        raise JobFailed(kafka.together(p.why for p in probed))
+        raise JobFailed(join_messages(p.why for p in probed))
 
 
 def reach_brokers(steps: Steps, security: Security, brokers: Sequence[Broker]) -> None:
@@ -148,7 +147,7 @@ def _stage(steps: Steps, probed: Sequence[Probed], stage: Stage, title: str, fin
 
 def _end_stage(steps: Steps, probed: Sequence[Probed], stage: Stage, fine: str) -> None:
     tried = [p for p in probed if p.tried(stage)]
-    wrong = [p.why for p in tried if p.failed is stage]
+    wrong = [str(p.why) for p in tried if p.failed is stage]
     if not wrong:
         steps.end("ok", fine)
     elif len(wrong) < len(tried):

@@ -166,7 +166,7 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
 
 
 def _unanswered(described: ClusterDescription, versions: ApiVersions) -> list[str]:
-    problems = [f"Broker {broker}: {error.message}" for broker, error in sorted(versions.errors.items())]
+    problems = [f"Broker {broker}: {error.text}" for broker, error in sorted(versions.errors.items())]
     asked = versions.brokers.keys() | versions.errors.keys()
     problems += [
         message_text(JobErrorCode.NOT_ASKED, broker=b.id, address=f"{b.host}:{b.port}")

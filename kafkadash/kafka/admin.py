@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock, port
 from kafkadash.kafka.answers import (
     DESCRIBE_CLUSTER,
@@ -28,6 +27,7 @@ from kafkadash.kafka.codes import NOT_CONTROLLER, call_failure, item_error
 from kafkadash.kafka.committed_reads import CommittedReading
 from kafkadash.kafka.config_reads import ConfigReading
 from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.group_reads import GroupReading
 from kafkadash.kafka.groups import Committed, Groups, LogSpans
 from kafkadash.kafka.messages import (
@@ -79,7 +79,7 @@ class WireAdmin:
         errors: dict[int, ItemError] = {}
         for broker, result in zip(ids, results, strict=True):
             if isinstance(result, KafkaFailure):
-                errors[broker] = ItemError(str(result), name=result.kind)
+                errors[broker] = ItemError(result.message, name=result.kind)
             elif result.response.error_code:
                 errors[broker] = item_error(
                     result.response.error_code, f"Broker {broker} does not tell its API versions"
@@ -134,7 +134,7 @@ class WireAdmin:
         errors: dict[int, ItemError] = {}
         for broker, result in zip(ids, results, strict=True):
             if isinstance(result, KafkaFailure):
-                errors[broker] = ItemError(str(result))
+                errors[broker] = ItemError(result.message)
             elif error := log_dirs_error(broker, result.response):
                 errors[broker] = error
             else:
@@ -174,7 +174,7 @@ class WireAdmin:
                 code, "DescribeQuorum", permission=DESCRIBE_CLUSTER, through_controller=True, detail=detail
             )
         if partition.leader_id < 0:
-            raise port.QuorumUnavailable(said.QUORUM_WITHOUT_LEADER())
+            raise port.QuorumUnavailable(KafkaErrorCode.QUORUM_WITHOUT_LEADER)
         return quorum_of(partition, answer.taken_at)
 
     def describe_configs(
@@ -238,7 +238,7 @@ class WireAdmin:
     def _current_wire(self) -> Wire:
         with self._guard():
             if self._closed:
-                raise port.Unreachable(said.CONNECTION_RENEWED())
+                raise port.Unreachable(KafkaErrorCode.CONNECTION_RENEWED)
             if self._wire is None or not self._wire.usable:
                 if self._wire is not None and self._wire.pid != os.getpid():
                     _INHERITED.append(self._wire)
@@ -256,7 +256,7 @@ class WireAdmin:
         """ZooKeeper mode: brokers do not forward, but Metadata names the controller truly."""
         controller = self.describe_cluster(deadline=left()).controller_id
         if controller is None:
-            raise port.QuorumUnavailable(said.NO_CONTROLLER())
+            raise port.QuorumUnavailable(KafkaErrorCode.NO_CONTROLLER)
         [result] = self._with_wire(lambda wire: wire.ask_each([(controller, ask)], deadline=left()))
         if isinstance(result, KafkaFailure):
             raise result

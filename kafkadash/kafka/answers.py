@@ -6,10 +6,11 @@ import base64
 from collections.abc import Sequence
 from uuid import UUID
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded
 from kafkadash.kafka import port
 from kafkadash.kafka.asking import Answer
 from kafkadash.kafka.codes import call_failure, item_error
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import (
     ApiVersionsAnswer,
     ClusterAnswer,
@@ -123,7 +124,7 @@ def log_dirs_error(broker: int, response: LogDirsAnswer) -> ItemError | None:
     if response.error_code:  # top level from v3 on
         return item_error(response.error_code, subject, permission=DESCRIBE_CLUSTER)
     if not response.results:  # every broker has a directory: before v3 this is how a refusal looks
-        return ItemError(said.DIRECTORIES_HIDDEN(broker=broker, permission=DESCRIBE_CLUSTER))
+        return ItemError(coded(KafkaErrorCode.DIRECTORIES_HIDDEN, broker=broker, permission=DESCRIBE_CLUSTER))
     return None
 
 
@@ -152,7 +153,7 @@ def sort_offsets(
 ) -> None:
     """Puts each query that was asked in one request into ``found`` or into ``errors``."""
     if isinstance(result, KafkaFailure):
-        errors.update(dict.fromkeys(asked, ItemError(str(result))))
+        errors.update(dict.fromkeys(asked, ItemError(result.message)))
         return
     answers = {(t.name, p.partition_index): p for t in result.response.topics for p in t.partitions}
     for query in asked:
@@ -160,11 +161,11 @@ def sort_offsets(
         subject = f"Broker {query.broker} gives no {word} offset of {query.topic}-{query.partition}"
         answer = answers.get((query.topic, query.partition))
         if answer is None:
-            errors[query] = ItemError(said.NOT_IN_ANSWER(subject=subject))
+            errors[query] = ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject))
         elif answer.error_code:
             errors[query] = item_error(answer.error_code, subject)
         elif answer.offset < 0:
-            errors[query] = ItemError(said.NOT_KNOWN_THERE(subject=subject))
+            errors[query] = ItemError(coded(KafkaErrorCode.NOT_KNOWN_THERE, subject=subject))
         else:
             found[query] = port.ReplicaOffset(answer.offset, result.taken_at, result.took)
 

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka import clock
 from kafkadash.kafka.client import (
     AnswerOversized,
@@ -31,6 +30,7 @@ from kafkadash.kafka.client import (
     Promise,
     new_promise,
 )
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.failures import SLACK, explained, label, most_telling
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.messages import ApiRanges, MetadataAnswer, Request, Response, brokers_only, metadata_request
@@ -149,7 +149,7 @@ class Asker:
         except DeadlineExceeded:
             if not (probed.is_done and probed.exception is None):
                 raise
-        raise QuorumUnavailable(said.CONTROLLERS_SILENT(seconds=round(deadline, 1)))
+        raise QuorumUnavailable(KafkaErrorCode.CONTROLLERS_SILENT, seconds=round(deadline, 1))
 
     async def _know_brokers(self, until: float) -> None:
         if not self.lanes[Lane.BROKER].nodes():
@@ -168,7 +168,7 @@ class Asker:
                 await self.lanes[Lane.BROKER].within(shared, until - time.monotonic() + 3 * SLACK)
                 return
             except errors.KafkaTimeoutError:
-                raise DeadlineExceeded(said.BOOTSTRAP_SILENT(servers=self._servers())) from None
+                raise DeadlineExceeded(KafkaErrorCode.BOOTSTRAP_SILENT, servers=self._servers()) from None
             except KafkaFailure:
                 if shared_until >= until:
                     raise
@@ -183,7 +183,7 @@ class Asker:
         stagger = min(_BOOTSTRAP_STAGGER, (until - time.monotonic()) / (2 * len(nodes)))
         answer = await self._first(nodes, ask, until, stagger)
         if not answer.response.brokers:
-            raise Unreachable(said.NO_LIVE_BROKER(servers=self._servers()))
+            raise Unreachable(KafkaErrorCode.NO_LIVE_BROKER, servers=self._servers())
         for lane in self.lanes.values():
             lane.cluster.update_metadata(brokers_only(answer.response))
 
@@ -242,7 +242,9 @@ class Asker:
                 if once.begun or not isinstance(failure, DeadlineExceeded | Unreachable):
                     raise
                 failures.append(failure)
-        raise most_telling(failures) if failures else Unreachable(said.NO_LIVE_BROKER(servers=self._servers()))
+        raise (
+            most_telling(failures) if failures else Unreachable(KafkaErrorCode.NO_LIVE_BROKER, servers=self._servers())
+        )
 
     async def _ask_node(self, node: NodeId, ask: Ask[R], until: float, connect_by: float | None = None) -> Answer[R]:
         """One attempt, another where the connection was lost, and another where the broker has a new address.
@@ -258,7 +260,7 @@ class Asker:
         while True:
             address = manager.address(node)
             if address is None:
-                raise Unreachable(said.BROKER_NOT_LIVE(broker=node))
+                raise Unreachable(KafkaErrorCode.BROKER_NOT_LIVE, broker=node)
             try:
                 answer = await self._exchange(manager, node, ask, until, connect_by or until)
             except KafkaFailure:

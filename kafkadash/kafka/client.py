@@ -19,8 +19,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from kafkadash.domain.refusals import connection as said
 from kafkadash.kafka.connection import Connection, Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import (
     Future,
     KafkaConnectionManager,
@@ -159,20 +159,20 @@ def client_options(connection: Connection) -> Mapping[str, object]:
 def _checked_address(address: str) -> str:
     host, _, port = address.strip().rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise Unreachable(said.ADDRESS_MALFORMED(address=address))
+        raise Unreachable(KafkaErrorCode.ADDRESS_MALFORMED, address=address)
     return address.strip()
 
 
 def _security_options(security: Security) -> dict[str, object]:
     if security.protocol not in _PROTOCOLS:
-        raise NotSupported(said.PROTOCOL_UNKNOWN(protocol=security.protocol, known=", ".join(_PROTOCOLS)))
+        raise NotSupported(KafkaErrorCode.PROTOCOL_UNKNOWN, protocol=security.protocol, known=", ".join(_PROTOCOLS))
     options: dict[str, object] = {"security_protocol": security.protocol}
     if security.protocol.endswith("SSL"):
         options["ssl_context"] = ssl_context(security)
     if security.protocol.startswith("SASL"):
         if security.sasl_mechanism not in _SASL_MECHANISMS:
             known = ", ".join(_SASL_MECHANISMS)
-            raise NotSupported(said.MECHANISM_UNKNOWN(mechanism=security.sasl_mechanism, known=known))
+            raise NotSupported(KafkaErrorCode.MECHANISM_UNKNOWN, mechanism=security.sasl_mechanism, known=known)
         options["sasl_mechanism"] = security.sasl_mechanism
         options["sasl_plain_username"] = security.sasl_username
         options["sasl_plain_password"] = security.sasl_password

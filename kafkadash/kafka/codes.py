@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkadash.domain.refusals import kafka as said
-from kafkadash.domain.refusals.entry import Entry
+from kafkadash.domain.messages import coded, message_cause
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.port import ItemError, KafkaFailure, NotAuthorized, NotSupported, QuorumUnavailable, RequestFailed
 
@@ -98,12 +98,14 @@ def item_error(
     """
     name = code_name(code)
 
-    def as_told(entry: Entry, **values: object) -> ItemError:
-        return ItemError((entry if advised else entry.cause)(subject=subject, code=name, **values), code, name)
-
+    params: dict[str, str] = {"subject": subject, "code": name}
     if permission and code in AUTHORIZATION_CODES:
-        return as_told(said.ITEM_FORBIDDEN, permission=permission)
-    return as_told(said.ITEM_NOT_NOW if code in _PASSING else said.ITEM_REFUSED, detail=detail or _meaning(code))
+        told, params = KafkaErrorCode.ITEM_FORBIDDEN, {**params, "permission": permission}
+    else:
+        told = KafkaErrorCode.ITEM_NOT_NOW if code in _PASSING else KafkaErrorCode.ITEM_REFUSED
+        params["detail"] = detail or _meaning(code)
+    message = coded(told, **params)
+    return ItemError(message if advised else message_cause(told, **params), code, name)
 
 
 def call_failure(
@@ -116,12 +118,13 @@ def call_failure(
     name = code_name(code)
     words = f": {detail}" if detail else ""
     if code in AUTHORIZATION_CODES:
-        return NotAuthorized(said.CALL_FORBIDDEN(request=request, permission=permission, code=name))
+        return NotAuthorized(KafkaErrorCode.CALL_FORBIDDEN, request=request, permission=permission, code=name)
     if code == UNSUPPORTED_VERSION:
-        return NotSupported(said.CALL_UNSUPPORTED(request=request, code=name, said=words))
+        return NotSupported(KafkaErrorCode.CALL_UNSUPPORTED, request=request, code=name, said=words)
     if through_controller and code in _WITHOUT_CONTROLLER:
-        return QuorumUnavailable(said.CALL_WITHOUT_CONTROLLER(request=request, code=name, said=words))
-    return RequestFailed(said.CALL_FAILED(request=request, name=name, code=code, said=words), code=code, name=name)
+        return QuorumUnavailable(KafkaErrorCode.CALL_WITHOUT_CONTROLLER, request=request, code=name, said=words)
+    failed = coded(KafkaErrorCode.CALL_FAILED, request=request, name=name, code=code, said=words)
+    return RequestFailed(failed, number=code, name=name)
 
 
 def _meaning(code: int) -> str:

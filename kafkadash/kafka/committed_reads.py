@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded
 from kafkadash.kafka import clock
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.codes import COORDINATOR_MOVES, GROUP_ID_NOT_FOUND, item_error
 from kafkadash.kafka.coordinators import DESCRIBE_GROUP, Locator
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.group_messages import FetchedTopic, OffsetFetchAnswer, OneAtATime, committed_request
 from kafkadash.kafka.groups import Committed, Offsets
 from kafkadash.kafka.port import ItemError, KafkaFailure, Unreachable
@@ -52,11 +53,11 @@ class CommittedReading:
                 self._ask(broker, [group])
             return
         if isinstance(result, Unreachable):  # it may have stopped, and another one takes its groups
-            self._locator.locate_again(dict.fromkeys(groups, ItemError(str(result))))
+            self._locator.locate_again(dict.fromkeys(groups, ItemError(result.message)))
             return
         if isinstance(result, KafkaFailure):
             for group in groups:
-                self._fail(group, ItemError(str(result)))
+                self._fail(group, ItemError(result.message))
             return
         self._taken_at.append(result.taken_at)
         response = result.response
@@ -89,7 +90,7 @@ class CommittedReading:
         elif code == GROUP_ID_NOT_FOUND:
             self._found[group] = {}
         elif code is None:
-            self._fail(group, ItemError(said.NOT_IN_ANSWER(subject=subject)))
+            self._fail(group, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
         elif code in COORDINATOR_MOVES:
             moved[group] = item_error(code, subject)
         else:

@@ -6,10 +6,11 @@ import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import message_text
 from kafkadash.kafka import clock, port
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.codes import item_error
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import ConfigAnswer, ConfigsAnswer, ConfigsResult, configs_request
 from kafkadash.kafka.port import (
     CLUSTER_DEFAULT,
@@ -64,7 +65,7 @@ class ConfigReading:
                 turns = [(turn, self._ask(portion)) for turn, portion in wave]
                 self._round(asked, partial(with_wire, partial(_ask_in_turn, turns, left)))
             else:
-                self._fail(asked, DeadlineExceeded(said.TURN_TOO_LATE()))
+                self._fail(asked, DeadlineExceeded(KafkaErrorCode.TURN_TOO_LATE))
         # Brokers come last: one that is silent takes all the time there is.
         brokers = [r for r in unique if r.type is ConfigResourceType.BROKER and r != CLUSTER_DEFAULT]
         if brokers:
@@ -94,7 +95,7 @@ class ConfigReading:
         """Puts each resource that was asked in one request into what was found or into the errors."""
         if isinstance(result, KafkaFailure):
             self._failures.append(result)
-            self._errors.update(dict.fromkeys(asked, ItemError(str(result))))
+            self._errors.update(dict.fromkeys(asked, ItemError(result.message)))
             return
         self._taken_at.append(result.taken_at)
         answers = {(row.resource_type, row.resource_name): row for row in result.response.results}
@@ -102,7 +103,9 @@ class ConfigReading:
             row = answers.get((int(resource.type), resource.name))
             if row is None:
                 self._errors[resource] = ItemError(
-                    said.NOT_IN_ANSWER(subject=f"The configuration of {resource} cannot be read")
+                    message_text(
+                        KafkaErrorCode.NOT_IN_ANSWER, subject=f"The configuration of {resource} cannot be read"
+                    )
                 )
             elif row.error_code:
                 self._errors[resource] = _error(resource, row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded, join_messages
 from kafkadash.domain.whole_numbers import read_whole_number
 from kafkadash.kafka.admin import WireAdmin, countdown
 from kafkadash.kafka.asking import Answer, Ask, Lane
@@ -17,6 +17,7 @@ from kafkadash.kafka.changing import ConfigChange, ConfigOperation
 from kafkadash.kafka.client import NodeId
 from kafkadash.kafka.codes import call_failure
 from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import QUORUM_TOPIC, ClusterAnswer, QuorumAnswer, controllers_request, quorum_request
 from kafkadash.kafka.port import KafkaFailure, QuorumUnavailable, Unreachable
 from kafkadash.kafka.sending import Unanswered, outcome
@@ -68,9 +69,9 @@ class Controllers(WireAdmin):
             )
         if not cluster_id or response.cluster_id != cluster_id:
             raise Unreachable(
-                said.ANOTHER_QUORUM(
-                    answered=response.cluster_id, expected=cluster_id or "that of the brokers, which is not known"
-                )
+                KafkaErrorCode.ANOTHER_QUORUM,
+                answered=response.cluster_id,
+                expected=cluster_id or "that of the brokers, which is not known",
             )
 
     def _active(self, deadline: float) -> NodeId:
@@ -81,8 +82,8 @@ class Controllers(WireAdmin):
         for result in results:
             if isinstance(result, Answer) and _leads(result.response):
                 return result.node
-        failures = [str(result) for result in results if isinstance(result, KafkaFailure)]
-        raise QuorumUnavailable(said.NO_LEADER_THERE.told(said.together(failures)))
+        failures = join_messages(result.message for result in results if isinstance(result, KafkaFailure))
+        raise QuorumUnavailable(replace(coded(KafkaErrorCode.NO_LEADER_THERE), news=failures))
 
 
 def _leads(response: QuorumAnswer) -> bool:

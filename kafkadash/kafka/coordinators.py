@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.codes import COORDINATOR_MOVES, item_error
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.group_messages import CoordinatorsAnswer, OneAtATime, coordinators_request
 from kafkadash.kafka.port import ItemError, KafkaFailure
 from kafkadash.kafka.talk import Talk
@@ -54,7 +55,7 @@ class Locator:
             return
         if isinstance(result, KafkaFailure):
             for group in groups:
-                self._failed(group, ItemError(str(result)))
+                self._failed(group, ItemError(result.message))
             return
         response = result.response
         if response.API_VERSION < 4:
@@ -69,7 +70,7 @@ class Locator:
             if code == 0:
                 at[node].append(group)
             elif code is None:
-                self._failed(group, ItemError(said.NOT_IN_ANSWER(subject=subject)))
+                self._failed(group, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
             elif code in COORDINATOR_MOVES:
                 moving[group] = item_error(code, subject)
             else:

@@ -8,8 +8,9 @@ import ssl
 import time
 from collections.abc import Sequence
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import join_messages
 from kafkadash.kafka.client import MOST_ANSWER_BYTES, AnswerOversized, ConnectFailed, NodeId, TlsFailed
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import errors
 from kafkadash.kafka.port import (
     AnswerTooLarge,
@@ -44,35 +45,35 @@ def explained(error: Exception, who: str, until: float) -> KafkaFailure:
     if refused := _refused(error, cause, who, detail):
         return refused
     if isinstance(error, AnswerOversized):
-        return AnswerTooLarge(said.ANSWER_TOO_LARGE(who=who, most=MOST_ANSWER_BYTES // 10**6))
+        return AnswerTooLarge(KafkaErrorCode.ANSWER_TOO_LARGE, who=who, most=MOST_ANSWER_BYTES // 10**6)
     if isinstance(error, ConnectFailed):
-        return Unreachable(said.NODE_NOT_CONNECTED(who=who, detail=detail))
+        return Unreachable(KafkaErrorCode.NODE_NOT_CONNECTED, who=who, detail=detail)
     if isinstance(error, errors.UnsupportedVersionError):
-        return NotSupported(said.NODE_TOO_OLD(who=who, detail=detail))
+        return NotSupported(KafkaErrorCode.NODE_TOO_OLD, who=who, detail=detail)
     if isinstance(error, errors.KafkaTimeoutError | errors.RequestTimedOutError):
         if time.monotonic() < until - SLACK:
-            return Unreachable(said.EARLIER_UNANSWERED(who=who))
-        return DeadlineExceeded(said.NODE_TOO_SLOW(who=who))
+            return Unreachable(KafkaErrorCode.EARLIER_UNANSWERED, who=who)
+        return DeadlineExceeded(KafkaErrorCode.NODE_TOO_SLOW, who=who)
     if isinstance(error, errors.KafkaProtocolError):
-        return Unreachable(said.NOT_KAFKA(who=who))
+        return Unreachable(KafkaErrorCode.NOT_KAFKA, who=who)
     if isinstance(error, errors.KafkaConnectionError):
-        return Unreachable(said.CLOSED_INSTEAD(who=who, detail=detail))
+        return Unreachable(KafkaErrorCode.CLOSED_INSTEAD, who=who, detail=detail)
     if isinstance(error, errors.KafkaError):
-        return Unreachable(said.NODE_NOT_ASKED(who=who, detail=detail))
+        return Unreachable(KafkaErrorCode.NODE_NOT_ASKED, who=who, detail=detail)
     log.error("kafka.asking_crashed", exc_info=error)
-    return Unreachable(said.ASKING_CRASHED(who=who))
+    return Unreachable(KafkaErrorCode.ASKING_CRASHED, who=who)
 
 
 def _refused(error: Exception, cause: object, who: str, detail: str) -> AuthenticationFailed | None:
     """Return the failure where TLS or SASL did not let us in, else None."""
     if isinstance(cause, ssl.SSLError):  # TLS 1.3: the broker's verdict on our certificate comes after the handshake
-        return AuthenticationFailed(said.CLIENT_CERTIFICATE_REFUSED(who=who, detail=tls_reason(cause)))
+        return AuthenticationFailed(KafkaErrorCode.CLIENT_CERTIFICATE_REFUSED, who=who, detail=tls_reason(cause))
     if isinstance(error, TlsFailed):
-        return AuthenticationFailed(said.HANDSHAKE_FAILED(who=who, detail=detail))
+        return AuthenticationFailed(KafkaErrorCode.HANDSHAKE_FAILED, who=who, detail=detail)
     if isinstance(error, errors.UnsupportedSaslMechanismError | errors.IllegalSaslStateError):
-        return AuthenticationFailed(said.SASL_MECHANISM_REFUSED(who=who, detail=detail))
+        return AuthenticationFailed(KafkaErrorCode.SASL_MECHANISM_REFUSED, who=who, detail=detail)
     if isinstance(error, errors.SaslAuthenticationFailedError | errors.AuthorizationError | ValueError | KeyError):
-        return AuthenticationFailed(said.CREDENTIALS_REFUSED(who=who, detail=detail))
+        return AuthenticationFailed(KafkaErrorCode.CREDENTIALS_REFUSED, who=who, detail=detail)
     return None
 
 
@@ -82,5 +83,5 @@ def most_telling(failures: Sequence[KafkaFailure]) -> KafkaFailure:
         same = [failure for failure in failures if isinstance(failure, kind)]
         if same:
             special = type(same[0]) if len({type(failure) for failure in same}) == 1 else kind
-            return special(said.together(str(failure) for failure in same))
+            return special(join_messages(failure.message for failure in same)) if len(same) > 1 else same[0]
     return failures[-1]

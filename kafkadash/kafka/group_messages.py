@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import (
     ConsumerGroupDescribeRequest,
     DescribeGroupsRequest,
@@ -152,7 +152,7 @@ def coordinators_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
     if offered[FIND_COORDINATOR][1] >= 4:
         return FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups))
     if len(groups) > 1:
-        raise OneAtATime(said.NOT_OFFERED(what="FindCoordinator of several groups (Kafka 3.0)"))
+        raise OneAtATime(KafkaErrorCode.NOT_OFFERED, what="FindCoordinator of several groups (Kafka 3.0)")
     return FindCoordinatorRequest(key=groups[0], key_type=0, max_version=3)
 
 
@@ -171,7 +171,7 @@ def committed_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
             max_version=9,
         )
     if len(groups) > 1:
-        raise OneAtATime(said.NOT_OFFERED(what="OffsetFetch of several groups (Kafka 3.0)"))
+        raise OneAtATime(KafkaErrorCode.NOT_OFFERED, what="OffsetFetch of several groups (Kafka 3.0)")
     return OffsetFetchRequest(group_id=groups[0], topics=None, require_stable=False, max_version=7)
 
 

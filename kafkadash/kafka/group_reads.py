@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded
 from kafkadash.kafka import clock
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.client_bytes import AssignmentReading, clean_text
 from kafkadash.kafka.codes import COORDINATOR_MOVES, GROUP_ID_NOT_FOUND, call_failure, item_error
 from kafkadash.kafka.coordinators import DESCRIBE_GROUP, Locator
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.group_messages import (
     ConsumerGroup,
     ConsumerGroupsAnswer,
@@ -90,7 +91,7 @@ class GroupReading:
 
     def _told_list(self, broker: int, result: Answer[ListGroupsAnswer] | KafkaFailure) -> None:
         if isinstance(result, KafkaFailure):
-            self._errors[broker] = ItemError(str(result))
+            self._errors[broker] = ItemError(result.message)
             return
         code = result.response.error_code
         if code in COORDINATOR_MOVES and self._talk.later(partial(self._list, broker)):
@@ -164,7 +165,7 @@ class GroupReading:
             self._ask(broker, kind, groups[:half])
             self._ask(broker, kind, groups[half:])
             return
-        errors = dict.fromkeys(groups, ItemError(str(failure)))
+        errors = dict.fromkeys(groups, ItemError(failure.message))
         if isinstance(failure, Unreachable):  # it may have stopped, and another one takes its groups
             self._locator.locate_again(errors)
         elif isinstance(failure, NotSupported):  # where there is no other type, a group that is not of one is gone
@@ -183,7 +184,7 @@ class GroupReading:
             if code == 0:
                 described.append(name)
             elif code is None:
-                self._fail(name, ItemError(said.NOT_IN_ANSWER(subject=subject)))
+                self._fail(name, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
             elif code in COORDINATOR_MOVES:
                 moved[name] = item_error(code, subject)
             elif code != GROUP_ID_NOT_FOUND:
@@ -226,7 +227,9 @@ def _classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -
     unreadable = [member.member_id for member, of_it in zip(members, assigned, strict=True) if of_it is None]
     error = None
     if unreadable:
-        error = ItemError(said.ASSIGNMENT_UNREADABLE(group=clean_text(row.group_id), member=unreadable[0]))
+        error = ItemError(
+            coded(KafkaErrorCode.ASSIGNMENT_UNREADABLE, group=clean_text(row.group_id), member=unreadable[0])
+        )
     return Group(
         row.group_id,
         _state(row.group_state),

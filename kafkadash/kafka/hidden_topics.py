@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import message_text
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.port import KafkaAdmin
 
 TOPIC_AUTHORIZATION_FAILED = 29
@@ -33,4 +34,4 @@ def hidden_sentence(hidden: list[str], *, all_of_them: bool = False) -> str:
     shown = ", ".join(f"“{name}”" for name in hidden[:3])
     more = f" and {len(hidden) - 3} more topics" if len(hidden) > 3 else ""
     which = "every topic" if all_of_them else f"{shown}{more}"
-    return said.TOPICS_HIDDEN(which=which)
+    return message_text(KafkaErrorCode.TOPICS_HIDDEN, which=which)

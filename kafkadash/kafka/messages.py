@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import (
     ApiVersionsRequest,
     DescribeClusterRequest,
@@ -315,7 +315,7 @@ def offsets_request(
 def quorum_request(offered: ApiRanges) -> Request:
     """Not to be sent to a cluster in ZooKeeper mode: it answers by dropping the connection."""
     if DESCRIBE_QUORUM not in offered:
-        raise NotSupported(said.NO_QUORUM_TO_DESCRIBE())
+        raise NotSupported(KafkaErrorCode.NO_QUORUM_TO_DESCRIBE)
     topic = DescribeQuorumRequest.TopicData
     return DescribeQuorumRequest(
         topics=[topic(topic_name=QUORUM_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
@@ -324,4 +324,4 @@ def quorum_request(offered: ApiRanges) -> Request:
 
 def require(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
     if api_key not in offered or offered[api_key][1] < at_least:
-        raise NotSupported(said.NOT_OFFERED(what=what))
+        raise NotSupported(KafkaErrorCode.NOT_OFFERED, what=what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import DescribeClusterRequest, MetadataRequest
 from kafkadash.kafka.messages import DESCRIBE_CLUSTER, METADATA, ApiRanges, Request
 from kafkadash.kafka.port import NotSupported
@@ -26,14 +26,14 @@ _OPERATIONS = {
 def cluster_permissions_request(offered: ApiRanges) -> Request:
     """Raises NotSupported before Kafka 2.8."""
     if DESCRIBE_CLUSTER not in offered:
-        raise NotSupported(said.NOT_OFFERED(what="DescribeCluster (Kafka 2.8)"))
+        raise NotSupported(KafkaErrorCode.NOT_OFFERED, what="DescribeCluster (Kafka 2.8)")
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
 def topic_permissions_request(offered: ApiRanges) -> Request:
     """All topics that may be described. Raises NotSupported before Kafka 2.3 (Metadata v8)."""
     if METADATA not in offered or offered[METADATA][1] < 8:
-        raise NotSupported(said.NOT_OFFERED(what="the permissions on topics (Metadata v8, Kafka 2.3)"))
+        raise NotSupported(KafkaErrorCode.NOT_OFFERED, what="the permissions on topics (Metadata v8, Kafka 2.3)")
     return MetadataRequest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
 
 

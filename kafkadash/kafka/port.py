@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import ClassVar, Protocol
 
+from kafkadash.domain.errors import UserError
 from kafkadash.domain.failure_kinds import FailureKind
+from kafkadash.domain.messages import CodedMessage
 
 
-class KafkaFailure(Exception):
-    """A call that failed as a whole. ``str()`` is one sentence a person on call can act on."""
+class KafkaFailure(UserError):
+    """A call that failed as a whole, with a message that a person on call can act on."""
 
     kind: ClassVar = FailureKind.OTHER
 
@@ -70,13 +72,13 @@ class QuorumUnavailable(KafkaFailure):
 
 
 class RequestFailed(KafkaFailure):
-    """Kafka answered with an error code; ``code`` is the protocol's number and ``name`` Kafka's word for it."""
+    """Kafka answered with an error code; ``number`` is the protocol's and ``name`` Kafka's word for it."""
 
     kind: ClassVar = FailureKind.REQUEST_FAILED
 
-    def __init__(self, message: str, *, code: int, name: str) -> None:
+    def __init__(self, message: CodedMessage, *, number: int, name: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.number = number
         self.name = name
 
 
@@ -87,9 +89,13 @@ class ItemError:
     ``code`` is None when no answer arrived (connection, deadline); ``name`` may then be the kind of the failure.
     """
 
-    message: str
+    message: CodedMessage | str
     code: int | None = None
     name: str = ""
+
+    @property
+    def text(self) -> str:
+        return str(self.message)
 
 
 @dataclass(frozen=True, slots=True, order=True)

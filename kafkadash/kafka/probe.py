@@ -18,8 +18,9 @@ from enum import Enum
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kafkadash.domain.refusals import connection as said
+from kafkadash.domain.messages import CodedMessage, coded
 from kafkadash.kafka.connection import Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.tls import ssl_context, tls_reason
 
 _AT_ONCE = 512
@@ -36,12 +37,12 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """How far one ``host:port`` could be reached. ``failed`` is None when every step worked; ``why`` is a sentence."""
+    """How far one ``host:port`` could be reached. ``failed`` is None when every step worked; ``why`` tells it."""
 
     address: str
     ips: tuple[str, ...] = ()
     failed: Stage | None = None
-    why: str = ""
+    why: CodedMessage | str = ""
 
     def reached(self, stage: Stage) -> bool:
         """Whether this step was done and worked."""
@@ -71,7 +72,7 @@ def probe(addresses: Sequence[str], security: Security, *, deadline: float) -> l
             thread.start()
         for thread in threads:
             thread.join(max(0.0, until + _GRACE - time.monotonic()))
-    late = said.NAME_SERVER_SLOW(seconds=deadline)
+    late = coded(KafkaErrorCode.NAME_SERVER_SLOW, seconds=deadline)
     return [done.get(address) or Probed(address, (), Stage.RESOLVE, late) for address in addresses]
 
 
@@ -86,7 +87,7 @@ def _probe_one(address: str, context: ssl.SSLContext | None, until: float) -> Pr
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         words = getattr(error, "strerror", None) or str(error)
-        return Probed(address, (), Stage.RESOLVE, said.NAME_UNRESOLVED(host=host, said=words))
+        return Probed(address, (), Stage.RESOLVE, coded(KafkaErrorCode.NAME_UNRESOLVED, host=host, said=words))
     ips = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
     failure: Probed | None = None
     for entry in found:
@@ -108,15 +109,15 @@ def _connect(
     """None when it worked."""
     left = until - time.monotonic()
     if left <= 0:
-        return Probed(address, ips, Stage.CONNECT, said.NO_TIME_TO_CONNECT())
+        return Probed(address, ips, Stage.CONNECT, coded(KafkaErrorCode.NO_TIME_TO_CONNECT))
     try:
         connection = socket.create_connection((str(where[0]), int(str(where[1]))), timeout=left)
     except TimeoutError:
-        why = said.NOTHING_ACCEPTED(address=address, seconds=left)
+        why = coded(KafkaErrorCode.NOTHING_ACCEPTED, address=address, seconds=left)
         return Probed(address, ips, Stage.CONNECT, why)
     except OSError as error:
         words = (error.strerror or str(error)).lower()
-        return Probed(address, ips, Stage.CONNECT, said.CONNECTING_FAILED(address=address, said=words))
+        return Probed(address, ips, Stage.CONNECT, coded(KafkaErrorCode.CONNECTING_FAILED, address=address, said=words))
     with connection:
         if context is None:
             return None
@@ -125,10 +126,10 @@ def _connect(
             with context.wrap_socket(connection, server_hostname=host):
                 return None
         except TimeoutError:
-            why = said.TLS_SILENT(address=address)
+            why = coded(KafkaErrorCode.TLS_SILENT, address=address)
         except (ssl.SSLError, OSError) as error:
             shown = _certificate_words(host, where, until) if isinstance(error, ssl.SSLCertVerificationError) else ""
-            why = said.TLS_FAILED(address=address, reason=tls_reason(error), shown=shown)
+            why = coded(KafkaErrorCode.TLS_FAILED, address=address, reason=tls_reason(error), shown=shown)
         return Probed(address, ips, Stage.TLS, why)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from kafkadash.domain.messages import CodedMessage
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.messages import Response
 from kafkadash.kafka.port import KafkaFailure
@@ -18,9 +19,9 @@ WithWire = Callable[[Callable[[Wire], Told[R]]], Told[R]]
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """It may have left, and no answer came: it may have been done, or may still be. ``why`` is a sentence."""
+    """It may have left, and no answer came: it may have been done, or may still be. ``why`` says what happened."""
 
-    why: str
+    why: CodedMessage | str
 
 
 def outcome(ask: Ask[R], question: Callable[[], Answer[R]]) -> Answer[R] | Unanswered:
@@ -30,7 +31,7 @@ def outcome(ask: Ask[R], question: Callable[[], Answer[R]]) -> Answer[R] | Unans
         return question()
     except KafkaFailure as failure:
         if ask.once.give_up():
-            return Unanswered(str(failure))
+            return Unanswered(failure.message)
         raise
 
 

@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded
 from kafkadash.kafka import clock
 from kafkadash.kafka.asking import Answer, Ask
 from kafkadash.kafka.codes import LEADER_MOVES, LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, item_error
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.group_messages import span_request
 from kafkadash.kafka.groups import LogSpan, LogSpans
 from kafkadash.kafka.messages import MetadataAnswer, OffsetsAnswer, metadata_request
@@ -60,7 +61,7 @@ class SpanReading:
 
     def _told_leaders(self, wanted: Wanted, result: Answer[MetadataAnswer] | KafkaFailure) -> None:
         if isinstance(result, KafkaFailure):
-            self._fail(wanted, ItemError(str(result)))
+            self._fail(wanted, ItemError(result.message))
             return
         by_leader: dict[int, dict[str, list[int]]] = defaultdict(dict)
         topics = {topic.name: topic for topic in result.response.topics}
@@ -108,10 +109,10 @@ class SpanReading:
         results = list(pair.results.values())
         failure = next((result for result in results if isinstance(result, KafkaFailure)), None)
         if isinstance(failure, Unreachable):  # it may have stopped, and others lead now
-            error = ItemError(str(failure))
+            error = ItemError(failure.message)
             self._find_leaders_again({topic: dict.fromkeys(indexes, error) for topic, indexes in partitions.items()})
         elif failure is not None:
-            self._fail(partitions, ItemError(str(failure)))
+            self._fail(partitions, ItemError(failure.message))
         else:
             self._sort(leader, partitions, pair)
 
@@ -128,7 +129,7 @@ class SpanReading:
                 start, end = topic_starts.get(index), topic_ends.get(index)
                 if start is None or end is None:
                     subject = _subject(leader, topic, index)
-                    self._fail({topic: [index]}, ItemError(said.NOT_IN_ANSWER(subject=subject)))
+                    self._fail({topic: [index]}, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
                 elif code := start[0] or end[0]:
                     error = item_error(code, _subject(leader, topic, index), permission=DESCRIBE_TOPIC)
                     if code in LEADER_MOVES:
@@ -137,7 +138,9 @@ class SpanReading:
                         self._fail({topic: [index]}, error)
                 elif start[1] < 0 or end[1] < 0 or start[1] > end[1]:
                     subject = _subject(leader, topic, index)
-                    moved.setdefault(topic, {})[index] = ItemError(said.NOT_KNOWN_THERE(subject=subject))
+                    moved.setdefault(topic, {})[index] = ItemError(
+                        coded(KafkaErrorCode.NOT_KNOWN_THERE, subject=subject)
+                    )
                 else:
                     spans[index] = LogSpan(start[1], end[1], taken_at)
             if spans:
@@ -186,7 +189,7 @@ def _subject(leader: int, topic: str, index: int) -> str:
 def _topic_error(name: str, code: int | None) -> ItemError:
     subject = f"Log start and end of topic {name} cannot be read"
     if code is None:
-        return ItemError(said.NOT_IN_ANSWER(subject=subject))
+        return ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject))
     return item_error(code, subject, permission=DESCRIBE_TOPIC)
 
 

@@ -14,8 +14,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.asking import Answer, Ask
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.failures import most_telling
 from kafkadash.kafka.messages import Response
 from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure
@@ -80,7 +80,7 @@ class Talk:
             while questions and (self._under_way[broker] < WINDOW or not self.left()):
                 ask, then = questions.popleft()
                 if not self.left():
-                    self._tell(then, DeadlineExceeded(said.TURN_TOO_LATE()))
+                    self._tell(then, DeadlineExceeded(KafkaErrorCode.TURN_TOO_LATE))
                     continue
                 number = next(self._numbers)
                 self._asked[number] = broker, then
@@ -103,7 +103,7 @@ class Talk:
             self._conversation.give_up()
             asked, self._asked = self._asked, {}
             for _, then in asked.values():
-                self._tell(then, DeadlineExceeded(said.CONNECTION_HUNG(seconds=round(self._deadline, 1))))
+                self._tell(then, DeadlineExceeded(KafkaErrorCode.CONNECTION_HUNG, seconds=round(self._deadline, 1)))
 
     def _tell(self, then: Then[Any], outcome: Answer[Any] | KafkaFailure) -> None:
         if isinstance(outcome, KafkaFailure):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from kafkadash.domain.refusals import connection as said
 from kafkadash.kafka.connection import Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.port import AuthenticationFailed
 
 
@@ -26,7 +26,7 @@ def ssl_context(security: Security) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cadata=security.ca_pem)
         except (ssl.SSLError, TypeError, ValueError) as error:  # TypeError: not only ASCII
-            raise AuthenticationFailed(said.CA_UNUSABLE(detail=error)) from None
+            raise AuthenticationFailed(KafkaErrorCode.CA_UNUSABLE, detail=error) from None
     else:
         context.load_default_certs()
     if security.certificate_pem or security.key_pem:
@@ -37,11 +37,11 @@ def ssl_context(security: Security) -> ssl.SSLContext:
 def _present_certificate(context: ssl.SSLContext, security: Security) -> None:
     """OpenSSL reads a key from a file only, so it goes there encrypted with a passphrase that is never stored."""
     if not (security.certificate_pem and security.key_pem):
-        raise AuthenticationFailed(said.CERTIFICATE_WITHOUT_KEY())
+        raise AuthenticationFailed(KafkaErrorCode.CERTIFICATE_WITHOUT_KEY)
     try:
         key = serialization.load_pem_private_key(security.key_pem.encode(), password=None)
     except (TypeError, ValueError):
-        raise AuthenticationFailed(said.KEY_UNUSABLE()) from None
+        raise AuthenticationFailed(KafkaErrorCode.KEY_UNUSABLE) from None
     passphrase = secrets.token_bytes(32).hex()
     encrypted = key.private_bytes(
         serialization.Encoding.PEM,
@@ -54,7 +54,7 @@ def _present_certificate(context: ssl.SSLContext, security: Security) -> None:
         try:
             context.load_cert_chain(path, password=passphrase)
         except (ssl.SSLError, ValueError) as error:
-            raise AuthenticationFailed(said.PAIR_UNUSABLE(detail=error)) from None
+            raise AuthenticationFailed(KafkaErrorCode.PAIR_UNUSABLE, detail=error) from None
 
 
 def tls_reason(error: OSError) -> str:

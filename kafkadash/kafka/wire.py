@@ -16,12 +16,12 @@ from ipaddress import ip_network
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from kafkadash.domain.refusals import kafka as said
 from kafkadash.kafka.asking import Answer, Ask, Asker
 from kafkadash.kafka.client import Loop, NodeId, client_options, new_loop
 from kafkadash.kafka.client_logs import quiet_client_logs
 from kafkadash.kafka.connect import wire_thread
 from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import Response
 from kafkadash.kafka.port import DeadlineExceeded, KafkaFailure, Unreachable
 
@@ -141,7 +141,7 @@ class Wire:
         try:
             if not call.done.wait(deadline + GRACE):
                 self.retire()
-                raise DeadlineExceeded(said.CONNECTION_HUNG(seconds=deadline))
+                raise DeadlineExceeded(KafkaErrorCode.CONNECTION_HUNG, seconds=deadline)
             return call.outcome()
         finally:
             self._leave(call)
@@ -187,7 +187,7 @@ class Wire:
             self._accepting = False
             self._loop.close()
             for call in self._calls:
-                call.fail(Unreachable(said.CLOSED_WHILE_WAITING()))
+                call.fail(Unreachable(KafkaErrorCode.CLOSED_WHILE_WAITING))
 
 
 class Conversation:

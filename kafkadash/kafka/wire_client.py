@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from kafkadash.domain.refusals import kafka as said
+from kafkadash.domain.messages import coded, join_messages
 from kafkadash.kafka.admin import WireAdmin, countdown
 from kafkadash.kafka.asking import Answer, Ask, Lane
 from kafkadash.kafka.change_messages import (
@@ -36,6 +36,7 @@ from kafkadash.kafka.codes import (
 )
 from kafkadash.kafka.connection import Connection
 from kafkadash.kafka.controllers import Controllers, harmless
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.messages import DESCRIBE_QUORUM, ApiRanges, Request, Response
 from kafkadash.kafka.once import Once
 from kafkadash.kafka.port import (
@@ -164,8 +165,8 @@ class WireClient(WireAdmin):
             lambda: controllers.send(ask, self.describe_cluster(deadline=left() / 3).cluster_id, deadline=left())
         )
         if isinstance(through, KafkaFailure):
-            failures = (str(result) for result in [*results, through] if isinstance(result, KafkaFailure))
-            through = Unreachable(said.together(failures))
+            failures = (result.message for result in [*results, through] if isinstance(result, KafkaFailure))
+            through = Unreachable(join_messages(failures))
         found.append((unsent, through))
         return found
 
@@ -212,10 +213,10 @@ class WireClient(WireAdmin):
         if isinstance(result, Unanswered) or not refused(result.response):
             return result
         if forwarded:
-            return Unanswered(said.LOST_LEADERSHIP(code=code_name(NOT_CONTROLLER)))
+            return Unanswered(coded(KafkaErrorCode.LOST_LEADERSHIP, code=code_name(NOT_CONTROLLER)))
         controller = self.describe_cluster(deadline=left()).controller_id
         if controller is None:
-            raise QuorumUnavailable(said.NO_CONTROLLER())
+            raise QuorumUnavailable(KafkaErrorCode.NO_CONTROLLER)
         named: Ask[R] = Ask(build, Lane.CONTROLLER, Once())
         [again] = outcomes([(controller, named)], self._with_wire, left())
         if isinstance(again, KafkaFailure):
@@ -235,7 +236,7 @@ class _Sorting(Generic[T]):
         return Changed(lost=dict.fromkeys(self._asked, ItemError(result.why)))
 
     def unsent(self, failure: KafkaFailure) -> Changed[T]:
-        return Changed(refused=dict.fromkeys(self._asked, ItemError(said.NOTHING_SENT(why=failure))))
+        return Changed(refused=dict.fromkeys(self._asked, ItemError(coded(KafkaErrorCode.NOTHING_SENT, why=failure))))
 
     def all(self, code: int, message: str | None, *, guarded: bool = False) -> Changed[T]:
         return self.each(dict.fromkeys(self._asked, (code, message)), guarded=guarded)
@@ -253,7 +254,7 @@ class _Sorting(Generic[T]):
         lost: dict[T, ItemError] = {}
         for item in self._asked:
             if item not in codes:
-                lost[item] = ItemError(said.CHANGE_NOT_IN_ANSWER(subject=self._subject.format(item)))
+                lost[item] = ItemError(coded(KafkaErrorCode.CHANGE_NOT_IN_ANSWER, subject=self._subject.format(item)))
                 continue
             code, message = codes[item]
             if code in (0, fine):

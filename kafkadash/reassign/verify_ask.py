@@ -51,7 +51,7 @@ def verify_now(
             if topic.error is None:
                 replicas.update({(topic.name, p.partition): p.replicas for p in topic.partitions})
             elif topic.error.code != UNKNOWN_TOPIC:
-                unread[topic.name] = f"Topic {topic.name} could not be read: {topic.error.message}"
+                unread[topic.name] = f"Topic {topic.name} could not be read: {topic.error.text}"
     directories, silent = _directories(admin, brokers, deadline, step)
     counts = judge(Told(moving, replicas, unread, directories, silent))
     if counts.get(State.FAILED):
@@ -77,7 +77,7 @@ def _directories(
     found: dict[Replica, Directories] = {}
     for broker, dirs in answer.brokers.items():
         _add(found, broker, dirs)
-    return found, {broker: error.message for broker, error in answer.errors.items()}
+    return found, {broker: error.text for broker, error in answer.errors.items()}
 
 
 def _add(found: dict[Replica, Directories], broker: int, dirs: Iterable[LogDir]) -> None:

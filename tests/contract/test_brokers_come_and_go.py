@@ -29,7 +29,7 @@ def test_a_killed_broker_is_told_at_once(fake: FakeKafka, admin: WireAdmin) -> N
         answer = admin.log_dirs([1, 2, 3], deadline=DEADLINE)
 
     assert sorted(answer.brokers) == [1, 3]
-    assert "connection refused" in answer.errors[2].message
+    assert "connection refused" in answer.errors[2].text
 
 
 def test_a_killed_broker_that_the_cluster_dropped_is_told_as_such(fake: FakeKafka, admin: WireAdmin) -> None:
@@ -37,7 +37,7 @@ def test_a_killed_broker_that_the_cluster_dropped_is_told_as_such(fake: FakeKafk
     fake.model.fence(2)
     admin.log_dirs([2], deadline=DEADLINE)
 
-    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
+    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].text
 
 
 def test_a_broker_that_died_of_a_question_after_the_cluster_dropped_it(fake: FakeKafka, admin: WireAdmin) -> None:
@@ -46,7 +46,7 @@ def test_a_broker_that_died_of_a_question_after_the_cluster_dropped_it(fake: Fak
     fake.dies_on[2] = DESCRIBE_LOG_DIRS
     assert admin.log_dirs([2], deadline=DEADLINE).errors.keys() == {2}
 
-    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
+    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].text
 
 
 def test_a_broker_that_loses_each_connection_after_the_cluster_dropped_it(fake: FakeKafka, admin: WireAdmin) -> None:
@@ -56,7 +56,7 @@ def test_a_broker_that_loses_each_connection_after_the_cluster_dropped_it(fake: 
     fake.loses_reply[DESCRIBE_LOG_DIRS] = 2
     assert admin.log_dirs([2], deadline=DEADLINE).errors.keys() == {2}
 
-    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].message
+    assert "not among the live brokers" in admin.log_dirs([2], deadline=DEADLINE).errors[2].text
 
 
 def test_a_broker_that_left_the_metadata_and_came_back(fake: FakeKafka, admin: WireAdmin) -> None:

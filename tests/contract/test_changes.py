@@ -75,7 +75,7 @@ def test_a_move_starts_is_retargeted_and_cancelled(admin: WireClient, backend: B
     assert retargeted.done == {partition}
     assert cancelled.done == {partition}
     assert (again.code, again.name) == (85, "NO_REASSIGNMENT_IN_PROGRESS")
-    assert str(partition) in again.message
+    assert str(partition) in again.text
     wait_until(lambda: set(backend.topic(topic_name)[0][1]) == {1, 2}, "the replicas are those from before")
 
 
@@ -93,8 +93,8 @@ def test_partitions_of_one_request_are_judged_each_for_itself(
     assert changed.done == {first}
     codes = {partition: error.code for partition, error in changed.refused.items()}
     assert codes == {second: 39, beyond: 3, nowhere: 3}
-    assert "includes the broker 2 more than once" in changed.refused[second].message
-    assert "Unable to find partition" in changed.refused[beyond].message
+    assert "includes the broker 2 more than once" in changed.refused[second].text
+    assert "Unable to find partition" in changed.refused[beyond].text
     assert not changed.lost
 
 
@@ -107,8 +107,8 @@ def test_an_assignment_that_cannot_be_is_refused_in_kafkas_words(
     nobody, empty = _refusal(_alter(admin, partition, (1, 99))), _refusal(_alter(admin, partition, ()))
 
     assert (nobody.code, empty.code) == (39, 39)
-    assert "broker 99, but no such broker is registered" in nobody.message
-    assert "an empty replica list" in empty.message
+    assert "broker 99, but no such broker is registered" in nobody.text
+    assert "an empty replica list" in empty.text
     assert backend.topic(topic_name)[0][1] == (1, 2)
 
 
@@ -123,7 +123,7 @@ def test_the_replication_factor_is_guarded_unless_its_change_is_meant(
     _alter(admin, partition, None)
 
     assert _refusal(refused).code == 38
-    assert "from 2 to 3" in _refusal(refused).message
+    assert "from 2 to 3" in _refusal(refused).text
     assert refused.guarded
     assert meant.done == {partition}
     assert not meant.guarded
@@ -177,7 +177,7 @@ def test_a_list_of_everything_is_not_extended(admin: WireClient, backend: Backen
     subtracted = admin.alter_configs([ConfigChange(topic, LEADERS, SUBTRACT, "0:1")], deadline=DEADLINE)
 
     assert appended.refused[topic].code == 40
-    assert "must be the literal '*'" in appended.refused[topic].message
+    assert "must be the literal '*'" in appended.refused[topic].text
     assert subtracted.done == {topic}
     wait_until(lambda: backend.configs(topic_name)[LEADERS][0] == "*", "the list is untouched")
 
@@ -217,9 +217,9 @@ def test_a_rate_is_set_through_its_own_broker(admin: WireClient, backend: Backen
 
     assert changed.done == {second, third}
     assert changed.refused[nobody].code is None
-    assert "Broker 99" in changed.refused[nobody].message
+    assert "Broker 99" in changed.refused[nobody].text
     assert {resource: error.code for resource, error in wrong.refused.items()} == {second: 42, third: 42}
-    assert "Not a number" in wrong.refused[third].message
+    assert "Not a number" in wrong.refused[third].text
     wait_until(lambda: RATES[0] in backend.configs(3), "the rate is in force")
     assert backend.configs(3)[RATES[0]] == ("1234567", "DYNAMIC_BROKER_CONFIG")
     cleared = admin.alter_configs([ConfigChange(b, RATES[0], DELETE) for b in (second, third)], deadline=DEADLINE)

@@ -54,7 +54,7 @@ def test_a_lost_reply_is_lost_and_the_request_was_sent_once(api_key: int, fake: 
 
     assert (len(changed.done), len(changed.refused), len(changed.lost)) == (0, 0, 1)
     [error] = changed.lost.values()
-    assert "closed the connection" in error.message
+    assert "closed the connection" in error.text
     assert fake.requests[api_key] == 1
 
 
@@ -78,7 +78,7 @@ def test_silent_controllers_lose_what_was_sent_to_them(api_key: int, fake: FakeK
         changed = CALLS[api_key](admin, SHORT)
 
     [error] = changed.lost.values()
-    waited = re.search(r"no controller did within ([\d.]+) s", error.message)
+    waited = re.search(r"no controller did within ([\d.]+) s", error.text)
     assert waited is not None
     assert SHORT / 2 <= float(waited[1]) <= SHORT
     assert fake.requests[api_key] == 1
@@ -107,7 +107,7 @@ def test_of_one_request_one_may_be_done_and_another_lost(fake: FakeKafka, admin:
     assert {p: error.code for p, error in changed.lost.items()} == {TopicPartition("u", 0): -1}
     refused = changed.refused[TopicPartition("u", 1)]
     assert (refused.code, refused.name) == (44, "POLICY_VIOLATION")
-    assert "Moves are not allowed here" in refused.message
+    assert "Moves are not allowed here" in refused.text
 
 
 def test_a_frozen_broker_does_not_keep_a_change_from_the_others(
@@ -182,7 +182,7 @@ def test_a_missing_permission_is_a_refusal_that_names_it(api_key: int, fake: Fak
     [error] = CALLS[api_key](admin, DEADLINE).refused.values()
 
     assert error.code in (29, 31)
-    assert "the principal needs Alter" in error.message
+    assert "the principal needs Alter" in error.text
 
 
 @pytest.mark.parametrize("api_key", CALLS)

@@ -111,7 +111,7 @@ def test_what_does_not_exist_is_an_error_beside_the_others_answers(
     assert answer.errors.keys() == {missing, illegal, nobody}
     assert answer.errors[missing].name == "UNKNOWN_TOPIC_OR_PARTITION"
     assert answer.errors[illegal].name == "INVALID_TOPIC_EXCEPTION"
-    assert "Broker 99" in answer.errors[nobody].message
+    assert "Broker 99" in answer.errors[nobody].text
 
 
 def test_nothing_asked_is_nothing_answered(admin: WireAdmin) -> None:
@@ -159,8 +159,8 @@ class TestOnTheFake:
 
         answer = admin.describe_configs([topic, broker], deadline=DEADLINE)
 
-        assert "DescribeConfigs on the topic (TOPIC_AUTHORIZATION_FAILED)" in answer.errors[topic].message
-        assert "DescribeConfigs on the cluster (CLUSTER_AUTHORIZATION_FAILED)" in answer.errors[broker].message
+        assert "DescribeConfigs on the topic (TOPIC_AUTHORIZATION_FAILED)" in answer.errors[topic].text
+        assert "DescribeConfigs on the cluster (CLUSTER_AUTHORIZATION_FAILED)" in answer.errors[broker].text
 
     def test_many_topics_are_asked_in_portions(
         self, fake: FakeKafka, admin: WireAdmin, monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,7 @@ def test_a_frozen_broker_costs_its_own_answer_only(admin: WireAdmin, backend: Ba
 
     assert sizes.brokers.keys() == {1, 3}
     assert sizes.errors.keys() == {2}
-    assert "Broker 2" in sizes.errors[2].message
+    assert "Broker 2" in sizes.errors[2].text
     assert sizes.errors[2].code is None
     assert {query.broker for query in offsets.offsets} == {1, 3}
     assert {query.broker for query in offsets.errors} == {2}

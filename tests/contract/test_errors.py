@@ -36,7 +36,7 @@ def test_a_code_that_nobody_knows_keeps_its_number() -> None:
     failure = call_failure(code, "Metadata", permission="Describe on the topics")
 
     assert isinstance(failure, RequestFailed)
-    assert (failure.code, failure.name) == (code, f"UNKNOWN_CODE_{code}")
+    assert (failure.number, failure.name) == (code, f"UNKNOWN_CODE_{code}")
     assert item_error(code, "Nothing").code == code
 
 
@@ -62,7 +62,7 @@ def test_a_missing_permission_names_operation_and_resource(fake: FakeKafka, admi
     refused = admin.log_dirs([1, 2], deadline=DEADLINE)
     assert not refused.brokers
     assert refused.errors[1].name == "CLUSTER_AUTHORIZATION_FAILED"
-    assert "Describe on the cluster" in refused.errors[1].message
+    assert "Describe on the cluster" in refused.errors[1].text
 
 
 def test_an_empty_list_of_directories_is_not_taken_for_an_empty_broker(fake: FakeKafka, admin: WireAdmin) -> None:
@@ -73,7 +73,7 @@ def test_an_empty_list_of_directories_is_not_taken_for_an_empty_broker(fake: Fak
     refused = admin.log_dirs([1], deadline=DEADLINE)
 
     assert not refused.brokers
-    assert "Describe on the cluster" in refused.errors[1].message
+    assert "Describe on the cluster" in refused.errors[1].text
 
 
 def test_a_topic_that_may_not_be_described_keeps_its_error(fake: FakeKafka, admin: WireAdmin) -> None:

@@ -156,9 +156,9 @@ def test_a_silent_broker_costs_its_own_groups(fake: FakeKafka, admin: WireClient
     assert groups.groups.keys() == {"steady"}
     assert groups.errors.keys() == {2}
     assert committed.offsets == {"steady": {"t": {0: 8}}}
-    assert "did not answer in time" in committed.errors["silent"].message
+    assert "did not answer in time" in committed.errors["silent"].text
     assert spans.spans["t"].keys() == {0, 2}
-    assert "did not answer in time" in spans.errors["t"][1].message
+    assert "did not answer in time" in spans.errors["t"][1].text
 
 
 def test_a_leader_that_moved_is_found_again(fake: FakeKafka, admin: WireClient) -> None:

@@ -106,7 +106,7 @@ def test_a_permission_that_is_missing_is_told_beside_what_is_not_hidden(fake: Fa
     committed = admin.committed(["mine", "theirs"], deadline=DEADLINE)
 
     assert committed.offsets == {"mine": {"t": {0: 1}}}
-    assert "Describe on the group" in committed.errors["theirs"].message
+    assert "Describe on the group" in committed.errors["theirs"].text
 
 
 def test_brokers_that_refuse_to_list_are_a_failure_of_the_call(fake: FakeKafka, admin: WireClient) -> None:
@@ -143,7 +143,7 @@ def test_members_whose_assignment_is_in_other_bytes_are_told_without_it(fake: Fa
     group = admin.groups(deadline=DEADLINE).groups["odd"]
 
     assert group.error is not None
-    assert "consumer protocol" in group.error.message
+    assert "consumer protocol" in group.error.text
     assert [dict(member.assigned) for member in group.members or ()] == [{}]
 
 

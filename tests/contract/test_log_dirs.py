@@ -35,7 +35,7 @@ def test_a_broker_that_is_not_there_is_an_error_beside_the_others_answers(admin:
 
     assert answer.brokers.keys() == {1}
     assert answer.errors.keys() == {99}
-    assert "Broker 99" in answer.errors[99].message
+    assert "Broker 99" in answer.errors[99].text
 
 
 def test_nobody_asked_is_nobody_answered(admin: WireAdmin) -> None:

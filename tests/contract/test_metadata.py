@@ -66,7 +66,7 @@ def test_a_topic_that_does_not_exist_comes_back_with_its_error_and_is_not_create
         [topic] = admin.metadata(deadline=DEADLINE, topics=[topic_name]).topics
         assert topic.error is not None
         assert (topic.error.code, topic.error.name) == (3, "UNKNOWN_TOPIC_OR_PARTITION")
-        assert topic_name in topic.error.message
+        assert topic_name in topic.error.text
         assert topic.partitions == []
 
 

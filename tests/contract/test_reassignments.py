@@ -93,7 +93,7 @@ def test_what_a_broker_cannot_tell_is_an_error_of_that_query_only(
     assert answer.errors[beyond].name == "UNKNOWN_TOPIC_OR_PARTITION"
     assert answer.errors[unknown].name == "UNKNOWN_TOPIC_OR_PARTITION"
     assert answer.errors[nobody].code is None
-    assert "Broker 99" in answer.errors[nobody].message
+    assert "Broker 99" in answer.errors[nobody].text
 
 
 def test_nothing_asked_is_nothing_answered(admin: WireAdmin) -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.services import register_cluster
-from kafkadash.domain.refusals import connection
+from kafkadash.domain.messages import message_text
 from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.run import attempt
 from kafkadash.jobs.services import enqueue, request_cancel
 from kafkadash.kafka.connection import Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.probe import Stage, probe
 from tests.contract.certificates import new_authority
 from tests.contract.sockets import answering_port, black_hole, closed_port, silent_port
@@ -47,7 +48,7 @@ def test_a_port_that_nobody_listens_at(admin: User) -> None:
     with closed_port() as address:
         job, steps = tried(admin, address)
     assert [step["state"] for step in steps.values()] == ["ok", "critical"]
-    assert job.error == connection.CONNECTING_FAILED(address=address, said="connection refused")
+    assert job.error == message_text(KafkaErrorCode.CONNECTING_FAILED, address=address, said="connection refused")
 
 
 def test_packets_that_are_dropped(admin: User) -> None:
@@ -84,7 +85,9 @@ def test_one_bad_address_among_good_ones_is_a_warning_of_its_step(admin: User) -
         _, steps = tried(admin, f"{good},{bad}")
     assert steps["connect"]["state"] == "warning"
     assert steps["connect"]["sentence"] == f"{good} accepted the connection."
-    assert steps["connect"]["items"] == [connection.CONNECTING_FAILED(address=bad, said="connection refused")]
+    assert steps["connect"]["items"] == [
+        message_text(KafkaErrorCode.CONNECTING_FAILED, address=bad, said="connection refused")
+    ]
 
 
 def test_a_test_that_hangs_can_be_cancelled(admin: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ class Case:
     values: dict[str, object] = field(default_factory=dict)
 
     def check(self, *world: Any) -> None:
-        text = " ".join(self.see(*world).split())
+        text = " ".join(str(self.see(*world)).split())
         # Between the two there may be what happened meanwhile: "bob declined it on …".
         what, then = self._templates
         parts = (self._pattern(what), self._pattern(then))

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 from unittest import mock
 
-from kafkadash.domain.refusals import connection
 from kafkadash.kafka.connection import Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.port import (
     AuthenticationFailed,
 )
@@ -36,7 +36,7 @@ def another_key(net: Net) -> str:
 def reached(net: Net, listener: Any, security: Security | None = None, seconds: float = DEADLINE) -> str:
     address = listener if isinstance(listener, str) else net.ending.enter_context(listener)
     (one,) = probe([address], security or Security(), deadline=seconds)
-    return one.why
+    return str(one.why)
 
 
 def no_name_server(net: Net) -> str:
@@ -57,21 +57,23 @@ def untrusted(net: Net) -> str:
 
 
 @each(
-    case(connection.ADDRESS_MALFORMED, lambda n: n.asked("kafka-1")),
-    case(connection.PROTOCOL_UNKNOWN, lambda n: connected(n, protocol="KERBEROS")),
-    case(connection.MECHANISM_UNKNOWN, lambda n: connected(n, protocol="SASL_SSL", sasl_mechanism="GSSAPI")),
-    case(connection.CA_UNUSABLE, lambda n: connected(n, ca_pem="nonsense")),
-    case(connection.CA_UNUSABLE, lambda n: connected(n, ca_pem="näher")),
-    case(connection.CERTIFICATE_WITHOUT_KEY, lambda n: connected(n, certificate_pem="only this")),
-    case(connection.KEY_UNUSABLE, lambda n: connected(n, certificate_pem="x", key_pem="nonsense")),
-    case(connection.PAIR_UNUSABLE, another_key),
-    case(connection.NAME_SERVER_SLOW, no_name_server, seconds=0.1),
-    case(connection.NAME_UNRESOLVED, lambda n: reached(n, "no-such-host.invalid:9092"), host="no-such-host.invalid"),
-    case(connection.NO_TIME_TO_CONNECT, lambda n: reached(n, "127.0.0.1:1", seconds=0.0)),
-    case(connection.NOTHING_ACCEPTED, lambda n: reached(n, black_hole(), seconds=SHORT), seconds=SHORT),
-    case(connection.CONNECTING_FAILED, lambda n: reached(n, closed_port()), said="connection refused"),
-    case(connection.TLS_SILENT, lambda n: reached(n, silent_port(), Security("SSL"), seconds=SHORT)),
-    case(connection.TLS_FAILED, untrusted),
+    case(KafkaErrorCode.ADDRESS_MALFORMED, lambda n: n.asked("kafka-1")),
+    case(KafkaErrorCode.PROTOCOL_UNKNOWN, lambda n: connected(n, protocol="KERBEROS")),
+    case(KafkaErrorCode.MECHANISM_UNKNOWN, lambda n: connected(n, protocol="SASL_SSL", sasl_mechanism="GSSAPI")),
+    case(KafkaErrorCode.CA_UNUSABLE, lambda n: connected(n, ca_pem="nonsense")),
+    case(KafkaErrorCode.CA_UNUSABLE, lambda n: connected(n, ca_pem="näher")),
+    case(KafkaErrorCode.CERTIFICATE_WITHOUT_KEY, lambda n: connected(n, certificate_pem="only this")),
+    case(KafkaErrorCode.KEY_UNUSABLE, lambda n: connected(n, certificate_pem="x", key_pem="nonsense")),
+    case(KafkaErrorCode.PAIR_UNUSABLE, another_key),
+    case(KafkaErrorCode.NAME_SERVER_SLOW, no_name_server, seconds=0.1),
+    case(
+        KafkaErrorCode.NAME_UNRESOLVED, lambda n: reached(n, "no-such-host.invalid:9092"), host="no-such-host.invalid"
+    ),
+    case(KafkaErrorCode.NO_TIME_TO_CONNECT, lambda n: reached(n, "127.0.0.1:1", seconds=0.0)),
+    case(KafkaErrorCode.NOTHING_ACCEPTED, lambda n: reached(n, black_hole(), seconds=SHORT), seconds=SHORT),
+    case(KafkaErrorCode.CONNECTING_FAILED, lambda n: reached(n, closed_port()), said="connection refused"),
+    case(KafkaErrorCode.TLS_SILENT, lambda n: reached(n, silent_port(), Security("SSL"), seconds=SHORT)),
+    case(KafkaErrorCode.TLS_FAILED, untrusted),
 )
 def test_by_a_try_of_a_connection(one: Case, net: Net) -> None:
     one.check(net)

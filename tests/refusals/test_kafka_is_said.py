@@ -12,13 +12,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest import mock
 
-from kafkadash.domain.refusals import kafka
+from kafkadash.domain.messages import message_advice
 from kafkadash.kafka import answers, messages, wire_client
 from kafkadash.kafka.asking import Answer
 from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation
 from kafkadash.kafka.client import AnswerOversized
 from kafkadash.kafka.codes import call_failure, item_error
 from kafkadash.kafka.connection import Security
+from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.failures import explained, most_telling
 from kafkadash.kafka.hidden_topics import hidden_sentence, hidden_topics
 from kafkadash.kafka.kafka_python import errors
@@ -145,14 +146,14 @@ def directories(net: Net, *, old: bool) -> str:
     fake.denied.add(DESCRIBE_LOG_DIRS)
     if old:
         fake.versions[DESCRIBE_LOG_DIRS] = (1, 2)
-    return net.client(fake.bootstrap_servers).log_dirs([1], deadline=DEADLINE).errors[1].message
+    return net.client(fake.bootstrap_servers).log_dirs([1], deadline=DEADLINE).errors[1].text
 
 
 def offset(net: Net, broker: int, partition: int = 0) -> str:
     fake = net.kafka()
     client = net.client(fake.bootstrap_servers)
     query = OffsetQuery(broker, "t", partition, OffsetKind.LATEST)
-    return client.replica_offsets([query], deadline=DEADLINE).errors[query].message
+    return client.replica_offsets([query], deadline=DEADLINE).errors[query].text
 
 
 def lost_directory(net: Net) -> str:
@@ -160,7 +161,7 @@ def lost_directory(net: Net) -> str:
     fake.model.lose_directory(1, 0)
     failed, *_ = net.client(fake.bootstrap_servers).log_dirs([1], deadline=DEADLINE).brokers[1]
     assert failed.error is not None
-    return failed.error.message
+    return failed.error.text
 
 
 def sorted_out(*partitions: object) -> str:
@@ -169,7 +170,7 @@ def sorted_out(*partitions: object) -> str:
     query = OffsetQuery(1, "t", 0, OffsetKind.LATEST)
     response = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=partitions)])
     answers.sort_offsets([query], Answer(1, cast("OffsetsAnswer", response), 0.0, 0.0), {}, wrong)
-    return wrong[query].message
+    return wrong[query].text
 
 
 def odd_member(net: Net) -> str:
@@ -177,7 +178,7 @@ def odd_member(net: Net) -> str:
     fake.model.add_group("odd", members=[FakeMember("m-1", "c", {}, raw=b"?")])
     error = net.client(fake.bootstrap_servers).groups(deadline=DEADLINE).groups["odd"].error
     assert error is not None
-    return error.message
+    return error.text
 
 
 def leaderless(net: Net) -> str:
@@ -219,7 +220,7 @@ def partly_unsent(net: Net) -> str:
     client = net.client(fake.bootstrap_servers)
     dead, alive = ConfigResource.broker(3), ConfigResource.broker(1)
     changes = [ConfigChange(each, RATE, ConfigOperation.SET, "1000000") for each in (dead, alive)]
-    return client.alter_configs(changes, deadline=DEADLINE).refused[dead].message
+    return client.alter_configs(changes, deadline=DEADLINE).refused[dead].text
 
 
 def moved(client: WireClient) -> Changed[TopicPartition]:
@@ -229,120 +230,137 @@ def moved(client: WireClient) -> Changed[TopicPartition]:
 def renounced(net: Net) -> str:
     client = net.client(net.kafka().bootstrap_servers)
     with mock.patch.object(wire_client, "_not_controller_everywhere", return_value=True):
-        return moved(client).lost[ROW].message
+        return moved(client).lost[ROW].text
 
 
 def not_told() -> str:
     subject = "The reassignment of {} was not taken"
-    return wire_client._Sorting([ROW], subject, "Alter on the cluster").each({}).lost[ROW].message
+    return wire_client._Sorting([ROW], subject, "Alter on the cluster").each({}).lost[ROW].text
 
 
 @each(
-    case(kafka.NODE_NOT_CONNECTED, lambda n: n.at(closed_port()), detail="connection refused"),
-    case(kafka.CLIENT_CERTIFICATE_REFUSED, no_certificate),
-    case(kafka.HANDSHAKE_FAILED, another_certificate),
+    case(KafkaErrorCode.NODE_NOT_CONNECTED, lambda n: n.at(closed_port()), detail="connection refused"),
+    case(KafkaErrorCode.CLIENT_CERTIFICATE_REFUSED, no_certificate),
+    case(KafkaErrorCode.HANDSHAKE_FAILED, another_certificate),
     case(
-        kafka.CREDENTIALS_REFUSED,
+        KafkaErrorCode.CREDENTIALS_REFUSED,
         lambda n: n.asked(n.kafka(1, login=Login("PLAIN", "dash", "right")).bootstrap_servers, PLAIN),
         detail="Authentication failed: Invalid username or password",
     ),
-    case(kafka.SASL_MECHANISM_REFUSED, other_mechanism),
-    case(kafka.NODE_TOO_OLD, lambda _: told(errors.UnsupportedVersionError("no Metadata v1")), detail="no Metadata v1"),
-    case(kafka.EARLIER_UNANSWERED, lambda _: told(errors.KafkaTimeoutError("too late")), who="Broker 1 (kafka-1:9092)"),
-    case(kafka.NODE_TOO_SLOW, lambda n: n.at(silent_port(), seconds=SHORT)),
-    case(kafka.NOT_KAFKA, lambda n: n.at(answering_port(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"))),
-    case(kafka.ANSWER_TOO_LARGE, lambda _: told(AnswerOversized("Invalid frame length: 500000000")), most=100),
+    case(KafkaErrorCode.SASL_MECHANISM_REFUSED, other_mechanism),
     case(
-        kafka.CLOSED_INSTEAD,
+        KafkaErrorCode.NODE_TOO_OLD,
+        lambda _: told(errors.UnsupportedVersionError("no Metadata v1")),
+        detail="no Metadata v1",
+    ),
+    case(
+        KafkaErrorCode.EARLIER_UNANSWERED,
+        lambda _: told(errors.KafkaTimeoutError("too late")),
+        who="Broker 1 (kafka-1:9092)",
+    ),
+    case(KafkaErrorCode.NODE_TOO_SLOW, lambda n: n.at(silent_port(), seconds=SHORT)),
+    case(KafkaErrorCode.NOT_KAFKA, lambda n: n.at(answering_port(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"))),
+    case(KafkaErrorCode.ANSWER_TOO_LARGE, lambda _: told(AnswerOversized("Invalid frame length: 500000000")), most=100),
+    case(
+        KafkaErrorCode.CLOSED_INSTEAD,
         lambda n: n.asked(n.kafka(1, login=Login("PLAIN", "dash", "right")).bootstrap_servers),
     ),
-    case(kafka.NODE_NOT_ASKED, lambda _: told(errors.Cancelled("it was given up")), detail="it was given up"),
-    case(kafka.ASKING_CRASHED, lambda _: told(AttributeError("'NoneType' object")), who="Broker 1 (kafka-1:9092)"),
-    case(kafka.CONTROLLERS_SILENT, controllers_silent, seconds=SHORT),
-    case(kafka.BOOTSTRAP_SILENT, shared_question),
-    case(kafka.NO_LIVE_BROKER, lambda n: n.of(all_fenced, lambda c: c.metadata(deadline=DEADLINE))),
+    case(KafkaErrorCode.NODE_NOT_ASKED, lambda _: told(errors.Cancelled("it was given up")), detail="it was given up"),
     case(
-        kafka.BROKER_NOT_LIVE,
+        KafkaErrorCode.ASKING_CRASHED,
+        lambda _: told(AttributeError("'NoneType' object")),
+        who="Broker 1 (kafka-1:9092)",
+    ),
+    case(KafkaErrorCode.CONTROLLERS_SILENT, controllers_silent, seconds=SHORT),
+    case(KafkaErrorCode.BOOTSTRAP_SILENT, shared_question),
+    case(KafkaErrorCode.NO_LIVE_BROKER, lambda n: n.of(all_fenced, lambda c: c.metadata(deadline=DEADLINE))),
+    case(
+        KafkaErrorCode.BROKER_NOT_LIVE,
         lambda n: n.client(n.kafka().bootstrap_servers).log_dirs([77], deadline=DEADLINE).errors[77].message,
         broker=77,
     ),
-    case(kafka.CONNECTION_RENEWED, renewed),
-    case(kafka.CONNECTION_HUNG, hung, seconds=SHORT),
-    case(kafka.CLOSED_WHILE_WAITING, closed_while_waiting),
-    case(kafka.TURN_TOO_LATE, lambda n: configs(n, 0.0)),
+    case(KafkaErrorCode.CONNECTION_RENEWED, renewed),
+    case(KafkaErrorCode.CONNECTION_HUNG, hung, seconds=SHORT),
+    case(KafkaErrorCode.CLOSED_WHILE_WAITING, closed_while_waiting),
+    case(KafkaErrorCode.TURN_TOO_LATE, lambda n: configs(n, 0.0)),
     case(
-        kafka.CALL_FORBIDDEN,
+        KafkaErrorCode.CALL_FORBIDDEN,
         lambda n: n.of(lambda f: f.denied.add(LIST_REASSIGNMENTS), lambda c: c.list_reassignments(deadline=DEADLINE)),
         permission="Describe on the cluster",
         code="CLUSTER_AUTHORIZATION_FAILED",
     ),
     case(
-        kafka.CALL_UNSUPPORTED,
+        KafkaErrorCode.CALL_UNSUPPORTED,
         lambda _: str(call_failure(35, "DescribeQuorum", permission="")),
         request="DescribeQuorum",
         code="UNSUPPORTED_VERSION",
         said="",
     ),
     case(
-        kafka.CALL_WITHOUT_CONTROLLER,
+        KafkaErrorCode.CALL_WITHOUT_CONTROLLER,
         lambda n: n.of(lambda f: f.set_quorum(QuorumState.LEADERLESS), lambda c: c.quorum(deadline=DEADLINE)),
         request="DescribeQuorum",
         said="",
     ),
     case(
-        kafka.CALL_FAILED,
+        KafkaErrorCode.CALL_FAILED,
         lambda _: str(call_failure(42, "Metadata", permission="", detail="It was wrong")),
         name="INVALID_REQUEST",
         code=42,
         said=": It was wrong",
     ),
-    case(kafka.ITEM_FORBIDDEN, lambda n: directories(n, old=False), permission="Describe on the cluster"),
-    case(kafka.ITEM_NOT_NOW, lambda n: offset(n, 1, partition=9)),
-    case(kafka.ITEM_REFUSED, lost_directory, code="KAFKA_STORAGE_ERROR"),
-    case(kafka.NOT_IN_ANSWER, lambda _: sorted_out()),
-    case(kafka.NOT_KNOWN_THERE, lambda _: sorted_out(SimpleNamespace(partition_index=0, error_code=0, offset=-1))),
-    case(kafka.ASSIGNMENT_UNREADABLE, odd_member, member="m-1", group="odd"),
-    case(kafka.DIRECTORIES_HIDDEN, lambda n: directories(n, old=True), broker=1),
-    case(kafka.TOPICS_HIDDEN, hidden, which="“t”"),
+    case(KafkaErrorCode.ITEM_FORBIDDEN, lambda n: directories(n, old=False), permission="Describe on the cluster"),
+    case(KafkaErrorCode.ITEM_NOT_NOW, lambda n: offset(n, 1, partition=9)),
+    case(KafkaErrorCode.ITEM_REFUSED, lost_directory, code="KAFKA_STORAGE_ERROR"),
+    case(KafkaErrorCode.NOT_IN_ANSWER, lambda _: sorted_out()),
     case(
-        kafka.NOT_OFFERED,
+        KafkaErrorCode.NOT_KNOWN_THERE,
+        lambda _: sorted_out(SimpleNamespace(partition_index=0, error_code=0, offset=-1)),
+    ),
+    case(KafkaErrorCode.ASSIGNMENT_UNREADABLE, odd_member, member="m-1", group="odd"),
+    case(KafkaErrorCode.DIRECTORIES_HIDDEN, lambda n: directories(n, old=True), broker=1),
+    case(KafkaErrorCode.TOPICS_HIDDEN, hidden, which="“t”"),
+    case(
+        KafkaErrorCode.NOT_OFFERED,
         lambda n: n.of(
             lambda f: f.versions.update({DESCRIBE_CLUSTER: None}), lambda c: c.permissions(deadline=DEADLINE)
         ),
         what="DescribeCluster (Kafka 2.8)",
     ),
     case(
-        kafka.NO_QUORUM_TO_DESCRIBE,
+        KafkaErrorCode.NO_QUORUM_TO_DESCRIBE,
         lambda n: n.of(lambda f: f.versions.update({DESCRIBE_QUORUM: None}), lambda c: c.quorum(deadline=DEADLINE)),
     ),
     case(
-        kafka.ANOTHER_QUORUM,
+        KafkaErrorCode.ANOTHER_QUORUM,
         lambda n: with_controllers(n, lambda f: setattr(f.model, "cluster_of_controllers", "another-cluster")),
         answered="another-cluster",
     ),
-    case(kafka.NO_LEADER_THERE, lambda n: with_controllers(n, lambda _: None, listening=False)),
-    case(kafka.NOTHING_SENT, partly_unsent),
-    case(kafka.QUORUM_WITHOUT_LEADER, leaderless),
+    case(KafkaErrorCode.NO_LEADER_THERE, lambda n: with_controllers(n, lambda _: None, listening=False)),
+    case(KafkaErrorCode.NOTHING_SENT, partly_unsent),
+    case(KafkaErrorCode.QUORUM_WITHOUT_LEADER, leaderless),
     case(
-        kafka.NO_CONTROLLER,
+        KafkaErrorCode.NO_CONTROLLER,
         lambda n: n.of(
             lambda f: setattr(f.model, "controller", -1),
             lambda c: c.list_reassignments(deadline=DEADLINE),
             mode=Mode.ZOOKEEPER,
         ),
     ),
-    case(kafka.CHANGE_NOT_IN_ANSWER, lambda _: not_told(), subject="The reassignment of t-0 was not taken"),
-    case(kafka.LOST_LEADERSHIP, renounced, code="NOT_CONTROLLER"),
+    case(KafkaErrorCode.CHANGE_NOT_IN_ANSWER, lambda _: not_told(), subject="The reassignment of t-0 was not taken"),
+    case(KafkaErrorCode.LOST_LEADERSHIP, renounced, code="NOT_CONTROLLER"),
 )
 def test_by_a_client_of_kafka(one: Case, net: Net) -> None:
     one.check(net)
 
 
 def test_of_several_brokers_each_advice_is_said_once() -> None:
-    failures = [Unreachable(kafka.NODE_NOT_CONNECTED(who=who, detail="refused")) for who in ("Broker 1", "Broker 2")]
+    failures = [
+        Unreachable(KafkaErrorCode.NODE_NOT_CONNECTED, who=who, detail="refused") for who in ("Broker 1", "Broker 2")
+    ]
     assert str(most_telling([*failures, failures[0]])) == (
         "Broker 1 could not be connected: refused. Broker 2 could not be connected: refused. "
-        + kafka.NODE_NOT_CONNECTED.then
+        + message_advice(KafkaErrorCode.NODE_NOT_CONNECTED)
     )
 
 

@@ -25,7 +25,7 @@ from kafkadash.clusters.services import (
     register_cluster,
     update_connection,
 )
-from kafkadash.domain.refusals import connection
+from kafkadash.kafka.errors import KafkaErrorCode
 from tests.refusals.desk import Desk
 from tests.refusals.driving import Case, case, each, refused
 
@@ -111,7 +111,7 @@ def takes(desk: Desk, **typed: str) -> str:
     case(ClusterErrorCode.CLUSTER_NAME_JUST_TAKEN, just_taken, name="demo"),
     case(ClusterErrorCode.CLUSTER_NAME_TOO_ALIKE, lambda d: registers(d, name="Demo!"), other="demo", slug="demo"),
     case(
-        connection.PROTOCOL_UNKNOWN,
+        KafkaErrorCode.PROTOCOL_UNKNOWN,
         lambda _: refused(Refused, lambda: register_cluster("a", "b", "a:1", security_protocol="KERBEROS")),
         protocol="KERBEROS",
     ),

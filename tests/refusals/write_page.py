@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2] / "kafkadash"
 CATALOGUES = {
     "Signing in, accounts, and pages that cannot be shown": ("accounts.errors", "accounts.messages"),
     "Clusters: their registration, settings and rights": ("clusters.errors", "clusters.messages"),
+    "Kafka: connections, and what it answers": ("kafka.errors", "clusters.kafka_messages"),
     "Work in the background": ("jobs.errors", "jobs.messages"),
     "Reading clusters, lists, and the files of the history": ("observe.errors", "observe.messages"),
     "Changes: drafts, checks and people": ("changes.errors", "changes.messages"),
@@ -68,9 +69,9 @@ def catalogue_codes(title: str) -> type[StrEnum]:
 def places_of_codes() -> Mapping[str, set[str]]:
     """Return ``AccountErrorCode.NAME`` → the modules that use it, and value → the templates that show it."""
     places: defaultdict[str, set[str]] = defaultdict(set)
+    catalogues = {module.replace(".", "/") for modules in CATALOGUES.values() for module in modules}
     for path in ROOT.rglob("*.py"):
-        if not path.stem.endswith("errors") and not path.stem.endswith("messages"):
-            name = path.relative_to(ROOT).with_suffix("").as_posix()
+        if (name := path.relative_to(ROOT).with_suffix("").as_posix()) not in catalogues:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                     places[f"{node.value.id}.{node.attr}"].add(name)

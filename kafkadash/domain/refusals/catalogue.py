@@ -11,9 +11,7 @@ from kafkadash.domain.refusals import (
     checked,
     checks,
     commands,
-    connection,
     files,
-    kafka,
     lookups,
     pages,
     placing,
@@ -31,8 +29,6 @@ SUBJECTS: tuple[ModuleType, ...] = (
     checked,
     checks,
     lookups,
-    connection,
-    kafka,
     pages,
     commands,
 )

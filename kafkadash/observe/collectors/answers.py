@@ -44,7 +44,7 @@ def read(asking: Asking) -> Reading:
         rows=len(listed),
         write=write,
         not_answered=sorted(silent),
-        errors=[f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items())],
+        errors=[f"broker {broker}: {error.text}" for broker, error in sorted(answer.errors.items())],
         doubts=[Kind.METADATA] if changed or up != listed else [],
     )
 

@@ -224,10 +224,10 @@ def _told_once(errors: Mapping[ConfigResource, ItemError]) -> Iterable[str]:
     alike: dict[tuple[int | None, str], list[ItemError]] = {}
     for error in errors.values():
         if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
-            alike.setdefault((error.code, "" if error.code else error.message), []).append(error)
+            alike.setdefault((error.code, "" if error.code else error.text), []).append(error)
     for same in alike.values():
         others = len(same) - 1
-        yield same[0].message + (f" The same for {others} more." if others else "")
+        yield same[0].text + (f" The same for {others} more." if others else "")
 
 
 def _attempt(question: Callable[[], T]) -> tuple[T | None, str]:

@@ -362,13 +362,13 @@ def packed_members(members: Sequence[GroupMember] | None) -> bytes:
 
 def _errors(listed: Groups, committed: Committed, spans: LogSpans) -> Iterator[str]:
     """A sentence for each broker that did not list its groups, then one for each cause with how many it concerns."""
-    yield from (f"broker {broker}: {error.message}" for broker, error in sorted(listed.errors.items()))
-    described = Counter(group.error.message for group in listed.groups.values() if group.error)
+    yield from (f"broker {broker}: {error.text}" for broker, error in sorted(listed.errors.items()))
+    described = Counter(group.error.text for group in listed.groups.values() if group.error)
     for message, number in described.most_common():
         yield f"{count(number, 'group')} could not be described: {message}"
-    for message, number in Counter(error.message for error in committed.errors.values()).most_common():
+    for message, number in Counter(error.text for error in committed.errors.values()).most_common():
         yield f"the commits of {count(number, 'group')} could not be read: {message}"
-    ends = Counter(error.message for partitions in spans.errors.values() for error in partitions.values())
+    ends = Counter(error.text for partitions in spans.errors.values() for error in partitions.values())
     for message, number in ends.most_common():
         yield f"the log ends of {count(number, 'partition')} could not be read: {message}"
     unspoken = sum("\x00" in name for name in listed.groups)

@@ -83,10 +83,10 @@ def _weights(cluster: Cluster, broker: int, dirs: Sequence[LogDir], sizes: _Size
 
 def _errors(answer: LogDirs, fenced: Collection[int]) -> Iterator[str]:
     """A sentence for each broker, and for each directory, without figures."""
-    yield from (f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items()))
+    yield from (f"broker {broker}: {error.text}" for broker, error in sorted(answer.errors.items()))
     yield from (f"broker {broker} is fenced and was not asked" for broker in sorted(fenced))
     for broker, dirs in sorted(answer.brokers.items()):
-        yield from (f"broker {broker}, {d.path}: {d.error.message}" for d in dirs if d.error)
+        yield from (f"broker {broker}, {d.path}: {d.error.text}" for d in dirs if d.error)
 
 
 def _hidden_topics(asking: Asking, answer: LogDirs) -> list[str] | None:
@@ -124,7 +124,7 @@ def _directory(directory: LogDir) -> dict[str, object]:
         "replicas": len(directory.replicas),
         "copies": sum(r.future for r in directory.replicas),
         "cordoned": directory.cordoned,
-        "error": directory.error.message if directory.error else None,
+        "error": directory.error.text if directory.error else None,
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.refusals import kafka
+from kafkadash.domain.messages import join_messages
 from kafkadash.kafka.groups import KafkaGroups
 from kafkadash.kafka.port import ItemError, KafkaAdmin, NotAuthorized, Unreachable
 from kafkadash.observe.lease import Stamp
@@ -62,9 +62,9 @@ def refuse_nothing(answered: Collection[object], errors: Mapping[int, ItemError]
     """
     if answered or not errors:
         return
-    text = kafka.together(error.message for error in errors.values())
+    told = join_messages(error.message for error in errors.values())
     refused = any(error.code in AUTHORIZATION_FAILED for error in errors.values())
-    raise NotAuthorized(text) if refused else Unreachable(text)
+    raise NotAuthorized(told) if refused else Unreachable(told)
 
 
 def moment(seconds: float) -> datetime:

@@ -87,7 +87,7 @@ class _Seen:
 
     def error(self, broker: int, kind: OffsetKind) -> str | None:
         failed = self.offsets.errors.get(OffsetQuery(broker, self.row.topic, self.row.partition, kind))
-        return failed.message if failed else None
+        return failed.text if failed else None
 
     @property
     def leader(self) -> int | None:
@@ -133,7 +133,7 @@ def read(asking: Asking) -> Reading:
         rows=len(listing.rows),
         write=write,
         not_answered=silent,
-        errors=sorted({f"broker {q.broker}: {error.message}" for q, error in offsets.errors.items()}),
+        errors=sorted({f"broker {q.broker}: {error.text}" for q, error in offsets.errors.items()}),
         facts=move_facts([*changes.kept, *changes.new]),
     )
 

@@ -82,7 +82,7 @@ def compare_topics(cluster: Cluster, topics: Sequence[Topic], brokers: Sequence[
         topic_id = topic.topic_id or topic.name
         seen.add(topic_id)
         if topic.error:
-            result.errors.append(f"topic {topic.name}: {topic.error.message}")
+            result.errors.append(f"topic {topic.name}: {topic.error.text}")
             continue
         before = known.get(topic_id)
         min_isr = before.min_isr if before else None

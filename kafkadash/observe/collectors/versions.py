@@ -50,7 +50,7 @@ def read(asking: Asking) -> Reading:
         rows=len(answer.brokers),
         write=write,
         not_answered=sorted(silent(answer.errors)),
-        errors=[f"broker {broker}: {error.message}" for broker, error in sorted(answer.errors.items())],
+        errors=[f"broker {broker}: {error.text}" for broker, error in sorted(answer.errors.items())],
     )
 
 

@@ -45,11 +45,11 @@ def place(client: KafkaChanges, wanted: Sequence[Place], *, deadline: float, may
             continue
         for replica, error in answer.refused.items():
             if error.code is None:
-                unplaced.again[replica.topic, replica.partition] = NotSentYet(error.message)
+                unplaced.again[replica.topic, replica.partition] = NotSentYet(error.text)
             else:
-                unplaced.refused[replica.topic, replica.partition] = error.message
+                unplaced.refused[replica.topic, replica.partition] = error.text
         for replica, error in answer.lost.items():
-            unplaced.again[replica.topic, replica.partition] = NotSentYet(error.message)
+            unplaced.again[replica.topic, replica.partition] = NotSentYet(error.text)
     return unplaced
 
 
@@ -70,7 +70,7 @@ def misplaced(client: KafkaAdmin, moves: Sequence[Move], *, deadline: float) -> 
     except KafkaFailure as failure:
         untold = dict.fromkeys(asked, str(failure))
     else:
-        untold = {broker: error.message for broker, error in answer.errors.items()}
+        untold = {broker: error.text for broker, error in answer.errors.items()}
         for broker, directories in answer.brokers.items():
             for directory in directories:
                 lies.update({(broker, (r.topic, r.partition)): directory.path for r in directory.replicas})

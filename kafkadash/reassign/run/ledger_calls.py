@@ -88,7 +88,7 @@ def sends(client: KafkaClient, calls: Sequence[Call], deadline: float) -> Iterat
         if change.resource in answer.done:
             yield call, Reply.ACCEPTED, ""
         elif change.resource in answer.refused:
-            yield call, Reply.REFUSED, answer.refused[change.resource].message
+            yield call, Reply.REFUSED, answer.refused[change.resource].text
         else:
             lost = answer.lost.get(change.resource)
-            yield call, Reply.LOST, lost.message if lost else message_text(ReassignmentErrorCode.OUTCOME_NOT_TOLD)
+            yield call, Reply.LOST, lost.text if lost else message_text(ReassignmentErrorCode.OUTCOME_NOT_TOLD)

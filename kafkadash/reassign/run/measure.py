@@ -203,7 +203,7 @@ def _row_read(move: Move, leader: int | None, offsets: ReplicaOffsets) -> RowRea
             ends[broker] = own.offset
             times.append(own.taken_at)
         elif (error := offsets.errors.get(query)) and error.code is not None and error.code not in _NOT_A_REPLICA:
-            refused = error.message
+            refused = error.text
     if leader is None:
         return RowRead(ends=ends, refused=refused)
     end = offsets.offsets.get(OffsetQuery(leader, topic, number, OffsetKind.LATEST))

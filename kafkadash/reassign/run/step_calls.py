@@ -163,7 +163,7 @@ class StepCalls:
                 self._none_sent(some, NotSentYet(str(failure)))
                 continue
             for item, reply, error in _replies(answer):
-                then((item.topic, item.partition), reply, error.message if error else "", error)
+                then((item.topic, item.partition), reply, error.text if error else "", error)
 
     def _elect(self, keys: Sequence[Key]) -> None:
         if not keys:
@@ -181,7 +181,7 @@ class StepCalls:
             return
         for item, reply, error in _replies(answer):
             key = item.topic, item.partition
-            words = error.message if error else ""
+            words = error.text if error else ""
             self.acted.elected[key] = _answer_of(reply, words)
             if key in self._stored:
                 self._elected(key, reply, words)

@@ -114,5 +114,5 @@ def _failed(resource: ConfigResource, error: ItemError) -> Read:
     if resource.type is ConfigResourceType.TOPIC and error.code == _UNKNOWN_TOPIC_OR_PARTITION:
         return Read(gone=True)
     return Read(
-        unreadable=error.message or message_text(ReassignmentErrorCode.CONFIG_UNREAD, resource=capital(str(resource)))
+        unreadable=error.text or message_text(ReassignmentErrorCode.CONFIG_UNREAD, resource=capital(str(resource)))
     )
