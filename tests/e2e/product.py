@@ -161,7 +161,10 @@ class Product:
         try:
             yield move
         finally:
-            self._reassign(move, "--cancel")
+            # One that completed meanwhile cannot be cancelled: then its throttles are taken away by --verify.
+            ended = self.playground.tool("reassign", ["--reassignment-json-file", str(move.plan), "--cancel"])
+            if ended.returncode:
+                self._reassign(move, "--verify")
 
     @contextmanager
     def with_pipeline(self) -> Iterator[None]:

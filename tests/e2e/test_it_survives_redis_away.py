@@ -34,7 +34,9 @@ def test_redis__away__is_said_in_words_and_survived(alice: BrowserContext, produ
     page = opened(alice.new_page(), REASSIGNMENTS)
     overview = opened(alice.new_page(), "/clusters/demo/")
     pill = overview.locator("#overview-demo .status-pill").first
-    well = pill.inner_text()  # how full this machine's disk is does not matter
+    # How full this machine's disk is does not matter, nor whether a group of the demo was judged meanwhile.
+    well = re.compile("^(OK|Warning)$")
+    expect(pill).to_have_text(well)
     with product.moving(mib=32, throttle=500_000) as move:
         seen = MoveRow(page, move.topic)
         expect(seen.row).to_be_visible(timeout=NOTICED_MS)

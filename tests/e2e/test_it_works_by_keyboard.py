@@ -50,7 +50,7 @@ def test_skip_link__is_first_and_leads_to_the_content(alice: BrowserContext) -> 
 
 def test_keys__help_freeze_status_and_rows(alice: BrowserContext, product: Product) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
-    with product.moving(mib=4, throttle=100_000) as first, product.moving(mib=4, throttle=100_000) as second:
+    with product.moving(mib=16, throttle=100_000) as first, product.moving(mib=16, throttle=100_000) as second:
         for move in (first, second):
             expect(MoveRow(page, move.topic).row).to_be_visible(timeout=NOTICED_MS)
 
