@@ -15,7 +15,7 @@ TEST_PROCESSES ?= 3
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline clean
+.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-commits check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: $(STAMP) ## all tests, then a table of tiers (ARGS="-k name")
 test-fast: $(STAMP) ## tests of rules, models and pages, without Java and browser: for the loop of writing (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "(domain or app) and not kafka and not browser" $(ARGS)
 
-check: check-style check-types check-imports check-templates check-migrations check-wording check-packages ## style, types, import contracts, templates, migrations, decisions that depend on wording, known holes in packages
+check: check-style check-types check-imports check-templates check-migrations check-wording check-commits check-packages ## style, types, import contracts, templates, migrations, decisions that depend on wording, commit subjects, known holes in packages
 
 check-style: $(STAMP)
 	$(BIN)/ruff check .
@@ -40,10 +40,14 @@ check-types: $(STAMP)
 	$(BIN)/mypy
 check-imports: $(STAMP)
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.doors
 check-templates: $(STAMP)
 	$(BIN)/djlint templates --lint
+	$(BIN)/python -m tests.template_names
 check-wording: $(STAMP)
 	$(BIN)/python -m tests.wording_check
+check-commits: $(STAMP)
+	$(BIN)/python -m tests.commit_subjects
 check-packages: $(STAMP)
 	$(BIN)/python -m tests.supply audit
 check-migrations: $(STAMP)
@@ -55,7 +59,7 @@ smoke: $(STAMP) ## start the demo apart, move 200 MB, drain and roll back 460 MB
 chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, upgrade in the middle of a run, follow a lag through Spark to its page, attack it and read its pages, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
+proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, follow a lag through Spark to its page, attack it and read its pages, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
 	@$(BIN)/python -m tests.proof $(ARGS)
 
 soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")
@@ -105,6 +109,6 @@ $(STAMP): uv.lock pyproject.toml
 	  { $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; } && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; } || \
 	  { echo "uv could not be fetched from PyPI: check the network, then run make setup again." >&2; exit 1; }
-	@$(BIN)/uv sync --frozen --extra pipeline --compile-bytecode --python $(BIN)/python || \
+	@$(BIN)/uv sync --frozen --extra pipeline --extra dev --compile-bytecode --python $(BIN)/python || \
 	  { echo "The packages of uv.lock could not be installed (see above); what was fetched is kept: run make setup again." >&2; exit 1; }
 	@touch $@

@@ -18,11 +18,11 @@ from django.db import Error  # noqa: E402
 from django.http import parse_cookie  # noqa: E402
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: E402
 
-from kafkadash.body_limit import BodyLimit  # noqa: E402
+from kafkadash.core.middleware import BodyLimit  # noqa: E402
+from kafkadash.live.consumer import user_of_session  # noqa: E402
 from kafkadash.live.frames import in_thread  # noqa: E402
-from kafkadash.live.rights import user_of_session  # noqa: E402
 from kafkadash.live.routing import websockets  # noqa: E402
-from kafkadash.reassign.uploads import LARGEST_BYTES  # noqa: E402
+from kafkadash.planning.proposal import LARGEST_BYTES  # noqa: E402
 
 
 async def is_signed_in(scope: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""What sends the tick: its pace is the monotonic clock's.
+"""Celery beat scheduler that sends the tick at the pace of the monotonic clock.
 
-Celery's own schedulers go by the time of day: one that is set back an hour would send nothing for an hour. They also
-keep a file, which a beat that is killed may leave broken; here nothing is remembered.
+Celery's own schedulers follow the time of day: after the clock is set back by an hour they send nothing for an hour.
+They also keep a file, which can be corrupt after beat was killed. This scheduler stores nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from celery.beat import ScheduleEntry, Scheduler
 
 
-class Steady(Scheduler):
+class MonotonicScheduler(Scheduler):
     """Each entry of the schedule at its interval, the first time at once; what was missed is not made up for."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,13 +1,14 @@
 """All settings of kafkadash, from the environment. ``<NAME>_FILE`` names a file that holds the value.
 
-Nothing is needed for the embedded default: ``manage.py demo`` starts its own PostgreSQL and Valkey, makes its own
-keys and leaves all of it in ``var/environment`` for other commands of the same checkout. Production sets
-``DATABASE_URL``, ``REDIS_URL``, ``SECRET_KEY``, ``FIELD_KEYS`` and ``ALLOWED_HOSTS``.
+The embedded default needs no settings: ``manage.py demo`` starts its own PostgreSQL and Valkey, makes its own keys and
+stores all of it in ``var/environment`` for other commands of the same checkout. Production sets ``DATABASE_URL``,
+``REDIS_URL``, ``SECRET_KEY``, ``FIELD_KEYS`` and ``ALLOWED_HOSTS``.
 """
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from kafkadash.domain.refusals import commands as said
-from kafkadash.logs import configure_logging
+from kafkadash.core.logs import configure_logging
+from kafkadash.core.messages import message_text
+from kafkadash.core.setting_errors import SettingErrorCode, SettingKind
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
-class Environment(environ.FileAwareEnv):  # type: ignore[misc]
+class SettingSource(environ.FileAwareEnv):  # type: ignore[misc]
     """Says which setting cannot be used, and what to do, instead of what went wrong in reading it."""
 
     def get_value(self, var: str, cast: Any = None, **options: Any) -> Any:
@@ -30,9 +32,8 @@ class Environment(environ.FileAwareEnv):  # type: ignore[misc]
         except ValueError:
             if cast not in _KINDS:
                 raise
-            raise ImproperlyConfigured(
-                said.SETTING_NOT_USABLE(name=var, value=super().get_value(var), kind=_KINDS[cast])
-            ) from None
+            value = super().get_value(var)
+            raise _refused(SettingErrorCode.SETTING_NOT_USABLE, name=var, value=value, kind=_KINDS[cast]) from None
 
     def networks(self, var: str) -> list[str]:
         """Addresses count as networks of one address."""
@@ -41,19 +42,23 @@ class Environment(environ.FileAwareEnv):  # type: ignore[misc]
             try:
                 ip_network(text)
             except ValueError:
-                kind = "a list of networks such as 10.20.0.0/16"
-                raise ImproperlyConfigured(said.SETTING_NOT_USABLE(name=var, value=text, kind=kind)) from None
+                kind = SettingKind.NETWORKS
+                raise _refused(SettingErrorCode.SETTING_NOT_USABLE, name=var, value=text, kind=kind) from None
         return texts
 
     def db_url_config(self, url: Any, engine: str | None = None) -> Any:
         try:
             return super().db_url_config(url, engine)
         except ValueError:
-            raise ImproperlyConfigured(said.DATABASE_URL_WRONG()) from None
+            raise _refused(SettingErrorCode.DATABASE_URL_WRONG) from None
 
 
-_KINDS = {int: "a whole number", float: "a number"}
-env = Environment()
+def _refused(code: SettingErrorCode, /, **params: Any) -> ImproperlyConfigured:
+    return ImproperlyConfigured(message_text(code, **params))
+
+
+_KINDS = {int: SettingKind.WHOLE_NUMBER, float: SettingKind.NUMBER}
+env = SettingSource()
 VAR_DIR = Path(env.str("KAFKADASH_VAR", default=str(BASE_DIR / "var")))
 _given_names = frozenset(os.environ)
 if (VAR_DIR / "environment").is_file():
@@ -67,7 +72,7 @@ SECRET_KEY = env.str("SECRET_KEY", default="")
 SECRET_KEY_FALLBACKS: list[str] = env.list("SECRET_KEY_FALLBACKS", default=[])
 SHORTEST_SECRET_KEY = 32
 if any(len(key) < SHORTEST_SECRET_KEY for key in (SECRET_KEY, *SECRET_KEY_FALLBACKS) if key):
-    raise ImproperlyConfigured(said.SECRET_KEY_TOO_SHORT(least=SHORTEST_SECRET_KEY))
+    raise _refused(SettingErrorCode.SECRET_KEY_TOO_SHORT, least=SHORTEST_SECRET_KEY)
 FIELD_KEYS: list[str] = env.list("FIELD_KEYS", default=[])
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
@@ -87,19 +92,25 @@ INSTALLED_APPS = [
     "kafkadash.accounts",
     "kafkadash.clusters",
     "kafkadash.jobs",
-    "kafkadash.observe",
+    "kafkadash.monitoring",
+    "kafkadash.export",
+    "kafkadash.history",
     "kafkadash.changes",
-    "kafkadash.reassign",
-    "kafkadash.oncall",
+    "kafkadash.planning",
+    "kafkadash.verify",
+    "kafkadash.execution",
+    "kafkadash.findings",
     "kafkadash.live",
     "kafkadash.ops",
+    # The playground and the demo: not part of a production image.
+    *(["kafkadash.devtools"] if find_spec("kafkadash.devtools") else []),
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",  # answers for static files, which may be kept
-    "kafkadash.accounts.no_store.no_store",
+    "kafkadash.core.middleware.no_store",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -126,7 +137,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "kafkadash.accounts.context.page",
-                "kafkadash.changes.context.page",
+                "kafkadash.changes.lists.page",
             ],
         },
     }
@@ -139,7 +150,7 @@ if env.str("DATABASE_URL", default=""):
     _database = env.db_url("DATABASE_URL")
     DATABASES["default"] = {
         **_database,
-        "ENGINE": "kafkadash.database",
+        "ENGINE": "kafkadash.core.database",
         "CONN_MAX_AGE": 0,
         "ATOMIC_REQUESTS": False,
         "OPTIONS": {
@@ -192,7 +203,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_TIMEZONE = "UTC"
 # No message expires: that is judged by the time of day of two machines, and one whose clock is off would drop all.
-CELERY_BEAT_SCHEDULER = "kafkadash.beat:Steady"
+CELERY_BEAT_SCHEDULER = "kafkadash.beat:MonotonicScheduler"
 CELERY_BEAT_SCHEDULE = {"tick": {"task": "tick", "schedule": 1.0}}
 
 # How often each kind of fact is read from a cluster, in seconds; a cluster may override it in ``Cluster.cadence``.
@@ -236,17 +247,17 @@ PIPELINE_URI = env.str("PIPELINE_URI", default=(VAR_DIR / "pipeline").as_uri())
 SEGMENT_FLUSH_SECONDS = env.float("SEGMENT_FLUSH_SECONDS", default=10)
 # Facts that wait because segments cannot be written: when they are more bytes than this, the oldest rows are dropped.
 SEGMENT_OUTBOX_BYTES = env.int("SEGMENT_OUTBOX_BYTES", default=500_000_000)
-# For tests only: as FAIL_POINTS, of the writer of segments (``observe.segments.fail_points``).
+# For tests only: as FAIL_POINTS, of the writer of segments (``export.flusher``).
 SEGMENT_FAIL_POINTS = env.str("SEGMENT_FAIL_POINTS", default="")
 # Seconds between two looks at what the pipeline has handed back.
 INGEST_INTERVAL = env.float("INGEST_INTERVAL", default=1)
-# For tests only: the point at which the ingest kills its process (``observe.history.fail_point``).
+# For tests only: the point at which the ingest kills its process (``history.ingest``).
 INGEST_FAIL_POINT = env.str("INGEST_FAIL_POINT", default="")
 # Seconds between two steps of a run while anything moves.
 EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
 # A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
 LEASE_TTL = env.float("LEASE_TTL", default=30)
-# For tests only: a file of points at which the worker of runs kills itself (``reassign.run.fail_points``).
+# For tests only: a file of points at which the worker of runs kills itself (``execution.worker.fail_points``).
 FAIL_POINTS = env.str("FAIL_POINTS", default="")
 # How long what was observed is kept, in hours.
 # Before that, nothing is approved or started by a role that was given in the browser, and no policy is loosened.
@@ -316,7 +327,7 @@ CACHES: dict[str, Any] = {
     },
 }
 
-# What fields of a form may hold together; the size of whole requests is decided before (``body_limit``).
+# What fields of a form may hold together; the size of whole requests is decided before (``core.middleware``).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 51_000_000
 
 SESSION_COOKIE_AGE = 12 * 3600

@@ -5,14 +5,17 @@ from __future__ import annotations
 from allauth.account import views as account
 from django.urls import URLPattern, URLResolver, include, path
 
-from kafkadash.accounts import session_views
+from kafkadash.accounts import sessions as session_views
 from kafkadash.clusters.access import public, signed_in
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("kafkadash.oncall.urls")),
-    path("", include("kafkadash.observe.urls")),
+    path("", include("kafkadash.findings.urls")),
+    path("", include("kafkadash.monitoring.urls")),
+    path("", include("kafkadash.history.urls")),
     path("", include("kafkadash.changes.urls")),
-    path("", include("kafkadash.reassign.urls")),
+    path("", include("kafkadash.planning.urls")),
+    path("", include("kafkadash.execution.urls")),
+    path("", include("kafkadash.verify.urls")),
     path("", include("kafkadash.clusters.urls")),
     path("", include("kafkadash.jobs.urls")),
     path("", include("kafkadash.ops.urls")),

@@ -1,6 +1,6 @@
 """The web process, ``python -m kafkadash.web --host 0.0.0.0``: uvicorn, with limits for people not signed in.
 
-The application limits bodies (``body_limit``); here are limits on what comes before a request reaches it.
+The application limits bodies (``core.middleware``); the limits here apply before a request reaches the application.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from kafkadash.body_limit import HEAD_BYTES
+from kafkadash.core.middleware import HEAD_BYTES
 
 # A page names up to 200 keys in the address of its socket; the library's own limit is 8 kB. Read at its import.
 os.environ.setdefault("WEBSOCKETS_MAX_LINE_LENGTH", str(HEAD_BYTES))
@@ -95,8 +95,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--grace", type=int, default=GRACE_SECONDS, help="seconds for requests at the end")
-    asked = parser.parse_args(arguments)
-    uvicorn.Server(web_config(host=asked.host, port=asked.port, timeout_graceful_shutdown=asked.grace)).run()
+    options = parser.parse_args(arguments)
+    uvicorn.Server(web_config(host=options.host, port=options.port, timeout_graceful_shutdown=options.grace)).run()
 
 
 if __name__ == "__main__":

@@ -30,10 +30,10 @@ from servestatic.middleware import ServeStaticMiddleware
 from kafkadash.accounts import sessions
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.domain.messages import register_messages
+from kafkadash.core.child_process import Step
+from kafkadash.core.messages import register_messages
 from kafkadash.pipeline.messages import PIPELINE_MESSAGES
-from kafkadash.reassign import plan_process
-from kafkadash.reassign.child_process import Step
+from kafkadash.planning import job as plan_process
 from tests.waiting import wait_until
 
 OWN_TEMPLATES = Path(__file__).parent / "templates"
@@ -177,7 +177,7 @@ def plans_are_made_here(request: pytest.FixtureRequest) -> Iterator[None]:
         return
 
     def run_here(folder: Path, step: Step) -> int:
-        from kafkadash import plan_job
+        from kafkadash.planning import plan_process as plan_job
 
         asked = json.loads((folder / "request.json").read_bytes())
         # The limit would be that of the whole run.
@@ -289,7 +289,7 @@ def client_of() -> Callable[[User], Client]:
 
 @pytest.fixture
 def undone(db: None) -> Callable[[], AbstractContextManager[None]]:
-    """``with undone():`` what is written in the block is taken back at its end, so that others find the same rows."""
+    """Roll back at its end what is written in a ``with`` block, so that other tests find the same rows."""
 
     @contextmanager
     def block() -> Iterator[None]:

@@ -17,21 +17,22 @@ import signal
 import tempfile
 import threading
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
 
-from kafkadash.embedded.files import locked
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import ServerError, children, stop_all
-from kafkadash.embedded.valkey import Valkey
+from kafkadash.devtools.embedded.files import lock_file
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.embedded.process import ServerError, live_children, stop_all
+from kafkadash.devtools.embedded.valkey import EmbeddedValkey
 
 RUN_FOLDER = "KAFKADASH_TEST_RUN"
 # Each of up to a few workers may fill its pool, and tests of claims use many threads.
 MAX_CONNECTIONS = 200
-# Folders whose tests open no database; a run of nothing else starts no server.
-NEEDS_NOTHING = ("tests/domain",)
+# Of tests that open no database, in the whole module; a run of nothing else starts no server.
+NEEDS_NOTHING = "\npytestmark = pytest.mark.domain\n"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -61,7 +62,7 @@ def _new_run_folder(at_end: contextlib.ExitStack) -> Path:
     """A folder whose lock is held for as long as this process lives, so that no other run takes it for a leftover."""
     base = Path(tempfile.gettempdir()) / f"kafkadash-tests-{os.getuid()}"
     base.mkdir(mode=0o711, exist_ok=True)
-    with locked(base / "lock"):
+    with lock_file(base / "lock"):
         _end_leftovers(base)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=base))
         folder.chmod(0o755)  # as root, PostgreSQL runs as another user and must reach its own folder in here
@@ -83,30 +84,30 @@ def _end_leftovers(base: Path) -> None:
 
 def _start_servers(folder: Path, own: Path, worker: str | None) -> None:
     if worker is None and "DATABASE_URL" not in os.environ:
-        postgres = Postgres(folder, fsync=False, max_connections=MAX_CONNECTIONS)
+        postgres = EmbeddedPostgres(folder, fsync=False, max_connections=MAX_CONNECTIONS)
         postgres.start()
         os.environ["DATABASE_URL"] = postgres.url()
     if os.environ.get("REDIS_URL", "") in ("", os.environ.get("KAFKADASH_TEST_REDIS")):
-        valkey = Valkey(own)
+        valkey = EmbeddedValkey(own)
         valkey.start()
         # A worker inherits the controller's environment and tells by the second name that the first is not the user's.
         os.environ["REDIS_URL"] = os.environ["KAFKADASH_TEST_REDIS"] = valkey.url()
 
 
 def _needs_nothing(args: list[str]) -> bool:
-    """Whether the command line names only folders whose tests need no server; options are not understood here."""
-    paths = [arg.split("::")[0] for arg in args if not arg.startswith("-") and Path(arg.split("::")[0]).exists()]
-    folders = [Path(path).resolve().relative_to(Path.cwd()) for path in paths if _is_below_here(path)]
-    return bool(folders) and all(any(folder.is_relative_to(quiet) for quiet in NEEDS_NOTHING) for folder in folders)
-
-
-def _is_below_here(path: str) -> bool:
-    return Path(path).resolve().is_relative_to(Path.cwd())
+    """Whether the command line asks for ``-m domain`` or names only modules whose tests need no server; other options
+    are not understood here.
+    """
+    if ("-m", "domain") in pairwise(args):
+        return True
+    paths = [Path(arg.split("::")[0]) for arg in args if not arg.startswith("-")]
+    found = [path for path in paths if path.exists() and path.resolve().is_relative_to(Path.cwd())]
+    return bool(found) and all(path.is_file() and NEEDS_NOTHING in path.read_text("utf-8") for path in found)
 
 
 def _end(folder: Path) -> None:
     """Stop what runs from this folder and the folders of workers in it, then remove it."""
     owns = [folder, *[path for path in folder.iterdir() if path.is_dir()]] if folder.is_dir() else []
-    stop_all([child for own in owns for child in children(own)])
-    Postgres(folder).remove()  # its files may be elsewhere, where the user it runs as can reach them
+    stop_all([child for own in owns for child in live_children(own)])
+    EmbeddedPostgres(folder).remove()  # its files may be elsewhere, where the user it runs as can reach them
     shutil.rmtree(folder, ignore_errors=True)

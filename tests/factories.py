@@ -13,39 +13,43 @@ from django.db.models import F
 from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence
 from factory.django import DjangoModelFactory
 
-from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.observe.models import (
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.messages import as_message, message_columns
+from kafkadash.findings.models import Judgement
+from kafkadash.findings.services import judge
+from kafkadash.history.models import PipelineState
+from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
     ClusterState,
     Collection,
+    CollectorKind,
     CollectorRun,
     ConfigSource,
     GroupState,
-    Kind,
-    Outcome,
-    PipelineState,
+    MoveOutcome,
     QuorumSnapshot,
     ReassignmentSnapshot,
     ThrottledResource,
     ThrottleState,
     TopicState,
 )
-from kafkadash.oncall.models import Judgement
-from kafkadash.oncall.services import judge
 
 NOW = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
 GB = 1_000_000_000
+# Beyond every number that tests write themselves: a sequence goes on through all tests of a worker, so a small
+# number from it would meet one written by hand, depending on which tests ran before.
+FIRST_IN_SEQUENCE = 1000
 ROWS = {
-    Kind.ANSWERS: 3,
-    Kind.METADATA: 1120,
-    Kind.REASSIGNMENTS: 0,
-    Kind.QUORUM: 6,
-    Kind.LOG_DIRS: 687,
-    Kind.CONFIGS: 15,
-    Kind.VERSIONS: 3,
-    Kind.GROUPS: 4,
+    CollectorKind.ANSWERS: 3,
+    CollectorKind.METADATA: 1120,
+    CollectorKind.REASSIGNMENTS: 0,
+    CollectorKind.QUORUM: 6,
+    CollectorKind.LOG_DIRS: 687,
+    CollectorKind.CONFIGS: 15,
+    CollectorKind.VERSIONS: 3,
+    CollectorKind.GROUPS: 4,
 }
 """Rows of the newest refresh of a cluster from ``watched``."""
 SIZES = {"brokers", "racks", "topics", "partitions"}
@@ -60,7 +64,7 @@ class ClusterFactory(DjangoModelFactory[Cluster]):
     name = Sequence(lambda n: f"cluster-{n}")
     slug = SelfAttribute("name")
     bootstrap_servers = "kafka-1.internal:9092,kafka-2.internal:9092"
-    mode = Mode.KRAFT
+    mode = ClusterMode.KRAFT
     kafka_id = Sequence(lambda n: f"4L6g3nShT-eMCtK--X86{n:02d}")
 
 
@@ -85,7 +89,7 @@ class CollectorRunFactory(DjangoModelFactory[CollectorRun]):
     class Meta:
         model = CollectorRun
 
-    kind = Kind.METADATA
+    kind = CollectorKind.METADATA
     epoch = 1
     seq = 7
     interval_s = LazyAttribute(lambda run: settings.COLLECT_INTERVALS[run.kind])
@@ -97,9 +101,9 @@ class CollectionFactory(DjangoModelFactory[Collection]):
     class Meta:
         model = Collection
 
-    kind = Kind.METADATA
+    kind = CollectorKind.METADATA
     epoch = 1
-    seq = Sequence(lambda n: n)
+    seq = Sequence(lambda n: FIRST_IN_SEQUENCE + n)
     started_at = NOW - timedelta(seconds=6)
     taken_at = NOW - timedelta(seconds=6)
     duration_ms = 42
@@ -111,7 +115,7 @@ class BrokerFactory(DjangoModelFactory[BrokerState]):
     class Meta:
         model = BrokerState
 
-    broker_id = Sequence(lambda n: n)
+    broker_id = Sequence(lambda n: FIRST_IN_SEQUENCE + n)
     host = LazyAttribute(lambda broker: f"kafka-{broker.broker_id}.internal")
     port = 9092
     rack = LazyAttribute(lambda broker: f"eu-1{'abc'[broker.broker_id % 3]}")
@@ -145,7 +149,7 @@ class QuorumFactory(DjangoModelFactory[QuorumSnapshot]):
     leader_epoch = 47
     high_watermark = 8_412_907
     epoch = 1
-    seq = Sequence(lambda n: n)
+    seq = Sequence(lambda n: FIRST_IN_SEQUENCE + n)
     replicas = LazyFunction(
         lambda: [
             node(101, caught_up_ago=210),
@@ -204,7 +208,7 @@ class ReassignmentFactory(DjangoModelFactory[ReassignmentSnapshot]):
     public_id = Sequence(lambda n: f"r-{n:012x}")
     topic_id = "pW7mE1rASEqVl0d3kB4pzQ"
     topic = "cart.events"
-    partition = Sequence(lambda n: n)
+    partition = Sequence(lambda n: FIRST_IN_SEQUENCE + n)
     replicas = [6, 2, 1, 3]
     adding = [6]
     removing = [3]
@@ -304,9 +308,11 @@ def watched(
     cluster = ClusterFactory.create(name=name)
     ClusterStateFactory.create(cluster=cluster, **figures)
     fresh: dict[str, Any] = {"cluster": cluster, "attempted_at": taken_at, "succeeded_at": taken_at}
-    CollectorRun.objects.bulk_create(CollectorRunFactory.build(kind=kind, **fresh) for kind in Kind)
+    CollectorRun.objects.bulk_create(CollectorRunFactory.build(kind=kind, **fresh) for kind in CollectorKind)
     read: dict[str, Any] = {"cluster": cluster, "started_at": taken_at, "taken_at": taken_at}
-    Collection.objects.bulk_create(CollectionFactory.build(kind=kind, rows=ROWS[kind], **read) for kind in Kind)
+    Collection.objects.bulk_create(
+        CollectionFactory.build(kind=kind, rows=ROWS[kind], **read) for kind in CollectorKind
+    )
     there = nodes(cluster, taken_at)
     BrokerState.objects.bulk_create(broker for broker, _ in there)
     BrokerWeights.objects.bulk_create(weights for _, weights in there)
@@ -328,12 +334,20 @@ def judged(cluster: Cluster, now: datetime = NOW, readings: int = 2) -> None:
         judge(cluster.pk, now)
 
 
+def failed_with(text: str) -> dict[str, Any]:
+    """Columns of a refresh that ended with this text; of a good one for ''."""
+    return message_columns(as_message(text) if text else None, "last_error")
+
+
 def silent(cluster: Cluster, since: datetime, *, error: str = "", failure: str = FailureKind.UNREACHABLE) -> None:
     """Nothing was read from this cluster after ``since``; with ``error``, because it did not answer."""
     cluster.collector_runs.update(
-        succeeded_at=since, failures=9 if error else 0, last_error=error, last_failure=failure if error else ""
+        succeeded_at=since,
+        failures=9 if error else 0,
+        last_failure=failure if error else "",
+        **failed_with(error),
     )
 
 
-def ended(cluster: Cluster, outcome: Outcome, at: datetime, **fields: Any) -> ReassignmentSnapshot:
+def ended(cluster: Cluster, outcome: MoveOutcome, at: datetime, **fields: Any) -> ReassignmentSnapshot:
     return ReassignmentFactory.create(cluster=cluster, outcome=outcome, ended_at=at, **fields)

@@ -16,21 +16,21 @@ from unittest import mock
 
 import psutil
 
-from kafkadash.embedded.ports import LOOPBACK
-from kafkadash.playground.cluster import Playground
+from kafkadash.devtools.embedded.ports import LOOPBACK
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.contract import raw
 from tests.waiting import wait_until
 
 
 @contextmanager
-def fenced_broker(playground: Playground, broker: int) -> Iterator[None]:
+def fenced_broker(playground: KafkaPlayground, broker: int) -> Iterator[None]:
     """It stands still, the others know it, and Kafka's tools are told of the others only; at the end it goes on.
 
     A tool whose client happens to choose a broker that hangs waits for it as long as it waits for everything.
     """
     others = {node.node_id: node.broker_port for node in playground.cluster.brokers if node.node_id != broker}
     addresses = [f"{LOOPBACK}:{port}" for port in others.values()]
-    with frozen_nodes(playground, broker), mock.patch.object(Playground, "bootstrap", ",".join(addresses)):
+    with frozen_nodes(playground, broker), mock.patch.object(KafkaPlayground, "bootstrap", ",".join(addresses)):
         wait_until(lambda: all(alive_by(a) == sorted(others) for a in addresses), f"broker {broker} is fenced")
         yield
 
@@ -42,7 +42,7 @@ def alive_by(address: str) -> list[int]:
 
 
 @contextmanager
-def frozen_nodes(playground: Playground, *node_ids: int) -> Iterator[None]:
+def frozen_nodes(playground: KafkaPlayground, *node_ids: int) -> Iterator[None]:
     freeze_nodes(playground, *node_ids)
     try:
         yield
@@ -50,7 +50,7 @@ def frozen_nodes(playground: Playground, *node_ids: int) -> Iterator[None]:
         thaw_nodes(playground, *node_ids)
 
 
-def freeze_nodes(playground: Playground, *node_ids: int) -> None:
+def freeze_nodes(playground: KafkaPlayground, *node_ids: int) -> None:
     for node_id in node_ids:
         pid = playground.process(node_id).pid
         os.kill(pid, signal.SIGSTOP)
@@ -58,7 +58,7 @@ def freeze_nodes(playground: Playground, *node_ids: int) -> None:
         wait_until(partial(_all_threads_stopped, pid), f"node {node_id} stands still")
 
 
-def thaw_nodes(playground: Playground, *node_ids: int) -> None:
+def thaw_nodes(playground: KafkaPlayground, *node_ids: int) -> None:
     for node_id in node_ids:
         os.kill(playground.process(node_id).pid, signal.SIGCONT)
 

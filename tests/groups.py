@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.lag_group import group_lag
-from kafkadash.kafka.groups import Group, GroupMember
-from kafkadash.observe.collectors.groups import packed_members, values_of
-from kafkadash.observe.group_lag import partition_lags
-from kafkadash.observe.group_names import key_of
-from kafkadash.observe.group_window import Window, appended, look, pack
-from kafkadash.observe.models import GroupLagPoint, GroupState, GroupWindow
+from kafkadash.kafka.api import GroupDescription, GroupMember
+from kafkadash.monitoring.groups.collector import packed_members, values_of
+from kafkadash.monitoring.groups.names import key_of
+from kafkadash.monitoring.groups.rules import group_lag
+from kafkadash.monitoring.groups.window import GroupSamples, append_sample, build_sample, pack_window, partition_lags
+from kafkadash.monitoring.models import GroupLagPoint, GroupState, GroupWindow
 from tests.factories import NOW
 
 INTERVAL = 30
@@ -52,12 +51,14 @@ def group_seen(
     partitions = {("orders.paid", 0): WELL} if partitions is None else partitions
     number = max((len(own) for own in partitions.values()), default=1)
     times = [now.timestamp() - INTERVAL * (number - 1 - n) for n in range(number)]
-    window: Window | None = None
+    window: GroupSamples | None = None
     for place, at in enumerate(times):
-        window = appended(window, _look(partitions, place - number, starts), at)
+        window = append_sample(window, _look(partitions, place - number, starts), at)
     assert window is not None
     known = [GroupMember(f"{c}-id", c, "10.14.2.31", None, a) for c, a in (members or {}).items()]
-    group = Group(name, "Stable" if known else "Empty", "Classic", "consumer", "range", 4, known if described else None)
+    group = GroupDescription(
+        name, "Stable" if known else "Empty", "Classic", "consumer", "range", 4, known if described else None
+    )
     has_members = bool(known) if described else None
     judged = list(partition_lags(window, times, has_members=has_members, allowed=allowed))
     found = group_lag(judged, members=len(known) if described else None, allowed=allowed)
@@ -71,7 +72,7 @@ def group_seen(
         **fields,
     }
     row = GroupState.objects.create(cluster=cluster, key=key_of(name), name=name, **values)
-    GroupWindow.objects.create(group=row, data=pack(window), members=packed_members(known))
+    GroupWindow.objects.create(group=row, data=pack_window(window), members=packed_members(known))
     return row
 
 
@@ -90,7 +91,7 @@ def _look(partitions: Mapping[tuple[str, int], Samples], place: int, start: int)
     for (topic, number), own in partitions.items():
         if place + len(own) >= 0:
             here.setdefault(topic, []).append(number)
-    return look(commits, here, spans)
+    return build_sample(commits, here, spans)
 
 
 def point(row: GroupState, minutes_ago: float, lag: int | None, *, state: str = "ok", until: float = 0) -> None:

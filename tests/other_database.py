@@ -1,4 +1,4 @@
-"""This process led to another database than the tests' own, and back."""
+"""Another database than the tests' own for this process, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import connection
 
 from kafkadash.kafka.connect import close_all
 from kafkadash.live.publisher import stop_publishing
-from kafkadash.reassign import topology
+from kafkadash.planning import stored_topology as topology
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def led_to(**values: Any) -> Iterator[None]:
     """
     before: dict[str, Any] = dict(connection.settings_dict)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topology, "_kept", topology._Kept())
+        patch.setattr(topology, "_topology_cache", topology._TopologyCache())
         patch.setattr(topology, "_sizes_kept", topology._SizesKept())
         close_all()
         _connect_with(values)

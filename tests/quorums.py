@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.quorum import NodeStatus
-from kafkadash.observe.models import QuorumReplicaState, QuorumSnapshot
+from kafkadash.monitoring.models import QuorumReplicaState, QuorumSnapshot
+from kafkadash.monitoring.quorum.rules import NodeStatus
 from tests.factories import directory_id, node
 
 VOTERS, OBSERVERS = (101, 102, 103), (1, 2, 3)

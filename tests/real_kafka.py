@@ -20,17 +20,17 @@ from tests.embedded_plugin import RUN_FOLDER
 if TYPE_CHECKING:
     from _pytest.fixtures import SubRequest
 
-    from kafkadash.playground.cluster import Playground
+    from kafkadash.devtools.playground.cluster import KafkaPlayground
 
 RACKS = ("a", "b", "c")
 GROUP, CLUSTER = "kraft", "playground"
 
-_running: list[tuple[pytest.FixtureDef[Playground], SubRequest]] = []
+_running: list[tuple[pytest.FixtureDef[KafkaPlayground], SubRequest]] = []
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Playground], request: SubRequest
+    fixturedef: pytest.FixtureDef[KafkaPlayground], request: SubRequest
 ) -> Generator[None, object, object]:
     made = yield
     if fixturedef.argname == CLUSTER and fixturedef.scope == "session":
@@ -63,8 +63,8 @@ def shared_tools() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def kafka_runtime() -> None:
     """Skips what needs real Kafka where there is no Java, or no way to get Kafka's jars."""
-    from kafkadash.embedded.process import ServerError
-    from kafkadash.playground.prepare import prepare_runtime
+    from kafkadash.devtools.embedded.process import ServerError
+    from kafkadash.devtools.playground.cluster import prepare_runtime
 
     try:
         prepare_runtime(lambda _: None)
@@ -73,12 +73,12 @@ def kafka_runtime() -> None:
 
 
 @pytest.fixture(scope="session")
-def playground(kafka_runtime: None) -> Iterator[Playground]:
-    from kafkadash.playground.cluster import Playground
+def playground(kafka_runtime: None) -> Iterator[KafkaPlayground]:
+    from kafkadash.devtools.playground.cluster import KafkaPlayground
 
     # Right below the run's folder: whoever ends that folder ends what runs from here, also after a kill.
     folder = Path(os.environ[RUN_FOLDER]) / f"kafka-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}"
-    playground = Playground(folder)
+    playground = KafkaPlayground(folder)
     playground.up(brokers=len(RACKS), racks=RACKS, controllers=3, dirs=2)
     try:
         yield playground

@@ -1,6 +1,7 @@
 """What a run says at its end: its tiers, its processes, and as the last line ``N passed, N failed, N skipped``.
 
-A run of everything in which a tier has no test fails. With ``KAFKADASH_REQUIRE=all`` a skipped test fails. A run of
+A run of everything in which a tier has no test fails, and one in which no test reached some code of the catalogue
+(``reached_codes``). With ``KAFKADASH_REQUIRE=all`` a skipped test fails. A run of
 everything is warned of each tier above its budget; with ``KAFKADASH_BUDGET=enforced`` one that takes more than 1.25
 times the processor seconds of all budgets fails.
 """
@@ -12,12 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tests.effort import MARK, SHARED, EffortMeter
 
-# Folder below tests/ → tier; every other folder is "app". A marker of the same name on a test overrides its folder.
+# Folder below tests/ → tier; every other folder is "app". A marker of the same name on a test overrides its folder:
+# rooms of the product hold tests of pure functions, marked "domain", beside those of the tier "app".
 TIERS = {
     "domain": "pure functions",
     "app": "Django on PostgreSQL and Valkey",
@@ -28,7 +31,6 @@ TIERS = {
     "e2e": "a browser against the running product and real Kafka",
 }
 FOLDERS = {
-    "domain": "domain",
     "playground": "servers",
     "embedded": "servers",
     "demo": "servers",
@@ -65,6 +67,7 @@ FAILS_ABOVE = 1.25
 OWN_TARGET = "smoke"  # `make smoke` runs these; `make test` does not
 
 _TIER, _PROCESS = "tier", "process id"
+_Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
 
 
 class Totals:
@@ -136,19 +139,20 @@ def tier_of(item: pytest.Item, root: Path) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if report.skipped and _nothing_may_be_skipped():
-        report.outcome = "failed"
-        report.longrepr = f"skipped, but KAFKADASH_REQUIRE=all: {_reason(report)}"
-    return report
+    return _refuse_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    report = yield
-    if report.skipped and _nothing_may_be_skipped():
+    return _refuse_skip((yield))
+
+
+def _refuse_skip(report: _Report) -> _Report:
+    """Where nothing may be skipped, a skip fails."""
+    if report.skipped and os.environ.get("KAFKADASH_REQUIRE", "") == "all":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"skipped, but KAFKADASH_REQUIRE=all: {_reason(report)}"
+        report.longrepr = f"skipped, but KAFKADASH_REQUIRE=all: {reason}"
     return report
 
 
@@ -183,17 +187,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """An empty tier, or too dear a run, fails a run of everything; decided here: the exit code is read right after."""
-    if _is_worker(session.config) or not _is_everything(session.config):
+    """A run of everything fails by its faults as by a test; decided here: the exit code is read right after."""
+    if _is_worker(session.config):
         return
-    if session.exitstatus == pytest.ExitCode.OK and (
-        _empty_tiers(session.config.stash[_totals]) or _is_too_dear(session.config)
-    ):
+    if session.exitstatus == pytest.ExitCode.OK and _faults(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    totals, everything = config.stash[_totals], _is_everything(config)
+    totals = config.stash[_totals]
     write = terminalreporter.write_line
     terminalreporter.section("tiers")
     counted = f"{'tests':>8}{'failed':>8}{'skipped':>9}"
@@ -210,16 +212,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in meter.table():
             write(line)
         write(f"This machine takes {meter.slowness():.2f} times the processor seconds of the one of the budgets.")
-    if not everything:
+    if not _is_everything(config):
         return
-    for tier in _empty_tiers(totals):
-        write(f"FAILED: the tier {tier} ({TIERS[tier]}) has no test.", red=True)
     slowness = meter.slowness() if meter else 1.0
     for tier, budget in BUDGETS.items():
         if totals.processor_s[tier] > slowness * budget.processor_s:
             write(f"Above its budget of {budget.processor_s} processor seconds: {tier}.", yellow=True)
-    if _is_too_dear(config):
-        write(f"FAILED: more than {FAILS_ABOVE} times the budget of {WHOLE_BUDGET_S} processor seconds.", red=True)
+    for fault in _faults(config):
+        write(f"FAILED: {fault}", red=True)
 
 
 @pytest.hookimpl(trylast=True)
@@ -229,14 +229,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None or _is_worker(config) or config.option.collectonly:
         return
     totals = config.stash[_totals]
-    other = len(_empty_tiers(totals)) + _is_too_dear(config) if _is_everything(config) else 0
-    reporter.write_line(
-        f"{totals.of('passed')} passed, {totals.of('failed') + other} failed, {totals.of('skipped')} skipped"
-    )
+    failed = totals.of("failed") + len(_faults(config))
+    reporter.write_line(f"{totals.of('passed')} passed, {failed} failed, {totals.of('skipped')} skipped")
 
 
-def _empty_tiers(totals: Totals) -> list[str]:
-    return [tier for tier in TIERS if totals.tests(tier) == 0]
+def _faults(config: pytest.Config) -> list[str]:
+    """Return what a run of everything fails by, beside its tests."""
+    if not _is_everything(config):
+        return []
+    totals, recorder = config.stash[_totals], config.pluginmanager.get_plugin("tests.reached_codes")
+    faults = [f"the tier {tier} ({TIERS[tier]}) has no test." for tier in TIERS if totals.tests(tier) == 0]
+    if recorder is not None and (codes := recorder.unreached_codes()):
+        faults.append(f"no test reached the codes {', '.join(codes)}.")
+    if _is_too_dear(config):
+        faults.append(f"more than {FAILS_ABOVE} times the budget of {WHOLE_BUDGET_S} processor seconds.")
+    return faults
 
 
 def _is_too_dear(config: pytest.Config) -> bool:
@@ -257,14 +264,6 @@ def _is_everything(config: pytest.Config) -> bool:
 
 def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
-
-
-def _nothing_may_be_skipped() -> bool:
-    return os.environ.get("KAFKADASH_REQUIRE", "") == "all"
-
-
-def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
 
 
 _config: pytest.Config

@@ -1,4 +1,7 @@
-"""The test run itself: servers that end with it, tiers that cannot vanish, skips that cannot hide."""
+"""The test run itself: servers that end with it, tiers that cannot vanish, skips that cannot hide.
+
+What a run costs in processor seconds is counted, also of processes that outlive or escape their parents.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import effort
+from tests.effort import MARK, OTHER, WORKER, EffortMeter, kind_of
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
@@ -39,11 +44,15 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
+MARKED = "import pytest\npytestmark = pytest.mark.domain\n"
+
+
 def suite(folder: Path, **tests: str) -> None:
+    """A folder for each; the tests of that called "domain" are marked so."""
     for name, body in tests.items():
         path = folder / "tests" / name / f"test_{name}.py"
         path.parent.mkdir(parents=True)
-        path.write_text(body)
+        path.write_text(MARKED + body if name == "domain" else body)
 
 
 ALL_TIERS = dict.fromkeys(
@@ -51,8 +60,10 @@ ALL_TIERS = dict.fromkeys(
 )
 
 
-def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    return done.stdout.rstrip("\n").splitlines()[-1]
+def last_counts(done: subprocess.CompletedProcess[str]) -> tuple[int, ...]:
+    """Tests that passed, failed and were skipped, by the last line, which tells nothing else."""
+    counts = re.fullmatch(r"(\d+) passed, (\d+) failed, (\d+) skipped", done.stdout.rstrip("\n").splitlines()[-1])
+    return tuple(map(int, counts.groups())) if counts else ()
 
 
 def test_the_last_line_counts(tmp_path: Path) -> None:
@@ -67,7 +78,7 @@ def test_the_last_line_counts(tmp_path: Path) -> None:
     suite(tmp_path, **{**ALL_TIERS, "domain": body})
     done = run(tmp_path)
     assert done.returncode == 1
-    assert last_line(done) == "7 passed, 2 failed, 1 skipped"
+    assert last_counts(done) == (7, 2, 1)
     assert re.search(r"^domain +4 +2 +1 +\d+\.\d ", done.stdout, re.MULTILINE)
 
 
@@ -75,7 +86,7 @@ def test_every_tier_has_its_line(tmp_path: Path) -> None:
     suite(tmp_path, **ALL_TIERS)
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
-    assert last_line(done) == "7 passed, 0 failed, 0 skipped"
+    assert last_counts(done) == (7, 0, 0)
     for tier in ("domain", "app", "servers", "contract", "pipeline", "agreement", "e2e"):
         assert re.search(rf"^{tier} +1 +0 +0 +\d+\.\d ", done.stdout, re.MULTILINE)
 
@@ -85,7 +96,7 @@ def test_an_empty_tier_fails_a_run_of_everything(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 1
     assert "the tier contract" in done.stdout
-    assert last_line(done) == "6 passed, 1 failed, 0 skipped"
+    assert last_counts(done) == (6, 1, 0)
     assert run(tmp_path, "tests/domain").returncode == 0
 
 
@@ -95,14 +106,14 @@ def test_a_skip_fails_where_nothing_may_be_skipped(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "KAFKADASH_REQUIRE=all" in done.stdout
     assert "no java here" in done.stdout
-    assert last_line(done) == "0 passed, 1 failed, 0 skipped"
+    assert last_counts(done) == (0, 1, 0)
 
 
 def test_a_skipped_module_fails_too(tmp_path: Path) -> None:
     suite(tmp_path, domain="import pytest\npytest.importorskip('no_such_module')\ndef test_a(): pass")
     done = run(tmp_path, "tests/domain", KAFKADASH_REQUIRE="all")
     assert done.returncode != 0
-    assert last_line(done) == "0 passed, 1 failed, 0 skipped"
+    assert last_counts(done) == (0, 1, 0)
 
 
 def test_a_marker_overrides_the_folder(tmp_path: Path) -> None:
@@ -112,11 +123,36 @@ def test_a_marker_overrides_the_folder(tmp_path: Path) -> None:
     assert re.search(r"^app +0 ", done.stdout, re.MULTILINE)
 
 
+REACHES = """
+from kafkadash.accounts.errors import AccountErrorCode
+from kafkadash.core.messages import coded
+def test_a(): coded(AccountErrorCode.FORM_KEPT)
+"""
+REACHES_IN_ANOTHER_WORKER = """
+from kafkadash.accounts.errors import AccountErrorCode
+from kafkadash.core.messages import message_cause
+def test_a(): message_cause(AccountErrorCode.FORM_TOO_OLD)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist.plugin", "-n", "2")], ids=["one-process", "workers"])
+def test_codes_that_no_test_reached__fail_a_run_of_everything(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    suite(tmp_path, **{**ALL_TIERS, "domain": REACHES, "pages": REACHES_IN_ANOTHER_WORKER})
+    arguments = ("-p", "tests.reached_codes", *workers)
+    done = run(tmp_path, *arguments)
+    assert done.returncode == 1, done.stdout
+    assert last_counts(done) == (7, 1, 0)
+    unreached = re.findall(r"[a-z-]+", done.stdout[done.stdout.rindex("the codes") :])
+    assert "page-crashed" in unreached
+    assert not {"form-kept", "form-too-old"} & set(unreached)
+    assert run(tmp_path, *arguments, "tests/domain").returncode == 0
+
+
 def test_workers_report_like_one_process(tmp_path: Path) -> None:
     suite(tmp_path, **ALL_TIERS)
     done = run(tmp_path, "-p", "xdist.plugin", "-n", "2", "--dist", "loadgroup")
     assert done.returncode == 0, done.stdout
-    assert last_line(done) == "7 passed, 0 failed, 0 skipped"
+    assert last_counts(done) == (7, 0, 0)
 
 
 FREE_OF_CHARGE = "from tests import report_plugin\nreport_plugin.FAILS_ABOVE = 0.0\ndef test_a(): pass"
@@ -136,7 +172,7 @@ def test_a_run_above_its_budget_fails_where_that_is_enforced(tmp_path: Path, bud
     suite(tmp_path, **{**ALL_TIERS, "domain": FREE_OF_CHARGE})
     done = run(tmp_path, KAFKADASH_TEST_RUN=str(tmp_path), KAFKADASH_BUDGET=budget)
     assert done.returncode == code, done.stdout
-    assert last_line(done) == f"7 passed, {code} failed, 0 skipped"
+    assert last_counts(done) == (7, code, 0)
 
 
 @pytest.fixture
@@ -222,3 +258,95 @@ def test_what_a_killed_run_left_the_next_run_ends(own_servers: subprocess.Popen[
     another_run(tmp_path, folder.parent.parent)
     wait_until(lambda: gone(servers), "the servers of the killed run are gone")
     assert not folder.exists()
+
+
+BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
+ENOUGH = 0.25  # the kernel counts in ticks of 10 ms
+OF_ANOTHER_RUN = {**os.environ, MARK: "of another run"}
+
+
+@pytest.fixture
+def meter() -> EffortMeter:
+    """Measures a run of its own in this process, which looks only when it is told to."""
+    meter = EffortMeter(run=f"run-{os.getpid()}")
+    meter.meet_this_process()
+    return meter
+
+
+def test_effort__child_ended_between_two_looks__is_in_the_sum(meter: EffortMeter) -> None:
+    meter.look()
+    before = sum(meter.seconds_by_kind().values())
+    subprocess.run([sys.executable, "-c", BUSY], check=True)
+    meter.look()
+    assert sum(meter.seconds_by_kind().values()) - before >= ENOUGH
+    assert meter.seconds_by_kind()[OTHER] >= ENOUGH
+
+
+def test_effort__machine_that_was_slow_for_a_moment__is_as_slow_as_usual(
+    meter: EffortMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert meter.slowness() == 1.0
+    samples = iter([2.0, 90.0, 3.0])
+    monkeypatch.setattr(effort, "_do_fixed_work", lambda: next(samples) * effort.WORK_SECONDS)
+    for _ in range(3):
+        meter.weigh_machine()
+    assert meter.slowness() == pytest.approx(3.0)
+
+
+def test_effort__machine_that_is_faster__gets_no_smaller_budget(
+    meter: EffortMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effort, "_do_fixed_work", lambda: 0.5 * effort.WORK_SECONDS)
+    meter.weigh_machine()
+    assert meter.slowness() == 1.0
+
+
+def test_effort__process_that_lost_its_parent__is_found_by_its_environment(meter: EffortMeter) -> None:
+    code = (
+        "import subprocess, sys\n"
+        f"own = subprocess.Popen([sys.executable, '-c', {BUSY + 'input()'!r}], stdout=subprocess.DEVNULL)\n"
+        "print(own.pid)"
+    )
+    keeper, given = os.pipe()
+    environment = {**os.environ, MARK: meter.run, WORKER: "gw7"}
+    with os.fdopen(given, "w"), os.fdopen(keeper) as keeper_file:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdin=keeper_file, env=environment, stdout=subprocess.PIPE, check=True
+        )
+        orphan = psutil.Process(int(done.stdout))
+
+        def counted() -> bool:
+            meter.look()
+            return meter.seconds_by_worker().get("gw7", 0.0) >= ENOUGH
+
+        wait_until(counted, "its seconds are counted")
+    wait_until(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE, "it ended")
+    meter.look()
+    assert meter.seconds_by_worker()["gw7"] >= ENOUGH
+
+
+def test_effort__process_of_another_run__is_left_out(meter: EffortMeter) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=OF_ANOTHER_RUN) as child:
+        outside = EffortMeter(run="a third run")
+        outside.look()
+        assert outside.seconds_by_kind().keys() == {OTHER}
+        child.communicate(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("/usr/bin/java -Xmx256m -cp a.jar:b.jar kafka.Kafka /tmp/kafka-1.properties", "brokers (JVM)"),
+        ("/usr/bin/java -cp a.jar kafka.tools.StorageTool format", "Kafka's tools (JVM)"),
+        ("/usr/bin/java -cp a.jar org.apache.kafka.tools.TopicCommand --list", "Kafka's tools (JVM)"),
+        ("/usr/bin/java -cp a.jar:py4j.jar py4j.GatewayServer --enable-auth 0", "Kafka's tools (JVM)"),
+        ("/usr/bin/java -cp /x/pyspark/jars/* org.apache.spark.deploy.SparkSubmit shell", "Spark"),
+        ("postgres: kafkadash test 127.0.0.1 idle", "PostgreSQL, Valkey"),
+        ("/usr/bin/chromium-headless-shell --headless", "Chromium, Playwright"),
+        ("/venv/bin/python manage.py demo", "web, workers"),
+        ("/venv/bin/python -m pytest -n 2", "pytest"),
+        ("/bin/sh -c true", OTHER),
+    ],
+)
+def test_kind__of_a_command_line(command: str, kind: str) -> None:
+    assert kind_of(command.split(" ")) == kind

@@ -5,7 +5,7 @@ stays, through py4j's gateway: their output is captured, and Kafka's ``Exit`` (c
 org.apache.kafka.common.utils.Exit) keeps the exit code instead of ending the process.
 
 The process is started by the first call of a run and shared by all its workers, which take turns; it belongs to the
-run's folder and ends with it. `tests/playground/test_tool_server.py` and ``make proof ARGS=tools`` compare its answers
+run's folder and ends with it. `tests/playground/test_cluster.py` and ``make proof ARGS=tools`` compare its answers
 with those of the scripts.
 """
 
@@ -28,11 +28,10 @@ from py4j import java_gateway
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaClass, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError, Py4JJavaError, get_return_value
 
-from kafkadash.embedded.files import locked
-from kafkadash.embedded.process import Child, find, spawn
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.prepare import prepare_runtime
-from kafkadash.playground.runtime import Runtime
+from kafkadash.devtools.embedded.files import lock_file
+from kafkadash.devtools.embedded.process import ChildProcess, find_child, spawn
+from kafkadash.devtools.playground.cluster import KafkaPlayground, prepare_runtime
+from kafkadash.devtools.playground.jars import KafkaRuntime
 
 NAME = "kafka-tools"
 READY_SECONDS, STOP_SECONDS = 60.0, 1.0
@@ -61,7 +60,7 @@ class ToolServer:
         tool that ended Java itself, past Kafka's ``Exit``, goes to its script: argparse4j does that with options
         that it refuses, before anything is sent.
         """
-        with locked(self.folder / f"{NAME}.lock"):
+        with lock_file(self.folder / f"{NAME}.lock"):
             gateway = self._gateway(timeout)
             began = time.monotonic()
             try:
@@ -78,9 +77,9 @@ class ToolServer:
                 gateway.close()
 
     @property
-    def process(self) -> Child | None:
+    def process(self) -> ChildProcess | None:
         """None where no call has started it yet, or it ended."""
-        return find(self.folder, NAME, self._log)
+        return find_child(self.folder, NAME, self._log)
 
     def _ends(self) -> bool:
         """Return whether the process ends within a moment; its connection is gone a little earlier."""
@@ -118,34 +117,34 @@ class ToolServer:
         return gateway
 
 
-SCRIPT = Runtime.run_class
+SCRIPT = KafkaRuntime.run_class
 
 
 @contextlib.contextmanager
 def tools_share_a_process(folder: Path) -> Iterator[None]:
-    """``with tools_share_a_process(run_folder):`` all that the playground runs of Kafka's classes is run by it."""
+    """Run Kafka's classes for the playground in one shared process while a ``with`` block lasts."""
     server = ToolServer(folder)
 
     def run_class(
-        runtime: Runtime, main_class: str, args: Sequence[str], timeout: float | None
+        runtime: KafkaRuntime, main_class: str, args: Sequence[str], timeout: float | None
     ) -> subprocess.CompletedProcess[str]:
         # While the class archive is recorded, once on a machine, `prepare_runtime` waits for what is called here.
         if not runtime.archive.exists() or runtime != prepare_runtime(lambda _: None):  # or for a test's own Java
             return SCRIPT(runtime, main_class, args, timeout)
         return server.run(main_class, args, timeout)
 
-    with mock.patch.object(Runtime, "run_class", run_class):
+    with mock.patch.object(KafkaRuntime, "run_class", run_class):
         yield
 
 
 @contextlib.contextmanager
 def tools_of_their_own() -> Iterator[None]:
-    """``with tools_of_their_own():`` each call is a process again, as the scripts make it."""
-    with mock.patch.object(Runtime, "run_class", SCRIPT):
+    """Run each tool as a process of its own again, as the scripts do, while a ``with`` block lasts."""
+    with mock.patch.object(KafkaRuntime, "run_class", SCRIPT):
         yield
 
 
-def compare_with_script(playground: Playground, name: str, *args: str) -> subprocess.CompletedProcess[str]:
+def compare_with_script(playground: KafkaPlayground, name: str, *args: str) -> subprocess.CompletedProcess[str]:
     """Run a tool both ways and return its answer. Raises AssertionError where the two differ."""
     shared = playground.tool(name, args)
     with tools_of_their_own():

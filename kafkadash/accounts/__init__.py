@@ -1,0 +1,4 @@
+"""Users, sign-in and audit events."""
+
+PUBLIC_MODULES = ("errors", "models", "services", "sessions", "templatetags.refusals")
+"""Modules that other rooms may import (``tests.doors``)."""

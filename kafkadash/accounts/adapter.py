@@ -6,14 +6,12 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 
-from kafkadash.accounts.audit import record
-from kafkadash.accounts.errors import AccountErrorCode, lazy_text
+from kafkadash.accounts.errors import AccountErrorCode, form_error, lazy_text
 from kafkadash.accounts.models import User
-from kafkadash.accounts.services import AccountRefused, check_password
+from kafkadash.accounts.services import AccountRefused, check_password, record
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -29,7 +27,7 @@ class AccountAdapter(DefaultAccountAdapter):
         try:
             check_password(password, user)
         except AccountRefused as refused:
-            raise ValidationError(str(refused)) from None
+            raise form_error(refused.message) from None
         return password
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:

@@ -1,4 +1,4 @@
-"""What every page shows besides its own content: who is signed in, with which role, and the server's clock."""
+"""Context of every page besides its own content: who is signed in, with which role, and the server's clock."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def page(request: HttpRequest) -> dict[str, Any]:
     return {
         "server_time": timezone.now(),
         "role_text": SimpleLazyObject(lambda: role_text(request, roles)),
-        "manages": SimpleLazyObject(lambda: manages(request, roles)),
-        "audits": SimpleLazyObject(lambda: audits(request, roles)),
-        "views": SimpleLazyObject(lambda: views(request, roles)),
+        "manages": SimpleLazyObject(lambda: may_manage(request, roles)),
+        "audits": SimpleLazyObject(lambda: may_audit(request, roles)),
+        "views": SimpleLazyObject(lambda: may_view(request, roles)),
     }
 
 
@@ -45,20 +45,20 @@ def role_text(request: HttpRequest, roles: Iterable[Held]) -> str:
     return next((role for role in _ROLE_ORDER if role in held), "no role")
 
 
-def manages(request: HttpRequest, roles: Iterable[Held]) -> bool:
-    """Whether there is anything for this person under "Settings"."""
+def may_manage(request: HttpRequest, roles: Iterable[Held]) -> bool:
+    """Return whether there is anything for this person under "Settings"."""
     user = request.user
     return isinstance(user, User) and (user.is_superuser or any(role == "admin" for role, _ in roles))
 
 
-def audits(request: HttpRequest, roles: Iterable[Held]) -> bool:
-    """Whether this person may read the audit of some cluster."""
+def may_audit(request: HttpRequest, roles: Iterable[Held]) -> bool:
+    """Return whether this person may read the audit of some cluster."""
     user = request.user
     return isinstance(user, User) and (user.is_superuser or any(role in ("admin", "auditor") for role, _ in roles))
 
 
-def views(request: HttpRequest, roles: Iterable[Held]) -> bool:
-    """Whether this person may view some cluster: every role may."""
+def may_view(request: HttpRequest, roles: Iterable[Held]) -> bool:
+    """Return whether this person may view some cluster: every role may."""
     user = request.user
     return isinstance(user, User) and (user.is_superuser or any(True for _ in roles))
 

@@ -1,7 +1,4 @@
-"""Codes of what people are refused, and of what fails, in this app; the texts are in ``messages``.
-
-Also the forms that a refusal takes in Django: of a page, of a field, of a command.
-"""
+"""Codes of the refusals and failures of this app, and the exceptions and form errors that carry them."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from django.core.management.base import CommandError
 from django.http import Http404
 from django.utils.functional import lazy
 
-from kafkadash.domain.errors import UserError
-from kafkadash.domain.messages import message_text
+from kafkadash.core.errors import UserError
+from kafkadash.core.messages import CodedMessage, message_text
 
 _make_later = lazy(message_text, str)
 
@@ -26,6 +23,7 @@ class AccountErrorCode(StrEnum):
     SIGN_IN_WRONG = "sign-in-wrong"
     SIGN_IN_TOO_OFTEN = "sign-in-too-often"
     ACCOUNT_IS_CLOSED = "account-is-closed"
+    SESSION_IDLE = "session-idle"
     PASSWORD_WRONG = "password-wrong"  # noqa: S105
     PASSWORD_REFUSED = "password-refused"  # noqa: S105
     PASSWORD_TOO_PLAIN = "password-too-plain"  # noqa: S105
@@ -46,6 +44,7 @@ class AccountErrorCode(StrEnum):
     FORM_KEPT = "form-kept"
     FORM_NOT_KEPT = "form-not-kept"
     DATABASE_BACK = "database-back"
+    WATCHES_TOO_MUCH = "watches-too-much"
 
 
 class MissingObject(UserError, Http404):
@@ -53,7 +52,7 @@ class MissingObject(UserError, Http404):
 
 
 class ActionForbidden(UserError, PermissionDenied):
-    """This person may see the object and may not do this with it."""
+    """The user may see the object but may not do this with it."""
 
 
 def lazy_text(code: StrEnum, /, **params: Any) -> str:
@@ -62,11 +61,25 @@ def lazy_text(code: StrEnum, /, **params: Any) -> str:
     return made
 
 
-def form_error(code: StrEnum, /, **params: Any) -> ValidationError:
+def form_error(said: StrEnum | CodedMessage, /, **params: Any) -> ValidationError:
     """Return what a field, or a form as a whole, is refused with."""
-    return ValidationError(message_text(code, **params), code=code.value)
+    message = UserError(said, **params).message
+    return ValidationError(str(message), code=message.shown_code)
 
 
-def command_error(code: StrEnum, /, *, returncode: int = 1, **params: Any) -> CommandError:
-    """Return what a command ends with; its code stands behind the text, so that a person can search for it."""
-    return CommandError(f"{message_text(code, **params)} ({code.value})", returncode=returncode)
+class CodedCommandError(CommandError):
+    """A command ends with this message; its code stands behind the text, so that a person can search for it."""
+
+    def __init__(self, message: CodedMessage, *, returncode: int) -> None:
+        super().__init__(with_code(message), returncode=returncode)
+        self.message = message
+
+
+def command_error(said: StrEnum | CodedMessage, /, *, returncode: int = 1, **params: Any) -> CodedCommandError:
+    """Return what a command ends with."""
+    return CodedCommandError(UserError(said, **params).message, returncode=returncode)
+
+
+def with_code(message: CodedMessage) -> str:
+    """Return a message as commands print it."""
+    return f"{message} ({message.shown_code})" if message.codes else str(message)

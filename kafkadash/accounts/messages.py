@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.accounts.errors import AccountErrorCode as Code
-from kafkadash.domain.messages import MessageTemplate
+from kafkadash.core.errors import RequestErrorCode
+from kafkadash.core.messages import MessageTemplate
 
 ACCOUNT_MESSAGES: Mapping[Code, MessageTemplate] = {
     # Signing in, accounts and passwords
@@ -16,6 +17,7 @@ ACCOUNT_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.SIGN_IN_TOO_OFTEN: MessageTemplate(
         "There were too many wrong tries to sign in with this name.", "Wait five minutes, then try again."
     ),
+    Code.SESSION_IDLE: MessageTemplate("The session was idle for too long.", "Sign in again."),
     Code.ACCOUNT_IS_CLOSED: MessageTemplate(
         "This account is closed.", "An administrator of kafkadash can open it again."
     ),
@@ -75,4 +77,17 @@ ACCOUNT_MESSAGES: Mapping[Code, MessageTemplate] = {
         "once more.",
     ),
     Code.DATABASE_BACK: MessageTemplate("", "The database answers again: send it now."),
+    Code.WATCHES_TOO_MUCH: MessageTemplate("", "Ask for 1 to {most} keys."),
+}
+
+REQUEST_MESSAGES: Mapping[RequestErrorCode, MessageTemplate] = {
+    RequestErrorCode.CHOICE_UNKNOWN: MessageTemplate(
+        "There is no {noun} “{asked}”; it is left out.", "There are: {known}."
+    ),
+    RequestErrorCode.COLUMN_UNKNOWN: MessageTemplate(
+        "The list cannot be sorted by “{column}”; it is sorted by {instead}.", "Columns: {columns}."
+    ),
+    RequestErrorCode.BODY_TOO_LARGE: MessageTemplate(
+        "This is more than kafkadash takes at once.", "Go back and send less."
+    ),
 }

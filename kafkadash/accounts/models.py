@@ -1,4 +1,4 @@
-"""Who uses kafkadash, and what was done by whom."""
+"""Users of kafkadash, and the audit of what was done by whom."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.db.models.functions import Now
 
+from kafkadash.core.messages import CodedMessage, stored_message
+
 
 class User(AbstractUser):
     """A person. ``is_superuser`` is the administrator of the whole installation; roles per cluster are ClusterRole."""
 
 
 class AuditEvent(models.Model):
-    """One thing that was done, never changed afterwards: a database trigger refuses UPDATE, DELETE and TRUNCATE.
+    """Record of one action, never changed afterwards: a database trigger refuses UPDATE, DELETE and TRUNCATE.
 
     Objects and actors are named by type and id as text, so an event outlives what it speaks of.
     """
@@ -24,7 +26,9 @@ class AuditEvent(models.Model):
     object_type = models.CharField(max_length=64)
     object_id = models.CharField(max_length=128)
     cluster = models.CharField(max_length=64, blank=True, help_text="slug of the cluster concerned")
-    reason = models.TextField(blank=True)
+    reason = models.TextField(blank=True, help_text="as a person typed it")
+    reason_code = models.CharField(max_length=64, blank=True, db_default="", help_text="why kafkadash did it")
+    reason_params = models.JSONField(default=dict, blank=True, db_default={})
     before = models.JSONField(null=True, blank=True)
     after = models.JSONField(null=True, blank=True)
     address = models.GenericIPAddressField(null=True, blank=True)
@@ -39,3 +43,8 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor_name} {self.action} {self.object_type} {self.object_id}"
+
+    @property
+    def why(self) -> CodedMessage | str:
+        """The reason that a person typed, or that kafkadash had; '' without any."""
+        return self.reason or stored_message(self.reason_code, self.reason_params) or ""

@@ -12,7 +12,7 @@ FEWEST_CHARACTERS = 5
 
 
 class VariedPasswordValidator:
-    """Refuses few characters, a piece that repeats, and rows such as abcdef… or 654321…"""
+    """Refuses few characters, a piece that repeats, and sequences such as abcdef or 654321."""
 
     def validate(self, password: str, user: AbstractBaseUser | None = None) -> None:
         steps = {ord(later) - ord(sooner) for sooner, later in pairwise(password)}

@@ -1,4 +1,4 @@
-"""Sessions of people: which there are, and the end of those that nobody uses any more."""
+"""User sessions: end idle sessions, list the sessions of a user, and end one or all of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.signals import user_logged_in
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
+from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.audit import record
+from kafkadash.accounts.errors import AccountErrorCode
 from kafkadash.accounts.models import User
+from kafkadash.accounts.services import record
+from kafkadash.core.messages import coded
+from kafkadash.core.middleware import post_only
 
 # A process asks the database at most so often whether a session was idle, and notes its use as often, in seconds.
 NOTED_EVERY_S = 60.0
@@ -51,7 +56,7 @@ class IdleSessions(MiddlewareMixin):
         user, key = request.user, request.session.session_key
         if isinstance(user, User) and key is not None and not is_in_use(key):
             with transaction.atomic():
-                record(user, "user.signed_out", user, reason="The session was idle for too long.", request=request)
+                record(user, "user.signed_out", user, reason=coded(AccountErrorCode.SESSION_IDLE), request=request)
                 UserSession.objects.filter(session_key=key).delete()
                 logout(request)
 
@@ -91,3 +96,39 @@ def _signed_in(request: HttpRequest, **_: Any) -> None:
 
 def connect() -> None:
     user_logged_in.connect(_signed_in, dispatch_uid="accounts.sessions")
+
+
+@require_safe
+def sessions(request: HttpRequest) -> HttpResponse:
+    user = _person(request)
+    if not UserSession.objects.filter(session_key=request.session.session_key).exists():
+        UserSession.objects.create_from_request(request)  # signed in before sessions were listed
+    context = {
+        "rows": own_sessions(user),
+        "own_key": request.session.session_key,
+        "idle_minutes": settings.SESSION_IDLE_SECONDS // 60,
+        "hours": settings.SESSION_COOKIE_AGE // 3600,
+    }
+    return render(request, "account/sessions.html", context)
+
+
+@post_only("account_sessions", same_arguments=False)
+def end_session(request: HttpRequest, number: int) -> HttpResponse:
+    """End one of one's own; the one of this page is ended by signing out. One that is over already is no fault."""
+    user = _person(request)
+    rows = UserSession.objects.filter(user=user, pk=number).exclude(session_key=request.session.session_key)
+    end_sessions(user, list(rows), request)
+    return redirect("account_sessions")
+
+
+@post_only("account_sessions")
+def end_others(request: HttpRequest) -> HttpResponse:
+    user = _person(request)
+    rows = UserSession.objects.filter(user=user).exclude(session_key=request.session.session_key)
+    end_sessions(user, list(rows), request)
+    return redirect("account_sessions")
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # nobody else is let in
+    return request.user

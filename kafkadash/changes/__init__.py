@@ -1,0 +1,24 @@
+"""Change requests of any kind: content, approvals, checks, states, and the pages of them."""
+
+PUBLIC_MODULES = (
+    "access",
+    "checks",
+    "decision",
+    "errors",
+    "expiry",
+    "kinds",
+    "models",
+    "plan",
+    "plans",
+    "policy",
+    "recheck",
+    "request_validation",
+    "review",
+    "risk",
+    "services",
+    "state_machine",
+    "trail",
+    "transitions",
+    "views",
+)
+"""Modules that other rooms may import (``tests.doors``)."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 
 from kafkadash.accounts.errors import ActionForbidden, MissingObject
@@ -16,27 +15,27 @@ from kafkadash.clusters.access import (
     ACTIONS,
     LEADS_TO_CHANGES,
     VIEW,
-    Permission,
+    ActionPermission,
     View,
-    allowed,
-    declare,
-    read_only_text,
+    is_allowed,
     roles_text,
+    set_permission,
     visible_clusters,
 )
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.domain.messages import message_text
+from kafkadash.core.errors import UserError
+from kafkadash.core.messages import CodedMessage, coded
 
-# Shows a refusal where the person was, with what he had typed: request, change, sentence.
-Refusal = Callable[[HttpRequest, ChangeRequest, str], HttpResponseBase]
+# Shows a refusal where the person was, with what he had typed: request, change, error.
+Refusal = Callable[[HttpRequest, ChangeRequest, UserError], HttpResponseBase]
 
 
 def request_for(request: HttpRequest, number: int, action: str = VIEW, *, read_only_too: bool = False) -> ChangeRequest:
     """The change request #``number`` with its cluster and policy, and the right to do ``action`` on that cluster.
 
     ``read_only_too``: also where the cluster is read-only, for what only ends a request. Raises MissingObject when
-    there is none or this user may not view its cluster, and PermissionDenied with a sentence when he may view it but
-    not do this. Asked again for the same request and action it costs no query.
+    there is none or this user may not view its cluster, and ActionForbidden when he may view it but not do this. Asked
+    again for the same request and action it costs no query.
     """
     held: dict[tuple[int, str, bool], ChangeRequest] = request.__dict__.setdefault("_changes_allowed", {})
     key = number, action, read_only_too
@@ -65,19 +64,23 @@ def seen_change(request: HttpRequest, number: int) -> ChangeRequest:
     return change
 
 
-def why_not(request: HttpRequest, change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
-    """Why this user may not do this on the change's cluster, '' where he may. For whoever may view it."""
-    may = frozenset({action}) if allowed(request.user, action, change.cluster) else frozenset[str]()
+def why_not(
+    request: HttpRequest, change: ChangeRequest, action: str, *, read_only_too: bool = False
+) -> CodedMessage | None:
+    """Return why this user may not do this on the change's cluster, None where he may. For whoever may view it."""
+    may = frozenset({action}) if is_allowed(request.user, action, change.cluster) else frozenset[str]()
     return why_not_with(may, change, action, read_only_too=read_only_too)
 
 
-def why_not_with(may: frozenset[str], change: ChangeRequest, action: str, *, read_only_too: bool = False) -> str:
-    """As ``why_not``, of somebody who ``may`` do these (``clusters.access.actions_allowed``); no query."""
+def why_not_with(
+    may: frozenset[str], change: ChangeRequest, action: str, *, read_only_too: bool = False
+) -> CodedMessage | None:
+    """Return ``why_not`` of somebody who ``may`` do these (``clusters.access.actions_allowed``); no query."""
     if action not in may:
-        return message_text(ClusterErrorCode.NEEDS_ROLE, cluster=change.cluster.name, roles=roles_text(action))
+        return coded(ClusterErrorCode.NEEDS_ROLE, cluster=change.cluster.name, roles=roles_text(action))
     if change.cluster.read_only and action in LEADS_TO_CHANGES and not read_only_too:
-        return read_only_text(change.cluster)
-    return ""
+        return coded(ClusterErrorCode.READ_ONLY, cluster=change.cluster.name)
+    return None
 
 
 def needs_on_change(
@@ -98,12 +101,12 @@ def needs_on_change(
         def guarded(request: HttpRequest, *args: Any, number: int, **kwargs: Any) -> HttpResponseBase:
             try:
                 request_for(request, number, action, read_only_too=read_only_too)
-            except PermissionDenied as denied:
+            except ActionForbidden as denied:
                 if refused is None:
                     raise
-                return refused(request, seen_change(request, number), str(denied))
+                return refused(request, seen_change(request, number), denied)
             return view(request, *args, number=number, **kwargs)
 
-        return declare(guarded, Permission("needs", action, "number"))
+        return set_permission(guarded, ActionPermission("needs", action, "number"))
 
     return decorate

@@ -6,9 +6,9 @@ class ChangesConfig(AppConfig):
     label = "changes"
 
     def ready(self) -> None:
-        from kafkadash.changes.messages import CHANGE_MESSAGES
-        from kafkadash.changes.workflow_messages import WORKFLOW_MESSAGES
-        from kafkadash.domain.messages import register_messages
+        from kafkadash.changes.messages import CHANGE_MESSAGES, RISK_MESSAGES, RISK_WRITERS, WORKFLOW_MESSAGES
+        from kafkadash.core.messages import register_messages
 
         register_messages(CHANGE_MESSAGES)
         register_messages(WORKFLOW_MESSAGES)
+        register_messages(RISK_MESSAGES, RISK_WRITERS)

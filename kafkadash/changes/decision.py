@@ -1,4 +1,4 @@
-"""What one person may do with a change request now, and why he may not do what others may."""
+"""Decisions that one person may take on a change request now, and why other actions are not allowed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Policy, Review
 from kafkadash.changes.policy import rules_of
+from kafkadash.changes.risk import level_of
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.clusters.access import (
     APPROVE,
     CANCEL,
@@ -23,23 +25,21 @@ from kafkadash.clusters.access import (
     roles_text,
     users_allowed,
 )
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.risk import level_of
-from kafkadash.domain.status import QUICKEST_JUDGED_S
-from kafkadash.domain.wording import count, duration, listed
-from kafkadash.domain.workflow_states import State
-from kafkadash.observe.standing import Freshness
+from kafkadash.core.formatting import format_duration, join_items
+from kafkadash.core.messages import message_text
+from kafkadash.core.status import QUICKEST_JUDGED_S
+from kafkadash.monitoring.freshness import FactFreshness
 
-_REOPENED = (State.PROPOSED, State.STALE)
-_WITHDRAWN = (State.PROPOSED, State.STALE, State.APPROVED, State.QUEUED)
-_CANCELLED = (State.EXECUTING, State.PAUSED)
-RUNS = (State.EXECUTING, State.PAUSED, State.CANCELLING, State.VERIFYING)
-RAN = (State.DONE, State.CANCELLED, State.FAILED)
-_COPIED = (State.DECLINED, State.EXPIRED, State.CANCELLED, State.FAILED, State.DONE)
+_REOPENED = (ChangeState.PROPOSED, ChangeState.STALE)
+_WITHDRAWN = (ChangeState.PROPOSED, ChangeState.STALE, ChangeState.APPROVED, ChangeState.QUEUED)
+_CANCELLED = (ChangeState.EXECUTING, ChangeState.PAUSED)
+RUNS = (ChangeState.EXECUTING, ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING)
+RAN = (ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED)
+_COPIED = (ChangeState.DECLINED, ChangeState.EXPIRED, ChangeState.CANCELLED, ChangeState.FAILED, ChangeState.DONE)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ChangeDecision:
     """``own``: this person wrote, edited or refreshed it; ``approved``: approved what is proposed now. ``may_approve``
     and ``may_decline`` show their forms; ``approve_off`` is why the former cannot be sent now. ``why_not`` is one
     sentence for whoever may decide nothing.
@@ -73,7 +73,7 @@ class Decision:
 
     @property
     def something(self) -> bool:
-        """Whether the panel offers this person anything besides deciding, starting and steering."""
+        """Return whether the panel offers this person anything besides deciding, starting and steering."""
         return self.may_copy or self.may_withdraw or self.may_reopen or self.may_delete or self.may_turn_back
 
     @property
@@ -86,35 +86,38 @@ def decision_of(
     change: ChangeRequest,
     may: frozenset[str],
     approvals: Sequence[Review],
-    facts: Freshness,
+    facts: FactFreshness,
     *,
     starts: bool = False,
-) -> Decision:
+) -> ChangeDecision:
     """``may``: see ``clusters.access.actions_allowed``; ``facts``: of the last checks. ``starts``: its kind can run."""
-    state = State(change.state)
+    state = ChangeState(change.state)
     why_not = _why_not(user, change, may)
     approved = any(review.user_id == user.pk for review in approvals)
     proposes = PROPOSE in may and not change.cluster.read_only
-    return Decision(
-        own=user.pk in change.hands,
+    return ChangeDecision(
+        own=user.pk in change.contributor_ids,
         approved=approved,
         may_approve=not why_not and not approved and APPROVE in may,
         may_decline=not why_not and DECLINE in may,
         approve_off="" if why_not else approve_off(change, facts),
         why_not=why_not,
         may_comment=COMMENT in may,
-        may_go_on=proposes and state is State.DRAFT,
-        may_delete=PROPOSE in may and state is State.DRAFT and change.round == 0,
+        may_go_on=proposes and state is ChangeState.DRAFT,
+        may_delete=PROPOSE in may and state is ChangeState.DRAFT and change.round == 0,
         may_reopen=proposes and state in _REOPENED,
         may_withdraw=PROPOSE in may and state in _WITHDRAWN,
-        may_refresh=proposes and state is State.STALE,
+        may_refresh=proposes and state is ChangeState.STALE,
         may_copy=proposes and state in _COPIED,
-        may_start=starts and START in may and state is State.APPROVED,
-        start_off=_off("Starting", change, facts) if state is State.APPROVED else "",
-        may_break_glass=starts and MANAGE in may and state is State.PROPOSED and _policy(change).break_glass,
+        may_start=starts and START in may and state is ChangeState.APPROVED,
+        start_off=_why_disabled("Starting", change, facts) if state is ChangeState.APPROVED else "",
+        may_break_glass=starts
+        and MANAGE in may
+        and state is ChangeState.PROPOSED
+        and _policy_or_default(change).break_glass,
         break_glass_off=read_only_text(change.cluster) if change.cluster.read_only else "",
-        may_pause=START in may and state is State.EXECUTING,
-        may_resume=START in may and state is State.PAUSED and not change.cluster.read_only,
+        may_pause=START in may and state is ChangeState.EXECUTING,
+        may_resume=START in may and state is ChangeState.PAUSED and not change.cluster.read_only,
         may_cancel=CANCEL in may and state in _CANCELLED,
         may_turn_back=proposes and state in RAN,
     )
@@ -122,29 +125,27 @@ def decision_of(
 
 def approvals_needed(change: ChangeRequest) -> int:
     """By the stricter of the policy when it was proposed and the one now, as an approval counts them."""
-    asked = change.approvals_needed or 0
-    if change.state != State.PROPOSED:
-        return asked
-    return max(asked, rules_of(_policy(change)).needed(level_of(change.risk)))
+    requested = change.approvals_needed or 0
+    if change.state != ChangeState.PROPOSED:
+        return requested
+    return max(requested, rules_of(_policy_or_default(change)).needed(level_of(change.risk)))
 
 
 def too_few_approvers(change: ChangeRequest) -> str:
     """Why a proposed change cannot get its approvals, '' where it can: too few people may give one. One query."""
-    if change.state != State.PROPOSED:
+    if change.state != ChangeState.PROPOSED:
         return ""
-    able = users_allowed(APPROVE, change.cluster, not_given_by=change.hands)
-    if not _policy(change).self_approval:
-        able = able.exclude(pk__in=change.hands)
+    able = users_allowed(APPROVE, change.cluster, not_given_by=change.contributor_ids)
+    if not _policy_or_default(change).self_approval:
+        able = able.exclude(pk__in=change.contributor_ids)
     needed, names = approvals_needed(change), sorted(user.get_username() for user in able)
     if len(names) >= needed:
         return ""
-    who = "nobody may give one" if not names else f"only {listed(names)} may give one"
-    return message_text(
-        ChangeErrorCode.TOO_FEW_APPROVERS, needed=count(needed, "approval"), who=who, cluster=change.cluster.name
-    )
+    who = "nobody may give one" if not names else f"only {join_items(names)} may give one"
+    return message_text(ChangeErrorCode.TOO_FEW_APPROVERS, needed=needed, who=who, cluster=change.cluster.name)
 
 
-def _policy(change: ChangeRequest) -> Policy:
+def _policy_or_default(change: ChangeRequest) -> Policy:
     """The cluster's, or the defaults. No query where the change was read with ``cluster__policy``."""
     try:
         return change.cluster.policy
@@ -153,32 +154,32 @@ def _policy(change: ChangeRequest) -> Policy:
 
 
 def _why_not(user: User | AnonymousUser, change: ChangeRequest, may: frozenset[str]) -> str:
-    if change.state == State.DRAFT:
+    if change.state == ChangeState.DRAFT:
         return message_text(ChangeErrorCode.STILL_A_DRAFT, author=change.author_name)
-    if change.state == State.STALE:
+    if change.state == ChangeState.STALE:
         return message_text(ChangeErrorCode.STALE_FIRST)
-    if change.state == State.APPROVED and START not in may:
+    if change.state == ChangeState.APPROVED and START not in may:
         return message_text(ChangeErrorCode.WAITS_FOR_START, roles=roles_text(START), cluster=change.cluster.name)
-    if change.state != State.PROPOSED:
+    if change.state != ChangeState.PROPOSED:
         return message_text(ChangeErrorCode.DECIDED)
     if not {APPROVE, DECLINE} & may:
         return message_text(ChangeErrorCode.DECIDING_NEEDS_ROLE, roles=roles_text(APPROVE), cluster=change.cluster.name)
-    if user.pk in change.hands and not _policy(change).self_approval:
+    if user.pk in change.contributor_ids and not _policy_or_default(change).self_approval:
         return message_text(ChangeErrorCode.DECIDING_OWN)
     return ""
 
 
-def approve_off(change: ChangeRequest, facts: Freshness) -> str:
+def approve_off(change: ChangeRequest, facts: FactFreshness) -> str:
     """Why nobody can approve it now, '' where that is not so."""
-    return _off("Approving", change, facts)
+    return _why_disabled("Approving", change, facts)
 
 
-def _off(doing: str, change: ChangeRequest, facts: Freshness) -> str:
+def _why_disabled(doing: str, change: ChangeRequest, facts: FactFreshness) -> str:
     if change.cluster.read_only:
         return read_only_text(change.cluster)
     if not facts.stale:
         return ""
-    limit = duration(2 * max(facts.interval_s, QUICKEST_JUDGED_S))
+    limit = format_duration(2 * max(facts.interval_s, QUICKEST_JUDGED_S))
     if facts.age_s is None:
         return message_text(ChangeErrorCode.CHECKS_NOT_MADE, doing=doing, limit=limit)
-    return message_text(ChangeErrorCode.CHECKS_TOO_OLD, doing=doing, limit=limit, age=duration(facts.age_s))
+    return message_text(ChangeErrorCode.CHECKS_TOO_OLD, doing=doing, limit=limit, age=format_duration(facts.age_s))

@@ -1,8 +1,10 @@
-"""Codes of what people are refused, and of what fails, in this app; the texts are in ``messages``."""
+"""Codes of the refusals and failures of change requests, and the exceptions that carry them."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+from kafkadash.core.errors import UserError
 
 
 class ChangeErrorCode(StrEnum):
@@ -43,12 +45,13 @@ class ChangeErrorCode(StrEnum):
     LOOSENING_CHANGED = "loosening-changed"
     POLICY_REASON = "policy-reason"
 
-    # What the checks of a reassignment find before it runs
+    # Checks of a reassignment before it runs
     NOT_TRUE_ANY_MORE = "not-true-any-more"
+    MORE_REASONS = "more-reasons"
     APPROVER_LEFT = "approver-left"
     CONTENT_ALTERED = "content-altered"
 
-    # What is looked for and is not there: verifications, plans and reassignments
+    # Verifications, plans and reassignments that are not there
     PLANNING_STOPPED = "planning-stopped"
 
     # The life of a change: submitting, approving, declining, starting
@@ -82,3 +85,15 @@ class ChangeErrorCode(StrEnum):
 
     # Work that a worker does for a page or a command
     CHANGE_KIND_UNKNOWN = "change-kind-unknown"
+
+
+class ChangeRefused(UserError):
+    """Refusal of an action on a change request; nothing was written."""
+
+
+class ChangedMeanwhile(ChangeRefused):
+    """The request changed after the person saw it; the message says who changed it, how and when."""
+
+
+class EditedMeanwhile(ChangedMeanwhile):
+    """The draft has another version than the one that was open; what was entered is not stored."""

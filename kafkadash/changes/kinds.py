@@ -1,7 +1,7 @@
-"""The kinds of changes: what the apps above make known about what they propose, check and show.
+"""Registry of the kinds of changes: how each kind proposes, checks and shows a change.
 
-``changes`` keeps requests, approvals and the talk about them, and knows no kind by itself. An app registers its kinds
-in ``AppConfig.ready``.
+``changes`` keeps requests, approvals and comments, and contains no kind itself. An app registers its kinds in
+``AppConfig.ready``.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
 
+from kafkadash.changes.checks import CheckOutcome
 from kafkadash.changes.errors import ChangeErrorCode
-from kafkadash.domain.checks import Checked
-from kafkadash.domain.errors import UserError
-from kafkadash.domain.risk import RiskFacts
-from kafkadash.domain.workflow_states import State
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.core.errors import UserError
 
 if TYPE_CHECKING:
     from kafkadash.accounts.models import User
     from kafkadash.changes.models import ChangeRequest
 
 
-class UnknownKind(UserError):
+class UnknownChangeKind(UserError):
     """No app made this kind known; ``str()`` names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunSummary:
     """The run of one request, as lists and bars show it; no more than what its last step stored.
 
     ``url`` of its page, ``pause_url`` and ``resume_url`` that forms are sent to, ``cancel_url`` of what a cancel would
@@ -66,14 +66,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ChangeKind:
-    """One kind. No function here asks Kafka: they read stored rows.
+    """Kind of change requests. No function here asks Kafka: they read stored rows.
 
     ``edit_url``: where a draft is edited (permalink of its step). ``checks``: content and health, judged at the time
     given. ``risk``: what the risk floor is reckoned from. ``digest``: of what is in the request now, '' where its plan
     or options are missing or unreadable; raises nothing. ``review_template`` is included by the review page between
     the verdict and the checks, with what ``review_context`` returns. ``facts``: short figures for the list and the
     summary bar, as (figure, unit or words) pairs. ``replan``: queue a new plan for a stale request;
-    ``changes.plans.refreshed`` ends it.
+    ``changes.plans.refresh_plan`` ends it.
     ``starts``: whether an approved request of this kind can be run by this version. ``moved``: told of each new state
     with the one before, in the transaction that stores it and with the request as it was; what it needs of the request
     beside its state is there. ``copied``:
@@ -90,7 +90,7 @@ class ChangeKind:
     name: str
     label: str
     edit_url: Callable[[ChangeRequest], str]
-    checks: Callable[[ChangeRequest, datetime], Checked]
+    checks: Callable[[ChangeRequest, datetime], CheckOutcome]
     risk: Callable[[ChangeRequest], RiskFacts]
     digest: Callable[[ChangeRequest], str]
     review_template: str
@@ -98,24 +98,24 @@ class ChangeKind:
     facts: Callable[[ChangeRequest], Sequence[tuple[str, str]]]
     replan: Callable[[ChangeRequest, User], None]
     starts: bool = False
-    moved: Callable[[ChangeRequest, State, State], None] | None = None
+    moved: Callable[[ChangeRequest, ChangeState, ChangeState], None] | None = None
     copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
     start_words: Callable[[ChangeRequest, datetime], Sequence[str]] | None = None
-    runs: Callable[[Sequence[ChangeRequest]], Mapping[int, Run]] | None = None
+    runs: Callable[[Sequence[ChangeRequest]], Mapping[int, RunSummary]] | None = None
 
 
 _kinds: dict[str, ChangeKind] = {}
 
 
-def register(kind: ChangeKind) -> None:
+def register_kind(kind: ChangeKind) -> None:
     """Raises ValueError when another kind already has the name."""
     known = _kinds.setdefault(kind.name, kind)
     if known != kind:
         raise ValueError(f"Two kinds of changes are called {kind.name!r}.")
 
 
-def kinds() -> tuple[ChangeKind, ...]:
+def registered_kinds() -> tuple[ChangeKind, ...]:
     """All that are registered, by name."""
     return tuple(_kinds[name] for name in sorted(_kinds))
 
@@ -125,4 +125,4 @@ def kind_of(name: str) -> ChangeKind:
     try:
         return _kinds[name]
     except KeyError:
-        raise UnknownKind(ChangeErrorCode.CHANGE_KIND_UNKNOWN, name=name) from None
+        raise UnknownChangeKind(ChangeErrorCode.CHANGE_KIND_UNKNOWN, name=name) from None

@@ -7,32 +7,32 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.workflow_states import State
 from kafkadash.jobs.models import Job
 
 
 class RequestState(models.TextChoices):
-    """``domain.workflow_states.State`` with the words that pages show."""
+    """``changes.state_machine.ChangeState`` with the words that pages show."""
 
-    DRAFT = State.DRAFT.value, "Draft"
-    PROPOSED = State.PROPOSED.value, "Proposed"
-    APPROVED = State.APPROVED.value, "Approved"
-    QUEUED = State.QUEUED.value, "Queued"
-    STALE = State.STALE.value, "Stale"
-    EXECUTING = State.EXECUTING.value, "Executing"
-    PAUSED = State.PAUSED.value, "Paused"
-    CANCELLING = State.CANCELLING.value, "Cancelling"
-    VERIFYING = State.VERIFYING.value, "Verifying"
-    DONE = State.DONE.value, "Done"
-    CANCELLED = State.CANCELLED.value, "Cancelled"
-    FAILED = State.FAILED.value, "Failed"
-    DECLINED = State.DECLINED.value, "Declined"
-    EXPIRED = State.EXPIRED.value, "Expired"
+    DRAFT = ChangeState.DRAFT.value, "Draft"
+    PROPOSED = ChangeState.PROPOSED.value, "Proposed"
+    APPROVED = ChangeState.APPROVED.value, "Approved"
+    QUEUED = ChangeState.QUEUED.value, "Queued"
+    STALE = ChangeState.STALE.value, "Stale"
+    EXECUTING = ChangeState.EXECUTING.value, "Executing"
+    PAUSED = ChangeState.PAUSED.value, "Paused"
+    CANCELLING = ChangeState.CANCELLING.value, "Cancelling"
+    VERIFYING = ChangeState.VERIFYING.value, "Verifying"
+    DONE = ChangeState.DONE.value, "Done"
+    CANCELLED = ChangeState.CANCELLED.value, "Cancelled"
+    FAILED = ChangeState.FAILED.value, "Failed"
+    DECLINED = ChangeState.DECLINED.value, "Declined"
+    EXPIRED = ChangeState.EXPIRED.value, "Expired"
 
 
 class PlanArtifact(models.Model):
-    """The canonical JSON of a plan (``domain.plan``), named by its sha256; a database trigger refuses to change one.
+    """The canonical JSON of a plan (``changes.plan``), named by its sha256; a database trigger refuses to change one.
 
     ``data`` is zlib of the bytes that were hashed; ``rows`` is their number.
     """
@@ -47,12 +47,12 @@ class PlanArtifact(models.Model):
 
 
 class ChangeRequest(models.Model):
-    """One change of one cluster. ``state`` is written by ``changes.transitions`` alone.
+    """Request for one change of one cluster. ``state`` is written by ``changes.transitions`` alone.
 
     ``version`` counts edits of the content: an editor names the version he saw. ``round`` counts submissions and
-    refreshes: an approval holds for its round and digest only. ``hands`` are the ids of the users who wrote, edited or
-    refreshed what is now proposed; they may not approve it. ``digest`` is empty until there is a plan.
-    ``checks``: list of ``domain.checks`` results as JSON, with ``checked_at`` the time of the facts behind them.
+    refreshes: an approval holds for its round and digest only. ``contributor_ids`` are the ids of the users who wrote,
+    edited or refreshed what is now proposed; they may not approve it. ``digest`` is empty until there is a plan.
+    ``checks``: list of ``changes.checks`` results as JSON, with ``checked_at`` the time of the facts behind them.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="changes")
@@ -77,13 +77,13 @@ class ChangeRequest(models.Model):
     author_name = models.CharField(max_length=150)
     edited_by_name = models.CharField(max_length=150, blank=True)
     edited_at = models.DateTimeField(null=True, blank=True)
-    hands = ArrayField(models.BigIntegerField(), default=list, blank=True)
+    contributor_ids = ArrayField(models.BigIntegerField(), default=list, blank=True)
     risk = models.PositiveSmallIntegerField(null=True, blank=True, help_text="points, 0 to 100")
-    risk_reasons = models.JSONField(default=list, blank=True, help_text="list of [points, sentence]")
+    risk_reasons = models.JSONField(default=list, blank=True, help_text="list of [points, message]")
     approvals_needed = models.PositiveSmallIntegerField(null=True, blank=True)
     checks = models.JSONField(default=list, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
-    stale_reasons = models.JSONField(default=list, blank=True, help_text="sentences, one per row or check that failed")
+    stale_reasons = models.JSONField(default=list, blank=True, help_text="messages, one per row or check that failed")
     broke_glass_name = models.CharField(
         max_length=150, blank=True, help_text="administrator who queued it without its approvals"
     )
@@ -109,13 +109,24 @@ class ChangeRequest(models.Model):
         return f"#{self.pk} {self.title}".strip()
 
 
-class Verdict(models.TextChoices):
+class ReviewVerdict(models.TextChoices):
     APPROVED = "approved", "approved"
     DECLINED = "declined", "declined"
 
 
+class VoidCode(models.TextChoices):
+    """Codes of why an approval does not count any more."""
+
+    NEW_PLAN = "new-plan", "a new plan was made"
+    EDITED = "edited", "taken back to be edited"
+    WITHDRAWN = "withdrawn", "withdrawn"
+    CHANGED = "changed", "changed"
+    DECLINED_LATER = "declined-later", "declined later"
+    MAY_NOT_APPROVE = "may-not-approve", "may not approve here any more"
+
+
 class Review(models.Model):
-    """What one person decided about one digest; a row is never changed but for ``void_at`` and ``void_why``.
+    """Decision of a person about a digest; of a row only ``void_at``, ``void_code`` and ``void_by`` ever change.
 
     Who approved may still decline in the same round, which makes his approval void.
     """
@@ -123,13 +134,14 @@ class Review(models.Model):
     request = models.ForeignKey(ChangeRequest, on_delete=models.CASCADE, related_name="reviews")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="reviews")
     user_name = models.CharField(max_length=150)
-    verdict = models.CharField(max_length=16, choices=Verdict)
+    verdict = models.CharField(max_length=16, choices=ReviewVerdict)
     round = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)
     note = models.TextField(blank=True)
     at = models.DateTimeField(db_default=Now(), editable=False)
     void_at = models.DateTimeField(null=True, blank=True)
-    void_why = models.CharField(max_length=200, blank=True)
+    void_code = models.CharField(max_length=20, choices=VoidCode.choices, blank=True)
+    void_by = models.CharField(max_length=200, blank=True, help_text="whose action voided it, or who may not approve")
 
     class Meta:
         ordering = ("at", "id")
@@ -162,7 +174,7 @@ class Comment(models.Model):
 
 
 class Policy(models.Model):
-    """What a cluster asks of its change requests. A cluster without a row has the defaults written here."""
+    """Rules of a cluster for its change requests. A cluster without a row has the defaults written here."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="policy")
     approvals_low = models.PositiveSmallIntegerField(default=1)

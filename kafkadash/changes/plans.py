@@ -1,6 +1,6 @@
-"""Plans of change requests as they are stored: made for a draft, made anew for a stale request, forgotten.
+"""Stored plans of change requests: made for a draft, renewed for a stale request, pruned when no longer used.
 
-The job that made a plan calls these inside its own transaction.
+The planning job calls these functions inside its own transaction.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
-from kafkadash.changes.errors import ChangeErrorCode
-from kafkadash.changes.guards import fresh, locked, refuse
+from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused, EditedMeanwhile
 from kafkadash.changes.kinds import kind_of
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
+from kafkadash.changes.plan import hash_artifact
 from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.recheck import recheck_later
-from kafkadash.changes.refusals import Changed, EditedMeanwhile, Refused
-from kafkadash.changes.transitions import audit, changed_text, move, swap
+from kafkadash.changes.request_validation import lock_change, reload_change, require_permission
+from kafkadash.changes.risk import compute_floor
+from kafkadash.changes.state_machine import ActorKind, ChangeState, ChangeTrigger, TransitionRequest
+from kafkadash.changes.transitions import audit_change, changed_message, move, swap_state
 from kafkadash.clusters.access import PROPOSE
-from kafkadash.domain.plan import sha256
-from kafkadash.domain.risk import floor
-from kafkadash.domain.workflow import Deed
-from kafkadash.domain.workflow_states import State, Trigger, Who
 
 PLANNER = "planner"
-"""Who made a plan, in the audit."""
+"""Actor of the planner in the audit."""
 KEEP_UNUSED = timedelta(days=1)
 
 Report = Callable[[ChangeRequest, PlanArtifact], object]
@@ -38,17 +36,17 @@ Report = Callable[[ChangeRequest, PlanArtifact], object]
 def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topology_at: datetime | None) -> ChangeRequest:
     """The plan of a draft, if it still has the version that was planned; the draft with its artifact and digest.
 
-    ``artifact`` are canonical bytes (``domain.plan``), ``rows`` their number. Raises EditedMeanwhile, Changed.
+    ``artifact`` are canonical bytes (``changes.plan``), ``rows`` their number. Raises EditedMeanwhile, Changed.
     """
     with transaction.atomic():
-        row = locked(ChangeRequest(pk=change_id))
-        if row.state != State.DRAFT:
-            raise Changed(ChangeErrorCode.PLAN_DROPPED, number=row.pk, now=changed_text(row.pk))
+        row = lock_change(ChangeRequest(pk=change_id))
+        if row.state != ChangeState.DRAFT:
+            raise ChangedMeanwhile(ChangeErrorCode.PLAN_DROPPED, number=row.pk, now=changed_message(row.pk))
         if row.version != version:
             raise EditedMeanwhile(ChangeErrorCode.EDITED_WHILE_PLANNED, number=row.pk, who=row.edited_by_name)
         before = row.digest
-        planned = _with(row, keep_artifact(artifact, rows), topology_at)
-        swap(
+        planned = _apply_plan(row, keep_artifact(artifact, rows), topology_at)
+        swap_state(
             row,
             {
                 "artifact": planned.artifact,
@@ -61,12 +59,12 @@ def store_plan(change_id: int, version: int, artifact: bytes, rows: int, topolog
             },
         )
         after = {"digest": planned.digest, "rows": rows, "artifact": planned.artifact_id}
-        audit(row, PLANNER, "planned", before={"digest": before} if before else None, after=after)
+        audit_change(row, PLANNER, "planned", before={"digest": before} if before else None, after=after)
         recheck_later(row.pk)
-    return fresh(row)
+    return reload_change(row)
 
 
-def refreshed(
+def refresh_plan(
     change: ChangeRequest,
     user: User,
     *,
@@ -82,20 +80,26 @@ def refreshed(
     the request and the new artifact before the risk is asked. Raises Refused when nothing is left to do.
     """
     with transaction.atomic():
-        row = locked(change)
-        refuse(user, PROPOSE, row.cluster)
-        if row.state != State.STALE or row.version != version:
-            raise Changed(ChangeErrorCode.NEW_PLAN_DROPPED, number=row.pk, now=changed_text(row.pk))
+        row = lock_change(change)
+        require_permission(user, PROPOSE, row.cluster)
+        if row.state != ChangeState.STALE or row.version != version:
+            raise ChangedMeanwhile(ChangeErrorCode.NEW_PLAN_DROPPED, number=row.pk, now=changed_message(row.pk))
         if rows == 0:
-            raise Refused(ChangeErrorCode.NOTHING_LEFT, number=row.pk)
+            raise ChangeRefused(ChangeErrorCode.NOTHING_LEFT, number=row.pk)
         kept = keep_artifact(artifact, rows)
-        planned = _with(row, kept, topology_at)
+        planned = _apply_plan(row, kept, topology_at)
         if report is not None:
             report(planned, kept)
-        judged = floor(kind_of(row.kind).risk(planned))
+        judged = compute_floor(kind_of(row.kind).risk(planned))
         move(
             row,
-            Deed(Trigger.REFRESH, user.pk, frozenset({Who.OPERATOR}), digest=planned.digest, level=judged.level),
+            TransitionRequest(
+                ChangeTrigger.REFRESH,
+                user.pk,
+                frozenset({ActorKind.OPERATOR}),
+                digest=planned.digest,
+                level=judged.level,
+            ),
             rules_of(policy_of(row.cluster)),
             datetime.now(UTC),
             actor=user,
@@ -103,7 +107,7 @@ def refreshed(
                 "artifact": kept,
                 "topology_at": topology_at,
                 "risk": judged.points,
-                "risk_reasons": [[reason.points, reason.text] for reason in judged.reasons],
+                "risk_reasons": [[reason.points, reason.message.as_json()] for reason in judged.reasons],
                 "checks": [],
                 "checked_at": None,
                 "stale_reasons": [],
@@ -112,12 +116,12 @@ def refreshed(
             also={"risk": judged.points, "level": judged.level.value, "rows": rows},
         )
         recheck_later(row.pk)
-    return fresh(row)
+    return reload_change(row)
 
 
 def keep_artifact(artifact: bytes, rows: int) -> PlanArtifact:
     """Stored once, whoever makes the same plan again; a row is never changed."""
-    name = sha256(artifact)
+    name = hash_artifact(artifact)
     # Locked, so that what forgets unused plans waits, and then finds that this one is used.
     kept, _ = PlanArtifact.objects.select_for_update(no_key=True).get_or_create(
         sha256=name, defaults={"data": zlib.compress(artifact, 6), "rows": rows}
@@ -138,9 +142,9 @@ def prune_artifacts() -> int:
         return 0
 
 
-def _with(row: ChangeRequest, artifact: PlanArtifact, topology_at: datetime | None) -> ChangeRequest:
+def _apply_plan(row: ChangeRequest, artifact: PlanArtifact, topology_at: datetime | None) -> ChangeRequest:
     """The request as it will be with this plan; not saved."""
-    planned = fresh(row)
+    planned = reload_change(row)
     planned.artifact, planned.topology_at = artifact, topology_at
     planned.digest = kind_of(row.kind).digest(planned)
     return planned

@@ -12,31 +12,30 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from kafkadash.changes.errors import ChangeErrorCode
-from kafkadash.changes.kinds import UnknownKind, kind_of
-from kafkadash.changes.models import ChangeRequest, Review, Verdict
+from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckSubject
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
+from kafkadash.changes.kinds import UnknownChangeKind, kind_of
+from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict, VoidCode
 from kafkadash.changes.policy import policy_of, rules_of
-from kafkadash.changes.refusals import Refused
-from kafkadash.changes.transitions import has_digested_content, move, pure, swap
+from kafkadash.changes.state_machine import WAITING, ActorKind, ChangeState, ChangeTrigger, TransitionRequest
+from kafkadash.changes.transitions import has_digested_content, move, swap_state, to_domain
 from kafkadash.clusters.access import APPROVE, users_allowed
-from kafkadash.domain.checks import About, Check, Checked
-from kafkadash.domain.messages import message_cause, message_text
-from kafkadash.domain.wording import listed
-from kafkadash.domain.workflow import Deed
-from kafkadash.domain.workflow_states import WAITING, State, Trigger, Who
-from kafkadash.kafka import clock
-from kafkadash.observe.models import Kind
+from kafkadash.core import clock
+from kafkadash.core.formatting import join_items
+from kafkadash.core.json_columns import pack_dataclass
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.monitoring.models import CollectorKind
 
 log = structlog.get_logger(__name__)
 
-KINDS = frozenset({Kind.METADATA, Kind.REASSIGNMENTS, Kind.LOG_DIRS})
+KINDS = frozenset({CollectorKind.METADATA, CollectorKind.REASSIGNMENTS, CollectorKind.LOG_DIRS})
 """Refreshes after which it is worth it. Quorum and configs are in what is read for the checks, and wait for these."""
 DRAFTS_FOR = timedelta(days=1)
 """After its plan was made, a draft is checked that long: many are left lying, and submitting one checks it anyway."""
 ITSELF = "kafkadash"
 MOST_REASONS = 200
 
-_MAY_TURN_STALE = (State.PROPOSED, State.APPROVED, State.QUEUED)
+_MAY_TURN_STALE = (ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED)
 
 
 def recheck(cluster_id: int, now: datetime) -> int:
@@ -46,11 +45,11 @@ def recheck(cluster_id: int, now: datetime) -> int:
     and health never does. A stale request whose content fits again stays stale until somebody refreshes it: nobody has
     looked at what happened in between, and its approvals were given for what was before. One query when none is open.
     """
-    checked = Q(state__in=WAITING) | Q(state=State.DRAFT, topology_at__gt=now - DRAFTS_FOR)
+    checked = Q(state__in=WAITING) | Q(state=ChangeState.DRAFT, topology_at__gt=now - DRAFTS_FOR)
     open_now = ChangeRequest.objects.filter(
         checked, cluster=cluster_id, cluster__removed_at=None, artifact__isnull=False
     )
-    return sum(_one(change, now) for change in open_now.select_related("cluster").order_by("pk"))
+    return sum(_recheck_change(change, now) for change in open_now.select_related("cluster").order_by("pk"))
 
 
 def recheck_later(number: int) -> None:
@@ -58,29 +57,32 @@ def recheck_later(number: int) -> None:
     transaction.on_commit(partial(_by_number, number), robust=True)
 
 
-def stored_checks(checked: Checked) -> list[dict[str, Any]]:
-    """As ``ChangeRequest.checks`` has them."""
-    return [check.as_json() for check in checked.checks]
+def stored_checks(checked: CheckOutcome) -> list[dict[str, Any]]:
+    """Return the checks as ``ChangeRequest.checks`` has them."""
+    return [pack_dataclass(check) for check in checked.checks]
 
 
-def reasons(failed: Sequence[Check]) -> list[str]:
-    """One sentence per row that does not fit, the first of them and how many more there are."""
-    told: list[str] = []
+def collect_reasons(failed: Sequence[ChangeCheck]) -> list[CodedMessage]:
+    """Return a reason per row that does not fit: the first of them, and how many more there are."""
+    told: list[CodedMessage] = []
     for check in failed:
-        told += check.problems or (message_cause(ChangeErrorCode.NOT_TRUE_ANY_MORE, check=check.title),)
-    total = sum(max(check.problem_count, len(check.problems), 1) for check in failed)
-    shown = told[:MOST_REASONS]
-    return [*shown, f"And {total - len(shown):,} more."] if total > len(shown) else shown
+        told += check.problems or (coded(ChangeErrorCode.NOT_TRUE_ANY_MORE, check=check.title),)
+    return first_reasons(told, sum(max(check.problem_count, len(check.problems), 1) for check in failed))
+
+
+def first_reasons(told: Sequence[CodedMessage], total: int) -> list[CodedMessage]:
+    shown = list(told[:MOST_REASONS])
+    return [*shown, coded(ChangeErrorCode.MORE_REASONS, more=total - len(shown))] if total > len(shown) else shown
 
 
 def _by_number(number: int) -> None:
     change = ChangeRequest.objects.select_related("cluster").filter(pk=number).first()
-    if change is not None and change.artifact_id and change.state in (State.DRAFT, *WAITING):
-        _one(change, clock.now())
+    if change is not None and change.artifact_id and change.state in (ChangeState.DRAFT, *WAITING):
+        _recheck_change(change, clock.now())
 
 
-def _one(change: ChangeRequest, now: datetime) -> bool:
-    """One that cannot be checked keeps no other from it.
+def _recheck_change(change: ChangeRequest, now: datetime) -> bool:
+    """Check one change again; a change that cannot be checked does not keep others from their check.
 
     What was read before the row is at least as new as what the row's last check rests on. So one that was checked or
     changed by somebody else since is left as it is, until the next refresh.
@@ -90,62 +92,65 @@ def _one(change: ChangeRequest, now: datetime) -> bool:
             return True
         kind = kind_of(change.kind)
         if change.state in _MAY_TURN_STALE and not has_digested_content(change):
-            _turn_stale(change, [message_text(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")], {}, now)
+            _turn_stale(change, [coded(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")], {}, now)
             return True
         checked = kind.checks(change, now)
-        return _store(change, checked, now)
-    except (Refused, UnknownKind) as skipped:
+        return _store_checks(change, checked, now)
+    except (ChangeRefused, UnknownChangeKind) as skipped:
         log.info("change.not_rechecked", change=change.pk, why=str(skipped))
     except Exception:
         log.exception("change.recheck_failed", change=change.pk)
     return False
 
 
-def _store(change: ChangeRequest, checked: Checked, now: datetime) -> bool:
+def _store_checks(change: ChangeRequest, checked: CheckOutcome, now: datetime) -> bool:
     written: dict[str, Any] = {}
     checks = stored_checks(checked)
     if checks != change.checks:
         written["checks"] = checks
     if checked.facts_at != change.checked_at:
         written["checked_at"] = checked.facts_at
-    failed = checked.failed(About.CONTENT)
+    failed = checked.failed(CheckSubject.CONTENT)
     if failed and change.state in _MAY_TURN_STALE:
-        _turn_stale(change, reasons(failed), written, now)
+        _turn_stale(change, collect_reasons(failed), written, now)
     elif written:
         with transaction.atomic():
-            swap(change, written, listed=False)
+            swap_state(change, written, listed=False)
     return bool(written)
 
 
 def _void_approvals_of_leavers(change: ChangeRequest, now: datetime) -> bool:
     """Approvals count only while whoever gave them may approve; returns whether the request turned stale by that."""
-    able = users_allowed(APPROVE, change.cluster, not_given_by=change.hands).order_by()
+    able = users_allowed(APPROVE, change.cluster, not_given_by=change.contributor_ids).order_by()
     left = Review.objects.filter(
-        ~Q(user__in=able) | Q(user=None), request=change, verdict=Verdict.APPROVED, void_at=None, round=change.round
+        ~Q(user__in=able) | Q(user=None),
+        request=change,
+        verdict=ReviewVerdict.APPROVED,
+        void_at=None,
+        round=change.round,
     )
     names = list(left.values_list("user_name", flat=True))
     if not names:
         return False
     with transaction.atomic():
-        request = pure(change)
-        decided = change.state in (State.APPROVED, State.QUEUED) and not request.broke_glass
+        request = to_domain(change)
+        decided = change.state in (ChangeState.APPROVED, ChangeState.QUEUED) and not request.broke_glass
         stale = decided and len(request.approvals) < (request.needed or 1)
         if stale:
-            told = [
-                message_text(ChangeErrorCode.APPROVER_LEFT, name=name, cluster=change.cluster.name) for name in names
-            ]
+            told = [coded(ChangeErrorCode.APPROVER_LEFT, name=name, cluster=change.cluster.name) for name in names]
             _turn_stale(change, told, {}, now)
-        left.update(void_at=Now(), void_why=f"{listed(names)} may not approve here any more"[:200])
+        left.update(void_at=Now(), void_code=VoidCode.MAY_NOT_APPROVE, void_by=join_items(names)[:200])
     return stale
 
 
-def _turn_stale(change: ChangeRequest, told: Sequence[str], written: Mapping[str, Any], now: datetime) -> None:
+def _turn_stale(change: ChangeRequest, told: Sequence[CodedMessage], written: Mapping[str, Any], now: datetime) -> None:
     move(
         change,
-        Deed(Trigger.CONTENT_FAILED, capacities=frozenset({Who.ITSELF}), reason=told[0]),
+        TransitionRequest(ChangeTrigger.CONTENT_FAILED, capacities=frozenset({ActorKind.ITSELF})),
         rules_of(policy_of(change.cluster)),
         now,
         actor=ITSELF,
-        fields={**written, "stale_reasons": list(told)},
+        fields={**written, "stale_reasons": [reason.as_json() for reason in told]},
+        why=told[0],
         also={"reasons": len(told)},
     )

@@ -1,35 +1,71 @@
-"""The review page of a change request: what is proposed, whether it can be run, who decided, what one may do."""
+"""The review page of a change request: the proposal, its checks and risk, approvals, and the possible actions.
+
+``read_replanning`` shows the progress of a new plan for a stale request, or the reasons why there is none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from django.conf import settings
 from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent
-from kafkadash.changes.decision import RAN, RUNS, approvals_needed, decision_of, too_few_approvers
-from kafkadash.changes.kinds import ChangeKind, Run
-from kafkadash.changes.list_rows import known_kind, run_of
-from kafkadash.changes.models import ChangeRequest, Review, Verdict
-from kafkadash.changes.phases import steps
-from kafkadash.changes.replanning import replanning
-from kafkadash.changes.running import start_key
-from kafkadash.changes.trail import Entry, entries
+from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
+from kafkadash.changes.decision import RAN, RUNS, ChangeDecision, approvals_needed, decision_of, too_few_approvers
+from kafkadash.changes.errors import ChangeErrorCode
+from kafkadash.changes.kinds import ChangeKind, RunSummary
+from kafkadash.changes.lists import PhaseStep, build_steps, known_kind, run_of
+from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
+from kafkadash.changes.risk import level_of
+from kafkadash.changes.services import start_key
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.trail import TrailEntry, build_entries
 from kafkadash.clusters.access import actions_allowed
-from kafkadash.domain.checks import About, Check, Result
-from kafkadash.domain.risk import level_of
-from kafkadash.domain.wording import count, duration, listed
-from kafkadash.domain.workflow_states import State
-from kafkadash.observe.models import Kind
-from kafkadash.observe.standing import Freshness
+from kafkadash.core.formatting import format_duration, join_items
+from kafkadash.core.json_columns import unpack_dataclass
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
+from kafkadash.core.problems import InputProblem
+from kafkadash.jobs.models import JobState
+from kafkadash.monitoring.freshness import FactFreshness
+from kafkadash.monitoring.models import CollectorKind
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NewPlan:
+    """``doing``: what a worker says while ``under_way``; ``reasons``: why there is no plan, ``more`` besides."""
+
+    under_way: bool
+    doing: str
+    reasons: Sequence[CodedMessage | str]
+    more: int
+
+
+def read_replanning(change: ChangeRequest) -> NewPlan | None:
+    """Return the last try since the request turned stale; None without a try, or if the request is not stale."""
+    if change.state != ChangeState.STALE or change.job is None or change.job.created_at < change.state_since:
+        return None
+    job = change.job
+    if job.state in (JobState.QUEUED, JobState.RUNNING):
+        return NewPlan(under_way=True, doing=job.progress_note, reasons=(), more=0)
+    if job.state == JobState.CANCELLED:
+        return NewPlan(under_way=False, doing="", reasons=(coded(ChangeErrorCode.PLANNING_STOPPED),), more=0)
+    if job.error is not None:
+        return NewPlan(under_way=False, doing="", reasons=(job.error,), more=0)
+    found = job.result or {}
+    shown = [str(InputProblem.from_json(one)) for one in found.get("problems", [])[:MOST_SHOWN]]
+    more = max(0, found.get("problem_count", 0) - len(shown))
+    return NewPlan(under_way=False, doing="", reasons=shown, more=more)
+
 
 MOST_EVENTS = 200
-_CHECKED = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS)
-WAITING = (State.PROPOSED, State.APPROVED, State.QUEUED, State.STALE)
+_CHECKED = (CollectorKind.METADATA, CollectorKind.REASSIGNMENTS, CollectorKind.QUORUM, CollectorKind.LOG_DIRS)
+WAITING = (ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED, ChangeState.STALE)
 """States in which a request may expire and checks are repeated; in the others they are a record of the last time."""
 _ENDS = ("change.failed", "change.cancelled")
 """Events whose reason is why a run did not end as planned."""
@@ -45,18 +81,18 @@ class CheckRow:
     last time, and what it passed stays passed.
     """
 
-    check: Check
+    check: ChangeCheck
     old: bool
     record: bool = False
 
     @property
     def state(self) -> str:
-        """Of the status tokens; '' for a record of what passed, which is no state of anything now."""
-        if self.check.result is Result.FAILED:
-            return "critical" if self.check.about is About.CONTENT else "warning"
-        if self.check.result is Result.PASSED and self.record:
+        """Status token of the check; '' for a record of what passed, which is no state of anything now."""
+        if self.check.result is CheckResult.FAILED:
+            return "critical" if self.check.about is CheckSubject.CONTENT else "warning"
+        if self.check.result is CheckResult.PASSED and self.record:
             return ""
-        return "unknown" if self.old or self.check.result is Result.UNKNOWN else "ok"
+        return "unknown" if self.old or self.check.result is CheckResult.UNKNOWN else "ok"
 
     @property
     def word(self) -> str:
@@ -71,31 +107,31 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class ReviewChecks:
     """All checks of a request and how they ended together. ``repeated``: whether they are still judged again."""
 
     rows: Sequence[CheckRow]
-    freshness: Freshness
+    freshness: FactFreshness
     repeated: bool
 
-    def of(self, about: About) -> list[CheckRow]:
+    def of(self, about: CheckSubject) -> list[CheckRow]:
         return [row for row in self.rows if row.check.about is about]
 
     @property
     def content(self) -> list[CheckRow]:
-        return self.of(About.CONTENT)
+        return self.of(CheckSubject.CONTENT)
 
     @property
     def health(self) -> list[CheckRow]:
-        return self.of(About.HEALTH)
+        return self.of(CheckSubject.HEALTH)
 
     @property
     def passed(self) -> int:
-        return sum(row.check.result is Result.PASSED for row in self.rows)
+        return sum(row.check.result is CheckResult.PASSED for row in self.rows)
 
     @property
     def failed(self) -> int:
-        return sum(row.check.result is Result.FAILED for row in self.rows)
+        return sum(row.check.result is CheckResult.FAILED for row in self.rows)
 
     @property
     def unknown(self) -> int:
@@ -118,11 +154,11 @@ class Checks:
             return "not checked against the cluster yet"
         verb = "passed" if self.old else "pass"
         unknown = f", {self.unknown} cannot be told" if self.unknown else ""
-        return f"{self.passed} of {count(len(self.rows), 'check')} {verb}{unknown}"
+        return f"{self.passed} of {choose_plural('# check|# checks', len(self.rows))} {verb}{unknown}"
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class RiskAssessment:
     """The line below the reason: the risk on a pill, one sentence, what the risk is made of. ``state`` is the worse of
     the risk and the checks.
     """
@@ -131,10 +167,40 @@ class Assessment:
     pill_state: str
     pill: str
     sentence: str
-    reasons: Sequence[tuple[int, str]]
+    reasons: Sequence[tuple[int, CodedMessage]]
 
 
-def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -> dict[str, Any]:
+class ReviewContext(TypedDict):
+    change: ChangeRequest
+    kind: ChangeKind | None
+    facts: Sequence[tuple[str, ...]]
+    of_kind: Mapping[str, Any]
+    sections: Any
+    edit_url: str
+    expires: str
+    steps: Sequence[PhaseStep]
+    checks: ReviewChecks
+    verdict: RiskAssessment | None
+    reviews: list[Review]
+    approvals: list[Review]
+    needed: int
+    missing: int
+    too_few: str
+    declined: list[Any]
+    replanning: NewPlan | None
+    stale_sentence: str
+    stale_reasons: list[Any]
+    comments: list[Any]
+    trail: Sequence[TrailEntry]
+    decision: ChangeDecision
+    run: RunSummary | None
+    runs_now: bool
+    ended_by: TrailEntry | None
+    start_words: Sequence[str]
+    start_key: str
+
+
+def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -> ReviewContext:
     """Everything the page and its refetch show."""
     kind = known_kind(change)
     checks = checks_of(change, now)
@@ -142,7 +208,7 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
     approvals = valid_approvals(change, reviews)
     may = actions_allowed(request.user, change.cluster)
     starts = bool(kind and kind.starts)
-    trail = _trail(change)
+    trail = _read_trail(change)
     decision = decision_of(request.user, change, may, approvals, checks.freshness, starts=starts)
     of_kind = _of_kind(kind, change, request, now)
     return {
@@ -151,9 +217,9 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "facts": kind.facts(change) if kind and change.artifact_id else (),
         "of_kind": of_kind,
         "sections": of_kind.get("sections", ()),
-        "edit_url": kind.edit_url(change) if kind and change.state == State.DRAFT else "",
-        "expires": _expires(change, now),
-        "steps": steps(change.state, submitted=change.submitted_at is not None, starts=starts),
+        "edit_url": kind.edit_url(change) if kind and change.state == ChangeState.DRAFT else "",
+        "expires": _describe_expiry(change, now),
+        "steps": build_steps(change.state, submitted=change.submitted_at is not None, starts=starts),
         "checks": checks,
         "verdict": verdict_of(change, checks, approvals),
         "reviews": reviews,
@@ -161,9 +227,10 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "needed": approvals_needed(change),
         "missing": max(1, approvals_needed(change) - len(approvals)),
         "too_few": too_few_approvers(change),
-        "declined": [r for r in reviews if r.verdict == Verdict.DECLINED and r.round == change.round],
-        "replanning": replanning(change),
+        "declined": [r for r in reviews if r.verdict == ReviewVerdict.DECLINED and r.round == change.round],
+        "replanning": read_replanning(change),
         "stale_sentence": stale_sentence(change, reviews, checks),
+        "stale_reasons": [CodedMessage.from_json(reason) for reason in change.stale_reasons],
         "comments": list(change.comments.all()),
         "trail": trail,
         "decision": decision,
@@ -175,9 +242,18 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
     }
 
 
+class ReviewBarContext(TypedDict):
+    change: ChangeRequest
+    kind: ChangeKind | None
+    facts: Sequence[tuple[str, ...]]
+    decision: ChangeDecision
+    run: RunSummary | None
+    runs_now: bool
+
+
 def bar_context(
-    request: HttpRequest, change: ChangeRequest, may: frozenset[str], now: datetime, run: Run | None = None
-) -> dict[str, Any]:
+    request: HttpRequest, change: ChangeRequest, may: frozenset[str], now: datetime, run: RunSummary | None = None
+) -> ReviewBarContext:
     """For the bar above the pages of a run, which is the one above the review; ``may`` are the ``actions_allowed``.
 
     Two queries, one where ``run`` was read already.
@@ -199,93 +275,93 @@ def _start_words(kind: ChangeKind | None, change: ChangeRequest, now: datetime) 
     return kind.start_words(change, now) if kind and kind.start_words else ()
 
 
-def _expires(change: ChangeRequest, now: datetime) -> str:
+def _describe_expiry(change: ChangeRequest, now: datetime) -> str:
     """In how long, '' where nothing expires: what is queued may wait for its turn as long as its window is open."""
-    if change.state not in WAITING or change.state == State.QUEUED or change.expires_at is None:
+    if change.state not in WAITING or change.state == ChangeState.QUEUED or change.expires_at is None:
         return ""
-    return duration((change.expires_at - now).total_seconds())
+    return format_duration((change.expires_at - now).total_seconds())
 
 
 def _of_kind(kind: ChangeKind | None, change: ChangeRequest, request: HttpRequest, now: datetime) -> Mapping[str, Any]:
     return kind.review_context(change, request, now) if kind and change.artifact_id else {}
 
 
-def facts_of(change: ChangeRequest, now: datetime) -> Freshness:
+def facts_of(change: ChangeRequest, now: datetime) -> FactFreshness:
     """How old the oldest of the facts are that the last checks rest on."""
     return freshness_of_checks(change.checked_at, now)
 
 
-def freshness_of_checks(facts_at: datetime | None, now: datetime) -> Freshness:
-    """Of the oldest facts: old when even what is read least often should have been read again.
+def freshness_of_checks(facts_at: datetime | None, now: datetime) -> FactFreshness:
+    """Return the freshness of the oldest facts: old when even the facts read least often should have been read again.
 
     A check whose own facts are old says by itself that it cannot tell.
     """
-    return Freshness(facts_at, max(settings.COLLECT_INTERVALS[kind] for kind in _CHECKED), now)
+    return FactFreshness(facts_at, max(settings.COLLECT_INTERVALS[kind] for kind in _CHECKED), now)
 
 
-def checks_of(change: ChangeRequest, now: datetime) -> Checks:
+def checks_of(change: ChangeRequest, now: datetime) -> ReviewChecks:
     repeated = change.state in WAITING
     freshness = facts_of(change, now)
     rows = [
-        CheckRow(Check.from_json(stored), not repeated or freshness.stale, record=not repeated)
+        CheckRow(unpack_dataclass(ChangeCheck, stored), not repeated or freshness.stale, record=not repeated)
         for stored in change.checks
     ]
-    return Checks(rows, freshness, repeated)
+    return ReviewChecks(rows, freshness, repeated)
 
 
 def valid_approvals(change: ChangeRequest, reviews: Sequence[Review]) -> list[Review]:
-    """Those that hold for exactly what is proposed now."""
+    """Return the approvals that hold for exactly what is proposed now."""
     return [
         review
         for review in reviews
-        if review.verdict == Verdict.APPROVED
+        if review.verdict == ReviewVerdict.APPROVED
         and review.void_at is None
         and review.round == change.round
         and review.digest == change.digest
     ]
 
 
-def verdict_of(change: ChangeRequest, checks: Checks, approvals: Sequence[Review]) -> Assessment | None:
+def verdict_of(change: ChangeRequest, checks: ReviewChecks, approvals: Sequence[Review]) -> RiskAssessment | None:
     """None where nothing was proposed yet. Of what has begun it is a record: how it goes or ended is said above it."""
     if change.risk is None:
         return None
     level = level_of(change.risk)
     begun = change.state in (*RUNS, *RAN)
     what = "Before it began" if begun else _can_be_run(checks)
-    sentence = f"{what}: {checks.sentence}. Risk {change.risk} of 100, {_approvals(change, len(approvals))}."
+    sentence = f"{what}: {checks.sentence}. Risk {change.risk} of 100, {_describe_approvals(change, len(approvals))}."
     state = "unknown" if change.state in RAN else _RISK_STATES[level]
-    return Assessment(
+    return RiskAssessment(
         state=checks.state if state == "ok" else state,
         pill_state=state,
         pill=f"{level.capitalize()} risk",
         sentence=sentence,
-        reasons=[(points, why) for points, why in change.risk_reasons],
+        reasons=[(points, CodedMessage.from_json(why)) for points, why in change.risk_reasons],
     )
 
 
-def stale_sentence(change: ChangeRequest, reviews: Sequence[Review], checks: Checks) -> str:
-    """What became of the plan and of the approvals it had."""
-    failed = sum(max(1, row.check.problem_count) for row in checks.content if row.check.result is Result.FAILED)
+def stale_sentence(change: ChangeRequest, reviews: Sequence[Review], checks: ReviewChecks) -> str:
+    """Return the sentence on what became of the plan and of the approvals it had."""
+    failed = sum(max(1, row.check.problem_count) for row in checks.content if row.check.result is CheckResult.FAILED)
     rows = change.artifact.rows if change.artifact else 0
     changed_ = "The plan no longer fits the cluster."
     if 0 < failed <= rows:
-        changed_ = f"{failed:,} of {count(rows, 'row')} changed since the plan."
-    void = [r.user_name for r in reviews if r.verdict == Verdict.APPROVED and r.round == change.round]
+        changed_ = f"{failed:,} of {choose_plural('# row|# rows', rows)} changed since the plan."
+    void = [r.user_name for r in reviews if r.verdict == ReviewVerdict.APPROVED and r.round == change.round]
     if not void:
         return f"{changed_} Nothing was sent."
-    names = listed([f"{name}’s" for name in void])
-    return f"{changed_} Nothing was sent; {names} approval{' is' if len(void) == 1 else 's are'} void."
+    names = join_items([f"{name}’s" for name in void])
+    return f"{changed_} Nothing was sent; {names} {choose_plural('approval is|approvals are', len(void))} void."
 
 
-def _approvals(change: ChangeRequest, given: int) -> str:
+def _describe_approvals(change: ChangeRequest, given: int) -> str:
     needed = approvals_needed(change)
-    asked = f"{_number(needed)} approval{'' if needed == 1 else 's'}"
+    count = f"{_spell_number(needed)} {choose_plural('approval|approvals', needed)}"
     if given >= needed:
-        return f"{asked} given"
-    return f"{asked} needed, {_number(given)} given" if given else f"{asked} needed"
+        return f"{count} given"
+    return f"{count} needed, {_spell_number(given)} given" if given else f"{count} needed"
 
 
-def _can_be_run(checks: Checks) -> str:
+def _can_be_run(checks: ReviewChecks) -> str:
     if checks.old and checks.rows and (checks.failed or not checks.repeated):
         could = "could not" if checks.failed else "could" if not checks.unknown else "perhaps could"
         return f"When it was last checked it {could} be run"
@@ -294,10 +370,10 @@ def _can_be_run(checks: Checks) -> str:
     return "Whether it can be run is not known" if checks.state == "unknown" else "Can be run as planned"
 
 
-def _number(number: int) -> str:
+def _spell_number(number: int) -> str:
     return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
 
 
-def _trail(change: ChangeRequest) -> Sequence[Entry]:
+def _read_trail(change: ChangeRequest) -> Sequence[TrailEntry]:
     events = AuditEvent.objects.filter(object_type="changerequest", object_id=str(change.pk))
-    return entries(reversed(events.order_by("-at", "-id")[:MOST_EVENTS]))
+    return build_entries(reversed(events.order_by("-at", "-id")[:MOST_EVENTS]))

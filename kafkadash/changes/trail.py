@@ -10,6 +10,7 @@ from typing import Any
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.transitions import OBJECT
+from kafkadash.core.messages import CodedMessage
 
 _PERSON = "user:"
 _SAID = {
@@ -66,8 +67,8 @@ _MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One event. ``trouble`` is a state of the status tokens; ``detail`` is said below."""
+class TrailEntry:
+    """Event of the trail. ``trouble`` is a state of the status tokens; ``detail`` is shown below."""
 
     id: int
     at: datetime
@@ -75,21 +76,21 @@ class Entry:
     person: bool
     trouble: str
     words: str
-    detail: Sequence[str]
+    detail: Sequence[CodedMessage | str]
     action: str = ""
 
 
-def entries(events: Iterable[AuditEvent]) -> list[Entry]:
+def build_entries(events: Iterable[AuditEvent]) -> list[TrailEntry]:
     """In the order given."""
     return [
-        Entry(
+        TrailEntry(
             id=event.pk,
             at=event.at,
             who=event.actor_name,
             person=event.actor.startswith(_PERSON),
             trouble="critical" if _is_self_approval(event) else _TROUBLE.get(event.action, ""),
-            words=_words(event),
-            detail=_detail(event),
+            words=_describe_event(event),
+            detail=_event_details(event),
             action=event.action,
         )
         for event in events
@@ -97,15 +98,15 @@ def entries(events: Iterable[AuditEvent]) -> list[Entry]:
 
 
 def _is_self_approval(event: AuditEvent) -> bool:
-    return event.action == "change.approved" and bool(_recorded(event.after).get("self_approval"))
+    return event.action == "change.approved" and bool(_recorded_fields(event.after).get("self_approval"))
 
 
-def _words(event: AuditEvent) -> str:
+def _describe_event(event: AuditEvent) -> str:
     if _is_self_approval(event):
         return "approved what they wrote, edited or refreshed themselves"
     if words := _SAID.get(event.action):
         return words
-    before, after = _recorded(event.before), _recorded(event.after)
+    before, after = _recorded_fields(event.before), _recorded_fields(event.after)
     match event.action:
         case "change.throttle_changed":
             return _throttle_words(before.get("throttle"), after.get("throttle"))
@@ -118,7 +119,7 @@ def _words(event: AuditEvent) -> str:
 
 
 def _throttle_words(before: object, after: object) -> str:
-    """ "raised the throttle 40 → 60 MB/s"."""
+    """Return a text such as "raised the throttle 40 → 60 MB/s"."""
     if not isinstance(before, int) or not isinstance(after, int):
         return "changed the throttle"
     verb = "raised" if after > before else "lowered"
@@ -128,8 +129,8 @@ def _throttle_words(before: object, after: object) -> str:
 def _parallel_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     words = {"per_broker": "per broker", "per_cluster": "in the cluster"}
     changes = [
-        f"{before.get(name)} → {after.get(name)} {said}"
-        for name, said in words.items()
+        f"{before.get(name)} → {after.get(name)} {text}"
+        for name, text in words.items()
         if before.get(name) != after.get(name)
     ]
     return f"changed the moves at once: {', '.join(changes)}"
@@ -145,20 +146,22 @@ def _order_words(after: Mapping[str, Any]) -> str:
         "set_throttle": f"had our throttle set again on {of}",
         "leave_throttle": f"left the throttle of others on {of}",
     }
-    return words.get(str(after.get("deed")), f"asked something of {of}")
+    return words.get(str(after.get("order_type")), f"asked something of {of}")
 
 
-def _recorded(fields: object) -> Mapping[str, Any]:
+def _recorded_fields(fields: object) -> Mapping[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def newest(change: ChangeRequest, most: int) -> tuple[list[Entry], int]:
+def newest_entries(change: ChangeRequest, most: int) -> tuple[list[TrailEntry], int]:
     """The last events of a request, the newest first, and how many there are. Two queries."""
     events = AuditEvent.objects.filter(object_type=OBJECT, object_id=str(change.pk))
-    return entries(events.order_by("-at", "-id")[:most]), events.count()
+    return build_entries(events.order_by("-at", "-id")[:most]), events.count()
 
 
-def _detail(event: AuditEvent) -> list[str]:
-    digest = _recorded(event.after).get("digest") if event.action in _OF_CONTENT else None
-    shown = [f"digest {digest[:_SHOWN_DIGITS]}…"] if isinstance(digest, str) and digest else []
-    return [*([event.reason] if event.reason else []), *shown]
+def _event_details(event: AuditEvent) -> list[CodedMessage | str]:
+    digest = _recorded_fields(event.after).get("digest") if event.action in _OF_CONTENT else None
+    shown: list[CodedMessage | str] = (
+        [f"digest {digest[:_SHOWN_DIGITS]}…"] if isinstance(digest, str) and digest else []
+    )
+    return [*([event.why] if event.why else []), *shown]

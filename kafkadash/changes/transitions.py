@@ -1,32 +1,64 @@
-"""Where the state of a change request is written: one compare-and-swap and one audit event, in one transaction."""
+"""Writes of the state of a change request: one compare-and-swap and one audit event, in one transaction.
+
+``change_key`` and ``announce_changes`` are the live hints that make open pages of a change request fetch themselves
+again.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes.errors import ChangeErrorCode
-from kafkadash.changes.kinds import UnknownKind, kind_of
-from kafkadash.changes.live import tell
-from kafkadash.changes.models import ChangeRequest, PlanArtifact, Review, Verdict
-from kafkadash.changes.refusals import Changed, Refused
+from kafkadash.accounts.services import record
+from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused
+from kafkadash.changes.kinds import UnknownChangeKind, kind_of
+from kafkadash.changes.models import ChangeRequest, PlanArtifact, Review, ReviewVerdict, VoidCode
+from kafkadash.changes.plan import hash_artifact
+from kafkadash.changes.risk import level_of
+from kafkadash.changes.state_machine import (
+    ChangeState,
+    ChangeTrigger,
+    GivenApproval,
+    NotPossible,
+    OutdatedContent,
+    PolicyRules,
+    TransitionRequest,
+    WorkflowRequest,
+    decide_transition,
+)
 from kafkadash.clusters.access import APPROVE, users_allowed
-from kafkadash.domain.messages import message_with_news
-from kafkadash.domain.plan import sha256
-from kafkadash.domain.risk import level_of
-from kafkadash.domain.workflow import Approval, Deed, NotPossible, Outdated, Request, Rules, step
-from kafkadash.domain.workflow_states import State, Trigger
+from kafkadash.core.events import changed
+from kafkadash.core.messages import CodedMessage
+
+CHANGE = "change"
+"""Name of the hint of one change request; its key is ``change:42``."""
+CHANGES = "changes"
+"""The hint that some change request changed; it carries nothing, so everybody who is signed in may have it."""
+
+
+def change_key(number: int) -> str:
+    return f"{CHANGE}:{number}"
+
+
+def announce_changes(*numbers: int, listed: bool = True) -> None:
+    """Once the present transaction is committed, pages that show these change requests fetch themselves.
+
+    So do lists, unless what is new is nothing that they show (``listed``).
+    """
+    keys = frozenset({*map(change_key, numbers), *([CHANGES] if listed else [])})
+    transaction.on_commit(partial(changed.send, sender=ChangeRequest, keys=keys))
+
 
 OBJECT = "changerequest"
-"""What audit events call a change request; the id is its number."""
+"""Object type of a change request in audit events; the id is its number."""
 
 # The newest event of a request in words after a name: "bob declined it".
 _DID = {
@@ -55,61 +87,76 @@ _DID = {
 }
 
 
-_NEEDS_SAME_CONTENT = frozenset({Trigger.APPROVE, Trigger.BREAK_GLASS, Trigger.START, Trigger.SCHEDULE, Trigger.TURN})
+_NEEDS_SAME_CONTENT = frozenset(
+    {ChangeTrigger.APPROVE, ChangeTrigger.BREAK_GLASS, ChangeTrigger.START, ChangeTrigger.SCHEDULE, ChangeTrigger.TURN}
+)
+
+
+_VOIDED_BY = {
+    ChangeTrigger.REFRESH: VoidCode.NEW_PLAN,
+    ChangeTrigger.EDIT: VoidCode.EDITED,
+    ChangeTrigger.WITHDRAW: VoidCode.WITHDRAWN,
+}
 
 
 def move(
     change: ChangeRequest,
-    deed: Deed,
-    rules: Rules,
+    transition: TransitionRequest,
+    rules: PolicyRules,
     now: datetime,
     *,
     actor: User | str,
     fields: Mapping[str, Any] | None = None,
     also: Mapping[str, Any] | None = None,
+    why: CodedMessage | None = None,
     action: str = "",
     request: HttpRequest | None = None,
-) -> Request:
-    """What ``deed`` makes of the request as ``change`` has it, stored if it is still that; returns it.
+) -> WorkflowRequest:
+    """Apply ``transition`` to the request as ``change`` has it; store and return the result if the row is still that.
 
-    ``fields``: columns to write along. ``also``: what the audit event says besides state, digest and round; ``action``
-    its verb, where that is not the trigger's. Approvals that the deed makes void are marked so. ``change`` itself is as
-    it was read. Raises Refused, and Changed when the row is another one by now.
+    ``fields``: columns to write along. ``also``: what the audit event says besides state, digest and round; ``why``:
+    the reason that kafkadash has itself; ``action``: the verb, where that is not the trigger's. Approvals that the
+    transition makes void are marked so. ``change`` itself is as it was read. Raises ChangeRefused, and ChangedMeanwhile
+    when the row is another one by now.
     """
-    before = pure(change)
+    before = to_domain(change)
     try:
-        after = step(before, deed, rules, now)
-    except Outdated as outdated:
-        raise Changed(outdated.with_news(_latest(change.pk))) from outdated
+        after = decide_transition(before, transition, rules, now)
+    except OutdatedContent as outdated:
+        raise ChangedMeanwhile(outdated.with_news(_describe_latest(change.pk))) from outdated
     except NotPossible as refused:
-        raise Refused(refused.message) from refused
-    if deed.trigger in _NEEDS_SAME_CONTENT and not has_digested_content(change):
-        raise Refused(ChangeErrorCode.CONTENT_ALTERED, name=before.name)
-    written = {**(fields or {}), **_columns(before, after)}
+        raise ChangeRefused(refused.message) from refused
+    if transition.trigger in _NEEDS_SAME_CONTENT and not has_digested_content(change):
+        raise ChangeRefused(ChangeErrorCode.CONTENT_ALTERED, name=before.name)
+    written = {**(fields or {}), **_changed_columns(before, after)}
     if isinstance(actor, User) and after.broke_glass and not before.broke_glass:
         written["broke_glass_name"] = actor.get_username()
     if not after.approvals:
         written["self_approved_name"] = ""
-    elif deed.trigger is Trigger.APPROVE and deed.user in before.hands and isinstance(actor, User):
+    elif (
+        transition.trigger is ChangeTrigger.APPROVE
+        and transition.user in before.contributor_ids
+        and isinstance(actor, User)
+    ):
         written["self_approved_name"] = actor.get_username()
     with transaction.atomic():
-        swap(change, written)
+        swap_state(change, written)
         if before.approvals and not after.approvals:
-            _void(change, _void_why(deed, actor))
+            _void_approvals(change, transition, actor)
         _tell_kind(change, before.state, after.state)
-        audit(
+        audit_change(
             change,
             actor,
-            action or deed.trigger.value,
-            reason=deed.reason,
-            before=_shown(before),
-            after={**_shown(after), **(also or {})},
+            action or transition.trigger.value,
+            reason=why or transition.reason,
+            before=_audit_fields(before),
+            after={**_audit_fields(after), **(also or {})},
             request=request,
         )
     return after
 
 
-def swap(change: ChangeRequest, written: Mapping[str, Any], *, listed: bool = True) -> None:
+def swap_state(change: ChangeRequest, written: Mapping[str, Any], *, listed: bool = True) -> None:
     """Writes these columns if state, digest, round, version and the last check are as ``change`` has them.
 
     ``listed``: whether lists show any of it. Raises Changed.
@@ -123,55 +170,55 @@ def swap(change: ChangeRequest, written: Mapping[str, Any], *, listed: bool = Tr
         checked_at=change.checked_at,
     )
     if not same.update(**written):
-        raise Changed(changed_text(change.pk))
-    tell(change.pk, listed=listed)
+        raise ChangedMeanwhile(changed_message(change.pk))
+    announce_changes(change.pk, listed=listed)
 
 
-def audit(
+def audit_change(
     change: ChangeRequest,
     actor: User | str,
     verb: str,
     *,
-    reason: str = "",
+    reason: CodedMessage | str = "",
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
     request: HttpRequest | None = None,
 ) -> AuditEvent:
-    """One event about this request, inside the caller's transaction."""
+    """Record one event about this request, inside the caller's transaction."""
     return record(
         actor,
         f"change.{verb}",
         (OBJECT, str(change.pk)),
         cluster=change.cluster.slug,
-        reason=reason.strip(),
+        reason=reason.strip() if isinstance(reason, str) else reason,
         before=before,
         after=after,
         request=request,
     )
 
 
-def pure(change: ChangeRequest) -> Request:
+def to_domain(change: ChangeRequest) -> WorkflowRequest:
     """The request as the domain sees it. One query, for the approvals in force: those of people who may approve now."""
     approvals = Review.objects.filter(
         request=change,
-        verdict=Verdict.APPROVED,
+        verdict=ReviewVerdict.APPROVED,
         void_at=None,
         round=change.round,
-        user__in=users_allowed(APPROVE, change.cluster, not_given_by=change.hands).order_by(),
+        user__in=users_allowed(APPROVE, change.cluster, not_given_by=change.contributor_ids).order_by(),
     )
-    return Request(
+    return WorkflowRequest(
         number=change.pk,
-        state=State(change.state),
+        state=ChangeState(change.state),
         digest=change.digest,
         round=change.round,
-        hands=frozenset(change.hands),
-        approvals=tuple(Approval(*row) for row in approvals.values_list("user_id", "digest", "round")),
+        contributor_ids=frozenset(change.contributor_ids),
+        approvals=tuple(GivenApproval(*row) for row in approvals.values_list("user_id", "digest", "round")),
         level=level_of(change.risk),
         needed=change.approvals_needed,
         expires_at=change.expires_at,
         not_before=change.not_before,
         not_after=change.not_after,
-        starts=_starts(change.kind),
+        starts=_can_start(change.kind),
         broke_glass=bool(change.broke_glass_name),
     )
 
@@ -184,25 +231,25 @@ def has_digested_content(change: ChangeRequest) -> bool:
     """
     try:
         kind = kind_of(change.kind)
-    except UnknownKind:
+    except UnknownChangeKind:
         return False
     if not change.digest or kind.digest(change) != change.digest:
         return False
     data = PlanArtifact.objects.values_list("data", flat=True).get(sha256=change.artifact_id)
     try:
-        return sha256(zlib.decompress(data)) == change.artifact_id
+        return hash_artifact(zlib.decompress(data)) == change.artifact_id
     except zlib.error:
         return False
 
 
-def changed_text(number: int) -> str:
-    """What became of the request since somebody read it."""
+def changed_message(number: int) -> CodedMessage:
+    """Return what became of the request since somebody read it."""
     there = ChangeRequest.objects.filter(pk=number).exists()
     code = ChangeErrorCode.CHANGED_MEANWHILE if there else ChangeErrorCode.DELETED_MEANWHILE
-    return message_with_news(code, _latest(number), number=number)
+    return CodedMessage(code, {"number": number}, news=_describe_latest(number))
 
 
-def _latest(number: int) -> str:
+def _describe_latest(number: int) -> str:
     """The newest thing that was done with it: "bob declined it on 21 Nov at 14:02:11 UTC."; '' if that is not known."""
     event = (
         AuditEvent.objects.filter(object_type=OBJECT, object_id=str(number), action__in=_DID)
@@ -214,13 +261,13 @@ def _latest(number: int) -> str:
     return f"{event.actor_name} {_DID[event.action]} on {event.at.astimezone(UTC):%-d %b at %H:%M:%S} UTC."
 
 
-def _columns(before: Request, after: Request) -> dict[str, Any]:
-    """Of what the domain decided, what is stored in the request's own row."""
+def _changed_columns(before: WorkflowRequest, after: WorkflowRequest) -> dict[str, Any]:
+    """Return the columns of the request's own row that the domain decided."""
     columns: dict[str, Any] = {
         "state": after.state.value,
         "digest": after.digest,
         "round": after.round,
-        "hands": sorted(after.hands),
+        "contributor_ids": sorted(after.contributor_ids),
         "approvals_needed": after.needed,
         "expires_at": after.expires_at,
     }
@@ -231,35 +278,32 @@ def _columns(before: Request, after: Request) -> dict[str, Any]:
     return columns
 
 
-def _shown(request: Request) -> dict[str, Any]:
+def _audit_fields(request: WorkflowRequest) -> dict[str, Any]:
     return {"state": request.state.value, "digest": request.digest, "round": request.round}
 
 
-def _void(change: ChangeRequest, why: str) -> None:
-    Review.objects.filter(request=change, verdict=Verdict.APPROVED, void_at=None).update(void_at=Now(), void_why=why)
-
-
-def _void_why(deed: Deed, actor: User | str) -> str:
+def _void_approvals(change: ChangeRequest, transition: TransitionRequest, actor: User | str) -> None:
     name = actor.get_username() if isinstance(actor, User) else actor
-    did = {Trigger.REFRESH: "made a new plan", Trigger.EDIT: "took it back to edit it", Trigger.WITHDRAW: "withdrew it"}
-    return f"{name} {did.get(deed.trigger, 'changed it')}"[:200]
+    Review.objects.filter(request=change, verdict=ReviewVerdict.APPROVED, void_at=None).update(
+        void_at=Now(), void_code=_VOIDED_BY.get(transition.trigger, VoidCode.CHANGED), void_by=name[:200]
+    )
 
 
-def _tell_kind(change: ChangeRequest, before: State, after: State) -> None:
-    """What the kind keeps beside the request follows its state."""
+def _tell_kind(change: ChangeRequest, before: ChangeState, after: ChangeState) -> None:
+    """Tell the kind a new state, so that what the kind keeps beside the request follows."""
     if before is after:
         return
     try:
         moved = kind_of(change.kind).moved
-    except UnknownKind:  # of a version before this one: it can only end, and nothing of it is kept
+    except UnknownChangeKind:  # of a version before this one: it can only end, and nothing of it is kept
         return
     if moved is not None:
         moved(change, before, after)
 
 
-def _starts(kind: str) -> bool:
+def _can_start(kind: str) -> bool:
     """A kind that this version does not know cannot be run by it."""
     try:
         return kind_of(kind).starts
-    except UnknownKind:
+    except UnknownChangeKind:
         return False

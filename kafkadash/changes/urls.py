@@ -1,6 +1,8 @@
 from django.urls import path
 
-from kafkadash.changes import policy_views, verbs, views
+from kafkadash.changes import policy as policy_views
+from kafkadash.changes import views
+from kafkadash.changes import views as verbs
 
 app_name = "changes"
 

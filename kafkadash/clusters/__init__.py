@@ -1,0 +1,15 @@
+"""Registered clusters: connection, encrypted credentials, roles, and the settings pages."""
+
+PUBLIC_MODULES = (
+    "access",
+    "allowed_lag",
+    "contact",
+    "errors",
+    "forms",
+    "models",
+    "passwords",
+    "removal",
+    "secrets",
+    "services",
+)
+"""Modules that other rooms may import (``tests.doors``)."""

@@ -1,6 +1,7 @@
-"""Who may do what: the one policy, and how views declare and enforce it.
+"""The authorization policy: permissions by role, and the decorators with which views declare and enforce them.
 
-Every view carries ``@needs(action)``, ``@signed_in`` or ``@public``; a test walks all URLs and fails for one without.
+Every view carries ``@needs(action)``, ``@signed_in`` or ``@public``; a test walks all URLs and fails for a view without
+one of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kafkadash.accounts.errors import ActionForbidden, MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
-from kafkadash.domain.messages import message_text
+from kafkadash.core.messages import message_text
 
 VIEW = "cluster.view"
 MANAGE = "cluster.manage"
@@ -56,9 +57,9 @@ View = Callable[..., HttpResponseBase]
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
-    """What a view declared. ``cluster_kwarg`` is the URL's argument with the slug, or that names something of one
-    cluster (the number of a change); empty: the whole installation.
+class ActionPermission:
+    """Permission that a view declared. ``cluster_kwarg`` is the URL's argument with the slug, or that names something
+    of one cluster (the number of a change); empty: the whole installation.
 
     ``anywhere``: to be allowed on one cluster is enough, and the view shows only those clusters.
     """
@@ -69,7 +70,7 @@ class Permission:
     anywhere: bool = False
 
 
-def allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) -> bool:
+def is_allowed(user: User | AnonymousUser, action: str, cluster: Cluster | None) -> bool:
     """May this user do this on this cluster, or on the whole installation where ``cluster`` is None.
 
     Asks the database each time, so a long-lived holder of ``user`` learns of a role taken away or a closed account.
@@ -88,7 +89,7 @@ def users_allowed(action: str, cluster: Cluster | None, *, not_given_by: Collect
     where = Q(cluster__isnull=True)
     if cluster is not None:
         where |= Q(cluster=cluster)
-    grants = _current(ClusterRole.objects.filter(where, user=OuterRef("pk"), role__in=roles), action)
+    grants = _filter_current(ClusterRole.objects.filter(where, user=OuterRef("pk"), role__in=roles), action)
     if not_given_by:
         grants = grants.filter(Q(given_by=None) | ~Q(given_by__in=not_given_by))
     return User.objects.filter(Q(is_superuser=True) | Exists(grants), is_active=True)
@@ -99,7 +100,7 @@ def allowed_anywhere(user: User | AnonymousUser, action: str) -> bool:
     roles = _roles_that_allow(action)
     if not user.is_authenticated:
         return False
-    grants = _current(ClusterRole.objects.filter(user=OuterRef("pk"), role__in=roles), action)
+    grants = _filter_current(ClusterRole.objects.filter(user=OuterRef("pk"), role__in=roles), action)
     return User.objects.filter(Q(is_superuser=True) | Exists(grants), pk=user.pk, is_active=True).exists()
 
 
@@ -110,9 +111,11 @@ def actions_allowed(user: User | AnonymousUser, cluster: Cluster) -> frozenset[s
     """
     if not user.is_authenticated:
         return frozenset()
-    grants = _current(ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster), user=OuterRef("pk")))
+    grants = _filter_current(
+        ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster), user=OuterRef("pk"))
+    )
     held = User.objects.filter(pk=user.pk, is_active=True).values_list(
-        "is_superuser", ArraySubquery(grants.values("role")), ArraySubquery(_counting(grants).values("role"))
+        "is_superuser", ArraySubquery(grants.values("role")), ArraySubquery(_filter_counting(grants).values("role"))
     )
     superuser, roles, counting = held.first() or (False, [], [])
     if superuser:
@@ -127,7 +130,7 @@ def counts_from(user: User, action: str, cluster: Cluster) -> datetime | None:
     if action not in _AFTER_WAITING:
         return None
     own = ClusterRole.objects.filter(Q(cluster__isnull=True) | Q(cluster=cluster), user=user.pk, role__in=roles)
-    waited_for = _current(own).filter(counts_from__gt=Now())
+    waited_for = _filter_current(own).filter(counts_from__gt=Now())
     return waited_for.order_by("counts_from").values_list("counts_from", flat=True).first()
 
 
@@ -141,7 +144,7 @@ def clusters_allowing(user: User | AnonymousUser, action: str) -> QuerySet[Clust
     if not user.is_authenticated:
         return Cluster.objects.none()
     roles = _roles_that_allow(action)
-    grants = _current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=roles), action)
+    grants = _filter_current(ClusterRole.objects.filter(user=user.pk, user__is_active=True, role__in=roles), action)
     everywhere = Exists(grants.filter(cluster__isnull=True))
     root = Exists(User.objects.filter(pk=user.pk, is_active=True, is_superuser=True))
     return Cluster.objects.filter(Exists(grants.filter(cluster=OuterRef("pk"))) | everywhere | root)
@@ -159,7 +162,7 @@ def cluster_for(request: HttpRequest, slug: str, action: str = VIEW) -> Cluster:
     cluster = visible_clusters(request.user).filter(slug=slug).first()
     if cluster is None:
         raise MissingObject(ClusterErrorCode.NO_SUCH_CLUSTER, slug=repr(slug))
-    if action != VIEW and not allowed(request.user, action, cluster):
+    if action != VIEW and not is_allowed(request.user, action, cluster):
         raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE, cluster=cluster.name, roles=roles_text(action))
     if cluster.read_only and action in LEADS_TO_CHANGES:
         raise ActionForbidden(ClusterErrorCode.READ_ONLY, cluster=cluster.name)
@@ -184,11 +187,11 @@ def needs(action: str, *, cluster: str = "slug", anywhere: bool = False) -> Call
             elif anywhere:
                 if not allowed_anywhere(request.user, action):
                     raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE_SOMEWHERE, roles=roles_text(action))
-            elif not allowed(request.user, action, None):
+            elif not is_allowed(request.user, action, None):
                 raise ActionForbidden(ClusterErrorCode.NEEDS_ROLE_EVERYWHERE, roles=roles_text(action))
             return view(request, *args, **kwargs)
 
-        return declare(guarded, Permission("needs", action, cluster, anywhere))
+        return set_permission(guarded, ActionPermission("needs", action, cluster, anywhere))
 
     return decorate
 
@@ -200,7 +203,7 @@ def signed_in(view: View) -> View:
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return view(request, *args, **kwargs)
 
-    return declare(guarded, Permission("signed_in"))
+    return set_permission(guarded, ActionPermission("signed_in"))
 
 
 def public(view: View) -> View:
@@ -211,16 +214,16 @@ def public(view: View) -> View:
         return view(request, *args, **kwargs)
 
     opened.login_required = False  # type: ignore[attr-defined]  # read by LoginRequiredMiddleware
-    return declare(opened, Permission("public"))
+    return set_permission(opened, ActionPermission("public"))
 
 
-def declared(view: object) -> Permission | None:
-    """What the view declared, or None."""
+def get_permission(view: object) -> ActionPermission | None:
+    """Return the permission that the view declared, or None."""
     permission = getattr(view, "permission", None)
-    return permission if isinstance(permission, Permission) else None
+    return permission if isinstance(permission, ActionPermission) else None
 
 
-def declare(view: View, permission: Permission) -> View:
+def set_permission(view: View, permission: ActionPermission) -> View:
     """For a decorator that enforces by itself what it declares, as ``needs`` does."""
     view.permission = permission  # type: ignore[attr-defined]
     return view
@@ -243,11 +246,11 @@ def roles_text(action: str) -> str:
     return " or ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else labels[0]
 
 
-def _current(roles: QuerySet[ClusterRole], action: str = "") -> QuerySet[ClusterRole]:
+def _filter_current(roles: QuerySet[ClusterRole], action: str = "") -> QuerySet[ClusterRole]:
     """Without those that have run out, or do not count yet for this action, by the database's clock."""
     current = roles.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
-    return _counting(current) if action in _AFTER_WAITING else current
+    return _filter_counting(current) if action in _AFTER_WAITING else current
 
 
-def _counting(roles: QuerySet[ClusterRole]) -> QuerySet[ClusterRole]:
+def _filter_counting(roles: QuerySet[ClusterRole]) -> QuerySet[ClusterRole]:
     return roles.filter(counts_from__lte=Now())

@@ -6,9 +6,8 @@ class ClustersConfig(AppConfig):
     label = "clusters"
 
     def ready(self) -> None:
-        from kafkadash.clusters.kafka_messages import KAFKA_MESSAGES
-        from kafkadash.clusters.messages import CLUSTER_MESSAGES
-        from kafkadash.domain.messages import register_messages
+        from kafkadash.clusters.messages import CLUSTER_MESSAGES, KAFKA_MESSAGES
+        from kafkadash.core.messages import register_messages
 
         register_messages(CLUSTER_MESSAGES)
         register_messages(KAFKA_MESSAGES)

@@ -1,4 +1,4 @@
-"""Whether a cluster answers, in one word and one sentence, from the stored outcome of its collectors."""
+"""Contact with a cluster: whether it answers, and what there is to say, by the stored outcome of its collectors."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Protocol
 from django.conf import settings
 
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.clusters.services import said_of_double
-from kafkadash.domain.failure_kinds import NO_ANSWER_FAILURES, FailureKind
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.status import is_stale
-from kafkadash.domain.wording import duration
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.clusters.services import double_message
+from kafkadash.core.failures import NO_ANSWER_FAILURES, FailureKind
+from kafkadash.core.formatting import format_duration
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.status import is_stale
 
 
-class Run(Protocol):
+class RefreshRun(Protocol):
     """A collector's row, as far as it tells about the connection."""
 
     kind: str
@@ -28,8 +28,12 @@ class Run(Protocol):
     succeeded_at: datetime | None
     failures: int
     refusals: int
-    last_error: str
     last_failure: str
+
+    @property
+    def last_error(self) -> CodedMessage | None:
+        """Say why the last refresh failed."""
+        ...
 
 
 _WORDS: Mapping[str, str] = {
@@ -43,12 +47,12 @@ _WORDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Contact:
+class ClusterContact:
     """``taken_at`` is when a broker last answered; the other attributes make it what the age of data is shown from."""
 
     state: str
     word: str
-    sentence: str
+    messages: tuple[CodedMessage | str, ...]
     taken_at: datetime | None
     interval_s: float
     now: datetime
@@ -64,55 +68,51 @@ class Contact:
         return None if self.taken_at is None else max(0.0, (self.now - self.taken_at).total_seconds())
 
 
-def contact(cluster: Cluster, runs: Iterable[Run], now: datetime) -> Contact:
-    """The newest answer of any kind counts as contact; a failure of the metadata is what its sentence tells."""
+def judge_contact(cluster: Cluster, runs: Iterable[RefreshRun], now: datetime) -> ClusterContact:
+    """The newest answer of any kind counts as contact; a failure of the metadata is what its messages tell."""
     known = list(runs)
     answered = [run.succeeded_at for run in known if run.succeeded_at]
     metadata = next((run for run in known if run.kind == "metadata"), None)
     interval = metadata.interval_s if metadata else 30.0
-    state, word, sentence = _judged(cluster, metadata, max(answered, default=None), interval, now)
-    return Contact(state, word, sentence, max(answered, default=None), interval, now)
+    state, word, messages = _judge_state(cluster, metadata, max(answered, default=None), interval, now)
+    return ClusterContact(state, word, messages, max(answered, default=None), interval, now)
 
 
-def _judged(
-    cluster: Cluster, metadata: Run | None, answered: datetime | None, interval: float, now: datetime
-) -> tuple[str, str, str]:
+def _judge_state(
+    cluster: Cluster, metadata: RefreshRun | None, answered: datetime | None, interval: float, now: datetime
+) -> tuple[str, str, tuple[CodedMessage | str, ...]]:
     if not cluster.enabled:
-        return "maintenance", "Disabled", "Nothing is collected; what was collected stays."
+        return "maintenance", "Disabled", ("Nothing is collected; what was collected stays.",)
     if cluster.other_kafka_id:
-        return "critical", "Another cluster", other_cluster(cluster)
+        return "critical", "Another cluster", (other_cluster(cluster),)
     if cluster.same_as is not None:
-        return "critical", "Registered twice", said_of_double(cluster, cluster.same_as)
+        return "critical", "Registered twice", (double_message(cluster, cluster.same_as),)
     if metadata is None or metadata.attempted_at is None:
-        return "unknown", "Not tried yet", "A worker tries it within seconds of the registration."
+        return "unknown", "Not tried yet", ("A worker tries it within seconds of the registration.",)
     if metadata.failures:
         word = _WORDS.get(metadata.last_failure, "Fails")
         state = "unknown" if metadata.last_failure in NO_ANSWER_FAILURES else "warning"
-        return state, word, metadata.last_error + _patience(metadata)
+        return state, word, tuple(filter(None, (metadata.last_error, _describe_retry(metadata))))
     if answered is None or is_stale(answered, interval, now):
-        age = duration((now - answered).total_seconds()) if answered else ""
+        age = format_duration((now - answered).total_seconds()) if answered else ""
         silent = f"The last answer is {age} old" if answered else "No answer was stored yet"
-        return "unknown", "Not looked at", message_text(ClusterErrorCode.NOT_LOOKED_AT, silent=silent)
-    if cluster.mode == Mode.ZOOKEEPER:
-        return "warning", "Not supported yet", zookeeper()
-    return "ok", "Answers", ""
+        return "unknown", "Not looked at", (coded(ClusterErrorCode.NOT_LOOKED_AT, silent=silent),)
+    if cluster.mode == ClusterMode.ZOOKEEPER:
+        return "warning", "Not supported yet", (coded(ClusterErrorCode.WITH_ZOOKEEPER),)
+    return "ok", "Answers", ()
 
 
-def _patience(run: Run) -> str:
+def _describe_retry(run: RefreshRun) -> CodedMessage | None:
     """Refused credentials are not tried at full pace: many servers lock an account that fails often."""
     if run.last_failure != FailureKind.CREDENTIALS_REFUSED:
-        return ""
+        return None
     if run.refusals >= settings.REFUSED_TRIES:
-        return " " + message_text(ClusterErrorCode.NOT_TRIED_ANY_MORE, times=run.refusals)
+        return coded(ClusterErrorCode.NOT_TRIED_ANY_MORE, times=run.refusals)
     then = run.next_at.astimezone(UTC)
-    return " " + message_text(ClusterErrorCode.TRIED_LESS_OFTEN, when=f"{then:%H:%M:%S}")
+    return coded(ClusterErrorCode.TRIED_LESS_OFTEN, when=f"{then:%H:%M:%S}")
 
 
-def other_cluster(cluster: Cluster) -> str:
-    return message_text(
+def other_cluster(cluster: Cluster) -> CodedMessage:
+    return coded(
         ClusterErrorCode.OTHER_CLUSTER, cluster=cluster.name, answered=cluster.other_kafka_id, expected=cluster.kafka_id
     )
-
-
-def zookeeper() -> str:
-    return message_text(ClusterErrorCode.WITH_ZOOKEEPER)

@@ -1,4 +1,4 @@
-"""Forms of the settings pages. What is wrong is said by the services (``Refused``), so here is little to check."""
+"""Forms of the settings pages. Services refuse what is wrong (``ClusterRefused``), so here is little to check."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from django.utils import timezone
 
 from kafkadash.accounts.errors import form_error
 from kafkadash.accounts.models import User
+from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import SECRETS, Cluster, Role, SecurityProtocol
-from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Refused
+from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, ClusterRefused
+from kafkadash.core.messages import as_message
 
 SECURITY_WORDS = {
     SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no login",
@@ -34,19 +36,19 @@ class SettingsForm(forms.Form):
         for name, field in self.fields.items():
             field.help_text = self.hints.get(name, field.help_text)
 
-    def refuse(self, refused: Refused) -> None:
-        """Puts each sentence at its field; what belongs to none goes to the top."""
-        for name, sentences in refused.sentences.items():
-            for sentence in sentences:
-                self.add_error(name if name in self.fields else None, sentence)
+    def refuse(self, refused: ClusterRefused) -> None:
+        """Put each message at its field; what belongs to none goes to the top."""
+        for name, messages in refused.messages.items():
+            for message in messages:
+                self.add_error(name if name in self.fields else None, form_error(as_message(message)))
 
-    def wrong(self) -> Iterator[tuple[BoundField | None, str]]:
-        """Every sentence with its field, for the summary at the top."""
-        for sentence in self.non_field_errors():
-            yield None, str(sentence)
+    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
+        """Yield every message with its field, for the summary at the top."""
+        for message in field_messages(self.non_field_errors()):
+            yield None, message
         for field in self:
-            for error in field.errors:
-                yield field, str(error)
+            for message in field_messages(field.errors):
+                yield field, message
 
 
 class ConnectionForm(SettingsForm):
@@ -119,7 +121,7 @@ class RemoveForm(SettingsForm):
 
 
 class RoleForm(SettingsForm):
-    """Somebody, a role, and until when (UTC; empty: without an end)."""
+    """Form that gives a person a role until a time (UTC; empty: without an end)."""
 
     hints = {"expires_at": "UTC. Empty: without an end."}
 

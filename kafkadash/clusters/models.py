@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from kafkadash.clusters.secret_use import USE_FIELDS, SecretUse
-from kafkadash.clusters.secrets import EncryptedTextField
-
-if TYPE_CHECKING:
-    from kafkadash.kafka.connection import Connection
+from kafkadash.clusters.secrets import USE_FIELDS, EncryptedTextField, SecretUse
+from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity
 
 
-class Mode(models.TextChoices):
+class ClusterMode(models.TextChoices):
     """How the cluster keeps its metadata; learned from the brokers, never entered."""
 
     UNKNOWN = "unknown", "not known yet"
@@ -68,7 +64,7 @@ class Cluster(models.Model):
     check_hostname = models.BooleanField(default=True)
     connection_version = models.PositiveIntegerField(default=1, help_text="counts changes of addresses or secrets")
 
-    mode = models.CharField(max_length=16, choices=Mode, default=Mode.UNKNOWN)
+    mode = models.CharField(max_length=16, choices=ClusterMode, default=ClusterMode.UNKNOWN)
     kafka_id = models.CharField(max_length=64, blank=True)
     other_kafka_id = models.CharField(
         max_length=64, blank=True, help_text="id of a different Kafka cluster that now answers at this address"
@@ -115,21 +111,19 @@ class Cluster(models.Model):
     def secret_use(self) -> SecretUse:
         return SecretUse.of({name: getattr(self, name) for name in USE_FIELDS})
 
-    def connection(self) -> Connection:
+    def connection(self) -> ClusterConnection:
         """Addresses and secrets as the Kafka adapter takes them; only secrets that the protocol uses are opened.
 
         Raises SecretError.
         """
-        from kafkadash.kafka.connection import Connection, Security
-
         used = self.secret_fields
-        return Connection(
+        return ClusterConnection(
             key=self.connection_key,
             version=self.connection_version,
             bootstrap_servers=tuple(self.addresses),
             controller_servers=tuple(s.strip() for s in self.controller_servers.split(",") if s.strip()),
             networks=tuple(settings.KAFKA_NETWORKS),
-            security=Security(
+            security=ConnectionSecurity(
                 protocol=self.security_protocol,
                 sasl_mechanism=self.sasl_mechanism,
                 sasl_username=self.sasl_username,
@@ -143,7 +137,7 @@ class Cluster(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a person is on a cluster. See ``access.ALLOWS`` for what each may do."""
+    """Role of a person on a cluster. See ``access.ALLOWS`` for what each may do."""
 
     VIEWER = "viewer", "viewer"
     OPERATOR = "operator", "operator"
@@ -179,7 +173,7 @@ class ClusterRole(models.Model):
 
 
 class AllowedLag(models.Model):
-    """How many records may wait in each partition of some groups; ``domain.allowed_lag`` says which rule decides."""
+    """How many records may wait in each partition of some groups; ``clusters.allowed_lag`` says which rule decides."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="allowed_lags")
     pattern = models.CharField(max_length=255, help_text="name of a group; * stands for any characters, ? for one")

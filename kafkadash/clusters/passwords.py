@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.domain.errors import UserError
+from kafkadash.core.errors import UserError
 
 
 class NoSecret(UserError):
@@ -27,7 +27,9 @@ def read_secret(source: str, what: str) -> str:
         else:
             content = sys.stdin.read()
     except OSError as error:
-        raise NoSecret(ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault=_words(error)) from None
+        raise NoSecret(
+            ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault=_describe_error(error)
+        ) from None
     except UnicodeDecodeError:
         raise NoSecret(
             ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault="it is no UTF-8 text"
@@ -39,5 +41,5 @@ def read_secret(source: str, what: str) -> str:
     return content
 
 
-def _words(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return (error.strerror or "it cannot be opened").lower()

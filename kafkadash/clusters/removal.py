@@ -10,49 +10,46 @@ from django.db import models, transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.accounts.services import record
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
-from kafkadash.clusters.services import CONNECTION_FIELDS, Refused, shown_values
-from kafkadash.domain.messages import message_text
+from kafkadash.clusters.services import CONNECTION_FIELDS, ClusterRefused, shown_values
+from kafkadash.core.messages import choose_plural, message_text
 
 # Rows of one delete: a few tens of milliseconds, so nobody waits for a lock.
 BATCH = 1000
 
 # What the rows are to people; a kind of row that is not here is called as its model is.
 _WORDS = {
-    "clusters.ClusterRole": ("role on this cluster alone", "roles on this cluster alone"),
-    "clusters.AllowedLag": ("rule about allowed lag", "rules about allowed lag"),
-    "observe.QuorumReplicaState": ("state of a controller or observer", "states of controllers and observers"),
-    "observe.ThrottleState": ("throttle as it was seen", "throttles as they were seen"),
-    "observe.Capabilities": ("record of what it can do", "records of what it can do"),
-    "oncall.Finding": ("finding", "findings"),
-    "oncall.Judgement": ("record that it was judged", "records that it was judged"),
-    "reassign.Execution": (
-        "run of a change, with its throttles to be cleared",
-        "runs of changes, with their throttles",
-    ),
-    "jobs.Job": ("connection test or other job", "connection tests and other jobs"),
-    "observe.CollectorRun": ("collector", "collectors"),
-    "observe.Collection": ("record of a refresh", "records of refreshes"),
-    "observe.ClusterState": ("row of figures of the whole cluster", "rows of figures of the whole cluster"),
-    "observe.TopicState": ("topic", "topics"),
-    "observe.BrokerState": ("broker", "brokers"),
-    "observe.BrokerWeights": ("broker's sizes", "brokers' sizes"),
-    "observe.ReassignmentSnapshot": ("reassignment as it was seen", "reassignments as they were seen"),
-    "observe.Series": ("line of history", "lines of history"),
-    "observe.CatchUp": ("speed of a replica as it was measured", "speeds of replicas as they were measured"),
-    "observe.Workload": ("topic's workload", "topics' workloads"),
-    "observe.DiskForecast": ("forecast of a log directory", "forecasts of log directories"),
-    "observe.VerdictCount": ("count of compared verdicts", "counts of compared verdicts"),
-    "observe.VerdictDifference": ("verdict that differed", "verdicts that differed"),
-    "observe.QuorumSnapshot": ("answer of the controller quorum", "answers of the controller quorum"),
+    "clusters.ClusterRole": "role on this cluster alone|roles on this cluster alone",
+    "clusters.AllowedLag": "rule about allowed lag|rules about allowed lag",
+    "monitoring.QuorumReplicaState": "state of a controller or observer|states of controllers and observers",
+    "monitoring.ThrottleState": "throttle as it was seen|throttles as they were seen",
+    "monitoring.Capabilities": "record of what it can do|records of what it can do",
+    "findings.Finding": "finding|findings",
+    "findings.Judgement": "record that it was judged|records that it was judged",
+    "execution.Execution": "run of a change, with its throttles to be cleared|runs of changes, with their throttles",
+    "jobs.Job": "connection test or other job|connection tests and other jobs",
+    "monitoring.CollectorRun": "collector|collectors",
+    "monitoring.Collection": "record of a refresh|records of refreshes",
+    "monitoring.ClusterState": "row of figures of the whole cluster|rows of figures of the whole cluster",
+    "monitoring.TopicState": "topic|topics",
+    "monitoring.BrokerState": "broker|brokers",
+    "monitoring.BrokerWeights": "broker's sizes|brokers' sizes",
+    "monitoring.ReassignmentSnapshot": "reassignment as it was seen|reassignments as they were seen",
+    "history.Series": "line of history|lines of history",
+    "history.CatchUp": "speed of a replica as it was measured|speeds of replicas as they were measured",
+    "history.Workload": "topic's workload|topics' workloads",
+    "history.DiskForecast": "forecast of a log directory|forecasts of log directories",
+    "history.VerdictCount": "count of compared verdicts|counts of compared verdicts",
+    "history.VerdictDifference": "verdict that differed|verdicts that differed",
+    "monitoring.QuorumSnapshot": "answer of the controller quorum|answers of the controller quorum",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class OwnedRows:
     """How many rows of one kind go with a cluster."""
 
     rows: int
@@ -60,21 +57,21 @@ class Belonging:
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
-    """What kafkadash did in Kafka that nobody would undo if the cluster were removed now.
+class RemovalBlocked:
+    """Changes by kafkadash in Kafka that nobody would undo if the cluster were removed now.
 
-    ``refused``: why it must not be, in a sentence, '' where it may; ``left``: what stays there then, in sentences.
+    ``refused``: why, in a sentence, or '' where removal is allowed; ``left``: what stays in Kafka, in sentences.
     """
 
     refused: str = ""
     left: tuple[str, ...] = ()
 
 
-_told_by: list[Callable[[Cluster], Stays]] = []
+_told_by: list[Callable[[Cluster], RemovalBlocked]] = []
 _stopped_by: list[Callable[[Cluster], None]] = []
 
 
-def ask_before_removal(tells: Callable[[Cluster], Stays], stops: Callable[[Cluster], None]) -> None:
+def ask_before_removal(tells: Callable[[Cluster], RemovalBlocked], stops: Callable[[Cluster], None]) -> None:
     """For the apps above, which know what they did in a cluster: ``tells`` is asked whenever one is to be removed.
 
     ``stops`` comes before it in the transaction of the removal: of what is at work there nothing more can be written,
@@ -84,22 +81,22 @@ def ask_before_removal(tells: Callable[[Cluster], Stays], stops: Callable[[Clust
     _stopped_by.append(stops)
 
 
-def stays_in_kafka(cluster: Cluster) -> Stays:
-    """What all of them say, together."""
+def stays_in_kafka(cluster: Cluster) -> RemovalBlocked:
+    """Return the answers of all registered functions, joined."""
     told = [tells(cluster) for tells in _told_by]
     refused = " ".join(each.refused for each in told if each.refused)
-    return Stays(refused, tuple(sentence for each in told for sentence in each.left))
+    return RemovalBlocked(refused, tuple(sentence for each in told for sentence in each.left))
 
 
-def belongings(cluster: Cluster) -> list[Belonging]:
-    """What kafkadash would forget with this cluster, kinds without rows left out."""
+def list_belongings(cluster: Cluster) -> list[OwnedRows]:
+    """Return the rows that kafkadash would forget with this cluster, kinds without rows left out."""
     found = []
     for model, field in _relations():
         rows = model._base_manager.filter(**{field: cluster}).count()
         if rows:
             meta = model._meta
-            one, many = _WORDS.get(meta.label, (str(meta.verbose_name), str(meta.verbose_name_plural)))
-            found.append(Belonging(rows, one if rows == 1 else many))
+            texts = _WORDS.get(meta.label, f"{meta.verbose_name}|{meta.verbose_name_plural}")
+            found.append(OwnedRows(rows, choose_plural(texts, rows)))
     return found
 
 
@@ -113,16 +110,16 @@ def remove_cluster(
     Raises Refused when ``typed_name`` is not the cluster's name, or something of ours is under way there.
     """
     if " ".join(typed_name.split()) != cluster.name:
-        raise Refused({"typed_name": [message_text(ClusterErrorCode.NAME_TO_CONFIRM, cluster=cluster.name)]})
+        raise ClusterRefused({"typed_name": [message_text(ClusterErrorCode.NAME_TO_CONFIRM, cluster=cluster.name)]})
     with transaction.atomic():
         for stops in _stopped_by:
             stops(cluster)
         stays = stays_in_kafka(cluster)
         if stays.refused:
-            raise Refused({"": [stays.refused]})
+            raise ClusterRefused({"": [stays.refused]})
         # Collectors lock their run before the cluster's row: the same order here, or both would wait for each other.
         for model, field in _relations():
-            if model._meta.label == "observe.CollectorRun":
+            if model._meta.label == "monitoring.CollectorRun":
                 model._base_manager.filter(**{field: cluster}).delete()
         gone = Cluster.with_removed.filter(pk=cluster.pk, removed_at=None).update(
             removed_at=Now(),

@@ -1,15 +1,21 @@
-"""Secrets at rest: a text field that is ciphertext in the database and text only when the attribute is read.
+"""Secrets at rest: a text field that is stored as ciphertext and decrypted when the attribute is read.
 
-Rows are loaded sealed and opened on access. So a process that never connects to Kafka never holds a password, and
-pages go on working when a key is lost; only what needs the secret fails, with a sentence. The ciphertext holds which
-field it is of and how it may be used, so that it fits no other field and no row that says otherwise.
+A row is loaded with its ciphertext. So a process that never connects to Kafka never holds a password, and pages still
+work after a key is lost; only code that reads the secret fails (SecretError).
+
+The ciphertext includes its field and ``SecretUse``: the addresses and the security settings for which the secret was
+entered. It fits no other field and no row with other settings. Otherwise a person who can change the row or the
+connection of a cluster could have the secret sent to another address, or without TLS.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.apps import apps
@@ -21,15 +27,61 @@ from django.db.models.expressions import Expression
 from django.db.models.query_utils import DeferredAttribute
 
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.clusters.secret_use import SecretUse
-from kafkadash.domain.errors import UserError
-from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.logs import remember_secrets
+from kafkadash.core.errors import UserError
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.formatting import join_items
+from kafkadash.core.json_columns import pack_dataclass, unpack_dataclass
+from kafkadash.core.logs import remember_secrets
 
 if TYPE_CHECKING:
     _TextField = models.TextField[str, str]
 else:
     _TextField = models.TextField
+
+USE_FIELDS = (
+    "bootstrap_servers",
+    "controller_servers",
+    "security_protocol",
+    "sasl_mechanism",
+    "ca_pem",
+    "check_hostname",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretUse:
+    """``ca`` is the SHA-256 of the CA certificates' PEM, empty without."""
+
+    addresses: tuple[str, ...]
+    protocol: str
+    mechanism: str
+    ca: str
+    check_hostname: bool
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """By the values of USE_FIELDS of a cluster."""
+        return cls(
+            addresses=tuple(sorted(_addresses(values))),
+            protocol=values["security_protocol"],
+            mechanism=values["sasl_mechanism"],
+            ca=hashlib.sha256(values["ca_pem"].encode()).hexdigest() if values["ca_pem"] else "",
+            check_hostname=values["check_hostname"],
+        )
+
+    def beyond(self, meant: SecretUse) -> str:
+        """Return what of this use was not ``meant``, in words; empty if nothing. Fewer addresses are within it."""
+        changed = ["addresses"] if set(self.addresses) - set(meant.addresses) else []
+        changed += ["protocol"] if self.protocol != meant.protocol else []
+        changed += ["SASL mechanism"] if self.mechanism != meant.mechanism else []
+        changed += ["CA certificates"] if self.ca != meant.ca else []
+        changed += ["check of host names"] if meant.check_hostname and not self.check_hostname else []
+        return join_items(changed) if changed else ""
+
+
+def _addresses(values: Mapping[str, Any]) -> Iterator[str]:
+    for text in (values["bootstrap_servers"], values["controller_servers"]):
+        yield from filter(None, (address.strip() for address in text.split(",")))
 
 
 MAKES_A_KEY = 'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
@@ -41,7 +93,7 @@ class SecretError(UserError):
     kind = FailureKind.SECRET_UNREADABLE
 
 
-class Sealed:
+class SealedSecret:
     """Ciphertext as it is stored. Its text form does not show it."""
 
     __slots__ = ("ciphertext",)
@@ -57,7 +109,7 @@ class Sealed:
         decrypted = self._decrypted()
         try:
             content = json.loads(decrypted)
-            of, meant, text = content["field"], SecretUse.from_json(content["use"]), content["text"]
+            of, meant, text = content["field"], unpack_dataclass(SecretUse, content["use"]), content["text"]
         except (ValueError, KeyError, TypeError):  # written by something else
             raise SecretError(ClusterErrorCode.SECRET_UNREADABLE) from None
         remember_secrets(text)
@@ -67,9 +119,9 @@ class Sealed:
             raise SecretError(ClusterErrorCode.SECRET_MEANT_FOR_OTHER, changed=beyond)
         return str(text)
 
-    def rotated(self) -> Sealed:
+    def rotated(self) -> SealedSecret:
         """The same under the first key. Raises SecretError when the keys are missing or none of them fits."""
-        return Sealed(_fernet().encrypt(self._decrypted()).decode())
+        return SealedSecret(_fernet().encrypt(self._decrypted()).decode())
 
     def _decrypted(self) -> bytes:
         try:
@@ -78,11 +130,11 @@ class Sealed:
             raise SecretError(ClusterErrorCode.SECRET_UNREADABLE) from None
 
 
-def seal(text: str, field: str, use: SecretUse) -> Sealed:
+def seal(text: str, field: str, use: SecretUse) -> SealedSecret:
     """Encrypt with the first of ``settings.FIELD_KEYS``. Raises SecretError when there is none or it is malformed."""
     remember_secrets(text)
-    content = {"field": field, "use": use.as_json(), "text": text}
-    return Sealed(_fernet().encrypt(json.dumps(content).encode()).decode())
+    content = {"field": field, "use": pack_dataclass(use), "text": text}
+    return SealedSecret(_fernet().encrypt(json.dumps(content).encode()).decode())
 
 
 class SecretsUser(Protocol):
@@ -97,7 +149,7 @@ class _SecretAttribute(DeferredAttribute):
 
     def __get__(self, instance: models.Model | None, cls: type[models.Model] | None = None) -> Any:
         value = super().__get__(instance, cls)
-        if isinstance(value, Sealed):
+        if isinstance(value, SealedSecret):
             return value.open(self.field.attname, cast("SecretsUser", instance).secret_use())
         return value
 
@@ -111,21 +163,21 @@ class EncryptedTextField(_TextField):
     descriptor_class = _SecretAttribute
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
-        """What the row holds, unopened: saving other columns needs no key. What is new is sealed for its use."""
+        """Return what the row holds, unopened: saving other columns needs no key. A new value is sealed for its use."""
         return self.sealed(model_instance)
 
     def sealed(self, instance: models.Model) -> Any:
         """The value as it is stored: sealed, or an empty text. Raises SecretError as ``seal`` does."""
         value = instance.__dict__.get(self.attname, "")
-        if not value or isinstance(value, Sealed):
+        if not value or isinstance(value, SealedSecret):
             return value
         return seal(value, self.attname, cast("SecretsUser", instance).secret_use())
 
     def get_prep_value(self, value: Any) -> Any:
-        return value if isinstance(value, Sealed) else super().get_prep_value(value)
+        return value if isinstance(value, SealedSecret) else super().get_prep_value(value)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
-        if isinstance(value, Sealed):
+        if isinstance(value, SealedSecret):
             return value.ciphertext
         text = super().get_db_prep_value(value, connection, prepared)
         if text:
@@ -133,7 +185,7 @@ class EncryptedTextField(_TextField):
         return text
 
     def from_db_value(self, value: str | None, _expression: Expression, _connection: BaseDatabaseWrapper) -> Any:
-        return Sealed(value) if value else value
+        return SealedSecret(value) if value else value
 
     def get_lookup(self, lookup_name: str) -> Any:
         raise FieldError(f"{self.name} is encrypted with a random nonce; it cannot be searched for.")
@@ -160,7 +212,7 @@ def _rotate(model: type[models.Model], attname: str, pk: Any) -> int:
     with transaction.atomic():
         row = model._base_manager.select_for_update(no_key=True).filter(pk=pk).only(attname).first()
         sealed = row.__dict__[attname] if row is not None else None
-        if row is None or not isinstance(sealed, Sealed):
+        if row is None or not isinstance(sealed, SealedSecret):
             return 0
         setattr(row, attname, sealed.rotated())
         row.save(update_fields=[attname])

@@ -1,8 +1,13 @@
-"""Everything that changes registered clusters and roles. Each change and its audit event are one transaction."""
+"""All changes to registered clusters and roles, each with its audit event in one transaction.
+
+``read_addresses`` parses bootstrap addresses as people type them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,20 +20,85 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.text import slugify
 
-from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
-from kafkadash.clusters.addresses import BadAddresses, read_addresses
+from kafkadash.accounts.services import record
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role, SecurityProtocol
-from kafkadash.clusters.secret_use import SecretUse
-from kafkadash.clusters.secrets import EncryptedTextField
-from kafkadash.domain.errors import UserError
-from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.domain.messages import message_text
-from kafkadash.kafka.connection import Security
+from kafkadash.clusters.models import Cluster, ClusterMode, ClusterRole, Role, SecurityProtocol
+from kafkadash.clusters.secrets import EncryptedTextField, SecretUse
+from kafkadash.core.errors import UserError
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.kafka.api import AuthenticationFailed, ConnectionSecurity
+from kafkadash.kafka.connections import ssl_context
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.port import AuthenticationFailed
-from kafkadash.kafka.tls import ssl_context
+
+_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
+
+
+class BadAddresses(Exception):
+    """``messages`` has one for each address that cannot be used."""
+
+    def __init__(self, messages: Sequence[CodedMessage]) -> None:
+        super().__init__(" ".join(map(str, messages)))
+        self.messages = messages
+
+
+def read_addresses(text: str) -> list[str]:
+    """``host:port`` items, normalized, from text separated by commas or white space.
+
+    Raises BadAddresses with a message for each bad one, or one message when there is none at all.
+    """
+    good: list[str] = []
+    bad: list[CodedMessage] = []
+    for item in re.split(r"[,\s]+", text.strip()):
+        if not item:
+            continue
+        fault = _find_fault(item)
+        if fault:
+            bad.append(fault)
+        elif item in good:
+            bad.append(coded(ClusterErrorCode.ADDRESS_TWICE, item=item))
+        else:
+            good.append(item)
+    if not good and not bad:
+        bad.append(coded(ClusterErrorCode.NO_ADDRESS))
+    if bad:
+        raise BadAddresses(bad)
+    return good
+
+
+def _find_fault(item: str) -> CodedMessage | None:
+    """Return what is wrong with an address; None when nothing is."""
+    if "://" in item:
+        return coded(ClusterErrorCode.PROTOCOL_IN_FRONT, item=item)
+    host, colon, port = item.rpartition(":")
+    if item.startswith("[") and not item.endswith("]") and "]:" not in item:
+        return coded(ClusterErrorCode.BRACKETS_WRONG, item=item)
+    if item.count(":") > 1 and not item.startswith("["):
+        return coded(ClusterErrorCode.BRACKETS_MISSING, item=item)
+    if not colon or not host or item.endswith("]"):
+        return coded(ClusterErrorCode.PORT_MISSING, item=item)
+    if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        return coded(ClusterErrorCode.PORT_WRONG, item=item, port=port or "(none)")
+    return _host_fault(item, host)
+
+
+def _host_fault(item: str, host: str) -> CodedMessage | None:
+    if host.startswith("["):
+        try:
+            ipaddress.IPv6Address(host[1:-1])
+        except ValueError:
+            return coded(ClusterErrorCode.IPV6_WRONG, item=item)
+        return None
+    if len(host) > 253 or not _NAME.fullmatch(host):
+        return coded(ClusterErrorCode.HOST_WRONG, item=item)
+    if re.fullmatch(r"[0-9.]+", host):
+        try:
+            ipaddress.IPv4Address(host)
+        except ValueError:
+            return coded(ClusterErrorCode.IPV4_WRONG, item=item)
+    return None
+
 
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -47,12 +117,12 @@ CONNECTION_FIELDS = (
 )
 
 
-class Refused(Exception):
-    """``sentences`` says what was wrong, field by field ('' for the whole)."""
+class ClusterRefused(Exception):
+    """``messages`` say what was wrong, field by field ('' for the whole)."""
 
-    def __init__(self, sentences: Mapping[str, list[str]]) -> None:
-        super().__init__(" ".join(sentence for several in sentences.values() for sentence in several))
-        self.sentences = dict(sentences)
+    def __init__(self, messages: Mapping[str, Sequence[CodedMessage | str]]) -> None:
+        super().__init__(" ".join(str(message) for several in messages.values() for message in several))
+        self.messages = dict(messages)
 
 
 class IdentityChanged(UserError):
@@ -88,7 +158,7 @@ def register_cluster(
             after = {"name": name, "read_only": read_only, **shown_values(cluster, CONNECTION_FIELDS)}
             record(actor, "cluster.registered", cluster, cluster=cluster.slug, after=after, request=request)
     except IntegrityError as error:  # somebody else took the name after the check
-        raise Refused({"name": [message_text(ClusterErrorCode.CLUSTER_NAME_JUST_TAKEN, name=name)]}) from error
+        raise ClusterRefused({"name": [coded(ClusterErrorCode.CLUSTER_NAME_JUST_TAKEN, name=name)]}) from error
     return cluster
 
 
@@ -147,14 +217,14 @@ def update_connection(
 
 
 def set_read_only(actor: User | str, cluster: Cluster, read_only: bool, *, request: HttpRequest | None = None) -> bool:
-    """Whether kafkadash may ever change anything in this cluster. Returns whether that is new.
+    """Set whether kafkadash may ever change anything in this cluster. Returns whether that is new.
 
     Raises Refused where it may not, because the same Kafka cluster is registered under another name.
     """
     with transaction.atomic():
         current = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         if not read_only and current.same_as is not None:
-            raise Refused({"read_only": [said_of_double(current, current.same_as)]})
+            raise ClusterRefused({"read_only": [double_message(current, current.same_as)]})
         changed = Cluster.objects.filter(pk=cluster.pk, read_only=not read_only).update(read_only=read_only)
         if changed:
             before, after = {"read_only": not read_only}, {"read_only": read_only}
@@ -206,8 +276,8 @@ def remember_double(actor: User | str, cluster: Cluster, first: Cluster | None) 
             set_read_only(actor, cluster, read_only=True)
 
 
-def said_of_double(cluster: Cluster, first: Cluster) -> str:
-    return message_text(ClusterErrorCode.SAME_CLUSTER, cluster=cluster.name, other=first.name)
+def double_message(cluster: Cluster, first: Cluster) -> CodedMessage:
+    return coded(ClusterErrorCode.SAME_CLUSTER, cluster=cluster.name, other=first.name)
 
 
 def check_identity(cluster: Cluster, kafka_id: str) -> None:
@@ -221,10 +291,12 @@ def check_identity(cluster: Cluster, kafka_id: str) -> None:
         )
     first = first_registered(cluster, kafka_id)
     if first is not None:
-        raise RegisteredTwice(said_of_double(cluster, first))
+        raise RegisteredTwice(double_message(cluster, first))
 
 
-def learn_identity(actor: User | str, cluster_id: int, *, kafka_id: str, mode: Mode = Mode.UNKNOWN) -> None:
+def learn_identity(
+    actor: User | str, cluster_id: int, *, kafka_id: str, mode: ClusterMode = ClusterMode.UNKNOWN
+) -> None:
     """Keep Kafka's own cluster id and how it keeps its metadata; call it inside the transaction that stores the answer.
 
     The id is kept at the first contact; the mode may change, as clusters move from ZooKeeper to KRaft. Raises
@@ -234,7 +306,7 @@ def learn_identity(actor: User | str, cluster_id: int, *, kafka_id: str, mode: M
         cluster = Cluster.objects.select_for_update(no_key=True).get(pk=cluster_id)
         check_identity(cluster, kafka_id)
         before = {"kafka_id": cluster.kafka_id, "mode": cluster.mode}
-        after = {"kafka_id": kafka_id, "mode": mode if mode != Mode.UNKNOWN else cluster.mode}
+        after = {"kafka_id": kafka_id, "mode": mode if mode != ClusterMode.UNKNOWN else cluster.mode}
         if before != after:
             Cluster.objects.filter(pk=cluster_id).update(**after)
             record(actor, "cluster.identified", cluster, cluster=cluster.slug, before=before, after=after)
@@ -258,7 +330,7 @@ def give_role(
     administers a cluster could be both persons that a change needs.
     """
     if isinstance(actor, User) and actor.pk == user.pk:
-        raise Refused({"user": [message_text(ClusterErrorCode.OWN_ROLE)]})
+        raise ClusterRefused({"user": [coded(ClusterErrorCode.OWN_ROLE)]})
     with transaction.atomic():
         if expires_at is not None:
             _keep_an_admin(user, role, cluster, "expires_at")
@@ -330,7 +402,7 @@ def _keep_an_admin(user: User, role: Role, cluster: Cluster | None, field: str) 
     if User.objects.filter(Q(pk__in=lasting) | Q(is_superuser=True), is_active=True).exists():
         return
     name, what = user.get_username(), f"of {cluster.name}" if cluster else "of all clusters"
-    raise Refused({field: [message_text(ClusterErrorCode.LAST_ADMINISTRATOR, name=name, of=what)]})
+    raise ClusterRefused({field: [coded(ClusterErrorCode.LAST_ADMINISTRATOR, name=name, of=what)]})
 
 
 def _assign(cluster: Cluster, values: Mapping[str, Any]) -> None:
@@ -343,26 +415,26 @@ def _assign(cluster: Cluster, values: Mapping[str, Any]) -> None:
 
 def _check(cluster: Cluster, *, named: bool = True) -> None:
     """Raises Refused; normalizes the addresses."""
-    wrong: dict[str, list[str]] = {}
+    wrong: dict[str, Sequence[CodedMessage | str]] = {}
     try:
         cluster.bootstrap_servers = ",".join(read_addresses(cluster.bootstrap_servers))
     except BadAddresses as error:
-        wrong["bootstrap_servers"] = error.sentences
+        wrong["bootstrap_servers"] = error.messages
     if cluster.controller_servers:
         try:
             cluster.controller_servers = ",".join(read_addresses(cluster.controller_servers))
         except BadAddresses as error:
-            wrong["controller_servers"] = error.sentences
+            wrong["controller_servers"] = error.messages
     if named:
         _check_name(cluster, wrong)
     _check_security(cluster, wrong)
     if wrong:
-        raise Refused(wrong)
+        raise ClusterRefused(wrong)
     secret = [field.name for field in cluster._meta.fields if isinstance(field, EncryptedTextField)]
     try:
         cluster.clean_fields(exclude=secret)
     except ValidationError as error:
-        raise Refused(error.message_dict) from error
+        raise ClusterRefused(error.message_dict) from error
 
 
 def _keep_secrets_in_place(before: Mapping[str, Any], cluster: Cluster) -> None:
@@ -372,50 +444,48 @@ def _keep_secrets_in_place(before: Mapping[str, Any], cluster: Cluster) -> None:
         return
     kept = (name for name in cluster.secret_fields if before[name] and cluster.__dict__[name] == before[name])
     if used := sorted(kept):
-        raise Refused(
-            {name: [message_text(ClusterErrorCode.SECRET_ENTERED_FOR_OTHER, changed=changed)] for name in used}
+        raise ClusterRefused(
+            {name: [coded(ClusterErrorCode.SECRET_ENTERED_FOR_OTHER, changed=changed)] for name in used}
         )
 
 
-def _check_name(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
+def _check_name(cluster: Cluster, wrong: dict[str, Sequence[CodedMessage | str]]) -> None:
     others = Cluster.objects.exclude(pk=cluster.pk)
     if not cluster.slug:
-        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_EMPTY)]
+        wrong["name"] = [coded(ClusterErrorCode.CLUSTER_NAME_EMPTY)]
     elif len(cluster.name) > 64:
-        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_TOO_LONG, length=len(cluster.name))]
+        wrong["name"] = [coded(ClusterErrorCode.CLUSTER_NAME_TOO_LONG, length=len(cluster.name))]
     elif others.filter(name=cluster.name).exists():
-        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_TAKEN, name=cluster.name)]
+        wrong["name"] = [coded(ClusterErrorCode.CLUSTER_NAME_TAKEN, name=cluster.name)]
     elif (same := others.filter(slug=cluster.slug).first()) is not None:
-        wrong["name"] = [message_text(ClusterErrorCode.CLUSTER_NAME_TOO_ALIKE, other=same.name, slug=cluster.slug)]
+        wrong["name"] = [coded(ClusterErrorCode.CLUSTER_NAME_TOO_ALIKE, other=same.name, slug=cluster.slug)]
 
 
-def _check_security(cluster: Cluster, wrong: dict[str, list[str]]) -> None:
+def _check_security(cluster: Cluster, wrong: dict[str, Sequence[CodedMessage | str]]) -> None:
     if cluster.security_protocol not in SecurityProtocol.values:
         known = ", ".join(SecurityProtocol.values)
         wrong["security_protocol"] = [
-            message_text(KafkaErrorCode.PROTOCOL_UNKNOWN, protocol=cluster.security_protocol, known=known)
+            coded(KafkaErrorCode.PROTOCOL_UNKNOWN, protocol=cluster.security_protocol, known=known)
         ]
     if "SASL" in cluster.security_protocol:
         if cluster.sasl_mechanism not in SASL_MECHANISMS:
-            wrong["sasl_mechanism"] = [
-                message_text(ClusterErrorCode.MECHANISM_NEEDED, known=", ".join(SASL_MECHANISMS))
-            ]
+            wrong["sasl_mechanism"] = [coded(ClusterErrorCode.MECHANISM_NEEDED, known=", ".join(SASL_MECHANISMS))]
         if not cluster.sasl_username or not cluster.__dict__["sasl_password"]:
-            wrong["sasl_username"] = [message_text(ClusterErrorCode.LOGIN_NEEDED)]
+            wrong["sasl_username"] = [coded(ClusterErrorCode.LOGIN_NEEDED)]
     if bool(cluster.certificate_pem) != bool(cluster.__dict__["key_pem"]):
-        wrong["certificate_pem"] = [message_text(ClusterErrorCode.PAIR_NEEDED)]
+        wrong["certificate_pem"] = [coded(ClusterErrorCode.PAIR_NEEDED)]
     elif isinstance(cluster.__dict__["key_pem"], str) and cluster.certificate_pem:  # a sealed key was checked before
         _check_tls(wrong, "key_pem", certificate_pem=cluster.certificate_pem, key_pem=cluster.key_pem)
     if cluster.ca_pem:
         _check_tls(wrong, "ca_pem", ca_pem=cluster.ca_pem)
 
 
-def _check_tls(wrong: dict[str, list[str]], field: str, **texts: Any) -> None:
-    """Whether OpenSSL can use these PEM texts."""
+def _check_tls(wrong: dict[str, Sequence[CodedMessage | str]], field: str, **texts: Any) -> None:
+    """Check that OpenSSL can use these PEM texts; if not, add the refusal to ``wrong``."""
     try:
-        ssl_context(Security(protocol="SSL", **texts))
+        ssl_context(ConnectionSecurity(protocol="SSL", **texts))
     except AuthenticationFailed as refusal:
-        wrong[field] = [str(refusal)]
+        wrong[field] = [refusal.message]
 
 
 def shown_values(cluster: models.Model, names: tuple[str, ...] | list[str]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from django.urls import path
 
-from kafkadash.clusters import role_views, views
+from kafkadash.clusters import views
+from kafkadash.clusters import views as role_views
 
 app_name = "clusters"
 

@@ -6,7 +6,7 @@ class JobsConfig(AppConfig):
     label = "jobs"
 
     def ready(self) -> None:
-        from kafkadash.domain.messages import register_messages
+        from kafkadash.core.messages import register_messages
         from kafkadash.jobs import connection_test
         from kafkadash.jobs.messages import JOB_MESSAGES
 

@@ -1,23 +1,27 @@
-"""The job "connection_test": reach a cluster as the collectors do, and say what answered and what did not.
+"""The job "connection_test": reach a cluster as the collectors do, and report the result of each step.
 
-It tries what is stored for a cluster, or settings that somebody typed and did not save. Its result is shown while it
-grows, so every step is stored as soon as it is known.
+The test uses the stored connection of a cluster, or settings that were typed and not saved. The result is shown while
+the job runs, so every step is stored as soon as it is known.
+
+A step is {key, title, state, said, items}; ``state`` is "running", or a state of the pages: ok, warning, critical,
+unknown. ``said`` and ``items``, which are about single addresses or permissions, are plain texts or messages as
+``pack_value`` stores them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpRequest
 
-from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.accounts.services import record
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.clusters.secrets import EncryptedTextField, Sealed
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.clusters.secrets import EncryptedTextField, SealedSecret
 from kafkadash.clusters.services import (
     CONNECTION_FIELDS,
     IdentityChanged,
@@ -26,24 +30,186 @@ from kafkadash.clusters.services import (
     shown_values,
     tried_connection,
 )
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.wording import listed
-from kafkadash.jobs.connection_steps import Steps, permissions, reach_addresses, reach_brokers
+from kafkadash.core.formatting import join_items
+from kafkadash.core.messages import CodedMessage, choose_plural, coded, join_messages, pack_value, unpack_value
 from kafkadash.jobs.errors import JobErrorCode
-from kafkadash.jobs.kinds import Kind, register
 from kafkadash.jobs.models import Job
-from kafkadash.jobs.run import JobFailed, Run
-from kafkadash.jobs.services import enqueue
-from kafkadash.kafka.connect import own_admin
-from kafkadash.kafka.port import (
+from kafkadash.jobs.runner import JobFailed, JobKind, JobRun, enqueue, register_kind
+from kafkadash.kafka.api import (
     ApiVersions,
     AuthenticationFailed,
-    Broker,
+    BrokerInfo,
+    ClusterConnection,
     ClusterDescription,
+    ConnectionSecurity,
+    GrantedPermissions,
     KafkaAdmin,
     KafkaFailure,
-    Quorum,
+    QuorumDescription,
+    hidden_message,
+    hidden_topics,
 )
+from kafkadash.kafka.connect import own_admin
+from kafkadash.kafka.probe import ProbeResult, ProbeStage, is_ip, probe
+
+Said: TypeAlias = CodedMessage | str
+MOST_ITEMS = 50
+
+# What is not shown without a permission on the cluster.
+_CLUSTER_COSTS = {
+    "Describe": "reassignments, the controller quorum, disk sizes and the progress of moves stay unknown",
+    "DescribeConfigs": "the brokers' configuration and throttles stay unknown",
+}
+
+
+class TestSteps:
+    """Adds steps to the result of a running job; each ``begin`` is a place where a cancel or the deadline ends it."""
+
+    def __init__(self, run: JobRun) -> None:
+        self.run = run
+        self.rows: list[dict[str, Any]] = []
+
+    def begin(self, key: str, title: str, fraction: float) -> None:
+        """Raises what ``JobRun.step`` raises."""
+        self.run.step(fraction, title)
+        self.rows.append({"key": key, "title": title, "state": "running", "said": "", "items": []})
+        self.run.claim.show({"steps": self.rows})
+
+    def end(self, state: str, message: Said, items: Sequence[Said] = ()) -> None:
+        shown = pack_value(items[:MOST_ITEMS])
+        if len(items) > MOST_ITEMS:
+            shown.append(f"And {len(items) - MOST_ITEMS} more.")
+        self.rows[-1].update(state=state, said=pack_value(message), items=shown)
+        self.run.claim.show({"steps": self.rows})
+
+
+def reach_addresses(steps: TestSteps, connection: ClusterConnection) -> None:
+    """Name, TCP and TLS of the bootstrap addresses. Raises JobFailed when none of them gets through."""
+    addresses = list(connection.bootstrap_servers)
+    steps.begin("resolve", "Host names", 0.05)
+    probed = probe(addresses, connection.security, deadline=steps.run.kafka_deadline())
+    if all(is_ip(address.rpartition(":")[0]) for address in addresses):
+        steps.end("ok", "The addresses are numbers: nothing to look up.")
+    else:
+        found = [f"{p.address.rpartition(':')[0]} is {', '.join(p.ips)}." for p in probed if p.ips]
+        _end_stage(steps, probed, ProbeStage.RESOLVE, " ".join(found))
+    _report_stage(steps, probed, ProbeStage.CONNECT, "TCP connection", "accepted the connection")
+    if connection.security.protocol.endswith("SSL"):
+        _report_stage(steps, probed, ProbeStage.TLS, "TLS and certificate", "showed a certificate that is trusted")
+    if all(p.failed is not None for p in probed):
+        raise JobFailed(join_messages(p.why for p in probed if p.why is not None))
+
+
+def reach_brokers(steps: TestSteps, security: ConnectionSecurity, brokers: Sequence[BrokerInfo]) -> None:
+    """Every address that a broker gives to clients (``advertised.listeners``) must be reachable from the workers."""
+    steps.begin("listeners", "Advertised listeners", 0.5)
+    live = [broker for broker in brokers if not broker.fenced]
+    probed = probe([_format_address(broker) for broker in live], security, deadline=steps.run.kafka_deadline())
+    wrong = [_listener_message(b, p) for b, p in zip(live, probed, strict=True) if p.failed is not None]
+    reachable = len(live) - len(wrong)
+    if not wrong:
+        named = ", ".join(_format_address(broker) for broker in live[:5]) + (" and so on" if len(live) > 5 else "")
+        steps.end("ok", f"{_count_brokers(len(live))} can be reached where they say they are: {named}.")
+    else:
+        state = "critical" if not reachable else "warning"
+        steps.end(
+            state,
+            coded(JobErrorCode.LISTENERS_UNREACHABLE, reached=reachable, brokers=_count_brokers(len(live))),
+            wrong,
+        )
+
+
+def check_permissions(steps: TestSteps, admin: KafkaAdmin, brokers: Sequence[BrokerInfo]) -> list[Said]:
+    """Return what the principal is missing for the pages, one message for each; [] when nothing is."""
+    steps.begin("permissions", "Permissions", 0.85)
+    try:
+        granted = admin.permissions(deadline=steps.run.kafka_deadline())
+    except KafkaFailure as failure:
+        steps.end("unknown", coded(JobErrorCode.RIGHTS_UNKNOWN, why=failure.message))
+        return []
+    missing: list[Said] = [*_missing_on_cluster(granted), *_missing_on_topics(granted)]
+    missing += _hidden_topics(steps, admin, granted, brokers)
+    if missing:
+        texts = "# permission for what the pages show is missing.|# permissions for what the pages show are missing."
+        steps.end("warning", choose_plural(texts, len(missing)), missing)
+    else:
+        topics = f" and {choose_plural('# topic|# topics', len(granted.topics))}" if granted.topics else ""
+        steps.end("ok", f"Describe and DescribeConfigs are granted on the cluster{topics}.")
+    return missing
+
+
+def _missing_on_cluster(granted: GrantedPermissions) -> list[Said]:
+    if granted.cluster is None:
+        return []
+    if "Describe" not in granted.cluster:
+        # Without Describe Kafka tells nothing about the others.
+        return [coded(JobErrorCode.MISSING_ON_CLUSTER, permission="Describe", costs=_CLUSTER_COSTS["Describe"])]
+    lacking = [name for name in _CLUSTER_COSTS if name not in granted.cluster]
+    return [coded(JobErrorCode.MISSING_ON_CLUSTER, permission=name, costs=_CLUSTER_COSTS[name]) for name in lacking]
+
+
+def _missing_on_topics(granted: GrantedPermissions) -> list[Said]:
+    without = sorted(name for name, may in granted.topics.items() if may is not None and "DescribeConfigs" not in may)
+    if not without:
+        return []
+    which = "all topics" if len(without) == len(granted.topics) else _quote_names(without)
+    return [coded(JobErrorCode.MISSING_ON_TOPICS, permission="DescribeConfigs", which=which)]
+
+
+def _hidden_topics(
+    steps: TestSteps, admin: KafkaAdmin, granted: GrantedPermissions, brokers: Sequence[BrokerInfo]
+) -> list[Said]:
+    """Kafka leaves topics that may not be described out of every answer but one: what lies on the disks."""
+    if granted.cluster is not None and "Describe" not in granted.cluster:
+        return []
+    try:
+        stored = admin.log_dirs([b.id for b in brokers if not b.fenced], deadline=steps.run.kafka_deadline())
+        on_disk = {replica.topic for dirs in stored.brokers.values() for each in dirs for replica in each.replicas}
+        hidden = hidden_topics(admin, on_disk - granted.topics.keys(), deadline=steps.run.kafka_deadline())
+    except KafkaFailure:
+        return []
+    return [hidden_message(hidden, all_of_them=not granted.topics)] if hidden else []
+
+
+def _report_stage(steps: TestSteps, probed: Sequence[ProbeResult], stage: ProbeStage, title: str, fine: str) -> None:
+    if not any(p.tried(stage) for p in probed):
+        return
+    steps.begin(stage.value, title, 0.1 if stage is ProbeStage.CONNECT else 0.2)
+    reached = [p.address for p in probed if p.reached(stage)]
+    _end_stage(steps, probed, stage, f"{join_items(reached)} {fine}." if reached else "")
+
+
+def _end_stage(steps: TestSteps, probed: Sequence[ProbeResult], stage: ProbeStage, fine: str) -> None:
+    tried = [p for p in probed if p.tried(stage)]
+    wrong = [p.why for p in tried if p.failed is stage and p.why is not None]
+    if not wrong:
+        steps.end("ok", fine)
+    elif len(wrong) < len(tried):
+        steps.end("warning", fine, wrong)
+    elif len(wrong) == 1:
+        steps.end("critical", wrong[0])
+    else:
+        steps.end("critical", coded(JobErrorCode.NONE_GOT_THIS_FAR), wrong)
+
+
+def _listener_message(broker: BrokerInfo, probed: ProbeResult) -> CodedMessage:
+    return coded(JobErrorCode.LISTENER_UNREACHABLE, broker=broker.id, address=probed.address, why=probed.why)
+
+
+def _format_address(broker: BrokerInfo) -> str:
+    return f"[{broker.host}]:{broker.port}" if ":" in broker.host else f"{broker.host}:{broker.port}"
+
+
+def _count_brokers(number: int) -> str:
+    return choose_plural("# broker|# brokers", number)
+
+
+def _quote_names(names: Sequence[str]) -> str:
+    shown = (
+        join_items([f"“{name}”" for name in names[:3]]) if len(names) <= 3 else ", ".join(f"“{n}”" for n in names[:3])
+    )
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more topics"
+
 
 KIND = "connection_test"
 DEADLINE_S = 60.0
@@ -61,7 +227,7 @@ def start_test(
     audited, because stored secrets are used with whatever address was typed. Raises Refused and SecretError.
     """
     tried = tried_connection(cluster, typed)
-    stored = {name: _packed(tried, name) for name in CONNECTION_FIELDS}
+    stored = {name: _pack_field(tried, name) for name in CONNECTION_FIELDS}
     with transaction.atomic():
         job = enqueue(KIND, cluster=cluster, requested_by=actor, input={"connection": stored})
         record(
@@ -75,66 +241,67 @@ def start_test(
     return job
 
 
-def connection_test(run: Run) -> dict[str, Any]:
+def connection_test(run: JobRun) -> dict[str, Any]:
     """Reach the addresses, ask for the brokers, what they speak, who leads the controllers, what we may do.
 
     The result: steps (see ``connection_steps``), kafka_id, mode, brokers (id, host, port, rack, fenced), racks (names,
-    sorted), brokers_without_rack, controller (id of the active one, None if not known), voters, and problems, a list of
-    sentences. What fails in part is a problem; without brokers, or with another cluster behind the addresses, the job
-    fails, and the result has the steps until then. A cluster's identity is kept only from its stored settings.
+    sorted), brokers_without_rack, controller (id of the active one, None if not known), voters, and problems, a list
+    like the items of a step. What fails in part is a problem; without brokers, or with another cluster behind the
+    addresses, the job fails, and the result has the steps until then. A cluster's identity is kept only from its stored
+    settings.
     """
     typed = run.job.input.get("connection")
     cluster = run.job.cluster
     try:
-        target = cluster if typed is None else _unpacked(cluster, typed)
+        target = cluster if typed is None else _unpack_cluster(cluster, typed)
         if target is None or (cluster is not None and cluster.removed_at is not None):
             raise JobFailed(JobErrorCode.WITHOUT_CLUSTER)
         with own_admin(target.connection()) as admin:
-            return _test(run, target, admin, keep=typed is None)
+            return _run_test(run, target, admin, keep=typed is None)
     finally:
         _forget_secrets(run.job.pk)
 
 
-def mode_of(versions: ApiVersions) -> Mode:
+def mode_of(versions: ApiVersions) -> ClusterMode:
     """KRaft if any broker offers DescribeQuorum, ZooKeeper if those that answered do not, unknown if none answered."""
     if not versions.brokers:
-        return Mode.UNKNOWN
+        return ClusterMode.UNKNOWN
     offered = any(DESCRIBE_QUORUM in keys for keys in versions.brokers.values())
-    return Mode.KRAFT if offered else Mode.ZOOKEEPER
+    return ClusterMode.KRAFT if offered else ClusterMode.ZOOKEEPER
 
 
-def _test(run: Run, target: Cluster, admin: KafkaAdmin, *, keep: bool) -> dict[str, Any]:
-    steps = Steps(run)
+def _run_test(run: JobRun, target: Cluster, admin: KafkaAdmin, *, keep: bool) -> dict[str, Any]:
+    steps = TestSteps(run)
     connection = target.connection()
     reach_addresses(steps, connection)
     described = _first_answer(steps, target, admin)
     reach_brokers(steps, connection.security, described.brokers)
     steps.begin("versions", "What the brokers speak", 0.6)
     versions = admin.api_versions(deadline=run.kafka_deadline())
-    problems = _unanswered(described, versions)
+    problems = _list_unanswered(described, versions)
     mode = mode_of(versions)
     quorum = None
-    if mode == Mode.KRAFT:
+    if mode == ClusterMode.KRAFT:
         steps.end("ok", "Brokers in KRaft mode answer.", problems)
         steps.begin("quorum", "Active controller", 0.7)
-        quorum = _quorum(admin, run, steps, problems)
-    elif mode == Mode.ZOOKEEPER:
-        problems.append(message_text(ClusterErrorCode.WITH_ZOOKEEPER))
+        quorum = _read_quorum(admin, run, steps, problems)
+    elif mode == ClusterMode.ZOOKEEPER:
+        problems.append(coded(ClusterErrorCode.WITH_ZOOKEEPER))
         steps.end("warning", problems[-1])
     else:
-        steps.end("critical", message_text(JobErrorCode.NO_VERSIONS), problems)
-    problems += permissions(steps, admin, described.brokers)
+        steps.end("critical", coded(JobErrorCode.NO_VERSIONS), problems)
+    problems += check_permissions(steps, admin, described.brokers)
     if keep:
         try:
             with run.write():
                 learn_identity("jobs", target.pk, kafka_id=described.cluster_id, mode=mode)
         except IdentityChanged as error:  # it was learned by somebody else since the first look
-            raise JobFailed(str(error)) from error
-    problems += [each for step in steps.rows if step["key"] == "listeners" for each in step["items"]]
+            raise JobFailed(error.message) from error
+    problems += [unpack_value(each) for step in steps.rows if step["key"] == "listeners" for each in step["items"]]
     return {"steps": steps.rows, **_facts(described, mode, quorum, problems)}
 
 
-def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDescription:
+def _first_answer(steps: TestSteps, target: Cluster, admin: KafkaAdmin) -> ClusterDescription:
     """The brokers, as the first one tells them; who else answers than before fails the job. Raises KafkaFailure."""
     login = "SASL" in target.security_protocol
     words = f"as {target.sasl_username} with {target.sasl_mechanism}"
@@ -148,10 +315,10 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
         if login and not isinstance(failure, AuthenticationFailed):
             steps.end(
                 "unknown",
-                message_text(JobErrorCode.LOGIN_UNANSWERED, user=target.sasl_username, mechanism=target.sasl_mechanism),
+                coded(JobErrorCode.LOGIN_UNANSWERED, user=target.sasl_username, mechanism=target.sasl_mechanism),
             )
             steps.begin("kafka", "Kafka answers", 0.3)
-        steps.end("critical", str(failure))
+        steps.end("critical", failure.message)
         raise
     if login:
         steps.end("ok", f"Logged in {words}.")
@@ -159,52 +326,54 @@ def _first_answer(steps: Steps, target: Cluster, admin: KafkaAdmin) -> ClusterDe
     try:
         check_identity(target, described.cluster_id)
     except IdentityChanged as error:
-        steps.end("critical", str(error))
-        raise JobFailed(str(error)) from error
+        steps.end("critical", error.message)
+        raise JobFailed(error.message) from error
     steps.end("ok", f"It is the Kafka cluster {described.cluster_id}.")
     return described
 
 
-def _unanswered(described: ClusterDescription, versions: ApiVersions) -> list[str]:
-    problems = [f"Broker {broker}: {error.text}" for broker, error in sorted(versions.errors.items())]
-    asked = versions.brokers.keys() | versions.errors.keys()
+def _list_unanswered(described: ClusterDescription, versions: ApiVersions) -> list[Said]:
+    problems: list[Said] = [f"Broker {broker}: {error.text}" for broker, error in sorted(versions.errors.items())]
+    queried = versions.brokers.keys() | versions.errors.keys()
     problems += [
-        message_text(JobErrorCode.NOT_ASKED, broker=b.id, address=f"{b.host}:{b.port}")
+        coded(JobErrorCode.NOT_ASKED, broker=b.id, address=f"{b.host}:{b.port}")
         for b in described.brokers
-        if b.id not in asked
+        if b.id not in queried
     ]
-    problems += [message_text(JobErrorCode.TAKES_NO_PART, broker=b.id) for b in described.brokers if b.fenced]
+    problems += [coded(JobErrorCode.TAKES_NO_PART, broker=b.id) for b in described.brokers if b.fenced]
     return problems
 
 
-def _quorum(admin: KafkaAdmin, run: Run, steps: Steps, problems: list[str]) -> Quorum | None:
+def _read_quorum(admin: KafkaAdmin, run: JobRun, steps: TestSteps, problems: list[Said]) -> QuorumDescription | None:
     try:
         quorum = admin.quorum(deadline=run.kafka_deadline())
     except KafkaFailure as failure:
-        problems.append(message_text(JobErrorCode.QUORUM_UNREAD, why=failure))
+        problems.append(coded(JobErrorCode.QUORUM_UNREAD, why=failure.message))
         steps.end("warning", problems[-1])
         return None
-    voters = listed([str(voter.id) for voter in quorum.voters])
+    voters = join_items([str(voter.id) for voter in quorum.voters])
     several = f"the voters are {voters}" if len(quorum.voters) > 1 else f"{voters} is the only voter"
     steps.end("ok", f"Controller {quorum.leader_id} is active; {several}.")
     return quorum
 
 
-def _facts(described: ClusterDescription, mode: Mode, quorum: Quorum | None, problems: list[str]) -> dict[str, Any]:
+def _facts(
+    described: ClusterDescription, mode: ClusterMode, quorum: QuorumDescription | None, problems: list[Said]
+) -> dict[str, Any]:
     brokers = sorted(described.brokers, key=lambda broker: broker.id)
     return {
         "kafka_id": described.cluster_id,
         "mode": mode.value,
-        "brokers": [_broker(broker) for broker in brokers],
+        "brokers": [_pack_broker(broker) for broker in brokers],
         "racks": sorted({broker.rack for broker in brokers if broker.rack is not None}),
         "brokers_without_rack": sum(broker.rack is None for broker in brokers),
         "controller": quorum.leader_id if quorum else None,
         "voters": sorted(voter.id for voter in quorum.voters) if quorum else None,
-        "problems": problems,
+        "problems": pack_value(problems),
     }
 
 
-def _broker(broker: Broker) -> dict[str, Any]:
+def _pack_broker(broker: BrokerInfo) -> dict[str, Any]:
     return {
         "id": broker.id,
         "host": broker.host,
@@ -214,19 +383,19 @@ def _broker(broker: Broker) -> dict[str, Any]:
     }
 
 
-def _packed(cluster: Cluster, name: str) -> Any:
+def _pack_field(cluster: Cluster, name: str) -> Any:
     field = cluster._meta.get_field(name)
     value = field.sealed(cluster) if isinstance(field, EncryptedTextField) else cluster.__dict__[name]
-    return value.ciphertext if isinstance(value, Sealed) else value
+    return value.ciphertext if isinstance(value, SealedSecret) else value
 
 
-def _unpacked(cluster: Cluster | None, packed: Mapping[str, Any]) -> Cluster:
+def _unpack_cluster(cluster: Cluster | None, packed: Mapping[str, Any]) -> Cluster:
     tried = Cluster(name=cluster.name if cluster else "The cluster")
     if cluster is not None:
         tried.pk, tried.kafka_id = cluster.pk, cluster.kafka_id
     for name, value in packed.items():
         secret = isinstance(Cluster._meta.get_field(name), EncryptedTextField)
-        setattr(tried, name, Sealed(value) if secret and value else value)
+        setattr(tried, name, SealedSecret(value) if secret and value else value)
     return tried
 
 
@@ -243,4 +412,4 @@ def _forget_secrets(job_id: UUID) -> None:
 
 
 def make_known() -> None:
-    register(Kind(KIND, connection_test, deadline_s=DEADLINE_S, attempts=1, forget=_forget_secrets))
+    register_kind(JobKind(KIND, connection_test, deadline_s=DEADLINE_S, attempts=1, forget=_forget_secrets))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkadash.domain.messages import MessageTemplate
+from kafkadash.core.messages import MessageTemplate
 from kafkadash.jobs.errors import JobErrorCode as Code
 
 _GRANT = "Grant it in Kafka."

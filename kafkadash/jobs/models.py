@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage, stored_message
 
 
 class JobState(models.TextChoices):
@@ -32,7 +33,8 @@ class Job(models.Model):
     progress = models.FloatField(null=True, blank=True, help_text="0 to 1; empty while nobody can tell")
     progress_note = models.CharField(max_length=200, blank=True)
     result = models.JSONField(null=True, blank=True)
-    error = models.TextField(blank=True)
+    error_code = models.CharField(max_length=64, blank=True)
+    error_params = models.JSONField(default=dict, blank=True)
     cancel_requested = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -51,3 +53,8 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.state}"
+
+    @property
+    def error(self) -> CodedMessage | None:
+        """Message that says why the job failed; None where it did not."""
+        return stored_message(self.error_code, self.error_params)

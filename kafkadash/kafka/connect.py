@@ -10,14 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkadash.kafka.changing import WholeClient
-from kafkadash.kafka.connection import Connection
+from kafkadash.kafka.api import ClusterConnection, WholeClient, wire_thread
 
 if TYPE_CHECKING:
-    from kafkadash.kafka.wire_client import WireClient
+    from kafkadash.kafka.mutations import WireClient
 
 
-class _Clients:
+class _ProcessClients:
     """The clients of one process, by connection key, with the version they were made for."""
 
     def __init__(self) -> None:
@@ -27,17 +26,17 @@ class _Clients:
 
 # The last one is this process's own; the others came with a fork and are never touched: the parent's clients have no
 # thread here, and closing or collecting them would shut the parent's sockets or warn about them.
-_clients = [_Clients()]
+_clients = [_ProcessClients()]
 
 
-def admin_for(connection: Connection) -> WholeClient:
+def admin_for(connection: ClusterConnection) -> WholeClient:
     """The client of ``connection.key``; a new one when ``connection.version`` is not that of the one in use.
 
     Cheap: nothing is connected before the first call. A replaced client is closed, and calls still under way on it
     raise Unreachable.
     """
     # Only who talks to Kafka loads the client library: the web imports this module and never calls it.
-    from kafkadash.kafka.wire_client import WireClient
+    from kafkadash.kafka.mutations import WireClient
 
     clients = _clients[-1]
     with clients.lock:
@@ -65,15 +64,10 @@ def processor_s(key: str) -> float:
     return spent
 
 
-def wire_thread(key: str) -> str:
-    """Name of the thread that drives the sockets of a connection."""
-    return f"kafka-wire-{key}"
-
-
 @contextmanager
-def own_admin(connection: Connection) -> Iterator[WholeClient]:
+def own_admin(connection: ClusterConnection) -> Iterator[WholeClient]:
     """A client that nobody shares and that is closed at the end: what it meets is met now, nothing is remembered."""
-    from kafkadash.kafka.wire_client import WireClient
+    from kafkadash.kafka.mutations import WireClient
 
     admin = WireClient(connection)
     try:
@@ -92,4 +86,4 @@ def close_all() -> None:
         admin.close()
 
 
-os.register_at_fork(after_in_child=lambda: _clients.append(_Clients()))
+os.register_at_fork(after_in_child=lambda: _clients.append(_ProcessClients()))

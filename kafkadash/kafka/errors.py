@@ -1,4 +1,4 @@
-"""Codes of what fails on the way to Kafka, or is refused there; the texts are in ``clusters.kafka_messages``."""
+"""Codes of what fails on the way to Kafka, or is refused there; the texts are in ``clusters.messages``."""
 
 from __future__ import annotations
 

@@ -1,42 +1,238 @@
-"""ListGroups of every broker, and what the members of those groups are, each asked of the group's coordinator.
+"""Reads of consumer groups: coordinators, ListGroups and descriptions of members, and committed offsets (OffsetFetch).
 
-A broker lists the groups that it coordinates. Empty ones need no second question. Groups of the newer protocol
-(KIP-848) have a request of their own; a group that one of the two requests does not know is asked for by the other,
-because it may just have been converted, and is left out when that does not know it either: it was deleted.
+A broker lists the groups that it coordinates. Empty groups need no second request. Groups of the newer protocol
+(KIP-848) have a describe request of their own. A group that one of the two requests does not know is asked for by the
+other, because it may just have been converted, and is left out if that does not know it either: it was deleted.
+Requests take many groups at a time, each sent to its coordinator, and again while coordinators are moving.
+
+A broker does not decode the assignment of a classic member, and takes any text as a client id or a group instance id.
+All such bytes and names are hostile until they have passed ``ByteReader`` and ``clean_text``: counts and lengths are
+checked against the bytes that are left, work is bounded, and names follow Kafka's own rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
-from kafkadash.domain.messages import coded
-from kafkadash.kafka import clock
-from kafkadash.kafka.asking import Answer, Ask
-from kafkadash.kafka.client_bytes import AssignmentReading, clean_text
-from kafkadash.kafka.codes import COORDINATOR_MOVES, GROUP_ID_NOT_FOUND, call_failure, item_error
-from kafkadash.kafka.coordinators import DESCRIBE_GROUP, Locator
+from kafkadash.core import clock
+from kafkadash.core.messages import coded
+from kafkadash.kafka.api import (
+    AnswerTooLarge,
+    CommittedOffsets,
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    ItemError,
+    KafkaFailure,
+    KafkaUnreachable,
+    NotSupported,
+    Offsets,
+    OtherGroup,
+)
+from kafkadash.kafka.dispatch import BrokerAnswer, BrokerRequest, FanOut
+from kafkadash.kafka.error_codes import COORDINATOR_MOVES, GROUP_ID_NOT_FOUND, call_failure, item_error
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.group_messages import (
+from kafkadash.kafka.messages import (
     ConsumerGroup,
     ConsumerGroupsAnswer,
     ConsumerMember,
+    CoordinatorsAnswer,
     DescribedGroup,
     DescribedMember,
     DescribeGroupsAnswer,
+    FetchedTopic,
     ListedGroup,
     ListGroupsAnswer,
+    MetadataAnswer,
+    OffsetFetchAnswer,
+    OneAtATime,
+    committed_request,
+    coordinators_request,
     describe_consumer_groups_request,
     describe_groups_request,
     list_groups_request,
+    metadata_request,
 )
-from kafkadash.kafka.groups import Group, GroupMember, Groups, OtherGroup
-from kafkadash.kafka.messages import MetadataAnswer, metadata_request
-from kafkadash.kafka.port import AnswerTooLarge, ItemError, KafkaFailure, NotSupported, Unreachable
-from kafkadash.kafka.talk import Talk
 
-GROUPS_PER_QUESTION = 200
+DESCRIBE_GROUP = "Describe on the group"
+"""The permission that all questions about a group need."""
+
+GROUPS_PER_COORDINATOR = 1000
+
+Found = Callable[[int, list[str]], None]
+Failed = Callable[[str, ItemError], None]
+
+
+class CoordinatorLocator:
+    """Tells ``found`` a broker and its groups, or ``failed`` a group and why nobody is known to coordinate it.
+
+    Not to be asked about groups that do not exist: with the first of them Kafka creates its offsets topic.
+    """
+
+    def __init__(self, talk: FanOut, found: Found, failed: Failed) -> None:
+        self._talk = talk
+        self._found = found
+        self._failed = failed
+
+    def locate(self, groups: Sequence[str]) -> None:
+        for start in range(0, len(groups), GROUPS_PER_COORDINATOR):
+            self._ask(groups[start : start + GROUPS_PER_COORDINATOR])
+
+    def locate_again(self, moved: Mapping[str, ItemError]) -> None:
+        """Locate moved or unready coordinators again; ``moved``: the error of each group if no time is left."""
+        if moved and not self._talk.later(partial(self.locate, list(moved))):
+            for group, why in moved.items():
+                self._failed(group, why)
+
+    def _ask(self, groups: Sequence[str]) -> None:
+        ask: BrokerRequest[CoordinatorsAnswer] = BrokerRequest(lambda offered: coordinators_request(offered, groups))
+        self._talk.ask(None, ask, partial(self._told, groups))
+
+    def _told(self, groups: Sequence[str], result: BrokerAnswer[CoordinatorsAnswer] | KafkaFailure) -> None:
+        if isinstance(result, OneAtATime):
+            for group in groups:
+                self._ask([group])
+            return
+        if isinstance(result, KafkaFailure):
+            for group in groups:
+                self._failed(group, ItemError(result.message))
+            return
+        response = result.response
+        if response.API_VERSION < 4:
+            told = {groups[0]: (response.error_code, response.node_id)}
+        else:
+            told = {row.key: (row.error_code, row.node_id) for row in response.coordinators}
+        at: dict[int, list[str]] = defaultdict(list)
+        moving: dict[str, ItemError] = {}
+        for group in groups:
+            code, node = told.get(group, (None, -1))
+            subject = f"Nobody is known to coordinate group {group}"
+            if code == 0:
+                at[node].append(group)
+            elif code is None:
+                self._failed(group, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
+            elif code in COORDINATOR_MOVES:
+                moving[group] = item_error(code, subject)
+            else:
+                self._failed(group, item_error(code, subject, permission=DESCRIBE_GROUP))
+        self.locate_again(moving)
+        for node, groups_there in at.items():
+            self._found(node, groups_there)
+
+
+MAX_ASSIGNED_TOPICS, MAX_ASSIGNED_PARTITIONS = 10_000, 50_000
+# org.apache.kafka.common.internals.Topic: MAX_NAME_LENGTH, LEGAL_CHARS, and the two names that are folders.
+LEGAL_TOPIC_NAME = re.compile(rb"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+MAX_BYTES, MAX_BYTES_OF_GROUP = 64 * 2**20, 4 * 2**20
+MAX_TEXT = 255
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SMALLEST_TOPIC = 2 + 1 + 4  # a name of one letter, no partitions
+
+
+class UnreadableBytes(ValueError):
+    """These bytes are not what the protocol says, or are more than anybody writes in earnest."""
+
+
+class ByteReader:
+    """Reads big-endian values one after the other. Everything raises UnreadableBytes at the end of the bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that were not read yet."""
+        return len(self._content) - self._at
+
+    def read_int16(self) -> int:
+        return int.from_bytes(self.read_bytes(2), "big", signed=True)
+
+    def read_int32(self) -> int:
+        return int.from_bytes(self.read_bytes(4), "big", signed=True)
+
+    def read_bytes(self, length: int) -> bytes:
+        if not 0 <= length <= self.left:
+            raise UnreadableBytes(f"{length} bytes are announced, {self.left} are left")
+        start = self._at
+        self._at += length
+        return self._content[start : self._at]
+
+    def read_int32s(self, number: int) -> tuple[int, ...]:
+        return struct.unpack(f">{number}i", self.read_bytes(4 * number))
+
+
+def decode_assignment(content: bytes) -> dict[str, tuple[int, ...]]:
+    """Topic → partitions of a classic member (ConsumerProtocolAssignment.json; later versions only add at the end).
+
+    Empty for no bytes, which is what members have while their group rebalances. Raises UnreadableBytes for anything
+    else that is no assignment, and for more than 10,000 topics or 50,000 partitions.
+    """
+    if not content:
+        return {}
+    reader = ByteReader(bytes(content))
+    reader.read_int16()  # the version
+    topics = reader.read_int32()
+    if not 0 <= topics <= min(MAX_ASSIGNED_TOPICS, reader.left // _SMALLEST_TOPIC):
+        raise UnreadableBytes(f"{topics} topics are announced in {reader.left} bytes")
+    found: dict[str, tuple[int, ...]] = {}
+    partitions = 0
+    for _ in range(topics):
+        name = reader.read_bytes(reader.read_int16())
+        if LEGAL_TOPIC_NAME.match(name) is None:
+            raise UnreadableBytes("a topic has a name that Kafka does not allow")
+        number = reader.read_int32()
+        partitions += max(0, number)
+        if partitions > MAX_ASSIGNED_PARTITIONS:
+            raise UnreadableBytes(f"more than {MAX_ASSIGNED_PARTITIONS:,} partitions are assigned")
+        assigned = reader.read_int32s(number)
+        if assigned and min(assigned) < 0:
+            raise UnreadableBytes("a partition has a negative number")
+        topic = name.decode("ascii")
+        if topic in found:
+            raise UnreadableBytes("a topic is assigned twice")
+        found[topic] = assigned
+    return found
+
+
+class AssignmentReading:
+    """Decodes the assignments of one call, 64 MiB of them at most, 4 MiB for each group."""
+
+    def __init__(self) -> None:
+        self._left = MAX_BYTES
+
+    def decode_group(self, assignments: Sequence[bytes]) -> list[dict[str, tuple[int, ...]] | None]:
+        """Assignments of the members, in their order; None for one that cannot be read."""
+        left = min(self._left, MAX_BYTES_OF_GROUP)
+        found: list[dict[str, tuple[int, ...]] | None] = []
+        for assignment in assignments:
+            if len(assignment) > left:
+                found.append(None)
+                continue
+            left -= len(assignment)
+            self._left -= len(assignment)
+            try:
+                found.append(decode_assignment(assignment))
+            except UnreadableBytes:
+                found.append(None)
+        return found
+
+
+def clean_text(text: str) -> str:
+    """A client's own words, fit to be stored and shown: 255 characters at most, the replacement character for controls.
+
+    PostgreSQL stores neither NUL nor half a surrogate pair.
+    """
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text[:MAX_TEXT])
+
+
+GROUPS_PER_DESCRIBE = 200
 CLASSIC, CONSUMER = "Classic", "Consumer"
 _TYPES = {"": CLASSIC, "classic": CLASSIC, "consumer": CONSUMER}  # before v5 (Kafka 3.8) there is but one
 _PROTOCOL_TYPES = ("consumer", "")
@@ -59,37 +255,37 @@ _LIST_GROUPS = "Describe on the cluster or on the groups"
 class GroupReading:
     """Collects the answers of one call."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: FanOut) -> None:
         self._talk = talk
-        self._locator = Locator(talk, self._describe, self._fail)
-        self._listed: dict[str, Group] = {}
+        self._locator = CoordinatorLocator(talk, self._describe, self._fail)
+        self._listed: dict[str, GroupDescription] = {}
         self._others: dict[str, OtherGroup] = {}
         self._not_there: set[str] = set()  # as the type that it was listed as
-        self._found: dict[str, Group] = {}
+        self._found: dict[str, GroupDescription] = {}
         self._errors: dict[int, ItemError] = {}
         self._taken_at: list[float] = []
         self._refused: list[int] = []  # codes
         self._assignments = AssignmentReading()
 
-    def read(self) -> Groups:
+    def read(self) -> GroupListing:
         """Raises KafkaFailure when no broker listed its groups."""
-        brokers: Ask[MetadataAnswer] = Ask(lambda offered: metadata_request(offered, ()))
+        brokers: BrokerRequest[MetadataAnswer] = BrokerRequest(lambda offered: metadata_request(offered, ()))
         self._talk.ask(None, brokers, self._begin)
         self._talk.run()
         if not self._taken_at and self._refused:
             raise call_failure(self._refused[0], "ListGroups", permission=_LIST_GROUPS)
-        return Groups(self._found, self._errors, min(self._taken_at, default=clock.seconds()), self._others)
+        return GroupListing(self._found, self._errors, min(self._taken_at, default=clock.seconds()), self._others)
 
-    def _begin(self, result: Answer[MetadataAnswer] | KafkaFailure) -> None:
+    def _begin(self, result: BrokerAnswer[MetadataAnswer] | KafkaFailure) -> None:
         if not isinstance(result, KafkaFailure):
             for broker in result.response.brokers:
                 self._list(broker.node_id)
 
     def _list(self, broker: int) -> None:
-        ask: Ask[ListGroupsAnswer] = Ask(list_groups_request)
+        ask: BrokerRequest[ListGroupsAnswer] = BrokerRequest(list_groups_request)
         self._talk.ask(broker, ask, partial(self._told_list, broker))
 
-    def _told_list(self, broker: int, result: Answer[ListGroupsAnswer] | KafkaFailure) -> None:
+    def _told_list(self, broker: int, result: BrokerAnswer[ListGroupsAnswer] | KafkaFailure) -> None:
         if isinstance(result, KafkaFailure):
             self._errors[broker] = ItemError(result.message)
             return
@@ -105,7 +301,7 @@ class GroupReading:
         self._taken_at.append(result.taken_at)
         ours = []
         for row in result.response.groups:
-            group = _listed(broker, row)
+            group = _read_listed(broker, row)
             if isinstance(group, OtherGroup):
                 self._others[group.name] = group
             elif group is not None:
@@ -114,7 +310,7 @@ class GroupReading:
         self._describe(broker, ours)
 
     def _describe(self, broker: int, groups: Sequence[str]) -> None:
-        """Of groups that this broker coordinates, as far as is known."""
+        """Describe the groups that this broker coordinates, as far as is known."""
         by_type: dict[str, list[str]] = {CLASSIC: [], CONSUMER: []}
         for name in groups:
             group = self._listed[name]
@@ -123,33 +319,39 @@ class GroupReading:
             else:
                 by_type[group.type].append(name)
         for kind, names in by_type.items():
-            for start in range(0, len(names), GROUPS_PER_QUESTION):
-                self._ask(broker, kind, names[start : start + GROUPS_PER_QUESTION])
+            for start in range(0, len(names), GROUPS_PER_DESCRIBE):
+                self._ask(broker, kind, names[start : start + GROUPS_PER_DESCRIBE])
 
     def _ask(self, broker: int, kind: str, groups: Sequence[str]) -> None:
         if kind == CLASSIC:
-            classic: Ask[DescribeGroupsAnswer] = Ask(lambda offered: describe_groups_request(offered, groups))
+            classic: BrokerRequest[DescribeGroupsAnswer] = BrokerRequest(
+                lambda offered: describe_groups_request(offered, groups)
+            )
             self._talk.ask(broker, classic, partial(self._told_classic, broker, groups))
         else:
-            newer: Ask[ConsumerGroupsAnswer] = Ask(lambda offered: describe_consumer_groups_request(offered, groups))
+            newer: BrokerRequest[ConsumerGroupsAnswer] = BrokerRequest(
+                lambda offered: describe_consumer_groups_request(offered, groups)
+            )
             self._talk.ask(broker, newer, partial(self._told_consumer, broker, groups))
 
     def _told_classic(
-        self, broker: int, groups: Sequence[str], result: Answer[DescribeGroupsAnswer] | KafkaFailure
+        self, broker: int, groups: Sequence[str], result: BrokerAnswer[DescribeGroupsAnswer] | KafkaFailure
     ) -> None:
         """Before v6 (Kafka 4.0) a group that is not known there is Dead, without an error."""
         if isinstance(result, KafkaFailure):
             self._not_told(broker, CLASSIC, groups, result)
             return
         rows = {row.group_id: row for row in result.response.groups}
-        dead = {name for name, row in rows.items() if not row.error_code and _state(row.group_state) == "Dead"}
+        dead = {
+            name for name, row in rows.items() if not row.error_code and _normalize_state(row.group_state) == "Dead"
+        }
         codes = {name: GROUP_ID_NOT_FOUND if name in dead else row.error_code for name, row in rows.items()}
         for name in self._answered(broker, CLASSIC, groups, codes):
             if rows[name].protocol_type in _PROTOCOL_TYPES:
-                self._found[name] = _classic(broker, rows[name], self._assignments)
+                self._found[name] = _read_classic(broker, rows[name], self._assignments)
 
     def _told_consumer(
-        self, broker: int, groups: Sequence[str], result: Answer[ConsumerGroupsAnswer] | KafkaFailure
+        self, broker: int, groups: Sequence[str], result: BrokerAnswer[ConsumerGroupsAnswer] | KafkaFailure
     ) -> None:
         if isinstance(result, KafkaFailure):
             self._not_told(broker, CONSUMER, groups, result)
@@ -157,7 +359,7 @@ class GroupReading:
         rows = {row.group_id: row for row in result.response.groups}
         codes = {name: row.error_code for name, row in rows.items()}
         for name in self._answered(broker, CONSUMER, groups, codes):
-            self._found[name] = _consumer(broker, rows[name])
+            self._found[name] = _read_consumer(broker, rows[name])
 
     def _not_told(self, broker: int, kind: str, groups: Sequence[str], failure: KafkaFailure) -> None:
         if isinstance(failure, AnswerTooLarge) and len(groups) > 1:
@@ -166,7 +368,7 @@ class GroupReading:
             self._ask(broker, kind, groups[half:])
             return
         errors = dict.fromkeys(groups, ItemError(failure.message))
-        if isinstance(failure, Unreachable):  # it may have stopped, and another one takes its groups
+        if isinstance(failure, KafkaUnreachable):  # it may have stopped, and another one takes its groups
             self._locator.locate_again(errors)
         elif isinstance(failure, NotSupported):  # where there is no other type, a group that is not of one is gone
             self._fail_all({name: error for name, error in errors.items() if name not in self._not_there})
@@ -174,7 +376,7 @@ class GroupReading:
             self._fail_all(errors)
 
     def _answered(self, broker: int, kind: str, groups: Sequence[str], codes: Mapping[str, int]) -> list[str]:
-        """Those that were described; what is to be done about the others is done."""
+        """Return the groups that were described; locate, ask again or fail the others."""
         moved: dict[str, ItemError] = {}
         other: list[str] = []
         described: list[str] = []
@@ -202,24 +404,24 @@ class GroupReading:
             self._fail(name, error)
 
     def _fail(self, name: str, error: ItemError) -> None:
-        """What another broker told of the group stays."""
+        """Store the error of the group, unless another broker's answer about the group is there."""
         self._found.setdefault(name, replace(self._listed[name], members=None, error=error))
 
 
-def _listed(broker: int, row: ListedGroup) -> Group | OtherGroup | None:
+def _read_listed(broker: int, row: ListedGroup) -> GroupDescription | OtherGroup | None:
     """None for a group that is just going away."""
     told = (row.group_type or "").lower()
-    kind, state = _TYPES.get(told), _state(row.group_state)
+    kind, state = _TYPES.get(told), _normalize_state(row.group_state)
     if state == "Dead":
         return None
     if kind is None or row.protocol_type not in _PROTOCOL_TYPES:
         return OtherGroup(row.group_id, clean_text(told if kind is None else row.protocol_type), state)
-    return Group(row.group_id, state, kind, row.protocol_type, "", broker, members=())
+    return GroupDescription(row.group_id, state, kind, row.protocol_type, "", broker, members=())
 
 
-def _classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -> Group:
+def _read_classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -> GroupDescription:
     """A member whose assignment cannot be read has none here, and the error of the group names it."""
-    assigned = assignments.decode_group([member.member_assignment for member in row.members])
+    assigned = assignments.decode_group([cast("bytes", member.member_assignment) for member in row.members])
     members = [
         _member(member, member.group_instance_id, of_it or {})
         for member, of_it in zip(row.members, assigned, strict=True)
@@ -230,9 +432,9 @@ def _classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -
         error = ItemError(
             coded(KafkaErrorCode.ASSIGNMENT_UNREADABLE, group=clean_text(row.group_id), member=unreadable[0])
         )
-    return Group(
+    return GroupDescription(
         row.group_id,
-        _state(row.group_state),
+        _normalize_state(row.group_state),
         CLASSIC,
         row.protocol_type,
         clean_text(row.protocol_data or ""),
@@ -242,7 +444,7 @@ def _classic(broker: int, row: DescribedGroup, assignments: AssignmentReading) -
     )
 
 
-def _consumer(broker: int, row: ConsumerGroup) -> Group:
+def _read_consumer(broker: int, row: ConsumerGroup) -> GroupDescription:
     members = [
         _member(
             member,
@@ -251,9 +453,9 @@ def _consumer(broker: int, row: ConsumerGroup) -> Group:
         )
         for member in row.members
     ]
-    return Group(
+    return GroupDescription(
         row.group_id,
-        _state(row.group_state),
+        _normalize_state(row.group_state),
         CONSUMER,
         "consumer",
         clean_text(row.assignor_name or ""),
@@ -274,6 +476,90 @@ def _member(
     )
 
 
-def _state(word: str) -> str:
+def _normalize_state(word: str) -> str:
     """Kafka's own word, which brokers have written in different cases; Unknown for none and for what is newer."""
     return _STATES.get((word or "").lower(), "Unknown")
+
+
+# An answer about groups with a few hundred partitions each stays near a megabyte, and others get their turn between.
+GROUPS_PER_FETCH = 100
+_NO_COMMIT = -1
+
+
+class CommittedReading:
+    """Collects the answers of one call."""
+
+    def __init__(self, talk: FanOut) -> None:
+        self._talk = talk
+        self._locator = CoordinatorLocator(talk, self._ask_there, self._fail)
+        self._found: dict[str, Offsets] = {}
+        self._errors: dict[str, ItemError] = {}
+        self._names: dict[str, str] = {}  # a topic's name is kept once, however many groups read it
+        self._taken_at: list[float] = []
+
+    def read(self, groups: Collection[str]) -> CommittedOffsets:
+        """Raises KafkaFailure when nobody answered anything."""
+        self._locator.locate(list(dict.fromkeys(groups)))
+        self._talk.run()
+        finished_at = clock.seconds()
+        return CommittedOffsets(self._found, self._errors, min(self._taken_at, default=finished_at), finished_at)
+
+    def _ask_there(self, broker: int, groups: list[str]) -> None:
+        for start in range(0, len(groups), GROUPS_PER_FETCH):
+            self._ask(broker, groups[start : start + GROUPS_PER_FETCH])
+
+    def _ask(self, broker: int, groups: Sequence[str]) -> None:
+        ask: BrokerRequest[OffsetFetchAnswer] = BrokerRequest(lambda offered: committed_request(offered, groups))
+        self._talk.ask(broker, ask, partial(self._told, broker, groups))
+
+    def _told(self, broker: int, groups: Sequence[str], result: BrokerAnswer[OffsetFetchAnswer] | KafkaFailure) -> None:
+        if isinstance(result, OneAtATime):
+            for group in groups:
+                self._ask(broker, [group])
+            return
+        if isinstance(result, KafkaUnreachable):  # it may have stopped, and another one takes its groups
+            self._locator.locate_again(dict.fromkeys(groups, ItemError(result.message)))
+            return
+        if isinstance(result, KafkaFailure):
+            for group in groups:
+                self._fail(group, ItemError(result.message))
+            return
+        self._taken_at.append(result.taken_at)
+        response = result.response
+        if response.API_VERSION < 8:
+            told: dict[str, tuple[int, Sequence[FetchedTopic]]] = {groups[0]: (response.error_code, response.topics)}
+        else:
+            told = {row.group_id: (row.error_code, row.topics) for row in response.groups}
+        moved: dict[str, ItemError] = {}
+        for group in groups:
+            code, topics = told.get(group, (None, ()))
+            self._sort(group, code, topics, moved)
+        self._locator.locate_again(moved)
+
+    def _sort(self, group: str, code: int | None, topics: Sequence[FetchedTopic], moved: dict[str, ItemError]) -> None:
+        subject = f"What group {group} has committed cannot be read"
+        if code == 0:
+            code = next((p.error_code for topic in topics for p in topic.partitions if p.error_code), 0)
+        if code == 0:
+            self._found[group] = {
+                self._names.setdefault(topic.name, topic.name): offsets
+                for topic in topics
+                if (
+                    offsets := {
+                        p.partition_index: p.committed_offset
+                        for p in topic.partitions
+                        if p.committed_offset > _NO_COMMIT
+                    }
+                )
+            }
+        elif code == GROUP_ID_NOT_FOUND:
+            self._found[group] = {}
+        elif code is None:
+            self._fail(group, ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject)))
+        elif code in COORDINATOR_MOVES:
+            moved[group] = item_error(code, subject)
+        else:
+            self._fail(group, item_error(code, subject, permission=DESCRIBE_GROUP))
+
+    def _fail(self, group: str, error: ItemError) -> None:
+        self._errors[group] = error

@@ -1,28 +1,52 @@
-"""The requests that we send and the fields that we read from their answers (kafka-python's generated classes, typed).
+"""Requests that kafkadash sends, and the fields read from the answers (kafka-python's generated classes, typed).
 
-A request is built once the versions of the broker are known: kafka-python silently drops a field that the agreed
-version does not have, so whoever depends on a field asks for its version here.
+A request is built once the API versions of the broker are known: kafka-python silently drops a field that the agreed
+version does not have, so code that depends on a field requires its version here.
 """
 
 from __future__ import annotations
 
-import uuid
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from kafkadash.kafka.api import ConfigChange, ConfigResource, NotSupported, ReplicaPlace, TopicPartition
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
     ApiVersionsRequest,
+    ApiVersionsResponse,
+    ConsumerGroupDescribeRequest,
     DescribeClusterRequest,
+    DescribeClusterResponse,
     DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
     DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
     MetadataRequest,
     MetadataResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
 )
-from kafkadash.kafka.port import NotSupported
 
 LIST_OFFSETS, METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 2, 3, 18, 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
@@ -35,198 +59,65 @@ Request = Any  # a kafka-python request: the wire only hands it on
 ApiRanges = Mapping[int, tuple[int, int]]
 
 
-class Response(Protocol):
-    """What all answers have. ``API_VERSION`` is the version that was agreed with that broker."""
+class KafkaResponse(Protocol):
+    """Fields of all answers. ``API_VERSION`` is the version that was agreed with that broker."""
 
     API_KEY: int
     API_VERSION: int
 
 
-class VersionRange(Protocol):
-    api_key: int
-    min_version: int
-    max_version: int
-
-
-class SupportedFeature(Protocol):
-    name: str
-    min_version: int
-    max_version: int
-
-
-class FinalizedFeature(Protocol):
-    name: str
-    max_version_level: int
-
-
-class ApiVersionsAnswer(Response, Protocol):
-    error_code: int
-    api_keys: Sequence[VersionRange]
-    supported_features: Sequence[SupportedFeature]
-    finalized_features: Sequence[FinalizedFeature]
-    finalized_features_epoch: int
-
-
-class MetadataBroker(Protocol):
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
-
-
-class MetadataPartition(Protocol):
-    error_code: int
-    partition_index: int
-    leader_id: int
-    leader_epoch: int
-    replica_nodes: Sequence[int]
-    isr_nodes: Sequence[int]
-    offline_replicas: Sequence[int]
-
-
-class MetadataTopic(Protocol):
-    error_code: int
-    name: str | None
-    topic_id: uuid.UUID | None
-    is_internal: bool
-    partitions: Sequence[MetadataPartition]
-    authorized_operations: Collection[int] | None  # codes; kafka-python makes a set of the bits
-
-
-class MetadataAnswer(Response, Protocol):
-    error_code: int
-    cluster_id: str | None
-    controller_id: int
-    brokers: Sequence[MetadataBroker]
-    topics: Sequence[MetadataTopic]
-
-
-class ClusterBroker(Protocol):
-    broker_id: int
-    host: str
-    port: int
-    rack: str | None
-    is_fenced: bool
-
-
-class ClusterAnswer(Response, Protocol):
-    error_code: int
-    error_message: str | None
-    cluster_id: str
-    controller_id: int
-    brokers: Sequence[ClusterBroker]
-    authorized_operations: Collection[int] | None
-
-
-class ReassignedPartition(Protocol):
-    partition_index: int
-    replicas: Sequence[int]
-    adding_replicas: Sequence[int]
-    removing_replicas: Sequence[int]
-
-
-class ReassignedTopic(Protocol):
-    name: str
-    partitions: Sequence[ReassignedPartition]
-
-
-class ReassignmentsAnswer(Response, Protocol):
-    error_code: int
-    error_message: str | None
-    topics: Sequence[ReassignedTopic]
-
-
-class LogDirPartition(Protocol):
-    partition_index: int
-    partition_size: int
-    is_future_key: bool
-
-
-class LogDirTopic(Protocol):
-    name: str
-    partitions: Sequence[LogDirPartition]
-
-
-class LogDirResult(Protocol):
-    error_code: int
-    log_dir: str
-    topics: Sequence[LogDirTopic]
-    total_bytes: int
-    usable_bytes: int
-    is_cordoned: bool
-
-
-class LogDirsAnswer(Response, Protocol):
-    error_code: int
-    results: Sequence[LogDirResult]
-
-
-class ConfigAnswer(Protocol):
-    name: str
-    value: str | None
-    read_only: bool
-    config_source: int
-    is_sensitive: bool
-
-
-class ConfigsResult(Protocol):
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
-    configs: Sequence[ConfigAnswer]
-
-
-class ConfigsAnswer(Response, Protocol):
-    results: Sequence[ConfigsResult]
-
-
-class OffsetPartition(Protocol):
-    partition_index: int
-    error_code: int
-    offset: int
-
-
-class OffsetTopic(Protocol):
-    name: str
-    partitions: Sequence[OffsetPartition]
-
-
-class OffsetsAnswer(Response, Protocol):
-    topics: Sequence[OffsetTopic]
-
-
-class QuorumReplicaState(Protocol):
-    replica_id: int
-    replica_directory_id: uuid.UUID | None
-    log_end_offset: int
-    last_fetch_timestamp: int
-    last_caught_up_timestamp: int
-
-
-class QuorumPartition(Protocol):
-    error_code: int
-    error_message: str | None
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    current_voters: Sequence[QuorumReplicaState]
-    observers: Sequence[QuorumReplicaState]
-
-
-class QuorumTopic(Protocol):
-    topic_name: str
-    partitions: Sequence[QuorumPartition]
-
-
-class QuorumAnswer(Response, Protocol):
-    error_code: int
-    error_message: str | None
-    topics: Sequence[QuorumTopic]
+ApiVersionsAnswer = ApiVersionsResponse
+VersionRange = ApiVersionsResponse.ApiVersion
+SupportedFeature = ApiVersionsResponse.SupportedFeatureKey
+FinalizedFeature = ApiVersionsResponse.FinalizedFeatureKey
+MetadataAnswer = MetadataResponse
+MetadataBroker = MetadataResponse.MetadataResponseBroker
+MetadataTopic = MetadataResponse.MetadataResponseTopic
+MetadataPartition = MetadataTopic.MetadataResponsePartition
+ClusterAnswer = DescribeClusterResponse
+ClusterBroker = DescribeClusterResponse.DescribeClusterBroker
+ReassignmentsAnswer = ListPartitionReassignmentsResponse
+ReassignedTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+ReassignedPartition = ReassignedTopic.OngoingPartitionReassignment
+LogDirsAnswer = DescribeLogDirsResponse
+LogDirResult = DescribeLogDirsResponse.DescribeLogDirsResult
+LogDirTopic = LogDirResult.DescribeLogDirsTopic
+LogDirPartition = LogDirTopic.DescribeLogDirsPartition
+ConfigsAnswer = DescribeConfigsResponse
+ConfigsResult = DescribeConfigsResponse.DescribeConfigsResult
+ConfigAnswer = ConfigsResult.DescribeConfigsResourceResult
+OffsetsAnswer = ListOffsetsResponse
+OffsetTopic = ListOffsetsResponse.ListOffsetsTopicResponse
+OffsetPartition = OffsetTopic.ListOffsetsPartitionResponse
+QuorumAnswer = DescribeQuorumResponse
+QuorumTopic = DescribeQuorumResponse.TopicData
+QuorumPartition = QuorumTopic.PartitionData
+QuorumReplicaAnswer = QuorumPartition.ReplicaState
+ListGroupsAnswer = ListGroupsResponse
+ListedGroup = ListGroupsResponse.ListedGroup
+DescribeGroupsAnswer = DescribeGroupsResponse
+DescribedGroup = DescribeGroupsResponse.DescribedGroup
+DescribedMember = DescribedGroup.DescribedGroupMember
+CoordinatorsAnswer = FindCoordinatorResponse
+GroupCoordinator = FindCoordinatorResponse.Coordinator
+OffsetFetchAnswer = OffsetFetchResponse
+FetchedGroup = OffsetFetchResponse.OffsetFetchResponseGroup
+FetchedTopic: TypeAlias = OffsetFetchResponse.OffsetFetchResponseTopic | FetchedGroup.OffsetFetchResponseTopics
+AlterReassignmentsAnswer = AlterPartitionReassignmentsResponse
+AlteredTopic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+AlteredPartition = AlteredTopic.ReassignablePartitionResponse
+AlterConfigsAnswer = IncrementalAlterConfigsResponse
+AlteredResource = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+ElectLeadersAnswer = ElectLeadersResponse
+ElectedTopic = ElectLeadersResponse.ReplicaElectionResult
+ElectedPartition = ElectedTopic.PartitionResult
+AlterLogDirsAnswer = AlterReplicaLogDirsResponse
+PlacedTopic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+PlacedPartition = PlacedTopic.AlterReplicaLogDirPartitionResult
 
 
 def api_versions_request(offered: ApiRanges) -> Request:
-    require(offered, API_VERSIONS, "ApiVersions")
+    require_api(offered, API_VERSIONS, "ApiVersions")
     return ApiVersionsRequest(client_software_name="kafkadash", client_software_version="0")
 
 
@@ -235,7 +126,7 @@ def metadata_request(offered: ApiRanges, topics: Collection[str] | None) -> Requ
 
     question creates a topic (allow_auto_topic_creation).
     """
-    require(offered, METADATA, "Metadata with offline replicas", at_least=5)
+    require_api(offered, METADATA, "Metadata with offline replicas", at_least=5)
     named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)
 
@@ -262,28 +153,28 @@ def cluster_request(offered: ApiRanges) -> Request:
 
 def controllers_request(offered: ApiRanges) -> Request:
     """DescribeCluster to a controller's own listener, for the id of its cluster (KIP-919)."""
-    require(offered, DESCRIBE_CLUSTER, "DescribeCluster of controllers (Kafka 3.7)", at_least=1)
+    require_api(offered, DESCRIBE_CLUSTER, "DescribeCluster of controllers (Kafka 3.7)", at_least=1)
     return DescribeClusterRequest(endpoint_type=2)
 
 
 def reassignments_request(offered: ApiRanges, timeout_ms: int) -> Request:
-    require(offered, LIST_REASSIGNMENTS, "ListPartitionReassignments (Kafka 2.4)")
+    require_api(offered, LIST_REASSIGNMENTS, "ListPartitionReassignments (Kafka 2.4)")
     return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)
 
 
 def log_dirs_request(offered: ApiRanges) -> Request:
-    require(offered, DESCRIBE_LOG_DIRS, "DescribeLogDirs (Kafka 1.0)")
+    require_api(offered, DESCRIBE_LOG_DIRS, "DescribeLogDirs (Kafka 1.0)")
     return DescribeLogDirsRequest(topics=None)
 
 
 def configs_request(offered: ApiRanges, resources: Iterable[tuple[int, str]], keys: Collection[str] | None) -> Request:
     """``resources`` as (type, name). v1 (Kafka 1.1) is the first that tells where a value comes from."""
-    require(offered, DESCRIBE_CONFIGS, "DescribeConfigs with sources (Kafka 1.1)", at_least=1)
-    asked = None if keys is None else sorted(keys)
+    require_api(offered, DESCRIBE_CONFIGS, "DescribeConfigs with sources (Kafka 1.1)", at_least=1)
+    names = None if keys is None else sorted(keys)
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
         resources=[
-            resource(resource_type=kind, resource_name=name, configuration_keys=asked) for kind, name in resources
+            resource(resource_type=kind, resource_name=name, configuration_keys=names) for kind, name in resources
         ],
         include_synonyms=False,
         include_documentation=False,
@@ -293,8 +184,8 @@ def configs_request(offered: ApiRanges, resources: Iterable[tuple[int, str]], ke
 def offsets_request(
     offered: ApiRanges, partitions: Mapping[str, Iterable[int]], timestamp: int, timeout_ms: int
 ) -> Request:
-    """One timestamp for each partition: Kafka refuses a request that names a partition twice."""
-    require(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
+    """Return a request with one timestamp for each partition: Kafka refuses one that names a partition twice."""
+    require_api(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
     topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     return ListOffsetsRequest(
         replica_id=ASK_THE_REPLICA_ITSELF,
@@ -322,6 +213,204 @@ def quorum_request(offered: ApiRanges) -> Request:
     )
 
 
-def require(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
+def require_api(offered: ApiRanges, api_key: int, what: str, *, at_least: int = 0) -> None:
     if api_key not in offered or offered[api_key][1] < at_least:
         raise NotSupported(KafkaErrorCode.NOT_OFFERED, what=what)
+
+
+OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, DESCRIBE_CONSUMER_GROUPS = 9, 10, 15, 16, 69
+# org.apache.kafka.common.requests.ListOffsetsRequest.CONSUMER_REPLICA_ID: the leader answers what consumers can read.
+ASK_AS_CONSUMER = -1
+READ_UNCOMMITTED = 0
+
+
+class OneAtATime(NotSupported):
+    """The broker takes one group in each such request; nothing was sent."""
+
+
+class AssignedTopic(Protocol):
+    topic_name: str
+    partitions: Sequence[int]
+
+
+class MemberAssignment(Protocol):
+    topic_partitions: Sequence[AssignedTopic]
+
+
+class ConsumerMember(Protocol):
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: MemberAssignment
+
+
+class ConsumerGroup(Protocol):
+    error_code: int
+    error_message: str | None
+    group_id: str
+    group_state: str
+    assignor_name: str
+    members: Sequence[ConsumerMember]
+
+
+class ConsumerGroupsAnswer(KafkaResponse, Protocol):
+    groups: Sequence[ConsumerGroup]
+
+
+def list_groups_request(offered: ApiRanges) -> Request:
+    """All states and types: filters of one version are unknown to the one before."""
+    require_api(offered, LIST_GROUPS, "ListGroups")
+    return ListGroupsRequest(states_filter=[], types_filter=[])
+
+
+def describe_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+    require_api(offered, DESCRIBE_GROUPS, "DescribeGroups")
+    return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+
+
+def describe_consumer_groups_request(offered: ApiRanges, groups: Collection[str]) -> Request:
+    """Raises NotSupported before Kafka 3.7, where no group is of that type."""
+    require_api(offered, DESCRIBE_CONSUMER_GROUPS, "ConsumerGroupDescribe (Kafka 3.7)")
+    make: Any = ConsumerGroupDescribeRequest  # its base class has no types
+    return make(group_ids=list(groups), include_authorized_operations=False)
+
+
+def coordinators_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
+    """Raises OneAtATime for several before Kafka 3.0 (KIP-699)."""
+    require_api(offered, FIND_COORDINATOR, "FindCoordinator")
+    if offered[FIND_COORDINATOR][1] >= 4:
+        return FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups))
+    if len(groups) > 1:
+        raise OneAtATime(KafkaErrorCode.NOT_OFFERED, what="FindCoordinator of several groups (Kafka 3.0)")
+    return FindCoordinatorRequest(key=groups[0], key_type=0, max_version=3)
+
+
+def committed_request(offered: ApiRanges, groups: Sequence[str]) -> Request:
+    """Everything that these groups have committed. v9 at most: v10 answers with topic ids instead of names.
+
+    ``require_stable`` stays off: an offset that a transaction is about to replace is the one that is committed now.
+    Raises OneAtATime for several before Kafka 3.0 (KIP-709).
+    """
+    require_api(offered, OFFSET_FETCH, "OffsetFetch of all topics (Kafka 0.10.2)", at_least=2)
+    if offered[OFFSET_FETCH][1] >= 8:
+        group = OffsetFetchRequest.OffsetFetchRequestGroup
+        return OffsetFetchRequest(
+            groups=[group(group_id=name, member_id=None, member_epoch=-1, topics=None) for name in groups],
+            require_stable=False,
+            max_version=9,
+        )
+    if len(groups) > 1:
+        raise OneAtATime(KafkaErrorCode.NOT_OFFERED, what="OffsetFetch of several groups (Kafka 3.0)")
+    return OffsetFetchRequest(group_id=groups[0], topics=None, require_stable=False, max_version=7)
+
+
+def span_request(
+    offered: ApiRanges, partitions: Mapping[str, Collection[int]], timestamp: int, timeout_ms: int
+) -> Request:
+    """Return a request for what consumers can read: a leader answers its high watermark (−1) or log start (−2)."""
+    require_api(offered, LIST_OFFSETS, "ListOffsets with a single offset", at_least=1)
+    topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+    return ListOffsetsRequest(
+        replica_id=ASK_AS_CONSUMER,
+        isolation_level=READ_UNCOMMITTED,
+        timeout_ms=timeout_ms,
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    partition(partition_index=index, current_leader_epoch=-1, timestamp=timestamp) for index in indexes
+                ],
+            )
+            for name, indexes in partitions.items()
+        ],
+    )
+
+
+ALTER_LOG_DIRS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 34, 43, 44, 45
+T = TypeVar("T")
+_PREFERRED = 0  # org.apache.kafka.common.ElectionType
+
+
+def alter_reassignments_request(
+    offered: ApiRanges,
+    targets: Mapping[TopicPartition, tuple[int, ...] | None],
+    *,
+    keep_factor: bool,
+    timeout_ms: int,
+) -> Request:
+    """v0 has no ``allow_replication_factor_change`` and allows it: whoever depends on it reads the answer's version."""
+    require_api(offered, ALTER_REASSIGNMENTS, "AlterPartitionReassignments (Kafka 2.4)")
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    return AlterPartitionReassignmentsRequest(
+        timeout_ms=timeout_ms,
+        allow_replication_factor_change=not keep_factor,
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.ReassignablePartition(
+                        partition_index=index, replicas=None if target is None else list(target)
+                    )
+                    for index, target in rows
+                ],
+            )
+            for name, rows in _by_topic((p, target) for p, target in targets.items()).items()
+        ],
+    )
+
+
+def alter_configs_request(offered: ApiRanges, changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Request:
+    """Return the request (Kafka 2.3). No older one will do: AlterConfigs (33) replaces all of a resource's configs."""
+    require_api(offered, ALTER_CONFIGS, "IncrementalAlterConfigs (Kafka 2.3)")
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            resource(
+                resource_type=int(owner.type),
+                resource_name=owner.name,
+                configs=[
+                    resource.AlterableConfig(name=c.key, config_operation=int(c.operation), value=c.value) for c in own
+                ],
+            )
+            for owner, own in changes.items()
+        ],
+        validate_only=False,
+    )
+
+
+def elect_leaders_request(offered: ApiRanges, partitions: Iterable[TopicPartition], *, timeout_ms: int) -> Request:
+    require_api(offered, ELECT_LEADERS, "ElectLeaders (Kafka 2.2)")
+    return ElectLeadersRequest(
+        election_type=_PREFERRED,
+        timeout_ms=timeout_ms,
+        topic_partitions=[
+            ElectLeadersRequest.TopicPartitions(topic=name, partitions=[index for index, _ in rows])
+            for name, rows in _by_topic((p, None) for p in partitions).items()
+        ],
+    )
+
+
+def alter_log_dirs_request(offered: ApiRanges, places: Mapping[ReplicaPlace, str]) -> Request:
+    """For one broker: replica → directory."""
+    require_api(offered, ALTER_LOG_DIRS, "AlterReplicaLogDirs (Kafka 1.1)", at_least=1)
+    directories: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, path in places.items():
+        directories[path][place.topic].append(place.partition)
+    directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            directory(
+                path=path,
+                topics=[directory.AlterReplicaLogDirTopic(name=name, partitions=own) for name, own in topics.items()],
+            )
+            for path, topics in directories.items()
+        ]
+    )
+
+
+def _by_topic(rows: Iterable[tuple[TopicPartition, T]]) -> dict[str, list[tuple[int, T]]]:
+    found: defaultdict[str, list[tuple[int, T]]] = defaultdict(list)
+    for partition, value in rows:
+        found[partition.topic].append((partition.partition, value))
+    return found

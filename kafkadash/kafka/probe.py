@@ -1,7 +1,7 @@
-"""Reaching one address step by step, as a person would to find out what is wrong: name, TCP, TLS, certificate.
+"""Step-by-step test of one address: DNS name, TCP, TLS, certificate.
 
-The client of ``wire`` tells only how a whole question ended; a connection test wants to say which step it was. Nothing
-secret is sent here: a client certificate is presented only to a broker whose own certificate was accepted.
+The client in ``kafka.dispatch`` only reports how a whole request ended; a connection test reports which step failed. No
+secret is sent: a client certificate is presented only to a broker whose own certificate was accepted.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from enum import Enum
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kafkadash.domain.messages import CodedMessage, coded
-from kafkadash.kafka.connection import Security
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.kafka.api import ConnectionSecurity
+from kafkadash.kafka.connections import ssl_context, tls_reason
 from kafkadash.kafka.errors import KafkaErrorCode
-from kafkadash.kafka.tls import ssl_context, tls_reason
 
 _AT_ONCE = 512
 _GRACE = 0.25  # seconds: what has a time limit of its own says itself what it waited for
 
 
-class Stage(Enum):
-    """What is tried, in this order."""
+class ProbeStage(Enum):
+    """Stage of a probe, in the order in which they are tried."""
 
     RESOLVE = "resolve"
     CONNECT = "connect"
@@ -36,36 +36,38 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """How far one ``host:port`` could be reached. ``failed`` is None when every step worked; ``why`` tells it."""
 
     address: str
     ips: tuple[str, ...] = ()
-    failed: Stage | None = None
-    why: CodedMessage | str = ""
+    failed: ProbeStage | None = None
+    why: CodedMessage | None = None
 
-    def reached(self, stage: Stage) -> bool:
-        """Whether this step was done and worked."""
-        stages = list(Stage)
+    def reached(self, stage: ProbeStage) -> bool:
+        """Return whether this stage was done and worked."""
+        stages = list(ProbeStage)
         return self.failed is None or stages.index(self.failed) > stages.index(stage)
 
-    def tried(self, stage: Stage) -> bool:
+    def tried(self, stage: ProbeStage) -> bool:
         return self.failed is stage or self.reached(stage)
 
 
-def probe(addresses: Sequence[str], security: Security, *, deadline: float) -> list[Probed]:
+def probe(addresses: Sequence[str], security: ConnectionSecurity, *, deadline: float) -> list[ProbeResult]:
     """Tries all addresses, many at the same time; one result for each, in order, ``deadline`` seconds from now at most.
 
     Raises AuthenticationFailed when our own certificates cannot be used at all.
     """
     context = ssl_context(security) if security.protocol.endswith("SSL") else None
     until = time.monotonic() + deadline
-    done: dict[str, Probed] = {}
+    done: dict[str, ProbeResult] = {}
     wanted = list(dict.fromkeys(addresses))
     for begin in range(0, len(wanted), _AT_ONCE):
         # A name server that does not answer cannot be interrupted: such a thread is left to end by itself.
         threads = [
-            threading.Thread(target=_note, args=(done, address, context, until), name=f"probe-{address}", daemon=True)
+            threading.Thread(
+                target=_record_probe, args=(done, address, context, until), name=f"probe-{address}", daemon=True
+            )
             for address in wanted[begin : begin + _AT_ONCE]
         ]
         for thread in threads:
@@ -73,27 +75,29 @@ def probe(addresses: Sequence[str], security: Security, *, deadline: float) -> l
         for thread in threads:
             thread.join(max(0.0, until + _GRACE - time.monotonic()))
     late = coded(KafkaErrorCode.NAME_SERVER_SLOW, seconds=deadline)
-    return [done.get(address) or Probed(address, (), Stage.RESOLVE, late) for address in addresses]
+    return [done.get(address) or ProbeResult(address, (), ProbeStage.RESOLVE, late) for address in addresses]
 
 
-def _note(done: dict[str, Probed], address: str, context: ssl.SSLContext | None, until: float) -> None:
+def _record_probe(done: dict[str, ProbeResult], address: str, context: ssl.SSLContext | None, until: float) -> None:
     done[address] = _probe_one(address, context, until)
 
 
-def _probe_one(address: str, context: ssl.SSLContext | None, until: float) -> Probed:
+def _probe_one(address: str, context: ssl.SSLContext | None, until: float) -> ProbeResult:
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     try:
         found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         words = getattr(error, "strerror", None) or str(error)
-        return Probed(address, (), Stage.RESOLVE, coded(KafkaErrorCode.NAME_UNRESOLVED, host=host, said=words))
+        return ProbeResult(
+            address, (), ProbeStage.RESOLVE, coded(KafkaErrorCode.NAME_UNRESOLVED, host=host, said=words)
+        )
     ips = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
-    failure: Probed | None = None
+    failure: ProbeResult | None = None
     for entry in found:
         failure = _connect(address, host, ips, entry[4], context, until)
         if failure is None:
-            return Probed(address, ips)
+            return ProbeResult(address, ips)
     assert failure is not None
     return failure
 
@@ -105,19 +109,21 @@ def _connect(
     where: tuple[object, ...],
     context: ssl.SSLContext | None,
     until: float,
-) -> Probed | None:
+) -> ProbeResult | None:
     """None when it worked."""
     left = until - time.monotonic()
     if left <= 0:
-        return Probed(address, ips, Stage.CONNECT, coded(KafkaErrorCode.NO_TIME_TO_CONNECT))
+        return ProbeResult(address, ips, ProbeStage.CONNECT, coded(KafkaErrorCode.NO_TIME_TO_CONNECT))
     try:
         connection = socket.create_connection((str(where[0]), int(str(where[1]))), timeout=left)
     except TimeoutError:
         why = coded(KafkaErrorCode.NOTHING_ACCEPTED, address=address, seconds=left)
-        return Probed(address, ips, Stage.CONNECT, why)
+        return ProbeResult(address, ips, ProbeStage.CONNECT, why)
     except OSError as error:
         words = (error.strerror or str(error)).lower()
-        return Probed(address, ips, Stage.CONNECT, coded(KafkaErrorCode.CONNECTING_FAILED, address=address, said=words))
+        return ProbeResult(
+            address, ips, ProbeStage.CONNECT, coded(KafkaErrorCode.CONNECTING_FAILED, address=address, said=words)
+        )
     with connection:
         if context is None:
             return None
@@ -130,11 +136,11 @@ def _connect(
         except (ssl.SSLError, OSError) as error:
             shown = _certificate_words(host, where, until) if isinstance(error, ssl.SSLCertVerificationError) else ""
             why = coded(KafkaErrorCode.TLS_FAILED, address=address, reason=tls_reason(error), shown=shown)
-        return Probed(address, ips, Stage.TLS, why)
+        return ProbeResult(address, ips, ProbeStage.TLS, why)
 
 
 def _certificate_words(host: str, where: tuple[object, ...], until: float) -> str:
-    """Whose certificate it is that was refused, and until when it was valid. Nothing is believed of it."""
+    """Return the names, issuer and expiry of the refused certificate, in words. Nothing in it is trusted."""
     blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     blind.check_hostname = False
     blind.verify_mode = ssl.CERT_NONE  # only to read what was refused a moment ago; nothing is sent
@@ -171,7 +177,7 @@ def _common_name(name: x509.Name) -> str:
 
 
 def is_ip(host: str) -> bool:
-    """Whether there is nothing to resolve."""
+    """Return whether the host is an IP address, so that there is nothing to resolve."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:

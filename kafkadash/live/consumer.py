@@ -1,28 +1,93 @@
-"""The one WebSocket consumer: pushes the panels and hints that a page asked for in its address.
+"""The WebSocket consumer: pushes the panels and hints that a page requests in its URL.
 
-At most one frame per key and flush interval leaves, always the latest. Rights are asked before the first frame, again
-every ``LIVE_RECHECK_SECONDS``, and at once when roles or accounts change.
+At most one frame per key and flush interval is sent, always the latest. Permissions are read from the database before
+the first frame, again every ``LIVE_RECHECK_SECONDS``, and at once when roles or accounts change. ``SameOrigin`` refuses
+WebSockets opened by other sites: browsers send cookies with them, and no CSRF token protects a socket.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.security.websocket import WebsocketDenier
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest
+from django.http.request import split_domain_port, validate_host
 
-from kafkadash.domain.refusals.pages import WATCHES_TOO_MUCH
-from kafkadash.live.frames import Frame, heartbeat_text, hint_frame, in_thread
-from kafkadash.live.hub import hub_of_this_loop
-from kafkadash.live.panels import BOARD, MAX_KEYS, watched
-from kafkadash.live.rights import Verdict, judge
-from kafkadash.live.watchers import hinted_lately
+from kafkadash.accounts.errors import AccountErrorCode
+from kafkadash.accounts.models import User
+from kafkadash.accounts.sessions import is_in_use
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.access import VIEW, is_allowed
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import message_text
+from kafkadash.live.frames import LiveFrame, heartbeat_text, hint_frame, in_thread
+from kafkadash.live.hub import hinted_lately, hub_of_this_loop
+from kafkadash.live.panels import BOARD, MAX_KEYS, WatchedKeys, parse_watch_key
+
+# Close codes of the application's own range; browsers do not come back after them by themselves.
+NOT_SIGNED_IN = 4401
+NOT_ALLOWED = 4403
+
+
+@dataclass(frozen=True, slots=True)
+class AccessVerdict:
+    """``close_code`` is None when everything asked for may be watched; ``user_id`` is None when nobody is signed in."""
+
+    close_code: int | None
+    user_id: int | None = None
+
+
+def judge(session_key: str | None, keys: Iterable[str]) -> AccessVerdict:
+    """Ask for all keys together: one refused key refuses the socket, as the page that listed it would be refused."""
+    user = user_of_session(session_key)
+    if user is None:
+        return AccessVerdict(NOT_SIGNED_IN)
+    watched = [parse_watch_key(key) for key in keys]
+    known = [what for what in watched if what is not None]
+    if not known or len(known) < len(watched) or not _may_watch(user, known):
+        # Rights were read after the session: an account that was closed in between has none, and is not signed in.
+        closed = user_of_session(session_key) is None
+        return AccessVerdict(NOT_SIGNED_IN if closed else NOT_ALLOWED, user.pk)
+    return AccessVerdict(None, user.pk)
+
+
+def user_of_session(session_key: str | None) -> User | None:
+    """The session's user as a request would see it: session alive, password unchanged since, account active."""
+    if not session_key:
+        return None
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    user = get_user(request)
+    return user if isinstance(user, User) and is_in_use(session_key) else None
+
+
+def _may_watch(user: User, known: list[WatchedKeys]) -> bool:
+    of_clusters = [what for what in known if what.slug]
+    numbers = {what.change for what in known if what.change is not None}
+    slugs_of_changes = dict(ChangeRequest.objects.filter(pk__in=numbers).values_list("pk", "cluster__slug"))
+    if len(slugs_of_changes) < len(numbers):
+        return False
+    permissions = {(what.action, what.slug) for what in of_clusters} | {
+        (VIEW, slug) for slug in slugs_of_changes.values()
+    }
+    clusters = {c.slug: c for c in Cluster.objects.filter(slug__in={slug for _, slug in permissions})}
+    if any(slug not in clusters for _, slug in permissions):
+        return False
+    # A role on all clusters holds on each, so most people are settled with one question.
+    everywhere = {action for action in {action for action, _ in permissions} if is_allowed(user, action, None)}
+    return all(action in everywhere or is_allowed(user, action, clusters[slug]) for action, slug in permissions)
+
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +106,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self.user_id: int | None = None
         self.session_key: str | None = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME)
         self.keys: tuple[str, ...] = tuple(dict.fromkeys(_keys_of(self.scope["query_string"])))
-        self._latest: dict[str, Frame] = {}
+        self._latest: dict[str, LiveFrame] = {}
         self._newest: dict[str, str] = {}
         self._states: dict[str, str] = {}
         self._pushed: set[str] = set()
@@ -54,7 +119,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._hub = hub_of_this_loop()
         await self.accept()
         if not 0 < len(self.keys) <= MAX_KEYS:
-            await self._close(BAD_REQUEST, WATCHES_TOO_MUCH(most=MAX_KEYS))
+            await self._close(BAD_REQUEST, message_text(AccountErrorCode.WATCHES_TOO_MUCH, most=MAX_KEYS))
         else:
             await self._guarded(self._begin())
 
@@ -79,7 +144,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     # What the hub calls.
 
-    def offer(self, frame: Frame) -> None:
+    def offer(self, frame: LiveFrame) -> None:
         """Keep the latest frame of a key; one that was rendered before the last one came late and is dropped."""
         if frame.rendered_at and frame.rendered_at < self._newest.get(frame.key, ""):
             return
@@ -138,7 +203,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         A hint that may have been missed is made up for by another: after joining, of a key that was hinted since the
         page can have been rendered; after an outage, of each.
         """
-        hints = [key for key in self.keys if (what := watched(key)) is not None and not what.pushed]
+        hints = [key for key in self.keys if (what := parse_watch_key(key)) is not None and not what.pushed]
         while True:
             await self._missed_something.wait()
             self._missed_something.clear()
@@ -153,7 +218,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     # Small steps.
 
-    def _hint_if_state_changed(self, frame: Frame) -> None:
+    def _hint_if_state_changed(self, frame: LiveFrame) -> None:
         """The board is ordered by state: when a cluster's state is not what this browser was told, it fetches anew."""
         before = self._states.get(frame.key)
         self._states[frame.key] = frame.state
@@ -162,7 +227,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def _refused(self) -> bool:
         """Ask whether this session may still watch its keys; if not, close."""
-        verdict: Verdict = await in_thread(judge)(self.session_key, self.keys)
+        verdict: AccessVerdict = await in_thread(judge)(self.session_key, self.keys)
         self.user_id = verdict.user_id
         if verdict.close_code is None:
             return False
@@ -204,3 +269,49 @@ class LiveConsumer(AsyncWebsocketConsumer):
 def _keys_of(query_string: bytes) -> list[str]:
     """The keys in the address, at most one more than is allowed."""
     return parse_qs(query_string.decode("latin-1")).get("key", [])[: MAX_KEYS + 1]
+
+
+class SameOrigin:
+    """Lets a socket through if its Origin names the host it was opened on, and that host is one of ours.
+
+    Compares host and port, not the scheme: behind a proxy that ends TLS this process does not know it. Origins in
+    ``CSRF_TRUSTED_ORIGINS`` are let through as for forms. Everybody else gets HTTP 403 before anything is read.
+    """
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self._refuse = WebsocketDenier.as_asgi()
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        host = headers.get(b"host", b"").decode("latin-1")
+        application = self._application if is_ours(origin, host) else self._refuse
+        await application(scope, receive, send)
+
+
+def is_ours(origin: str, host: str) -> bool:
+    """Return whether a page of this origin may open a socket on this host; both as in the request's headers."""
+    name, _ = split_domain_port(host)
+    if not name or not validate_host(name, settings.ALLOWED_HOSTS):
+        return False
+    if origin in settings.CSRF_TRUSTED_ORIGINS:
+        return True
+    from_site = _split(origin)
+    if from_site is None or from_site.scheme not in ("http", "https"):
+        return False
+    here = _split(f"{from_site.scheme}://{host}")
+    return here is not None and _place(from_site) == _place(here)
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  raises for a port that is none
+    except ValueError:
+        return None
+    return parts if parts.hostname else None
+
+
+def _place(parts: SplitResult) -> tuple[str | None, int]:
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)

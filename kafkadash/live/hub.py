@@ -1,13 +1,19 @@
-"""One subscription of this process to the channel layer, shared by all its sockets.
+"""The hub: one subscription of this process to the channel layer, shared by all its sockets.
 
-Sockets never talk to Redis themselves: a process has one channel on the layer, joins a group per watched key, and
-hands each frame to the sockets that watch it. So a thousand sockets cost one connection and one decoding, a socket can
+Sockets never talk to Redis themselves: a process has one channel on the layer, joins a group per watched key, and hands
+each frame to the sockets that watch the key. So a thousand sockets cost one connection and one decoding, a socket can
 be opened and served from the database while Redis is away, and only one task has to notice an outage.
 
-The layer's connection comes back by itself but does not say that it was gone, nor what was missed meanwhile. The hub
-therefore listens to redis-py making connections, and sends itself a numbered pulse through the layer every second. A
-pulse that comes back proves that everything before it is subscribed: only then are sockets told to send the current
-frames, so that nothing can be missed after them.
+The layer reconnects by itself but reports neither the outage nor the messages missed meanwhile. The hub therefore
+listens to redis-py making connections, and sends itself a numbered pulse through the layer every second. A pulse that
+comes back proves that everything before it is subscribed: only then do sockets send the current frames, so that nothing
+after those can be missed.
+
+``watched_by_nobody`` names keys without watchers, whose panels are not rendered for a push. A socket that subscribes
+after that check misses nothing: it is served from the database as soon as it is subscribed, and what is published was
+committed before. A hint has no current frame, so a hint sent between the rendering of a page and the subscription of
+its socket would be lost. Redis keeps each hint for ``HINT_KEPT``, and the socket gets those of its keys once it is
+subscribed. While Redis cannot answer, every key counts as watched and as hinted.
 """
 
 from __future__ import annotations
@@ -16,18 +22,23 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from datetime import timedelta
+from functools import cache
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+import redis
 import structlog
 from channels import DEFAULT_CHANNEL_LAYER
 from channels.layers import channel_layers
 from channels_redis.pubsub import RedisPubSubChannelLayer
 from cryptography.fernet import InvalidToken
+from django.conf import settings
 from redis.exceptions import RedisError
 
-from kafkadash.live.frames import CurrentFrames, Frame
+from kafkadash.live.frames import CurrentFrames, LiveFrame
 
 log = structlog.get_logger(__name__)
 
@@ -40,12 +51,12 @@ RETRY_SECONDS = 0.5
 RETRY_MAX_SECONDS = 3.0
 
 
-class Subscriber(Protocol):
+class HubSubscriber(Protocol):
     """A socket, as the hub sees it. All three methods are called on its event loop and return at once."""
 
     user_id: int | None
 
-    def offer(self, frame: Frame) -> None:
+    def offer(self, frame: LiveFrame) -> None:
         """A frame of one of its keys arrived."""
 
     def resync(self) -> None:
@@ -60,23 +71,23 @@ def group_of(key: str) -> str:
     return "live.key." + key.replace(":", ".")
 
 
-def hub_of_this_loop() -> Hub:
+def hub_of_this_loop() -> LiveHub:
     loop = asyncio.get_running_loop()
     hub = _hubs.get(loop)
     if hub is None:
-        hub = _hubs[loop] = Hub()
+        hub = _hubs[loop] = LiveHub()
     return hub
 
 
-class Hub:
+class LiveHub:
     """Use it on one event loop only. It runs while it has subscribers."""
 
     def __init__(self) -> None:
         self.frames = CurrentFrames()
         self._layer = _listening_layer(self._connection_made)
-        self._watchers: dict[str, set[Subscriber]] = {}
+        self._watchers: dict[str, set[HubSubscriber]] = {}
         # Those who may have missed something, with the number of the pulse after which they can miss nothing more.
-        self._unserved: dict[Subscriber, int | None] = {}
+        self._unserved: dict[HubSubscriber, int | None] = {}
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._up = False
@@ -84,7 +95,7 @@ class Hub:
         self._pulse_sent = 0
         self._pulse_back_at = 0.0
 
-    def join(self, subscriber: Subscriber, keys: Iterable[str]) -> None:
+    def join(self, subscriber: HubSubscriber, keys: Iterable[str]) -> None:
         """Begin to hand over frames of these keys, and ask for a resync as soon as none can be missed any more."""
         for key in keys:
             self._watchers.setdefault(key, set()).add(subscriber)
@@ -96,7 +107,7 @@ class Hub:
             # Redis is away. What the database has can be shown now; there is another resync when it is back.
             subscriber.resync()
 
-    def leave(self, subscriber: Subscriber) -> None:
+    def leave(self, subscriber: HubSubscriber) -> None:
         for key in [key for key, watchers in self._watchers.items() if subscriber in watchers]:
             self._watchers[key].discard(subscriber)
             if not self._watchers[key]:
@@ -154,7 +165,7 @@ class Hub:
         return wanted
 
     async def _send_pulse(self, channel: str) -> None:
-        """Those who wait and did not join while groups were being aligned are proven by this pulse."""
+        """Send a pulse. If no groups wait to be aligned, this pulse proves the subscribers that wait for one."""
         self._pulse_sent += 1
         if not self._changed.is_set():
             for subscriber, pulse in self._unserved.items():
@@ -173,7 +184,7 @@ class Hub:
                 case "pulse":
                     self._pulse_came_back(message["number"])
                 case "frame":
-                    frame = Frame.unpacked(message)
+                    frame = LiveFrame.unpacked(message)
                     for subscriber in list(self._watchers.get(frame.key, ())):
                         subscriber.offer(frame)
                 case "rights":
@@ -218,7 +229,7 @@ class Hub:
     def _everybody_may_have_missed_something(self) -> None:
         self._unserved = dict.fromkeys(self._subscribers())
 
-    def _subscribers(self) -> set[Subscriber]:
+    def _subscribers(self) -> set[HubSubscriber]:
         return {subscriber for watchers in self._watchers.values() for subscriber in watchers}
 
     async def _nobody_watches(self, at_most: float) -> None:
@@ -253,4 +264,74 @@ def _not_an_outage(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("channels_redis.pubsub").addFilter(_not_an_outage)
-_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, LiveHub] = WeakKeyDictionary()
+
+
+# A worker waits no longer than that for the answer, and does not ask again for a while if there was none.
+WAIT_S = 0.2
+ASK_AGAIN_S = 5.0
+# Longer than a page takes from its rendering until its socket is subscribed.
+HINT_KEPT = timedelta(seconds=15)
+
+
+class KeyWatchers:
+    """Asks the Redis of the channel layer; one for each of its addresses, used by all threads."""
+
+    def __init__(self, address: str, prefix: str) -> None:
+        self._client = redis.Redis.from_url(address, socket_connect_timeout=WAIT_S, socket_timeout=WAIT_S)
+        self._prefix = prefix
+        self._silent_until = 0.0
+
+    def nobody(self, keys: Collection[str]) -> frozenset[str]:
+        """Return the keys that certainly have no watcher: one question for all of them (``PUBSUB NUMSUB``)."""
+        channels = {f"{self._prefix}__group__{group_of(key)}".encode(): key for key in keys}
+        counts = self._ask(lambda client: client.pubsub_numsub(*channels)) if keys else None
+        return frozenset(channels[channel] for channel, count in counts or () if count == 0)
+
+    def remember_hint(self, key: str) -> None:
+        self._ask(lambda client: client.set(self._hint_name(key), 1, px=HINT_KEPT))
+
+    def hinted(self, keys: Sequence[str]) -> frozenset[str]:
+        """Return the keys that were hinted in the last ``HINT_KEPT``; all of them where Redis cannot say."""
+        found = self._ask(lambda client: client.mget([self._hint_name(key) for key in keys]))
+        if found is None:
+            return frozenset(keys)
+        return frozenset(key for key, kept in zip(keys, found, strict=True) if kept)
+
+    def _hint_name(self, key: str) -> str:
+        return f"{self._prefix}__hinted__{key}"
+
+    def _ask(self, question: Callable[[redis.Redis], Any]) -> Any:
+        """Return the answer, or None where there is none; then nobody asks for ``ASK_AGAIN_S``."""
+        if time.monotonic() < self._silent_until:
+            return None
+        try:
+            return question(self._client)
+        except (redis.RedisError, OSError) as error:
+            self._silent_until = time.monotonic() + ASK_AGAIN_S
+            log.debug("live.watchers_unknown", error=str(error))
+            return None
+
+
+def watched_by_nobody(keys: Collection[str]) -> frozenset[str]:
+    """Return the keys that certainly have no watcher now. Never raises for Redis, waits at most ``WAIT_S`` for it."""
+    return _of_the_layer().nobody(keys) if settings.REDIS_URL else frozenset(keys)
+
+
+def remember_hint(key: str) -> None:
+    """Keep for ``HINT_KEPT`` that this key was hinted. Call it before the hint is sent. Never raises for Redis."""
+    if settings.REDIS_URL:
+        _of_the_layer().remember_hint(key)
+
+
+def hinted_lately(keys: Sequence[str]) -> frozenset[str]:
+    """Return the keys of which a socket that was just subscribed may have missed a hint. Waits at most ``WAIT_S``."""
+    return _of_the_layer().hinted(keys) if keys and settings.REDIS_URL else frozenset()
+
+
+def _of_the_layer() -> KeyWatchers:
+    config = settings.CHANNEL_LAYERS["default"]["CONFIG"]
+    return _watchers(config["hosts"][0], config["prefix"])
+
+
+_watchers = cache(KeyWatchers)

@@ -1,8 +1,8 @@
-"""Sends frames to whoever watches. One thread with one event loop and one connection per process does the sending.
+"""Publisher of frames to watching sockets: one thread with one event loop and one connection per process sends them.
 
 ``async_to_sync`` would open a new event loop and a new connection for every call, and would wait for Redis. Here the
-caller renders and hands over; the latest frame of a key replaces one that was not sent yet. While Redis is away frames
-are dropped and counted: sockets send the current ones from the database when it is back.
+caller renders and hands over; the latest frame of a key replaces an unsent one. While Redis is away, frames are dropped
+and counted: sockets send the current ones from the database when Redis is back.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.kafka import clock
+from kafkadash.core import clock
 from kafkadash.live.frames import frame_of, hint_frame, panel_frame
-from kafkadash.live.hub import RIGHTS_GROUP, group_of
-from kafkadash.live.panels import Panel, Watched, panels_of, watched
-from kafkadash.live.watchers import remember_hint, watched_by_nobody
-from kafkadash.observe.read_hints import read_hint
+from kafkadash.live.hub import RIGHTS_GROUP, group_of, remember_hint, watched_by_nobody
+from kafkadash.live.panels import LivePanel, WatchedKeys, panels_of, parse_watch_key
+from kafkadash.monitoring.cluster_bar import read_hint
 
 log = structlog.get_logger(__name__)
 
@@ -44,9 +43,9 @@ def publish_panels(cluster_id: int, kinds: Collection[str], seq: int) -> None:
         idle = watched_by_nobody(panels)
         for key, panel in panels.items():
             if key not in idle:
-                _push(panel, cluster, seq)
+                _push_panel(panel, cluster, seq)
         for kind in kinds:
-            _hint(read_hint(kind, cluster.slug), seq)
+            _push_hint(read_hint(kind, cluster.slug), seq)
 
 
 def publish_keys(keys: Iterable[str], seq: int = 0) -> None:
@@ -54,13 +53,13 @@ def publish_keys(keys: Iterable[str], seq: int = 0) -> None:
 
     Call it after commit. Panels that nobody watches are not rendered.
     """
-    known = {key: watched(key) for key in keys}
+    known = {key: parse_watch_key(key) for key in keys}
     idle = watched_by_nobody([key for key, what in known.items() if what is not None and what.pushed])
     for key, what in known.items():
         if what is None:
             log.warning("live.unknown_key", key=key)
         elif not what.pushed:
-            _hint(key, seq)
+            _push_hint(key, seq)
         elif key not in idle:
             _push_now(what, seq)
 
@@ -70,7 +69,7 @@ def publish_rights(user_id: int) -> None:
     _hand_over(RIGHTS_GROUP, {"type": "rights", "user_id": user_id}, about=str(user_id))
 
 
-def dropped() -> int:
+def count_dropped() -> int:
     """Messages that this process could not send since its sender started."""
     return _process.sender.dropped if _process.sender is not None else 0
 
@@ -83,7 +82,7 @@ def stop_publishing() -> None:
         sender.stop()
 
 
-class Sender:
+class FrameSender:
     """The thread, its loop, and what waits to be sent."""
 
     def __init__(self) -> None:
@@ -173,7 +172,7 @@ class Sender:
             log.debug("live.flush_failed", error=str(error))
 
 
-def _push(panel: Panel, cluster: Cluster, seq: int) -> None:
+def _push_panel(panel: LivePanel, cluster: Cluster, seq: int) -> None:
     try:
         frame = panel_frame(panel, cluster, clock.now(), seq)
     except Exception:
@@ -182,7 +181,7 @@ def _push(panel: Panel, cluster: Cluster, seq: int) -> None:
     _hand_over(group_of(frame.key), {"type": "frame", **frame.packed()})
 
 
-def _push_now(what: Watched, seq: int) -> None:
+def _push_now(what: WatchedKeys, seq: int) -> None:
     try:
         frame = frame_of(what, seq)
     except Exception:
@@ -192,7 +191,7 @@ def _push_now(what: Watched, seq: int) -> None:
         _hand_over(group_of(frame.key), {"type": "frame", **frame.packed()})
 
 
-def _hint(key: str, seq: int) -> None:
+def _push_hint(key: str, seq: int) -> None:
     remember_hint(key)
     _hand_over(group_of(key), {"type": "frame", **hint_frame(key, seq).packed()})
 
@@ -203,19 +202,19 @@ def _hand_over(group: str, message: dict[str, Any], about: str = "") -> None:
         return
     with _process.lock:
         if _process.sender is None or _process.sender.pid != os.getpid():
-            _process.sender = Sender()
+            _process.sender = FrameSender()
         sender = _process.sender
     sender.hand_over(group, message, about)
 
 
-class _Process:
-    """What this process has: at most one sender."""
+class _ProcessSender:
+    """Sender of this process: at most one."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.sender: Sender | None = None
+        self.sender: FrameSender | None = None
 
 
-_process = _Process()
+_process = _ProcessSender()
 # A short command that gave somebody a role ends right after; its message should still leave.
 atexit.register(stop_publishing)

@@ -5,8 +5,7 @@ from channels.security.websocket import WebsocketDenier
 from channels.sessions import CookieMiddleware
 from django.urls import path, re_path
 
-from kafkadash.live.consumer import LiveConsumer
-from kafkadash.live.origin import SameOrigin
+from kafkadash.live.consumer import LiveConsumer, SameOrigin
 
 websockets = SameOrigin(
     CookieMiddleware(

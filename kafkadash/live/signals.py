@@ -1,4 +1,4 @@
-"""What is published besides refreshes: rows that changed, clusters that came or went, rights that changed."""
+"""Publication of more than refreshes: rows that changed, clusters that came or went, rights that changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models.signals import post_delete, post_save
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole
-from kafkadash.events import changed
+from kafkadash.core.events import changed
 from kafkadash.live.panels import BOARD
 from kafkadash.live.publisher import publish_keys, publish_rights
 

@@ -1,0 +1,1 @@
+"""Operation of the product itself: tick, retention, health, audit pages."""

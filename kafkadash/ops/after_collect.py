@@ -1,7 +1,6 @@
-"""What happens after a refresh was stored, in this order: say what of it is ours, judge it, compare the open change
-requests with it, publish it to the browsers that look at it.
+"""Steps after a stored refresh, in order: claim throttles and moves, judge findings, check open changes, publish.
 
-A receiver compares state, never edges: an event that gets lost costs one interval.
+A receiver compares state, never edges: a lost event costs one interval.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ import structlog
 from django.dispatch import receiver
 
 from kafkadash.changes.recheck import KINDS, recheck
-from kafkadash.events import collected
-from kafkadash.kafka import clock
+from kafkadash.core import clock
+from kafkadash.core.events import collected
+from kafkadash.execution import claims
+from kafkadash.findings.services import judge
 from kafkadash.live.panels import BOARD
 from kafkadash.live.publisher import publish_keys, publish_panels
-from kafkadash.oncall.services import judge
-from kafkadash.reassign.run import claims
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +26,7 @@ def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any)
     now = clock.now()
     try:
         if kinds & claims.KINDS:
-            claims.reconcile(cluster_id, now)
+            claims.reconcile_claims(cluster_id, now)
     except Exception:
         # Pages call ours somebody else's for one refresh more; nothing is done on that.
         log.exception("claims.reconcile_failed", cluster=cluster_id)

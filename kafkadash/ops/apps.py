@@ -6,12 +6,12 @@ class OpsConfig(AppConfig):
     label = "ops"
 
     def ready(self) -> None:
-        from kafkadash.domain.messages import register_messages
+        from django.db.models.signals import pre_migrate
+
+        from kafkadash.core.messages import register_messages
         from kafkadash.ops import after_collect  # noqa: F401  connects the receiver
         from kafkadash.ops.messages import OPERATION_MESSAGES
-        from kafkadash.ops.playground_messages import PLAYGROUND_MESSAGES
-        from kafkadash.ops.server_messages import SERVER_MESSAGES
+        from kafkadash.ops.old_database import refuse_old_database
 
         register_messages(OPERATION_MESSAGES)
-        register_messages(SERVER_MESSAGES)
-        register_messages(PLAYGROUND_MESSAGES)
+        pre_migrate.connect(refuse_old_database, sender=self)

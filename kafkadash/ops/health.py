@@ -1,6 +1,7 @@
-"""Is kafkadash itself well? For load balancers and container supervisors; nothing here says anything about anybody.
+"""Health of kafkadash itself, for load balancers and container supervisors: ``/livez`` and ``/readyz``.
 
-Clusters that do not answer make kafkadash degraded, not unready: a page that says "unknown" is what people need then.
+Both are public, so that a supervisor needs no account; they show states and ages, and no names. Clusters that do not
+answer make kafkadash degraded, not unready: a page that says "unknown" is what people need then.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -17,11 +18,14 @@ import redis
 import structlog
 from django.conf import settings
 from django.db import Error, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
-from kafkadash.accounts.errors import lazy_text
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.wording import count, duration
-from kafkadash.kafka import clock
+from kafkadash.clusters.access import public
+from kafkadash.core import clock
+from kafkadash.core.formatting import format_duration
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.ops.errors import OperationErrorCode
 
 log = structlog.get_logger(__name__)
@@ -38,7 +42,7 @@ ASKED_AGAIN_S = 1.0
 CLOCK_WRONG_S = 30.0
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """``BAD`` makes the whole not ready, ``DEGRADED`` does not; ``UNKNOWN`` could not be asked."""
 
     OK = "ok"
@@ -48,18 +52,32 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """``age_s`` is how old what was found is, in seconds; None where nothing has an age."""
+class HealthCheck:
+    """``age_s`` is how old what was found is, in seconds; None where nothing has an age. ``found`` is a message with a
+    code where something is wrong.
+    """
 
-    state: State
-    sentence: str
+    state: CheckState
+    found: CodedMessage | str
     age_s: float | None = None
 
+    @property
+    def sentence(self) -> str:
+        return str(self.found)
 
-_UNASKED = Check(State.UNKNOWN, lazy_text(OperationErrorCode.NOT_KNOWN_WITHOUT_DATABASE))
+    @property
+    def code(self) -> str:
+        """'' where nothing is wrong."""
+        return str(self.found.code) if isinstance(self.found, CodedMessage) else ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"state": self.state, "code": self.code, "sentence": self.sentence, "age_s": self.age_s}
 
 
-def beat(name: str = TICK) -> None:
+_UNASKED = HealthCheck(CheckState.UNKNOWN, coded(OperationErrorCode.NOT_KNOWN_WITHOUT_DATABASE))
+
+
+def record_beat(name: str = TICK) -> None:
     """Note that this part did its round, by the database's clock; most calls write nothing."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -71,7 +89,7 @@ def beat(name: str = TICK) -> None:
 
 
 def clock_set_back_s(name: str = TICK) -> float:
-    """By how many seconds the database's clock was set back since the last ``beat``; 0 if it was not. Told once."""
+    """Seconds by which the database's clock was set back since the last ``record_beat``, else 0. Told once."""
     with connection.cursor() as cursor:
         cursor.execute(
             "WITH ahead AS (SELECT name, at FROM ops_heartbeat"
@@ -84,11 +102,11 @@ def clock_set_back_s(name: str = TICK) -> float:
     return float(told[0]) if told else 0.0
 
 
-def recent_checks() -> dict[str, Check]:
-    """``checks``, asked for at most every ``ASKED_AGAIN_S``: anybody may ask, as often as they like."""
+def recent_checks() -> dict[str, HealthCheck]:
+    """``run_checks``, asked for at most every ``ASKED_AGAIN_S``: anybody may ask, as often as they like."""
     with _recent.lock:
         if _recent.found is None or time.monotonic() - _recent.at >= ASKED_AGAIN_S:
-            _recent.found = checks()
+            _recent.found = run_checks()
             _recent.at = time.monotonic()
         return _recent.found
 
@@ -103,20 +121,25 @@ class _RecentChecks:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.found: dict[str, Check] | None = None
+        self.found: dict[str, HealthCheck] | None = None
         self.at = 0.0
 
 
 _recent = _RecentChecks()
 
 
-def checks() -> dict[str, Check]:
+def run_checks() -> dict[str, HealthCheck]:
     """Every check by name; quick also where something hangs, as each has its own time limit."""
-    found = {"database": _database()}
-    found["redis"] = _redis()
-    for name, check in (("clock", _clock), ("beat", _beat), ("collection", _collection), ("runs", _runs)):
+    found = {"database": _check_database()}
+    found["redis"] = _check_redis()
+    for name, check in (
+        ("clock", _check_clock),
+        ("beat", _check_tick),
+        ("collection", _check_collection),
+        ("runs", _check_runs),
+    ):
         found[name] = _UNASKED
-        if found["database"].state is State.OK:
+        if found["database"].state is CheckState.OK:
             try:
                 found[name] = check()
             except Error as error:  # it went away since it answered
@@ -124,80 +147,80 @@ def checks() -> dict[str, Check]:
     return found
 
 
-def ready(found: Mapping[str, Check]) -> bool:
-    return all(check.state is not State.BAD for check in found.values())
+def is_ready(found: Mapping[str, HealthCheck]) -> bool:
+    return all(check.state is not CheckState.BAD for check in found.values())
 
 
-def as_json(found: Mapping[str, Check]) -> dict[str, Any]:
-    worst = "ready" if all(check.state is State.OK for check in found.values()) else "degraded"
+def as_json(found: Mapping[str, HealthCheck]) -> dict[str, Any]:
+    worst = "ready" if all(check.state is CheckState.OK for check in found.values()) else "degraded"
     return {
-        "state": worst if ready(found) else "not ready",
-        "checks": {name: asdict(check) for name, check in found.items()},
+        "state": worst if is_ready(found) else "not ready",
+        "checks": {name: check.as_json() for name, check in found.items()},
     }
 
 
-def _database() -> Check:
+def _check_database() -> HealthCheck:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except Error as error:
         return _cannot_be_asked(error)
-    return Check(State.OK, "The database answers.")
+    return HealthCheck(CheckState.OK, "The database answers.")
 
 
-def _cannot_be_asked(error: Error) -> Check:
+def _cannot_be_asked(error: Error) -> HealthCheck:
     log.warning("health.database", error=str(error))
-    return Check(State.BAD, message_text(OperationErrorCode.DATABASE_SILENT))
+    return HealthCheck(CheckState.BAD, coded(OperationErrorCode.DATABASE_SILENT))
 
 
-def _redis() -> Check:
+def _check_redis() -> HealthCheck:
     limits = {"socket_connect_timeout": REDIS_WAIT_S, "socket_timeout": REDIS_WAIT_S}
     try:
         with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
             client.ping()
     except (redis.RedisError, ValueError) as error:
         log.warning("health.redis", error=str(error))
-        return Check(State.BAD, message_text(OperationErrorCode.REDIS_SILENT))
-    return Check(State.OK, "Redis answers.")
+        return HealthCheck(CheckState.BAD, coded(OperationErrorCode.REDIS_SILENT))
+    return HealthCheck(CheckState.OK, "Redis answers.")
 
 
 def read_clock() -> datetime:
-    """The database's time; whatever this process reads from now on is stamped with it (``kafka.clock``)."""
-    asked = time.monotonic()
+    """The database's time; whatever this process reads from now on is stamped with it (``core.clock``)."""
+    began = time.monotonic()
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (told,) = cursor.fetchone()
-    clock.set_right(told, time.monotonic() - asked)
+    clock.set_right(told, time.monotonic() - began)
     return told  # type: ignore[no-any-return]
 
 
-def _clock() -> Check:
+def _check_clock() -> HealthCheck:
     """How far the clock of this machine is from the database's."""
     before = datetime.now(UTC)
     told = read_clock()
     ahead, behind = (before - told).total_seconds(), (told - datetime.now(UTC)).total_seconds()
     off = max(ahead, behind)
     if off <= CLOCK_OFF_S:
-        return Check(State.OK, "This machine's clock is right.")
+        return HealthCheck(CheckState.OK, "This machine's clock is right.")
     way = "ahead of" if ahead > behind else "behind"
-    sentence = message_text(OperationErrorCode.CLOCK_WRONG, off=duration(off), way=way)
-    return Check(State.BAD if off > CLOCK_WRONG_S else State.DEGRADED, sentence)
+    message = coded(OperationErrorCode.CLOCK_WRONG, off=format_duration(off), way=way)
+    return HealthCheck(CheckState.BAD if off > CLOCK_WRONG_S else CheckState.DEGRADED, message)
 
 
-def _beat() -> Check:
+def _check_tick() -> HealthCheck:
     with connection.cursor() as cursor:
         cursor.execute("SELECT EXTRACT(EPOCH FROM clock_timestamp() - at) FROM ops_heartbeat WHERE name = %s", [TICK])
         row = cursor.fetchone()
     if row is None:
-        return Check(State.BAD, message_text(OperationErrorCode.NEVER_TICKED))
+        return HealthCheck(CheckState.BAD, coded(OperationErrorCode.NEVER_TICKED))
     age = max(0.0, float(row[0]))
     if age > BEAT_LATE_S:
-        sentence = message_text(OperationErrorCode.TICK_LATE, age=duration(age))
-        return Check(State.BAD, sentence, round(age, 1))
-    return Check(State.OK, "The tick runs.", round(age, 1))
+        message = coded(OperationErrorCode.TICK_LATE, age=format_duration(age))
+        return HealthCheck(CheckState.BAD, message, round(age, 1))
+    return HealthCheck(CheckState.OK, "The tick runs.", round(age, 1))
 
 
-def _collection() -> Check:
+def _check_collection() -> HealthCheck:
     """The collector of an enabled cluster that is longest overdue, and how many clusters do not answer."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -206,41 +229,38 @@ def _collection() -> Check:
             " COUNT(DISTINCT r.cluster_id),"
             " COUNT(DISTINCT r.cluster_id) FILTER (WHERE r.kind = 'metadata' AND r.failures > 0),"
             " EXTRACT(EPOCH FROM clock_timestamp() - MAX(r.attempted_at))"
-            " FROM observe_collectorrun r JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled"
+            " FROM monitoring_collectorrun r JOIN clusters_cluster c ON c.id = r.cluster_id WHERE c.enabled"
         )
         overdue, clusters, silent, quiet = cursor.fetchone()
     late = max(0.0, float(overdue))
     if not clusters:
-        return Check(State.OK, "No cluster is to be collected.")
+        return HealthCheck(CheckState.OK, "No cluster is to be collected.")
     if late > COLLECTION_LATE_S:
         if quiet is not None and quiet > COLLECTION_LATE_S:
-            return Check(
-                State.BAD,
-                message_text(OperationErrorCode.COLLECTION_STANDS, age=duration(float(quiet))),
+            return HealthCheck(
+                CheckState.BAD,
+                coded(OperationErrorCode.COLLECTION_STANDS, age=format_duration(float(quiet))),
                 round(late, 1),
             )
-        return Check(
-            State.DEGRADED, message_text(OperationErrorCode.COLLECTION_LATE, age=duration(late)), round(late, 1)
+        return HealthCheck(
+            CheckState.DEGRADED, coded(OperationErrorCode.COLLECTION_LATE, age=format_duration(late)), round(late, 1)
         )
     if silent:
-        verb = "does" if silent == 1 else "do"
-        return Check(
-            State.DEGRADED,
-            message_text(
-                OperationErrorCode.CLUSTERS_SILENT, silent=silent, clusters=count(clusters, "cluster"), verb=verb
-            ),
+        return HealthCheck(
+            CheckState.DEGRADED,
+            coded(OperationErrorCode.CLUSTERS_SILENT, silent=silent, clusters=clusters),
             round(late, 1),
         )
-    return Check(State.OK, "Every collector is on time.", round(late, 1))
+    return HealthCheck(CheckState.OK, "Every collector is on time.", round(late, 1))
 
 
-def _runs() -> Check:
+def _check_runs() -> HealthCheck:
     """The run of a change that waits longest for a worker."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT COALESCE(MAX(EXTRACT(EPOCH FROM clock_timestamp() - r.next_at))"
             "  FILTER (WHERE r.lease_until IS NULL OR r.lease_until < clock_timestamp()), 0), COUNT(*)"
-            " FROM reassign_execution r JOIN changes_changerequest c ON c.id = r.request_id"
+            " FROM execution_execution r JOIN changes_changerequest c ON c.id = r.request_id"
             " JOIN clusters_cluster k ON k.id = r.cluster_id"
             " WHERE k.removed_at IS NULL AND c.state IN"
             " ('queued', 'executing', 'paused', 'cancelling', 'verifying')"
@@ -248,8 +268,25 @@ def _runs() -> Check:
         overdue, runs = cursor.fetchone()
     late = max(0.0, float(overdue))
     if not runs:
-        return Check(State.OK, "No change is running.")
+        return HealthCheck(CheckState.OK, "No change is running.")
     if late > RUNS_LATE_S:
-        sentence = message_text(OperationErrorCode.RUN_LATE, age=duration(late))
-        return Check(State.DEGRADED, sentence, round(late, 1))
-    return Check(State.OK, f"{count(runs, 'run')} on time.", round(late, 1))
+        message = coded(OperationErrorCode.RUN_LATE, age=format_duration(late))
+        return HealthCheck(CheckState.DEGRADED, message, round(late, 1))
+    return HealthCheck(CheckState.OK, f"{choose_plural('# run|# runs', runs)} on time.", round(late, 1))
+
+
+@require_safe
+@public
+@never_cache
+def livez(_request: HttpRequest) -> HttpResponse:
+    """200 as long as this process answers at all; asks nobody else."""
+    return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+@public
+@never_cache
+def readyz(_request: HttpRequest) -> HttpResponse:
+    """503 when the database, Redis or the tick is gone."""
+    found = recent_checks()
+    return JsonResponse(as_json(found), status=200 if is_ready(found) else 503)

@@ -1,4 +1,4 @@
-"""What kafkadash notes of itself."""
+"""Records that kafkadash keeps about itself."""
 
 from __future__ import annotations
 

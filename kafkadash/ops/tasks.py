@@ -15,7 +15,7 @@ _began = float("-inf")
 
 @shared_task(name="tick")
 def tick() -> None:
-    """One that comes right behind another has waited in the queue for a worker that was away, and is spared."""
+    """Run one tick; skip a tick right behind another, which waited in the queue for a worker that was away."""
     global _began  # noqa: PLW0603  one number per process, which has one thread for ticks
     if time.monotonic() - _began < SPARE_S:
         return

@@ -1,4 +1,4 @@
-"""The heartbeat: once a second, hand out what is due. Nothing else enqueues work."""
+"""The tick: once a second, hands out the work that is due. Nothing else enqueues work."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from kafkadash.changes.expiry import expire_due, queue_due
 from kafkadash.changes.plans import prune_artifacts
 from kafkadash.changes.policy import apply_due_loosenings
 from kafkadash.clusters.removal import purge_removed
-from kafkadash.jobs.services import dispatch_due_jobs, forget_old_jobs
+from kafkadash.core import leases as lease
+from kafkadash.execution.tasks import execute
+from kafkadash.execution.worker import lease as runs
+from kafkadash.execution.worker.moves import forget_old_moves
+from kafkadash.export import flusher
+from kafkadash.export.tasks import write_segments
+from kafkadash.findings.services import judge_ages
+from kafkadash.findings.services import prune as prune_findings
+from kafkadash.history import schedule as ingests
+from kafkadash.history.tasks import ingest
+from kafkadash.jobs.runner import dispatch_due_jobs, forget_old_jobs
 from kafkadash.live.panels import BOARD
 from kafkadash.live.publisher import publish_keys
-from kafkadash.observe import lease, retention
-from kafkadash.observe.collection import ensure_runs
-from kafkadash.observe.history import turns as ingests
-from kafkadash.observe.segments import flusher
-from kafkadash.observe.tasks import collect, ingest, write_segments
-from kafkadash.oncall.services import judge_ages
-from kafkadash.oncall.services import prune as prune_findings
-from kafkadash.ops.health import beat, clock_set_back_s, read_clock
-from kafkadash.reassign.run import lease as runs
-from kafkadash.reassign.run.moves import forget_old_moves
-from kafkadash.reassign.tasks import execute
+from kafkadash.monitoring import schedule
+from kafkadash.monitoring.collection import ensure_runs
+from kafkadash.monitoring.tasks import collect
+from kafkadash.ops import retention
+from kafkadash.ops.health import clock_set_back_s, read_clock, record_beat
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +45,7 @@ _last_prune = 0.0
 def tick() -> None:
     """Marks what is due and sends one message for each. What cannot be sent is unmarked and tried next second."""
     _follow_clock()
-    beat()
+    record_beat()
     now = read_clock()
     ensure_runs()
     flusher.ensure_writer()
@@ -58,7 +62,7 @@ def _follow_clock() -> None:
     with transaction.atomic():
         if seconds := clock_set_back_s():
             log.warning("tick.clock_set_back", seconds=round(seconds, 1))
-            for of in (runs.RUNS, lease.COLLECTORS, flusher.WRITERS, ingests.INGEST):
+            for of in (runs.RUNS, schedule.COLLECTORS, flusher.WRITERS, ingests.INGEST):
                 lease.set_back(of, seconds)
 
 
@@ -66,7 +70,7 @@ def _dispatch() -> None:
     """Runs of changes first. When the queue is away the others are not tried: each try takes seconds to fail."""
     dues = (
         (execute, runs.claim_due, runs.hand_back),
-        (collect, lease.claim_due, lease.hand_back),
+        (collect, schedule.claim_due, schedule.hand_back),
         (write_segments, flusher.claim_due, flusher.hand_back),
         (ingest, ingests.claim_due, ingests.hand_back),
     )
@@ -94,7 +98,7 @@ def _judge_ages(now: datetime) -> None:
 
 
 def _let_time_pass() -> None:
-    """What is over expires before anything scheduled is queued."""
+    """Expire what is over before anything scheduled is queued."""
     apply_due_loosenings()
     expire_due()
     queue_due()

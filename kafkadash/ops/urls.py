@@ -1,6 +1,7 @@
 from django.urls import path
 
-from kafkadash.ops import audit_views, views
+from kafkadash.ops import audit as audit_views
+from kafkadash.ops import health as views
 
 app_name = "ops"
 

@@ -1,7 +1,7 @@
-"""``python -m kafkadash.pipeline run | once | backfill | status --uri URI``: the pipeline as a process of its own.
+"""Command line of the pipeline process: ``python -m kafkadash.pipeline run | once | backfill | status --uri URI``.
 
-Exit codes: 0; 1 when it failed, or when ``status`` has something to say; 2 when something is missing or was asked for
-wrongly. SIGTERM ends ``run`` in good order.
+Exit codes: 0; 1 if it failed, or if ``status`` has something to report; 2 if something is missing or the arguments are
+wrong. SIGTERM ends ``run`` in good order.
 """
 
 from __future__ import annotations
@@ -14,35 +14,51 @@ import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from kafkadash.domain.messages import message_text, register_messages
-from kafkadash.pipeline import asked as read
+from kafkadash.core.messages import message_text, register_messages
 from kafkadash.pipeline import session
 from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 from kafkadash.pipeline.messages import PIPELINE_MESSAGES
-from kafkadash.pipeline.store import Store, open_store
+from kafkadash.pipeline.store import PipelineStore, open_store
+
+
+def parse_times(begin: str, end: str) -> tuple[datetime, datetime]:
+    """In UTC, where nothing else is said. Raises PipelineFault for what is no time, and for an end before its begin."""
+    first, last = _parse_time("--from", begin), _parse_time("--to", end)
+    if first >= last:
+        raise PipelineFault(PipelineErrorCode.FROM_AFTER_TO, begin=begin, end=end)
+    return first, last
+
+
+def _parse_time(option: str, given: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise PipelineFault(PipelineErrorCode.OPTION_NO_TIME, option=option, given=given) from None
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+
 
 FAILED, REFUSED = 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
     register_messages(PIPELINE_MESSAGES)
-    asked = _parser().parse_args(arguments)
-    os.nice(asked.nice)
+    options = _parser().parse_args(arguments)
+    os.nice(options.nice)
     try:
-        times = read.times(asked.begin, asked.end) if asked.action == "backfill" else None
-        if asked.action == "run":
-            _require_or_tell(asked.uri)
+        times = parse_times(options.begin, options.end) if options.action == "backfill" else None
+        if options.action == "run":
+            _require_or_tell(options.uri)
         else:
             session.require()
-        store = open_store(asked.uri)
-        if asked.action == "status":
-            return _status(store)
+        store = open_store(options.uri)
+        if options.action == "status":
+            return _print_status(store)
     except PipelineFault as fault:
         sys.stderr.write(f"{fault}\n")
         return REFUSED
     try:
-        _do(asked, store, times)
+        _do(options, store, times)
     except PipelineFault as fault:
         sys.stderr.write(f"{fault}\n")
         return FAILED
@@ -55,32 +71,32 @@ def main(arguments: Sequence[str]) -> int:
 
 def _require_or_tell(uri: str) -> None:
     """Raises PipelineFault where something is missing; pages tell the same, unless another one runs there."""
-    from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, Heartbeat, lives
+    from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, PipelineHeartbeat, is_alive
 
     try:
         session.require()
     except PipelineFault as fault:
         with contextlib.suppress(PipelineFault, OSError, ValueError):
             store = open_store(uri)
-            if not lives(store, datetime.now(UTC)):
-                Heartbeat(store, PROMISED_SECONDS, state="failed", fault=str(fault)).beat()
+            if not is_alive(store, datetime.now(UTC)):
+                PipelineHeartbeat(store, PROMISED_SECONDS, state="failed", fault=fault.message).beat()
         raise
 
 
-def _do(asked: argparse.Namespace, store: Store, times: tuple[datetime, datetime] | None) -> None:
+def _do(options: argparse.Namespace, store: PipelineStore, times: tuple[datetime, datetime] | None) -> None:
     from kafkadash.pipeline import application, backfill
 
     if times is not None:
         backfill.backfill(store, os.environ, *times, application.say)
         return
-    every = asked.every if asked.action == "run" else None
-    application.run(store, os.environ, application.Way(every, asked.flushes))
+    every = options.every if options.action == "run" else None
+    application.run(store, os.environ, application.StreamWay(every, options.flushes))
 
 
-def _status(store: Store) -> int:
-    from kafkadash.pipeline.standing import standing
+def _print_status(store: PipelineStore) -> int:
+    from kafkadash.pipeline.heartbeat import read_status
 
-    found = standing(store, datetime.now(UTC))
+    found = read_status(store, datetime.now(UTC))
     for label, words in found.lines:
         sys.stdout.write(f"{label:<12} {words}\n")
     if found.wrong is not None:

@@ -1,8 +1,12 @@
-"""The running pipeline: the query, its heartbeat, and its end."""
+"""The running pipeline: the streaming query over new manifests, its heartbeat, and its end.
+
+Spark's checkpoint keeps only the offsets of the query.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sys
 import threading
@@ -12,23 +16,55 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.wording import count
-from kafkadash.pipeline import heartbeat, query
-from kafkadash.pipeline.batch import Batches, Done, Point
-from kafkadash.pipeline.clockwork import Clockwork
+from kafkadash.core.messages import choose_plural, coded
+from kafkadash.pipeline import batch as source
+from kafkadash.pipeline import heartbeat
+from kafkadash.pipeline.batch import DoneBatch, ManifestSource, PipelineBatches, Point
+from kafkadash.pipeline.clockwork import RollupScheduler
 from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
-from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, Heartbeat
-from kafkadash.pipeline.lake import Lake
-from kafkadash.pipeline.owner import owned
+from kafkadash.pipeline.heartbeat import PROMISED_SECONDS, PipelineHeartbeat
+from kafkadash.pipeline.lake import FactLake
+from kafkadash.pipeline.owner import own_folder
 from kafkadash.pipeline.session import first_line, open_session
-from kafkadash.pipeline.store import Store
-from kafkadash.pipeline.works import works
+from kafkadash.pipeline.store import PipelineStore
+from kafkadash.pipeline.work import works
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+CHECKPOINT = "checkpoints/manifests"
+
+Take = Callable[[str, int, list[str]], None]
+"""(query id, batch id, manifests by their addresses below the segments' folder)."""
+
+
+def start_query(
+    spark: SparkSession, store: PipelineStore, take: Take, *, every_seconds: float | None, flushes_at_once: int
+) -> StreamingQuery:
+    """``every_seconds``: None takes what is there and ends. Raises Spark's errors."""
+    spark.dataSource.register(ManifestSource)
+    options = {"uri": store.uri, "at_once": str(flushes_at_once)}
+    manifests = spark.readStream.format(source.NAME).options(**options).load()
+
+    def each(batch: DataFrame, batch_id: int) -> None:
+        names = sorted(row.manifest for row in batch.collect())
+        if names:  # a query that begins has a batch also where there is nothing yet
+            take(query_id(store), batch_id, names)
+
+    writer = manifests.writeStream.foreachBatch(each).option("checkpointLocation", store.address(CHECKPOINT))
+    writer = writer.queryName("segments")
+    if every_seconds is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{every_seconds:g} seconds").start()
+
+
+def query_id(store: PipelineStore) -> str:
+    """Return the query id that Spark wrote when the checkpoint began; '' before that."""
+    content = store.read(f"{CHECKPOINT}/metadata")
+    return str(json.loads(content)["id"]) if content else ""
+
 
 WAIT_SECONDS = 2
 CLOCK_SECONDS = 60.0
@@ -36,7 +72,7 @@ ENDS_SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class StreamWay:
     """``every_seconds``: None takes what is there and ends."""
 
     every_seconds: float | None
@@ -44,7 +80,7 @@ class Way:
     point: Point = lambda _: None
 
 
-class Stop:
+class StopRequest:
     """SIGTERM and SIGINT: heard between batches, and at once while Spark is starting."""
 
     def __init__(self) -> None:
@@ -60,11 +96,11 @@ class Stop:
             raise SystemExit(0)
 
 
-def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
+def run(store: PipelineStore, environment: Mapping[str, str], way: StreamWay) -> None:
     """Until somebody asks to stop; with ``every_seconds`` None until nothing is left. Raises PipelineFault."""
-    stop = Stop()
-    beats = Heartbeat(store, max(way.every_seconds or 0.0, PROMISED_SECONDS))
-    with owned(store) as owner, contextlib.ExitStack() as at_end:
+    stop = StopRequest()
+    beats = PipelineHeartbeat(store, max(way.every_seconds or 0.0, PROMISED_SECONDS))
+    with own_folder(store) as owner, contextlib.ExitStack() as at_end:
         beats.start()
         with _end_said_to(beats):
             spark = open_session(environment)
@@ -72,18 +108,18 @@ def run(store: Store, environment: Mapping[str, str], way: Way) -> None:
             if owner is not None:
                 owner.note_processes()
             stop.at_once = False
-            stream(spark, store, way, beats, stop)
+            run_query(spark, store, way, beats, stop)
 
 
 @contextlib.contextmanager
-def _end_said_to(beats: Heartbeat) -> Iterator[None]:
+def _end_said_to(beats: PipelineHeartbeat) -> Iterator[None]:
     try:
         yield
     except PipelineFault as fault:
-        beats.end("failed", str(fault))
+        beats.end("failed", fault.message)
         raise
     except Exception as error:
-        beats.end("failed", message_text(PipelineErrorCode.BATCH_FAILED, fault=first_line(error)))
+        beats.end("failed", coded(PipelineErrorCode.BATCH_FAILED, fault=first_line(error)))
         raise
     except SystemExit:
         beats.end("stopped")
@@ -91,45 +127,47 @@ def _end_said_to(beats: Heartbeat) -> Iterator[None]:
     beats.end("stopped")
 
 
-def stream(spark: SparkSession, store: Store, way: Way, beats: Heartbeat, stop: Stop) -> None:
+def run_query(
+    spark: SparkSession, store: PipelineStore, way: StreamWay, beats: PipelineHeartbeat, stop: StopRequest
+) -> None:
     """The query, and between its batches what is due by the clock. Raises PipelineFault and what Spark raises."""
     jobs = works()
-    batches: dict[str, Batches] = {}
+    batches: dict[str, PipelineBatches] = {}
 
-    def of(query_id: str) -> Batches:
+    def of(query_id: str) -> PipelineBatches:
         if query_id not in batches:
-            batches[query_id] = Batches(Lake(spark, store, query_id), jobs, way.point)
+            batches[query_id] = PipelineBatches(FactLake(spark, store, query_id), jobs, way.point)
         return batches[query_id]
 
     def take(query_id: str, batch: int, manifests: list[str]) -> None:
         beats.query = query_id
-        beats.working_on = f"batch {batch}, {count(len(manifests), 'flush', 'flushes')}"
+        beats.working_on = f"batch {batch}, {choose_plural('# flush|# flushes', len(manifests))}"
         done = of(query_id).do(batch, manifests)
         beats.working_on = None
         beats.caught_up = len(manifests) < way.flushes_at_once
         if done is not None:
             beats.batch_done(done)
-            say(_told(done))
+            say(_describe_batch(done))
 
-    clock = _Clock(beats, stop, lambda: of(query.query_id(store)).lake)
-    running = query.start(spark, store, take, every_seconds=way.every_seconds, flushes_at_once=way.flushes_at_once)
+    clock = _BatchClock(beats, stop, lambda: of(query_id(store)).lake)
+    running = start_query(spark, store, take, every_seconds=way.every_seconds, flushes_at_once=way.flushes_at_once)
     try:
-        while not stop.asked.is_set() and not _ended(running):
+        while not stop.asked.is_set() and not _await_end(running):
             beats.state = "waiting"
             clock.turn(looked=running.lastProgress is not None)
         if not stop.asked.is_set():
             clock.turn(looked=True)
     finally:
-        _end(running)
+        _stop_query(running)
 
 
-class _Clock:
+class _BatchClock:
     """Has done what is due by the clock, once a minute, while no batch is under way and none waits."""
 
-    def __init__(self, beats: Heartbeat, stop: Stop, lake: Callable[[], Lake]) -> None:
+    def __init__(self, beats: PipelineHeartbeat, stop: StopRequest, lake: Callable[[], FactLake]) -> None:
         self._beats, self._stop, self._lake = beats, stop, lake
         self._next = 0.0
-        self._work: Clockwork | None = None
+        self._work: RollupScheduler | None = None
 
     def turn(self, *, looked: bool) -> None:
         """``looked``: whether the query has asked since its start what there is, and has taken that in."""
@@ -140,12 +178,12 @@ class _Clock:
             return
         lake = self._lake()
         if self._work is None or self._work.lake is not lake:
-            self._work = Clockwork(lake, say, self._stop.asked.is_set)
+            self._work = RollupScheduler(lake, say, self._stop.asked.is_set)
         self._work.turn(heartbeat.now())
         self._next = time.monotonic() + CLOCK_SECONDS
 
 
-def _ended(running: StreamingQuery) -> bool:
+def _await_end(running: StreamingQuery) -> bool:
     """Waits a little. Raises PipelineFault where the query ended of a fault."""
     from pyspark.errors import StreamingQueryException
 
@@ -153,10 +191,10 @@ def _ended(running: StreamingQuery) -> bool:
         return bool(running.awaitTermination(WAIT_SECONDS))
     except StreamingQueryException as error:
         sys.stderr.write(f"{error}\n")
-        raise PipelineFault(PipelineErrorCode.BATCH_FAILED, fault=_cause(error)) from error
+        raise PipelineFault(PipelineErrorCode.BATCH_FAILED, fault=_find_cause(error)) from error
 
 
-def _end(running: StreamingQuery) -> None:
+def _stop_query(running: StreamingQuery) -> None:
     """Between two batches if the one under way ends soon; what is broken off is done again by the next start."""
     waited = threading.Event()
     for _ in range(int(ENDS_SECONDS / 0.1)):
@@ -166,7 +204,7 @@ def _end(running: StreamingQuery) -> None:
     running.stop()
 
 
-def _cause(error: BaseException) -> str:
+def _find_cause(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Error: " in line or "Exception: " in line]
     return (told[-1] if told else first_line(error)).rstrip(".")[:300]
@@ -178,7 +216,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _told(done: Done) -> str:
+def _describe_batch(done: DoneBatch) -> str:
     rows = ", ".join(f"{count} {kind}" for kind, count in done.rows.items()) or "no results"
     aside = f"; set aside: {', '.join(each.file for each in done.set_aside)}" if done.set_aside else ""
     return f"batch {done.name.batch}: {done.flushes} flushes in {done.seconds:.1f} s: {rows}{aside}"

@@ -1,9 +1,9 @@
-"""What is done by the clock: rollups of hours and days that are over, disk forecasts, the workload, and forgetting.
+"""Scheduled work of the pipeline: rollups of finished hours and days, disk forecasts, the workload, and retention.
 
-An hour is rolled up from all that was observed in it, a day from the sketches of its hours; disk forecasts and the
-workload are made of what is kept of each hour (``pieces``). When something of an hour comes late, the hour and its day
-are done again, under another name, so that a reader takes them in again: the name of the query has the last batch in it
-that brought something. What was done stands in ``lake/done.json``.
+An hour is rolled up from all its observations, a day from the sketches of its hours; disk forecasts and the workload
+are made of what is kept of each hour (``done.Kept``). If facts of an hour come late, the hour and its day are computed
+again under another name, so that a reader reads them again: the name of the query has the last batch in it that brought
+facts of the hour. ``lake/done.json`` records what was done.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kafkadash.domain.pipeline_results import HOURS_OF_WEEK, RESULTS, Grain, ResultKind
-from kafkadash.domain.segments import SegmentKind as Facts
-from kafkadash.pipeline import done, results
-from kafkadash.pipeline.flushes import flushed_at, manifests, unreadable
-from kafkadash.pipeline.lake import EVER, LAKE, MINUTES_OF_HOUR, Lake, Span, within
-from kafkadash.pipeline.pieces import FOLDER, HOURS, PIECES, Kept
-from kafkadash.pipeline.results import Name
-from kafkadash.pipeline.snapshots import HOURS_BACK, Snapshots
-from kafkadash.pipeline.work import Frames, Looks, Shared
-from kafkadash.pipeline.works import LAGS
+from kafkadash.export.results import HOURS_OF_WEEK, RESULTS, ResultKind, RollupGrain
+from kafkadash.export.schema import SegmentKind as Facts
+from kafkadash.pipeline import done
+from kafkadash.pipeline import flushes as results
+from kafkadash.pipeline.batch import HOURS_BACK, FlushSnapshots
+from kafkadash.pipeline.done import FOLDER, HOURS, PIECES, KeptHours
+from kafkadash.pipeline.flushes import FlushName, find_unreadable, flushed_at, list_manifests
+from kafkadash.pipeline.lake import EVER, LAKE, MINUTES_OF_HOUR, FactLake, LakeSpan, is_within
+from kafkadash.pipeline.work import LAGS, Frames, SampleLooks, SharedFrames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +38,7 @@ HOURS_OF_DAY = 24
 _DAY = timedelta(days=1)
 
 
-def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frames, Grain], DataFrame]]]:
+def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frames, RollupGrain], DataFrame]]]:
     """Rollups of any grain: the facts that each is made of, and the job; that of lags is given them gathered."""
     from kafkadash.pipeline.jobs import rollup
     from kafkadash.pipeline.jobs.quorum import quorum_rollup
@@ -60,28 +59,28 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
     }
 
 
-class Stopped(Exception):
-    """Somebody asked to stop; what is half done is done again by the next start."""
+class RollupStopped(Exception):
+    """Request to stop; unfinished work is done again by the next start."""
 
 
 @dataclass
-class Clockwork:
-    """Of one query; ``stopping``: asked between two pieces of work. ``say`` is told of each.
+class RollupScheduler:
+    """Scheduler of one query's rollups. ``stopping`` is checked between pieces of work, and ``say`` is told of each.
 
-    ``folders``: where hours are kept; the first has one's own, the others are asked for what is not in it.
+    ``folders``: where hours are kept; the first is this scheduler's own, the others are read for hours missing in it.
     ``leaving``: rollups that are not made.
     """
 
-    lake: Lake
+    lake: FactLake
     say: Callable[[str], None]
     stopping: Callable[[], bool] = lambda: False
     folders: Sequence[str] = (HOURS,)
     leaving: frozenset[ResultKind] = frozenset()
-    _noted: done.Done | None = field(default=None, init=False)
+    _noted: done.DoneHours | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.kept = Kept(self.lake.store, self.folders)
-        self._snapshots = Snapshots(self.lake)
+        self.kept = KeptHours(self.lake.store, self.folders)
+        self._snapshots = FlushSnapshots(self.lake)
 
     def turn(self, now: datetime) -> None:
         """Everything that is due. Raises what Spark and the store raise; what was done by then is not done again."""
@@ -93,18 +92,18 @@ class Clockwork:
             self._forecast()
             self._workload()
             self._forget(now)
-        except Stopped:
+        except RollupStopped:
             return
 
     def _go_on(self) -> None:
         """Raises Stopped."""
         if self.stopping():
-            raise Stopped
+            raise RollupStopped
 
     @property
-    def _done(self) -> done.Done:
+    def _done(self) -> done.DoneHours:
         if self._noted is None:
-            self._noted = done.Done(self.lake.store)
+            self._noted = done.DoneHours(self.lake.store)
         return self._noted
 
     # --- hours ---
@@ -134,11 +133,11 @@ class Clockwork:
         last = self.lake.last_batch(hour)
         if last is None:
             return
-        name = Name(f"hourly-{self._short}-{last}", hour * 3600)
+        name = FlushName(f"hourly-{self._short}-{last}", hour * 3600)
         if not results.is_done(self.lake.store, name):
             try:
                 self._make_hour(name, hour)
-            except Stopped:
+            except RollupStopped:
                 raise
             except Exception:
                 if not self._set_aside_of(hour):
@@ -147,7 +146,7 @@ class Clockwork:
         self.lake.merge(hour, last)
         self._done.note("hour", hour, [self.lake.query, str(last)])
 
-    def _make_hour(self, name: Name, hour: int) -> None:
+    def _make_hour(self, name: FlushName, hour: int) -> None:
         if self._is_cut(hour):
             self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: left as it is, segments of it are gone")
             return
@@ -156,17 +155,17 @@ class Clockwork:
         self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: {sum(rows.values())} rows")
 
     def _set_aside_of(self, hour: int) -> bool:
-        """Whether there were files, of it or of those before it that are read with it, that cannot be read any more."""
+        """Set aside unreadable files of the hour and of those read with it; return whether there were any."""
         hours = range(hour - HOURS_BACK, hour + 1)
-        bad = unreadable(self.lake.store, sorted({part.file for part in self.lake.parts(hours, EVER)}))
+        bad = find_unreadable(self.lake.store, sorted({part.file for part in self.lake.parts(hours, EVER)}))
         self.lake.set_aside(bad)
         return bool(bad)
 
     def _is_cut(self, hour: int) -> bool:
-        """Whether segments of it are no longer kept. Made of the rest of them, it would look like the whole."""
+        """Return whether segments of the hour were deleted. A rollup of the rest would look complete."""
         if not any(each.gone for each in self.lake.aside(hour)):
             return False
-        kept = manifests(self.lake.store)
+        kept = list_manifests(self.lake.store)
         return not kept or hour <= hour_of(flushed_at(kept[0]))
 
     def _keep_pieces(self, hour: int) -> None:
@@ -175,11 +174,11 @@ class Clockwork:
             if piece.reads in have:
                 self._go_on()
                 facts = self.lake.rows(piece.reads, [_minutes_of(hour, piece.before)], EVER)
-                made = piece.job(facts).where(within([_minutes_of(hour)], piece.at))
+                made = piece.job(facts).where(is_within([_minutes_of(hour)], piece.at))
                 folder = self.kept.folder(piece.name, hour)
                 made.coalesce(1).write.mode("overwrite").parquet(self.lake.store.address(folder))
 
-    def roll_up(self, name: Name, hour: int) -> Mapping[str, int]:
+    def roll_up(self, name: FlushName, hour: int) -> Mapping[str, int]:
         """From all that the lake has of it. Returns the rows of each kind."""
         from kafkadash.pipeline.jobs import rollup
 
@@ -190,18 +189,18 @@ class Clockwork:
             if kind not in self.leaving and not made_of.isdisjoint(have)
         }
         read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.MANIFEST)
-        frames: dict[Facts | Shared | Looks, DataFrame] = {
+        frames: dict[Facts | SharedFrames | SampleLooks, DataFrame] = {
             each: self.lake.rows(each, [_minutes_of(hour)], EVER) for each in read
         }
         if ResultKind.QUORUM_ROLLUP in jobs:
             # A change is counted from the refresh before it, which may be of an hour before, as it is for minutes.
             before = self._snapshots.before([_minutes_of(hour)], EVER, frozenset({Facts.QUORUM}))
             frames[Facts.QUORUM] = self.lake.rows(Facts.QUORUM, before[Facts.QUORUM], EVER)
-        lags = frames[LAGS] = rollup.lags(frames[Facts.GROUP_OFFSET], Grain.HOUR).persist()
+        lags = frames[LAGS] = rollup.gather_lags(frames[Facts.GROUP_OFFSET], RollupGrain.HOUR).persist()
         try:
             for kind, job in jobs.items():
                 self._go_on()
-                rows = job(frames, Grain.HOUR).where(within([_minutes_of(hour)], "bucket"))
+                rows = job(frames, RollupGrain.HOUR).where(is_within([_minutes_of(hour)], "bucket"))
                 results.write_rows(self.lake.store, name, kind, rows)
                 self._keep(name, kind, hour)
         finally:
@@ -211,17 +210,17 @@ class Clockwork:
     def _facts_of(self, hour: int) -> set[Facts]:
         return {part.kind for part in self.lake.parts([hour], EVER)}
 
-    def _keep(self, name: Name, kind: ResultKind, hour: int) -> None:
+    def _keep(self, name: FlushName, kind: ResultKind, hour: int) -> None:
         """For its day."""
         store, folder = self.lake.store, self.kept.folder(kind, hour)
         store.remove(folder)
-        for number, file in enumerate(sorted(store.sizes(f"{results.FOLDER}/{kind}/{name}"))):
+        for number, file in enumerate(sorted(store.sizes(f"{results.RESULTS_FOLDER}/{kind}/{name}"))):
             if file.endswith(".parquet"):
                 store.write(f"{folder}/{number}.parquet", store.read(file) or b"")
 
     @property
     def _short(self) -> str:
-        """Of the query, for names."""
+        """Short form of the query id, for names."""
         return self.lake.query[:8]
 
     # --- days ---
@@ -238,13 +237,13 @@ class Clockwork:
     def _day(self, first: int) -> None:
         version = self._of_day(first)
         newest = max(int(each.rpartition("/")[2]) for each in version)
-        name = Name(f"daily-{self._short}-{newest}-{len(version)}", first * 3600)
+        name = FlushName(f"daily-{self._short}-{newest}-{len(version)}", first * 3600)
         if not results.is_done(self.lake.store, name):
             rows = self.merge_day(name, first)
             self.say(f"day {begin(first):%Y-%m-%d}: {sum(rows.values())} rows")
         self._done.note("day", first, version)
 
-    def merge_day(self, name: Name, first: int) -> Mapping[str, int]:
+    def merge_day(self, name: FlushName, first: int) -> Mapping[str, int]:
         """From what is kept of its hours. Returns the rows of each kind."""
         from kafkadash.pipeline.jobs import rollup
 
@@ -254,14 +253,14 @@ class Clockwork:
             of_day = range(first, first + HOURS_OF_DAY)
             hours = self.kept.read(self.lake.spark, kind, RESULTS[kind].columns, of_day)
             if hours is not None:
-                results.write_rows(self.lake.store, name, kind, rollup.coarser(hours, kind, Grain.DAY))
+                results.write_rows(self.lake.store, name, kind, rollup.coarsen_rollup(hours, kind, RollupGrain.DAY))
                 kinds.append(kind)
         return results.write_marker(self.lake.store, name, kinds, (), ())
 
     # --- what reaches over days ---
 
     def _forecast(self) -> None:
-        """Of disks, whenever an hour is over."""
+        """Compute the forecast of disks whenever an hour is complete."""
         from kafkadash.pipeline.jobs.forecast import disk_forecast
 
         newest = self._done.newest("hour")
@@ -270,14 +269,14 @@ class Clockwork:
 
     def _workload(self) -> None:
         """Once a day; on the first day, of which little is known, every hour."""
-        from kafkadash.pipeline.jobs.workload import workload
+        from kafkadash.pipeline.jobs.workload import compute_workload
 
         newest, before = self._done.newest("hour"), self._done.newest("workload")
         if newest is None:
             return
         young = len([hour for hour in self._done.hours("hour") if newest - hour < HOURS_OF_WEEK]) <= HOURS_OF_DAY
         if before is None or before > newest or newest - before >= HOURS_OF_DAY or young:
-            self._of_pieces("workload", "workload_hours", newest, HOURS_OF_WEEK, ResultKind.WORKLOAD, workload)
+            self._of_pieces("workload", "workload_hours", newest, HOURS_OF_WEEK, ResultKind.WORKLOAD, compute_workload)
 
     def _of_pieces(
         self, what: str, piece: str, newest: int, count: int, kind: ResultKind, job: Callable[[DataFrame], DataFrame]
@@ -287,7 +286,7 @@ class Clockwork:
         if self._done.get(what, newest) == [digest]:
             return
         self._go_on()
-        name = Name(f"hourly-{self._short}-{what}-{digest}", newest * 3600)
+        name = FlushName(f"hourly-{self._short}-{what}-{digest}", newest * 3600)
         if not results.is_done(self.lake.store, name):
             kept = self.kept.read(self.lake.spark, piece, PIECES[piece].columns, hours)
             if kept is not None:
@@ -322,12 +321,12 @@ def _left_behind(backfill: str, now: datetime) -> bool:
     return asked_at < now - RAW_KEPT
 
 
-def _minutes_of(hour: int, before: int = 0) -> Span:
-    return Span(hour * MINUTES_OF_HOUR - before, (hour + 1) * MINUTES_OF_HOUR - 1)
+def _minutes_of(hour: int, before: int = 0) -> LakeSpan:
+    return LakeSpan(hour * MINUTES_OF_HOUR - before, (hour + 1) * MINUTES_OF_HOUR - 1)
 
 
 def begin(hour: int) -> datetime:
-    """Of an hour since the epoch."""
+    """Return the start of an hour, which is given in hours since the epoch."""
     return datetime.fromtimestamp(hour * 3600, UTC)
 
 

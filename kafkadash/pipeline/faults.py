@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkadash.domain.errors import UserError
+from kafkadash.core.errors import UserError
 
 
 class PipelineFault(UserError):
-    """What a command of the pipeline ends with."""
+    """A command of the pipeline ends with this error."""

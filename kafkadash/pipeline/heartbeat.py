@@ -1,4 +1,4 @@
-"""The file by which others see that the pipeline lives, and how far it is; ``domain.pipeline_results`` has its form."""
+"""Heartbeat file of the pipeline (format in ``export.results``), and the state of the pipeline from its files alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from kafkadash.domain.pipeline_results import HEARTBEAT_FORMAT, HEARTBEATS
-from kafkadash.pipeline.store import Store
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.export.results import HEARTBEAT_FORMAT, HEARTBEATS
+from kafkadash.pipeline.errors import PipelineErrorCode
+from kafkadash.pipeline.store import PipelineStore
 
 if TYPE_CHECKING:
-    from kafkadash.pipeline.batch import Done
+    from kafkadash.pipeline.batch import DoneBatch
 
 NAME = "segments"
 BEAT_SECONDS = 2.0
@@ -32,18 +34,18 @@ def now() -> datetime:
 
 
 @dataclass
-class Heartbeat:
-    """Of one process. A thread of its own writes it, so that a long batch does not look like death."""
+class PipelineHeartbeat:
+    """Heartbeat of one process, written by its own thread, so that a long batch does not look like a dead process."""
 
-    store: Store
+    store: PipelineStore
     interval_seconds: float
     clock: Callable[[], datetime] = now
     query: str = ""
-    fault: str | None = None
+    fault: CodedMessage | None = None
     working_on: str | None = None
     state: str = "starting"
     caught_up: bool = False
-    _done: Done | None = field(default=None, init=False)
+    _done: DoneBatch | None = field(default=None, init=False)
     _done_at: datetime | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -56,8 +58,8 @@ class Heartbeat:
         self.beat()
         self._thread.start()
 
-    def end(self, state: str, fault: str | None = None) -> None:
-        """Where the store does not take it, stderr is all that tells of it."""
+    def end(self, state: str, fault: CodedMessage | None = None) -> None:
+        """Write the last heartbeat. If the store does not accept it, the failure is reported on stderr only."""
         self._over.set()
         self._thread.join()
         self.state, self.fault = state, fault
@@ -73,19 +75,19 @@ class Heartbeat:
         except OSError as error:
             sys.stderr.write(f"heartbeat: {error}\n")
 
-    def batch_done(self, done: Done) -> None:
+    def batch_done(self, done: DoneBatch) -> None:
         self._done, self._done_at = done, self.clock()
 
     def beat(self) -> None:
         """Raises OSError where the store does not take it."""
         done = self._done
-        said = {
+        content = {
             "format": HEARTBEAT_FORMAT,
             "name": NAME,
             "query": self.query,
             "state": "working" if self.working_on and self.state == "waiting" else self.state,
             "working_on": self.working_on,
-            "fault": self.fault,
+            "fault": self.fault.as_json() if self.fault else None,
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "started_at": self._started.isoformat(),
@@ -96,13 +98,13 @@ class Heartbeat:
             "last_batch_seconds": round(done.seconds, 3) if done else None,
             "newest_observed_at": _iso(done.newest) if done else None,
             "newest_committed_at": _iso(done.committed_at) if done else None,
-            "event_lag_seconds": _lag(done, self._done_at),
+            "event_lag_seconds": _compute_lag(done, self._done_at),
         }
-        self.store.write(f"{HEARTBEATS}/{NAME}.json", json.dumps(said, indent=1, ensure_ascii=False).encode())
+        self.store.write(f"{HEARTBEATS}/{NAME}.json", json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
-def lives(store: Store, at: datetime) -> bool:
-    """Whether somebody gives signs of life there. Raises OSError and ValueError where what is there cannot be read."""
+def is_alive(store: PipelineStore, at: datetime) -> bool:
+    """Return whether a live process writes heartbeats. Raises OSError and ValueError for an unreadable heartbeat."""
     content = store.read(f"{HEARTBEATS}/{NAME}.json")
     beat = json.loads(content) if content else {"state": "stopped"}
     return beat["state"] not in ("stopped", "failed") and not is_late(beat, at)
@@ -117,7 +119,64 @@ def _iso(at: datetime | None) -> str | None:
     return at.isoformat() if at is not None else None
 
 
-def _lag(done: Done | None, at: datetime | None) -> float | None:
+def _compute_lag(done: DoneBatch | None, at: datetime | None) -> float | None:
     if done is None or at is None or done.newest is None:
         return None
     return round((at - done.newest).total_seconds(), 3)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatStatus:
+    """``lines``: label and words. ``wrong``: None where it runs."""
+
+    lines: list[tuple[str, str]]
+    wrong: CodedMessage | None
+
+
+def read_status(store: PipelineStore, now: datetime) -> HeartbeatStatus:
+    """Raises OSError and ValueError where what is there cannot be read."""
+    from kafkadash.pipeline import flushes  # PySpark: a heartbeat says also that it is missing
+
+    kept = flushes.list_manifests(store)
+    lines = [("segments", f"{len(kept)} flushes kept")]
+    content = store.read(f"{HEARTBEATS}/{NAME}.json")
+    if content is None:
+        return HeartbeatStatus(lines, coded(PipelineErrorCode.NEVER_BEATEN, address=store.uri))
+    beat: dict[str, Any] = json.loads(content)
+    age = now - datetime.fromisoformat(beat["beat_at"])
+    lines += [
+        ("state", " ".join(filter(None, (beat["state"], beat["working_on"])))),
+        ("process", f"{beat['pid']} on {beat['host']}, since {_format_time(beat['started_at'])}"),
+        ("heard of", f"{_seconds(age)} ago"),
+        ("query", beat["query"] or "none yet"),
+        ("last batch", _describe_batch(beat)),
+        ("behind", _describe_lag(beat)),
+    ]
+    if beat["fault"]:
+        return HeartbeatStatus(lines, CodedMessage.from_json(beat["fault"]))
+    if is_late(beat, now) or beat["state"] == "stopped":
+        return HeartbeatStatus(lines, coded(PipelineErrorCode.PIPELINE_SILENT, age=_seconds(age)))
+    return HeartbeatStatus(lines, None)
+
+
+def _describe_batch(beat: dict[str, Any]) -> str:
+    if beat["last_batch"] is None:
+        return "none since it was started"
+    return f"{beat['last_batch']}, {_format_time(beat['last_batch_at'])}, took {beat['last_batch_seconds']:.1f} s"
+
+
+def _describe_lag(beat: dict[str, Any]) -> str:
+    lag = beat["event_lag_seconds"]
+    if lag is None:
+        return "not known"
+    return (
+        f"{lag:.0f} s from what was observed last, {_format_time(beat['newest_observed_at'])}, to the end of its batch"
+    )
+
+
+def _format_time(iso: str) -> str:
+    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _seconds(age: timedelta) -> str:
+    return f"{max(0.0, age.total_seconds()):.0f} s"

@@ -1,11 +1,11 @@
-"""The lake: which files hold what was observed in an hour, as one query has taken them in.
+"""The lake: lists of the files that hold the observations of an hour, as one query has taken them in.
 
-Segments are immutable Parquet by kind and hour already, so that rows are not copied: copying cost more than all that is
-reckoned from them (ADR 16). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of
-event time, of each kind with the minutes that they span; a batch that is done again writes the same. Rows are read from
-the files that are named, so that Spark lists nothing, and only from those whose minutes are wanted. When an hour is
-over its lists become one, ``<last batch>-all.json``: a batch every few seconds leaves hundreds. A file that turned
-out to be damaged or gone stays on them, with the reason, and is not read again.
+Segments are immutable Parquet by kind and hour already, so their rows are not copied: copying cost more than all jobs
+on them (ADR 16). ``lake/<query id>/<date>/<hour>/<batch>.json`` names the files with rows of that hour of event time,
+of each kind with the minutes that they span; a repeated batch writes the same. Rows are read from the named files, so
+that Spark lists nothing, and only from files with the wanted minutes. When an hour is over, its lists become one,
+``<last batch>-all.json``: a batch every few seconds leaves hundreds. A file that turned out to be damaged or gone stays
+on the list, with the reason, and is not read again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from kafkadash.domain.segments import COLUMNS, SegmentKind
-from kafkadash.pipeline.flushes import FOLDER, Intake, SetAside
-from kafkadash.pipeline.jobs.figures import asked
+from kafkadash.core.messages import CodedMessage
+from kafkadash.export.schema import COLUMNS, SegmentKind
+from kafkadash.pipeline.flushes import FOLDER, FlushIntake, SegmentSetAside
+from kafkadash.pipeline.jobs.figures import encode_request
 from kafkadash.pipeline.schemas import schema_of
-from kafkadash.pipeline.store import Store
+from kafkadash.pipeline.store import PipelineStore
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,7 +42,7 @@ _MERGED_FROM = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LakeSpan:
     """Minutes since the epoch, both in it; of one cluster, or of all."""
 
     first: int
@@ -53,10 +54,10 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A file below the segments' folder, with the minutes that it spans; ``why`` it is not read: a sentence, or ''.
+class LakePart:
+    """A file below the segments' folder, with the minutes that it spans.
 
-    ``gone``: because it is not there any more.
+    ``why`` it is not read: a message as JSON, or ''. ``gone``: because it is not there any more.
     """
 
     kind: SegmentKind
@@ -67,24 +68,24 @@ class Part:
     gone: bool = False
 
 
-def stretches(minutes: Collection[int]) -> Iterator[Span]:
+def merge_minutes(minutes: Collection[int]) -> Iterator[LakeSpan]:
     """Consecutive ones together."""
     begun: list[int] = []
     for minute in sorted(minutes):
         if begun and minute != begun[-1] + 1:
-            yield Span(begun[0], begun[-1])
+            yield LakeSpan(begun[0], begun[-1])
             begun = []
         begun.append(minute)
     if begun:
-        yield Span(begun[0], begun[-1])
+        yield LakeSpan(begun[0], begun[-1])
 
 
 @dataclass
-class Lake:
+class FactLake:
     spark: SparkSession
-    store: Store
+    store: PipelineStore
     query: str
-    _read: dict[str, tuple[Part, ...]] = field(default_factory=dict, init=False)
+    _read: dict[str, tuple[LakePart, ...]] = field(default_factory=dict, init=False)
     _lists: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
     """Held by who reads lists or merges them: a batch may come while hours are rolled up."""
 
@@ -92,22 +93,22 @@ class Lake:
     def folder(self) -> str:
         return f"{LAKE}/{self.query}"
 
-    def write(self, batch: int, intake: Intake) -> None:
+    def write(self, batch: int, intake: FlushIntake) -> None:
         """Raises OSError."""
-        hours: dict[int, list[Part]] = {}
+        hours: dict[int, list[LakePart]] = {}
         for kind, files in intake.files.items():
             for file, minutes in files.items():
-                part = Part(kind, file, min(minutes), max(minutes))
+                part = LakePart(kind, file, min(minutes), max(minutes))
                 for hour in {minute // MINUTES_OF_HOUR for minute in minutes}:
                     hours.setdefault(hour, []).append(part)
         for hour, parts in hours.items():
             self._write(f"{self.folder}/{hour_folder(hour)}/{batch:012d}.json", parts)
 
     def merge(self, hour: int, until: int) -> None:
-        """One list instead of those of batches up to ``until``, all of which are done. Raises OSError.
+        """Merge the lists of finished batches up to ``until`` into one list. Raises OSError.
 
-        The new one has all that is in the others before any of them goes: who is broken off in between leaves files
-        that are named twice, and they are read once. It is no batch's own list, which a batch may write again.
+        The new list is complete before any other is removed: an interruption leaves files that are named twice, and
+        these are read once. The new list is no batch's own list, which a batch may write again.
         """
         folder = f"{self.folder}/{hour_folder(hour)}"
         with self._lists:
@@ -121,7 +122,7 @@ class Lake:
                     self.store.remove_file(f"{folder}/{name}")
                     self._read.pop(f"{folder}/{name}", None)
 
-    def set_aside(self, files: Iterable[SetAside]) -> None:
+    def set_aside(self, files: Iterable[SegmentSetAside]) -> None:
         """Not to be read again, whatever batch brought them. Raises OSError."""
         named = {each.file: each for each in files}
         with self._lists:
@@ -130,39 +131,39 @@ class Lake:
                 if any(part.file in named and not part.why for part in parts):
                     self._write(name, [_set_aside(part, named.get(part.file)) for part in parts])
 
-    def aside(self, hour: int) -> list[SetAside]:
-        """What is not read of what was observed in an hour."""
+    def aside(self, hour: int) -> list[SegmentSetAside]:
+        """Return the files of an hour's observations that are set aside, so not read."""
         return [
-            SetAside(part.file, part.why, part.gone)
+            SegmentSetAside(part.file, CodedMessage.from_json(json.loads(part.why)), part.gone)
             for part in dict.fromkeys(self._all_parts([hour], EVER))
             if part.why
         ]
 
     def last_batch(self, hour: int) -> int | None:
-        """That brought something of an hour; None where none did. Raises OSError."""
+        """Return the last batch that has facts of an hour; None if there is none. Raises OSError."""
         return max(map(batch_of, self._names(hour)), default=None)
 
     def _names(self, hour: int) -> list[str]:
         return [name for name in self.store.names(f"{self.folder}/{hour_folder(hour)}") if name[0] != "_"]
 
-    def _write(self, name: str, parts: Iterable[Part]) -> None:
+    def _write(self, name: str, parts: Iterable[LakePart]) -> None:
         self._read.pop(name, None)
-        said = [
+        content = [
             [each.kind, each.file, each.first, each.last, *([each.why, each.gone] if each.why else [])]
             for each in parts
         ]
-        self.store.write(name, json.dumps(said, indent=0).encode())
+        self.store.write(name, json.dumps(content, indent=0).encode())
 
-    def rows(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
-        """What was observed in these spans, as batches up to ``until`` brought it."""
-        return read_segments(self.spark, self.store, kind, self.files(kind, spans, until)).where(within(spans))
+    def rows(self, kind: SegmentKind, spans: Collection[LakeSpan], until: int) -> DataFrame:
+        """Return the rows observed in these spans, from batches up to ``until``."""
+        return read_segments(self.spark, self.store, kind, self.files(kind, spans, until)).where(is_within(spans))
 
-    def looks(self, kind: SegmentKind, spans: Collection[Span], until: int) -> DataFrame:
-        """In which files that is, instead of it: a row by ``figures.asked`` for each of a few sets of clusters.
+    def looks(self, kind: SegmentKind, spans: Collection[LakeSpan], until: int) -> DataFrame:
+        """Requests for the files that hold it: a row by ``figures.encode_request`` for each of a few sets of clusters.
 
         Raises ValueError for a span that is not of one cluster.
         """
-        of_clusters: dict[str, list[Span]] = {}
+        of_clusters: dict[str, list[LakeSpan]] = {}
         for span in spans:
             if span.cluster is None:
                 raise ValueError(f"{span} is of all clusters, of which nobody knows here which they are")
@@ -171,12 +172,12 @@ class Lake:
         for turn in [sorted(of_clusters)[start::_SETS] for start in range(min(_SETS, len(of_clusters)))]:
             files = self.files(kind, [span for cluster in turn for span in of_clusters[cluster]], until)
             minutes = {cluster: [(span.first, span.last) for span in of_clusters[cluster]] for cluster in turn}
-            texts.append(f.lit(asked(self.store.uri, files, minutes)))
+            texts.append(f.lit(encode_request(self.store.uri, files, minutes)))
         numbers = self.spark.range(len(texts), numPartitions=max(1, len(texts)))
         listed = f.array(*texts).cast("array<string>")
         return numbers.select(f.get(listed, f.col("id").cast("int")).alias("asked"))
 
-    def files(self, kind: SegmentKind, spans: Collection[Span], until: int) -> list[str]:
+    def files(self, kind: SegmentKind, spans: Collection[LakeSpan], until: int) -> list[str]:
         return sorted(
             {
                 part.file
@@ -185,11 +186,11 @@ class Lake:
             }
         )
 
-    def parts(self, hours: Iterable[int], until: int) -> list[Part]:
-        """Of hours since the epoch; a file that reaches over an hour's end comes for each. Raises OSError."""
+    def parts(self, hours: Iterable[int], until: int) -> list[LakePart]:
+        """Return readable parts of hours since the epoch, a file of several hours once for each. Raises OSError."""
         return [part for part in self._all_parts(hours, until) if not part.why]
 
-    def _all_parts(self, hours: Iterable[int], until: int) -> list[Part]:
+    def _all_parts(self, hours: Iterable[int], until: int) -> list[LakePart]:
         with self._lists:
             return [
                 part
@@ -199,31 +200,31 @@ class Lake:
                 for part in self._parts(f"{self.folder}/{hour_folder(hour)}/{name}")
             ]
 
-    def _parts(self, name: str) -> tuple[Part, ...]:
+    def _parts(self, name: str) -> tuple[LakePart, ...]:
         if name not in self._read:
             if len(self._read) > _HOURS_KEPT * 400:
                 self._read.clear()
-            said = json.loads(self.store.read(name) or b"[]")
-            self._read[name] = tuple(Part(SegmentKind(kind), *rest) for kind, *rest in said)
+            content = json.loads(self.store.read(name) or b"[]")
+            self._read[name] = tuple(LakePart(SegmentKind(kind), *rest) for kind, *rest in content)
         return self._read[name]
 
 
-def _set_aside(part: Part, why: SetAside | None) -> Part:
-    return part if why is None else replace(part, why=why.why, gone=why.gone)
+def _set_aside(part: LakePart, why: SegmentSetAside | None) -> LakePart:
+    return part if why is None else replace(part, why=json.dumps(why.why.as_json()), gone=why.gone)
 
 
 def batch_of(name: str) -> int:
-    """Of a list's name: the batch that it is of, or the last one of those that it was merged from."""
+    """Return the batch of a list's name; for a merged list, the last batch in it."""
     return int(name.removesuffix(".json").removesuffix("-all"))
 
 
 def hour_folder(hour: int) -> str:
-    """Of an hour since the epoch."""
+    """Return the folder name of an hour, which is given in hours since the epoch."""
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=hour)
     return f"{at:%Y-%m-%d}/{at:%H}"
 
 
-def read_segments(spark: SparkSession, store: Store, kind: SegmentKind, files: Sequence[str]) -> DataFrame:
+def read_segments(spark: SparkSession, store: PipelineStore, kind: SegmentKind, files: Sequence[str]) -> DataFrame:
     """No rows where there are no files."""
     schema = schema_of(COLUMNS[kind])
     if not files:
@@ -231,11 +232,11 @@ def read_segments(spark: SparkSession, store: Store, kind: SegmentKind, files: S
     return spark.read.schema(schema).parquet(*(store.address(f"{FOLDER}/{file}") for file in files))
 
 
-def within(spans: Collection[Span], column: str = "observed_at") -> Column:
-    """Whether a row was observed in one of these.
+def is_within(spans: Collection[LakeSpan], column: str = "observed_at") -> Column:
+    """Return the condition that a row was observed in one of these spans.
 
-    Minutes are told as lists and maps, which compiled code refers to: numbers would stand in it, so that each batch had
-    to be compiled anew, which takes longer than to run it.
+    Minutes are passed as lists and maps, which compiled code refers to: literal numbers would become part of the code,
+    so that each batch would be compiled anew, which takes longer than to run it.
     """
     everywhere = [span for span in spans if span.cluster is None]
     minutes = {minute for span in everywhere for minute in range(span.first, span.last + 1)}
@@ -244,7 +245,7 @@ def within(spans: Collection[Span], column: str = "observed_at") -> Column:
     else:
         listed = f.array(*(f.lit(minute) for minute in sorted(minutes))).cast("array<int>")
         wanted = f.array_contains(listed, _minute(column))
-    for turn in _turns(spans):
+    for turn in _group_spans(spans):
         ends = f.create_map(*(part for span in turn for part in (f.lit(span.cluster), _ends(span))))
         mine = f.try_element_at(ends, f.col("cluster"))
         inside = _minute(column).between(mine["first"], mine["last"])
@@ -252,9 +253,9 @@ def within(spans: Collection[Span], column: str = "observed_at") -> Column:
     return wanted
 
 
-def _turns(spans: Collection[Span]) -> Iterator[list[Span]]:
+def _group_spans(spans: Collection[LakeSpan]) -> Iterator[list[LakeSpan]]:
     """Spans that are of a cluster, so that each cluster is in a list at most once."""
-    left: dict[str, list[Span]] = {}
+    left: dict[str, list[LakeSpan]] = {}
     for span in spans:
         if span.cluster is not None:
             left.setdefault(span.cluster, []).append(span)
@@ -262,7 +263,7 @@ def _turns(spans: Collection[Span]) -> Iterator[list[Span]]:
         yield [span for span in turn if span is not None]
 
 
-def _ends(span: Span) -> Column:
+def _ends(span: LakeSpan) -> Column:
     return f.struct(f.lit(span.first).alias("first"), f.lit(span.last).alias("last"))
 
 
@@ -270,7 +271,7 @@ def _minute(column: str) -> Column:
     return f.floor(f.unix_seconds(f.col(column)) / 60).cast("int")
 
 
-def _in_ranges(spans: Collection[Span], column: str) -> Column:
+def _in_ranges(spans: Collection[LakeSpan], column: str) -> Column:
     at, wanted = f.col(column), f.lit(col=False)
     for span in spans:
         wanted = wanted | ((at >= _time(span.first)) & (at < _time(span.last + 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkadash.domain.messages import MessageTemplate
+from kafkadash.core.messages import MessageTemplate
 from kafkadash.pipeline.errors import PipelineErrorCode as Code
 
 PIPELINE_MESSAGES: Mapping[Code, MessageTemplate] = {

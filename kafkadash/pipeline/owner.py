@@ -1,7 +1,7 @@
-"""One pipeline per folder: two would write the same batches.
+"""Lock of the pipeline's folder: a single pipeline per folder, because two would write the same batches.
 
-A driver that is killed leaves its JVM behind for as long as that needs to see it, and what that still writes would get
-into the way of the next. So the next one ends it first; processes are known by their id and the time they began.
+A killed driver leaves its JVM running until the JVM notices, and its late writes would disturb the next one. So the
+next one ends that JVM first; processes are identified by id and creation time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import psutil
 
 from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
-from kafkadash.pipeline.store import Store
+from kafkadash.pipeline.store import PipelineStore
 
 LOCK = "checkpoints/owner.json"
 ENDS_SECONDS = 15.0
 _SAME_START = 2.0
 
 
-class Owner:
+class FolderOwner:
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -37,7 +37,7 @@ class Owner:
 
 
 @contextlib.contextmanager
-def owned(store: Store) -> Iterator[Owner | None]:
+def own_folder(store: PipelineStore) -> Iterator[FolderOwner | None]:
     """Be the only pipeline of this folder. None for folders of other machines: there it is up to who starts it.
 
     Raises PipelineFault while another one runs.
@@ -53,10 +53,10 @@ def owned(store: Store) -> Iterator[Owner | None]:
             raise PipelineFault(PipelineErrorCode.ANOTHER_PIPELINE, address=store.uri, pid=_first(path)) from None
         _end_leftovers(path)
         path.write_text(json.dumps([[os.getpid(), psutil.Process().create_time()]]), encoding="utf-8")
-        yield Owner(path)
+        yield FolderOwner(path)
 
 
-def _noted(path: Path) -> list[tuple[int, float]]:
+def _read_processes(path: Path) -> list[tuple[int, float]]:
     try:
         return [(int(pid), float(began)) for pid, began in json.loads(path.read_text(encoding="utf-8"))]
     except (ValueError, TypeError):
@@ -64,12 +64,12 @@ def _noted(path: Path) -> list[tuple[int, float]]:
 
 
 def _first(path: Path) -> str:
-    return next((str(pid) for pid, _ in _noted(path)), "unknown")
+    return next((str(pid) for pid, _ in _read_processes(path)), "unknown")
 
 
 def _end_leftovers(path: Path) -> None:
     left = []
-    for pid, began in _noted(path):
+    for pid, began in _read_processes(path):
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             if pid != os.getpid() and abs(process.create_time() - began) < _SAME_START:

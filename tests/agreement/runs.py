@@ -10,30 +10,38 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.changes import drafting, running, services
+from kafkadash.changes import services
+from kafkadash.changes import services as drafting
+from kafkadash.changes import services as running
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState
+from kafkadash.changes.plan import PartitionMove, RunOptions, canonical_bytes
 from kafkadash.changes.plans import store_plan
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.impact_of import impact_of
-from kafkadash.domain.plan import Options, Row, canonical
-from kafkadash.domain.run_progress import Mark, RowNow, RunNow
-from kafkadash.observe.models import Kind
-from kafkadash.playground.cluster import Playground
-from kafkadash.reassign.asked import EXPLICIT, Asked, options_json
-from kafkadash.reassign.drafts import KIND
-from kafkadash.reassign.models import Execution, Move, ThrottleEntry
-from kafkadash.reassign.plan_store import store_report
-from kafkadash.reassign.run import orders
-from kafkadash.reassign.run.measure import stored_progress
-from kafkadash.reassign.run.step import step_once
-from kafkadash.reassign.topology import load_topology
+from kafkadash.core.json_columns import pack_dataclass
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.execution import commands as orders
+from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.execution.progress.figures import RowMark, RowNow, RunNow
+from kafkadash.execution.worker.measure import stored_progress
+from kafkadash.execution.worker.step import step_once
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.planning.impact import impact_of
+from kafkadash.planning.plan_store import store_report
+from kafkadash.planning.proposal import EXPLICIT, KIND, PlanInput, options_json
+from kafkadash.planning.stored_topology import load_topology
 from tests.agreement.tools import Tools
 from tests.frozen_nodes import fenced_broker
 from tests.waiting import wait_until
 
-READ = (Kind.METADATA, Kind.REASSIGNMENTS, Kind.QUORUM, Kind.LOG_DIRS, Kind.CONFIGS)
+READ = (
+    CollectorKind.METADATA,
+    CollectorKind.REASSIGNMENTS,
+    CollectorKind.QUORUM,
+    CollectorKind.LOG_DIRS,
+    CollectorKind.CONFIGS,
+)
 # The disks of the machine that runs this may be fuller than a broker's should be.
-ASKED = Asked(EXPLICIT, upload="0" * 64, name="plan.json", disk_limit=1.0)
+ASKED = PlanInput(EXPLICIT, upload="0" * 64, name="plan.json", disk_limit=1.0)
 SLOW, FAST = 200_000, 1_000_000_000
 RUN_S = 60.0
 
@@ -72,7 +80,7 @@ class Run:
         rows = now.rows if now is not None else ()
         return next((row for row in rows if (row.topic, row.partition) == (topic, partition)), None)
 
-    def mark(self, topic: str, partition: int = 0) -> Mark | None:
+    def mark(self, topic: str, partition: int = 0) -> RowMark | None:
         now = self.figures(topic, partition)
         return now.mark if now is not None else None
 
@@ -126,7 +134,7 @@ class Requests:
     """Makes approved requests, as two people would, but for the wizard's pages and the child process that plans."""
 
     cluster: Cluster
-    refresh: Callable[[Kind], object]
+    refresh: Callable[[CollectorKind], object]
     alice: User
     bob: User
 
@@ -147,20 +155,25 @@ class Requests:
         """``throttle`` is where it starts, and the lowest that is approved; ``directories``: one for each target."""
         Policy.objects.update_or_create(cluster=self.cluster, defaults={"approvals_high": 1})
         self.read_all()
-        options = Options(throttle, min(throttle, 1_000), highest, per_broker=per_broker, elect_leaders=elect)
+        options = RunOptions(throttle, min(throttle, 1_000), highest, per_broker=per_broker, elect_leaders=elect)
         draft = drafting.create_draft(
-            self.cluster, KIND, self.alice, title="Move", input=ASKED.as_json(), options=options_json(options, ASKED)
+            self.cluster,
+            KIND,
+            self.alice,
+            title="Move",
+            input=pack_dataclass(ASKED),
+            options=options_json(options, ASKED),
         )
         change = self._proposed(draft, self._rows(targets, directories or {}))
         return Run(services.approve(change, self.bob, change.digest), self.alice)
 
-    def _rows(self, targets: Targets, directories: Mapping[tuple[str, int], Sequence[str]]) -> list[Row]:
+    def _rows(self, targets: Targets, directories: Mapping[tuple[str, int], Sequence[str]]) -> list[PartitionMove]:
         topics = load_topology(self.cluster, sorted({topic for topic, _ in targets})).topology.topics
         current = {
             (topic.name, p.partition): (topic.id, p.replicas) for topic in topics.values() for p in topic.partitions
         }
         return [
-            Row(
+            PartitionMove(
                 name,
                 current[name, number][0],
                 number,
@@ -171,9 +184,9 @@ class Requests:
             for (name, number), target in targets.items()
         ]
 
-    def _proposed(self, draft: ChangeRequest, rows: Sequence[Row]) -> ChangeRequest:
+    def _proposed(self, draft: ChangeRequest, rows: Sequence[PartitionMove]) -> ChangeRequest:
         loaded = load_topology(self.cluster)
-        planned = store_plan(draft.pk, draft.version, canonical(rows), len(rows), loaded.facts_at)
+        planned = store_plan(draft.pk, draft.version, canonical_bytes(rows), len(rows), loaded.facts_at)
         assert planned.artifact is not None
         impact = impact_of(rows, loaded.topology, disk_limit=ASKED.disk_limit)
         store_report(planned, planned.artifact, rows, impact, [], 0.0, loaded.topology)
@@ -185,7 +198,7 @@ def braked(tools: Tools, broker: int, name: str, rate: int) -> None:
     wait_until(lambda: tools.throttles(broker).get((broker, name)) == str(rate), f"{name} of {broker} is {rate}", 10)
 
 
-def alter(playground: Playground, owner: str | int, **configs: str | None) -> None:
+def alter(playground: KafkaPlayground, owner: str | int, **configs: str | None) -> None:
     """Sets configs of a topic or a broker, deletes those that are None; quicker than the tool.
 
     Underscores in the names stand for dots.
@@ -207,7 +220,7 @@ def alter(playground: Playground, owner: str | int, **configs: str | None) -> No
 
 @contextmanager
 def broker_killed(
-    playground: Playground, tools: Tools, broker: int, at_once: Callable[[], None] = lambda: None
+    playground: KafkaPlayground, tools: Tools, broker: int, at_once: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
     """Away, and known to be; afterwards it serves again. ``at_once`` is called before the controllers have noticed."""
     playground.kill_broker(broker)
@@ -221,7 +234,7 @@ def broker_killed(
 
 
 @contextmanager
-def broker_hung(playground: Playground, tools: Tools, broker: int) -> Iterator[None]:
+def broker_hung(playground: KafkaPlayground, tools: Tools, broker: int) -> Iterator[None]:
     """As ``broker_killed`` without the price of a start. A request that the broker has in hand may still be done."""
     with fenced_broker(playground, broker):
         assert tools.fenced(broker)

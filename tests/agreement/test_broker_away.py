@@ -12,27 +12,26 @@ from collections.abc import Generator
 from django.utils import timezone
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.drill import Hit, drill
-from kafkadash.observe.models import (
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.findings.kinds import FindingCode
+from kafkadash.findings.models import Finding
+from kafkadash.findings.services import judge
+from kafkadash.findings.simulation import HitPartition, simulate_failure
+from kafkadash.findings.simulation_page import placed_partitions
+from kafkadash.monitoring.freshness import silent_brokers
+from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
     ClusterState,
     Collection,
+    CollectorKind,
     CollectorRun,
-    Kind,
     ThrottleState,
     TopicState,
 )
-from kafkadash.observe.standing import silent_brokers
-from kafkadash.oncall.drills import placed_partitions
-from kafkadash.oncall.models import Finding
-from kafkadash.oncall.services import judge
-from kafkadash.playground.cluster import Playground
 from tests.agreement.conftest import Refresher, TopicMaker
 from tests.agreement.runs import alter, broker_killed
-from tests.agreement.test_cluster_tool import stored_brokers
-from tests.agreement.test_configs_tool import described, stored
-from tests.agreement.test_log_dirs_tool import printed_bytes, replica_bytes
+from tests.agreement.test_cluster_facts import described, printed_bytes, replica_bytes, stored, stored_brokers
 from tests.agreement.tools import Tools
 from tests.waiting import wait_until
 
@@ -53,7 +52,7 @@ Check = Generator[None, None, None]
 
 
 def test_broker_killed_and_started__all_that_is_stored__equals_kafkas_tools(
-    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: Playground, tools: Tools
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, playground: KafkaPlayground, tools: Tools
 ) -> None:
     checks = [
         fenced_broker(cluster, refresh, make_topic, tools),
@@ -62,11 +61,13 @@ def test_broker_killed_and_started__all_that_is_stored__equals_kafkas_tools(
         drill_of_the_broker(cluster, refresh, make_topic, tools),  # it foretells what becomes of all topics
         rate_of_the_broker(cluster, refresh, tools),
     ]
-    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS):
+    for kind in (CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.ANSWERS):
         refresh(kind)
     assert not silent_brokers(cluster)
     costs = dict(CollectorRun.objects.filter(cluster=cluster).values_list("kind", "processor_s"))
-    assert all((costs[kind] or 0) > 0 for kind in (Kind.METADATA, Kind.CONFIGS, Kind.ANSWERS)), costs
+    assert all(
+        (costs[kind] or 0) > 0 for kind in (CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.ANSWERS)
+    ), costs
     try:
         for check in checks:
             next(check)
@@ -76,7 +77,7 @@ def test_broker_killed_and_started__all_that_is_stored__equals_kafkas_tools(
         wait_until(tools.in_sync, "every replica is in sync again", 60)
         for check in checks:
             assert next(check, ENDED) is ENDED
-        for kind in (Kind.METADATA, Kind.ANSWERS):
+        for kind in (CollectorKind.METADATA, CollectorKind.ANSWERS):
             refresh(kind)
         assert not silent_brokers(cluster)
     finally:
@@ -87,7 +88,7 @@ def fenced_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, 
     """The broker is fenced, and its partitions are under-replicated."""
     topic = make_topic([[1, 2, 3], [2, 3, 1]])
     yield
-    refresh(Kind.METADATA)
+    refresh(CollectorKind.METADATA)
     brokers = stored_brokers(cluster)
     assert brokers == tools.brokers()
     assert {broker for broker, (*_, fenced) in brokers.items() if fenced} == {AWAY}
@@ -101,21 +102,21 @@ def fenced_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, 
 def sizes(cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools) -> Check:
     """Directories of the broker keep their age meanwhile."""
     topic = make_topic([[1, 2, 3]], mib=2)
-    refresh(Kind.METADATA)
-    refresh(Kind.LOG_DIRS)
+    refresh(CollectorKind.METADATA)
+    refresh(CollectorKind.LOG_DIRS)
     before = BrokerWeights.objects.get(cluster=cluster, broker_id=AWAY)
     size = TopicState.objects.get(cluster=cluster, name=topic).size_bytes
     yield
-    refresh(Kind.METADATA)
-    refresh(Kind.LOG_DIRS)
+    refresh(CollectorKind.METADATA)
+    refresh(CollectorKind.LOG_DIRS)
     assert BrokerWeights.objects.get(cluster=cluster, broker_id=AWAY).taken_at == before.taken_at
     assert BrokerWeights.objects.get(cluster=cluster, broker_id=1).taken_at > before.taken_at
     assert TopicState.objects.get(cluster=cluster, name=topic).size_bytes == size
-    assert Collection.objects.filter(cluster=cluster, kind=Kind.LOG_DIRS).latest("pk").not_answered == [AWAY]
+    assert Collection.objects.filter(cluster=cluster, kind=CollectorKind.LOG_DIRS).latest("pk").not_answered == [AWAY]
     assert replica_bytes(cluster, [1, 2]) == printed_bytes(tools, [1, 2])
     yield
-    refresh(Kind.METADATA)
-    refresh(Kind.LOG_DIRS)
+    refresh(CollectorKind.METADATA)
+    refresh(CollectorKind.LOG_DIRS)
     assert replica_bytes(cluster, [1, 2, 3]) == printed_bytes(tools, [1, 2, 3])
     assert BrokerWeights.objects.get(cluster=cluster, broker_id=AWAY).taken_at > before.taken_at
 
@@ -153,26 +154,26 @@ def troubled_partitions(cluster: Cluster, refresh: Refresher, make_topic: TopicM
 def rate_of_the_broker(cluster: Cluster, refresh: Refresher, tools: Tools) -> Check:
     """The broker's throttle keeps its age meanwhile and is read again."""
     tools.set_config(AWAY, **{LEADER_RATE: "4000004"})
-    refresh(Kind.METADATA)
-    refresh(Kind.CONFIGS)
+    refresh(CollectorKind.METADATA)
+    refresh(CollectorKind.CONFIGS)
     before = ThrottleState.objects.get(cluster=cluster)
     yield
-    refresh(Kind.CONFIGS)
+    refresh(CollectorKind.CONFIGS)
     away = ThrottleState.objects.get(cluster=cluster)
     assert (away.value, away.read_at) == ("4000004", before.read_at)
-    assert Collection.objects.filter(cluster=cluster, kind=Kind.CONFIGS).latest("pk").not_answered == [AWAY]
+    assert Collection.objects.filter(cluster=cluster, kind=CollectorKind.CONFIGS).latest("pk").not_answered == [AWAY]
     yield
-    refresh(Kind.CONFIGS)
+    refresh(CollectorKind.CONFIGS)
     again = ThrottleState.objects.get(cluster=cluster)
     assert stored(cluster) == described(tools)
     assert again.pk == before.pk
     assert again.read_at > before.read_at
-    assert Collection.objects.filter(cluster=cluster, kind=Kind.CONFIGS).latest("pk").not_answered == []
+    assert Collection.objects.filter(cluster=cluster, kind=CollectorKind.CONFIGS).latest("pk").not_answered == []
 
 
 def _refresh_twice(refresh: Refresher) -> None:
     """Twice the metadata: it counts by the min.insync.replicas that are known."""
-    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.METADATA):
+    for kind in (CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.METADATA):
         refresh(kind)
 
 
@@ -195,9 +196,9 @@ def drill_of_the_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicM
     alive = next(broker for broker in BROKERS if broker != AWAY)
     make_topic([[alive, AWAY], [AWAY, alive]])
     single = make_topic([[AWAY], [alive]])
-    for kind in (Kind.METADATA, Kind.CONFIGS, Kind.METADATA):
+    for kind in (CollectorKind.METADATA, CollectorKind.CONFIGS, CollectorKind.METADATA):
         refresh(kind)
-    said = drill(placed_partitions(cluster), set(BROKERS), {AWAY})
+    said = simulate_failure(placed_partitions(cluster), set(BROKERS), {AWAY})
     assert (single, 0) in {named(hit) for hit in said.offline}
     assert (single, 1) not in {named(hit) for hit in said.offline}
     at_min_isr_now = tools.partitions_that_are("at-min-isr")
@@ -215,18 +216,18 @@ def drill_of_the_broker(cluster: Cluster, refresh: Refresher, make_topic: TopicM
     yield
 
 
-def named(hit: Hit) -> tuple[str, int]:
+def named(hit: HitPartition) -> tuple[str, int]:
     return hit.partition.topic, hit.partition.number
 
 
 def _does_not_answer_yet_unfenced(cluster: Cluster, refresh: Refresher) -> None:
     """Controllers fence it when its session has timed out, which takes 9 s; a killed process refuses connections."""
     began = time.monotonic()
-    refresh(Kind.ANSWERS)
-    refresh(Kind.METADATA)
+    refresh(CollectorKind.ANSWERS)
+    refresh(CollectorKind.METADATA)
     assert time.monotonic() - began < SOON_S
     assert silent_brokers(cluster) == {AWAY}
     assert not BrokerState.objects.get(cluster=cluster, broker_id=AWAY).fenced, "it is the controllers' turn later"
     judge(cluster.pk, timezone.now())
     down = Finding.objects.get(cluster=cluster, kind="broker-down", closed_at=None)
-    assert "does not answer" in down.sentence
+    assert down.message_code == FindingCode.DOWN_SILENT

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.executor_throttles import Throttles
-from kafkadash.domain.ledger import EntryState
-from kafkadash.kafka.changing import WholeClient
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.execution.engine.step import StepThrottles
+from kafkadash.execution.engine.throttle_ledger import LedgerState
+from kafkadash.kafka.api import WholeClient
 from kafkadash.kafka.connect import admin_for, own_admin
-from kafkadash.playground.cluster import Playground
 from tests.agreement.conftest import TopicMaker
 from tests.agreement.runs import broker_hung
 from tests.agreement.tools import Tools
-from tests.reassign.ledger_run import FOLLOWER_LIST, LEADER_LIST, LedgerRun, pairs_of
+from tests.execution.ledger_run import FOLLOWER_LIST, LEADER_LIST, LedgerRun, pairs_of
 from tests.waiting import wait_until
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
@@ -43,7 +43,7 @@ class RealRun(LedgerRun):
         for _ in range(60):
             self.now = datetime.now(UTC)
             self.step()
-            if all(entry.state is EntryState.SET for entry in self.rows.values()):
+            if all(entry.state is LedgerState.SET for entry in self.rows.values()):
                 return
         raise AssertionError(self.rows)
 
@@ -56,7 +56,7 @@ class RealRun(LedgerRun):
         wait_until(tried, what, 60)
 
     def clears(self) -> None:
-        self.want = Throttles()
+        self.want = StepThrottles()
         self.until(lambda: not self.rows, "nothing is left to be looked after")
 
 
@@ -203,7 +203,7 @@ def test_kafkas_own_tool_clears_ours_in_the_middle(
 
 
 def test_a_broker_away_is_owed_and_cleared_when_it_is_back(
-    run: RealRun, cluster: Cluster, make_topic: TopicMaker, tools: Tools, playground: Playground
+    run: RealRun, cluster: Cluster, make_topic: TopicMaker, tools: Tools, playground: KafkaPlayground
 ) -> None:
     topic = make_topic([[1, 2]])
     before = printed(tools)
@@ -211,11 +211,11 @@ def test_a_broker_away_is_owed_and_cleared_when_it_is_back(
     run.steps()
     with broker_hung(playground, tools, 3), client_of_the_others(cluster, playground) as run.client:
         run.store.away = {3}
-        run.want = Throttles()
-        owed = {EntryState.OBLIGED}
+        run.want = StepThrottles()
+        owed = {LedgerState.OBLIGED}
         run.until(lambda: {entry.state for entry in run.rows.values()} == owed, "only broker 3 is owed")
         assert {entry.place.name for entry in run.rows.values()} == {"3"}
-        assert all(entry.words for entry in run.rows.values())
+        assert all(entry.reason for entry in run.rows.values())
     wait_until(tools.in_sync, "every replica is in sync again", 60)
     run.client = admin_for(cluster.connection())
     run.store.away = set()
@@ -223,7 +223,7 @@ def test_a_broker_away_is_owed_and_cleared_when_it_is_back(
     prints_again(tools, before)
 
 
-def client_of_the_others(cluster: Cluster, playground: Playground) -> AbstractContextManager[WholeClient]:
+def client_of_the_others(cluster: Cluster, playground: KafkaPlayground) -> AbstractContextManager[WholeClient]:
     """Knows the brokers that Kafka's tools are told of while one hangs: that one gets no change that it makes later."""
     others = tuple(playground.bootstrap.split(","))
     return own_admin(replace(cluster.connection(), bootstrap_servers=others))

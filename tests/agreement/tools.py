@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kafkadash.playground.cluster import Playground
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.contract import raw
 from tests.waiting import wait_until
 
@@ -79,7 +79,7 @@ class DescribedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    playground: Playground
+    playground: KafkaPlayground
 
     def run(self, name: str, *args: str) -> str:
         done = self.playground.tool(name, args)
@@ -220,7 +220,7 @@ class Tools:
         return topics
 
     def partitions_that_are(self, problem: str) -> set[tuple[str, int]]:
-        """(topic, partition) listed with ``--under-replicated-partitions``, ``--unavailable-partitions``, …"""
+        """Pairs (topic, partition) listed with ``--under-replicated-partitions`` and options like it."""
         text = self.run("topics", "--describe", f"--{problem}-partitions")
         return {(t, int(p)) for t, p in re.findall(r"^\s+Topic: (\S+)\s+Partition: (\d+)", text, re.MULTILINE)}
 

@@ -22,12 +22,12 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from kafkadash.embedded.postgres import DATABASE, NAME, Postgres, install_folder
-from kafkadash.embedded.process import find
+from kafkadash.devtools.embedded.postgres import DATABASE, NAME, EmbeddedPostgres, install_folder
+from kafkadash.devtools.embedded.process import find_child
 from tests.embedded_plugin import RUN_FOLDER
+from tests.execution.conftest import world
 from tests.live.conftest import chrome, port, server, watch
 from tests.other_database import led_to
-from tests.reassign.run.conftest import world
 
 __all__ = ["chrome", "port", "server", "watch", "world"]
 
@@ -41,7 +41,7 @@ _names = count(1)
 class Away:
     """The server, and how it goes away."""
 
-    postgres: Postgres
+    postgres: EmbeddedPostgres
 
     def stop(self) -> None:
         self.postgres.stop()
@@ -62,7 +62,7 @@ class Away:
 
         With the processes that it has for its connections: they outlive it for a moment, and would answer in it.
         """
-        child = find(self.postgres.state_dir, NAME)
+        child = find_child(self.postgres.state_dir, NAME)
         assert child is not None
         processes = psutil.Process(child.pid).children(recursive=True)
         os.kill(child.pid, signal.SIGKILL)
@@ -91,11 +91,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def other_postgres(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Postgres]:
+def other_postgres(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[EmbeddedPostgres]:
     """Below the run's folder, so that whoever ends the run ends it."""
     folder = Path(tempfile.mkdtemp(prefix="away-", dir=os.environ[RUN_FOLDER]))
     folder.chmod(0o755)
-    postgres = Postgres(folder)
+    postgres = EmbeddedPostgres(folder)
     postgres.start()
     with django_db_blocker.unblock():
         _copy_tables(postgres, TEMPLATE)
@@ -104,7 +104,7 @@ def other_postgres(django_db_setup: None, django_db_blocker: DjangoDbBlocker) ->
 
 
 @pytest.fixture
-def away(other_postgres: Postgres, transactional_db: None) -> Iterator[Away]:
+def away(other_postgres: EmbeddedPostgres, transactional_db: None) -> Iterator[Away]:
     """A database as the tests' own is, on the other server."""
     other_postgres.start()
     name = f"away_{next(_names)}"
@@ -120,7 +120,7 @@ def _pool() -> Any:
     return own.pool
 
 
-def _copy_tables(postgres: Postgres, name: str) -> None:
+def _copy_tables(postgres: EmbeddedPostgres, name: str) -> None:
     """Tables, triggers and what migrations put in."""
     programs = install_folder() / "bin"
     own = connection.get_connection_params()

@@ -62,8 +62,8 @@ def _signed_in() -> Any:
 
 def _fill() -> None:
     """Clusters with four findings each: offline, a broker down, under-replicated, racks."""
-    from kafkadash.observe.models import BrokerState
-    from kafkadash.oncall.models import Finding
+    from kafkadash.findings.models import Finding
+    from kafkadash.monitoring.models import BrokerState
     from tests.factories import judged, watched
 
     now = datetime.now(UTC)
@@ -77,8 +77,8 @@ def _fill() -> None:
 
 def _keep_fresh() -> None:
     """Time goes on while this runs; the data shown shall not grow old meanwhile."""
-    from kafkadash.observe.models import CollectorRun
-    from kafkadash.oncall.models import Finding, Judgement
+    from kafkadash.findings.models import Finding, Judgement
+    from kafkadash.monitoring.models import CollectorRun
 
     now = datetime.now(UTC)
     CollectorRun.objects.update(succeeded_at=now)

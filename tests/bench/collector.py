@@ -52,8 +52,8 @@ def collect(topics: int) -> Figures:
 def _measure(kafka: BigKafka) -> Figures:
     from kafkadash.clusters.models import Cluster
     from kafkadash.kafka.connect import close_all
-    from kafkadash.observe.collection import ensure_runs
-    from tests.observe.written_rows import written_rows
+    from kafkadash.monitoring.collection import ensure_runs
+    from tests.monitoring.written_rows import written_rows
 
     cluster = Cluster.objects.create(name="Big", slug="big", bootstrap_servers=kafka.bootstrap)
     ensure_runs()
@@ -78,13 +78,13 @@ def _measure(kafka: BigKafka) -> Figures:
         _refresh(cluster, "metadata")
     close_all()
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return Figures(first, unchanged, processor, rows, written["observe_topicstate"], peak_kb / 1024)
+    return Figures(first, unchanged, processor, rows, written["monitoring_topicstate"], peak_kb / 1024)
 
 
 def _refresh(cluster: Cluster, kind: str) -> tuple[float, float]:
     """Seconds by the clock, and on a processor."""
-    from kafkadash.observe.collection import refresh
-    from kafkadash.observe.models import CollectorRun
+    from kafkadash.monitoring.collection import refresh
+    from kafkadash.monitoring.models import CollectorRun
 
     run = CollectorRun.objects.get(cluster=cluster, kind=kind)
     began, used = time.perf_counter(), time.process_time()
@@ -96,8 +96,8 @@ def _refresh(cluster: Cluster, kind: str) -> tuple[float, float]:
 
 
 def _let_brokers_encode(cluster: Cluster) -> None:
+    from kafkadash.kafka.api import ConfigResource
     from kafkadash.kafka.connect import admin_for
-    from kafkadash.kafka.port import ConfigResource
 
     admin = admin_for(cluster.connection())
     names = [topic.name for topic in admin.metadata(deadline=QUEUED_FOR_S).topics]

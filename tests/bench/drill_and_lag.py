@@ -19,7 +19,7 @@ def measure() -> list[Bar]:
 
 
 def _drills() -> list[Bar]:
-    from kafkadash.observe.models import BrokerState, TopicState
+    from kafkadash.monitoring.models import BrokerState, TopicState
     from tests.factories import BrokerFactory, TopicFactory, watched
 
     cluster = watched("large", datetime.now(UTC))

@@ -18,7 +18,7 @@ from urllib.error import URLError
 
 import psutil
 
-from kafkadash.playground.load import MIB, Topic, load
+from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.agreement.tools import Tools
 from tests.bench.bars import Bar, at_most, percentile
 from tests.smoke.browser import Browser
@@ -48,7 +48,7 @@ def measure() -> list[Bar]:
     try:
         with stack:
             placement = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
-            load(stack.playground.bootstrap, [Topic(TOPIC, placement=placement, fill_bytes=3 * MIB)])
+            load_topics(stack.playground.bootstrap, [LoadTopic(TOPIC, placement=placement, fill_bytes=3 * MIB)])
             stack.provision()
             browser = Browser(stack.url)
             browser.sign_in("alice", stack.password("alice"))

@@ -34,11 +34,11 @@ POLL_S = 0.2
 _KINDS = ("METADATA", "LOG_DIRS", "REASSIGNMENTS", "QUORUM", "CONFIGS", "VERSIONS")
 _DIGEST = f"""
 import json, sys, time
-from kafkadash.domain.plan import Options, Row, canonical, digest, sha256
+from kafkadash.changes.plan import PartitionMove, RunOptions, canonical_bytes, compute_digest, hash_artifact
 from tests.bench.large_plan import moves
-rows = {{Row(topic, "id-" + topic, n, now, then) for topic, n, now, then in moves({MOVED})}}
+rows = {{PartitionMove(topic, "id-" + topic, n, now, then) for topic, n, now, then in moves({MOVED})}}
 began = time.perf_counter()
-named = digest("4L6g3nShT-eMCtK--X86K4", sha256(canonical(rows)), Options(60, 20, 80))
+named = compute_digest("4L6g3nShT-eMCtK--X86K4", hash_artifact(canonical_bytes(rows)), RunOptions(60, 20, 80))
 print(json.dumps([named, time.perf_counter() - began, [row.topic for row in list(rows)[:9]]]))
 """
 
@@ -215,14 +215,14 @@ def _multipart(fields: Mapping[str, str], name: str, content: bytes) -> tuple[by
 @contextmanager
 def _product(folder: Path) -> Iterator[str]:
     """Web, tick and a worker for jobs as the demo runs them, without a collector; yields the address of the pages."""
-    from kafkadash.embedded.ports import LOOPBACK, free_port
-    from kafkadash.ops.demo.folder import Folder
-    from kafkadash.ops.demo.services import start_process, wait_for_pages, web, workers_and_beat
+    from kafkadash.devtools.demo.folder import DemoFolder
+    from kafkadash.devtools.demo.supervisor import start_process, wait_for_pages, web_service, workers_and_beat
+    from kafkadash.devtools.embedded.ports import LOOPBACK, free_port
 
-    place, port = Folder(folder), free_port()
+    place, port = DemoFolder(folder), free_port()
     started = []
     try:
-        for service in (web(port), *workers_and_beat()):
+        for service in (web_service(port), *workers_and_beat()):
             if service.name == "worker-collect":
                 continue
             started.append(start_process(service.name, service.arguments, place, dict(os.environ), stage=service.stage))
@@ -246,7 +246,7 @@ def _people() -> None:
 
 def _rows() -> None:
     """The cluster as collectors leave it, fresh."""
-    from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, TopicState
+    from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, TopicState
     from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, TopicFactory, directory, watched
 
     now = datetime.now(UTC)

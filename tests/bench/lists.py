@@ -39,7 +39,7 @@ def measure() -> list[Bar]:
 
 
 def _rows() -> None:
-    from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, ThrottleState, TopicState
+    from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, ThrottleState, TopicState
     from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, ThrottleFactory, TopicFactory, watched
 
     now = datetime.now(UTC)

@@ -23,9 +23,9 @@ import psutil
 import psycopg
 from playwright.sync_api import Page, expect, sync_playwright
 
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.load import Topic, load
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.bench.bars import Bar, at_most, percentile
 from tests.live.chromium import FLAGS, chromium_path
 from tests.smoke.browser import Browser
@@ -72,8 +72,8 @@ def measure() -> list[Bar]:
 
 
 def _start_slow_move(root: Path, demo: DemoProcess) -> None:
-    playground = Playground(demo.folder / "playground", detached=True)
-    load(playground.bootstrap, [Topic(TOPIC, placement=[[1, 2]], fill_bytes=2 * THROTTLE * round(WATCH_S))])
+    playground = KafkaPlayground(demo.folder / "playground", detached=True)
+    load_topics(playground.bootstrap, [LoadTopic(TOPIC, placement=[[1, 2]], fill_bytes=2 * THROTTLE * round(WATCH_S))])
     plan = root / "plan.json"
     move = {"topic": TOPIC, "partition": 0, "replicas": [3, 2]}
     plan.write_text(json.dumps({"version": 1, "partitions": [move]}), encoding="utf-8")
@@ -89,7 +89,7 @@ def _watched(demo: DemoProcess, stack: ExitStack) -> list[Bar]:
     sockets = stack.enter_context(_Crowd(demo.base, browser.cookies, SOCKETS - 1))
     page = _open_page(demo, browser, stack)
     connected = web.memory_info().rss
-    commits = stack.enter_context(_Commits(Postgres(demo.folder).conninfo()))
+    commits = stack.enter_context(_Commits(EmbeddedPostgres(demo.folder).conninfo()))
     began, peak = time.monotonic(), connected
     while (passed := time.monotonic() - began) < WATCH_S:
         page.wait_for_timeout(min(1000.0, 1000 * (WATCH_S - passed)))
@@ -163,10 +163,10 @@ class _Commits:
 
     def _poll(self) -> None:
         newest = (
-            "SELECT id, taken_at FROM observe_collection WHERE kind = 'reassignments' AND ok AND id > %s ORDER BY id"
+            "SELECT id, taken_at FROM monitoring_collection WHERE kind = 'reassignments' AND ok AND id > %s ORDER BY id"
         )
         with psycopg.connect(self._conninfo, autocommit=True) as database:
-            row = database.execute("SELECT coalesce(max(id), 0) FROM observe_collection").fetchone()
+            row = database.execute("SELECT coalesce(max(id), 0) FROM monitoring_collection").fetchone()
             last = row[0] if row else 0
             while not self._stop.wait(0.005):
                 for number, taken_at in database.execute(newest, (last,)).fetchall():

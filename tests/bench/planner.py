@@ -1,4 +1,4 @@
-"""Every request of 05-planner.md section 5 at three sizes of cluster: least bytes, proof, evenness, time, memory."""
+"""Every mode of planning at three sizes of cluster: least bytes, proof, evenness, time, memory."""
 
 from __future__ import annotations
 

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from kafkadash.domain.planner.certificate import bound, prices_of
-from kafkadash.domain.planner.columns import Columns
-from kafkadash.domain.planner.demand import Answer, Demand, Ints
-from kafkadash.domain.planner.leader_flow import HAS_IT, KEPT, NEW, leaders
-from kafkadash.domain.planner.modes import Aim, demand_of
-from kafkadash.domain.planner.placed import answered, repair
+from kafkadash.planning.solver.certificate import compute_bound, prices_of
+from kafkadash.planning.solver.demand import Ints, PlacementDemand, SolverAnswer, TopologyColumns
+from kafkadash.planning.solver.modes import ModeAim, demand_of
+from kafkadash.planning.solver.placement import repair_racks, solve_demand
+from kafkadash.planning.solver.plan import HAS_IT, KEPT, NEW, choose_leaders
 from tests.bench import planner_clusters as clusters
 from tests.bench.planner_clusters import BROKERS
 
@@ -31,8 +30,8 @@ ADDED, DRAINED, VIOLATED = 30, 15, 0.1
 class Case:
     """``evens``: whether counts inside a rack are to differ by one at most among ``of`` (all that receive)."""
 
-    columns: Columns
-    aim: Aim
+    columns: TopologyColumns
+    aim: ModeAim
     evens: bool
     repairs: bool = False
 
@@ -111,16 +110,16 @@ CASES: dict[str, Callable[[int], Case]] = {
 
 def _aim(
     leaving: Ints | None = None, receives: Ints | None = None, *, strict: bool = True, factor: int | None = None
-) -> Aim:
+) -> ModeAim:
     left = clusters.these(np.zeros(0, np.int64) if leaving is None else leaving, BROKERS)
     given = ~left if receives is None else clusters.these(receives, BROKERS)
-    return Aim(left, given, np.zeros(BROKERS, np.int64), strict=strict, factor=factor)
+    return ModeAim(left, given, np.zeros(BROKERS, np.int64), strict=strict, factor=factor)
 
 
-def planned(asked: Case) -> tuple[Demand, Answer]:
+def planned(asked: Case) -> tuple[PlacementDemand, SolverAnswer]:
     if asked.repairs:
-        return repair(asked.columns, asked.aim)
-    return answered(demand_of(asked.columns, asked.aim))
+        return repair_racks(asked.columns, asked.aim)
+    return solve_demand(demand_of(asked.columns, asked.aim))
 
 
 def measured(asked: Case) -> Measured:
@@ -133,7 +132,7 @@ def measured(asked: Case) -> Measured:
     lap()
     prices = prices_of(demand, answer.stays, answer.new)
     lap()
-    least = -1 if prices is None else bound(demand, prices)
+    least = -1 if prices is None else compute_bound(demand, prices)
     lap()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     after = clusters.result(asked.columns, answer)
@@ -158,13 +157,13 @@ def measured(asked: Case) -> Measured:
     )
 
 
-def _rack_violations(demand: Demand, after: Columns) -> int:
+def _rack_violations(demand: PlacementDemand, after: TopologyColumns) -> int:
     """Partitions with two replicas in a rack although there are as many racks; all have three."""
     racks = np.sort(np.where(after.held >= 0, after.rack_of[after.held], -1 - np.arange(after.held.shape[1])), axis=1)
     return int((np.diff(racks, axis=1) == 0).any(axis=1).sum())
 
 
-def _uneven(asked: Case, after: Columns) -> int:
+def _uneven(asked: Case, after: TopologyColumns) -> int:
     """Largest difference of counts inside a rack, of brokers that take part."""
     counts = np.bincount(after.held[after.held >= 0], minlength=BROKERS)
     differences = []
@@ -174,7 +173,7 @@ def _uneven(asked: Case, after: Columns) -> int:
     return max(differences)
 
 
-def _broken(asked: Case, demand: Demand, answer: Answer, after: Columns) -> list[str]:
+def _broken(asked: Case, demand: PlacementDemand, answer: SolverAnswer, after: TopologyColumns) -> list[str]:
     """Names of the rules that some partition or broker does not keep."""
     before, aim = asked.columns, asked.aim
     present = after.held[after.held >= 0]
@@ -192,14 +191,14 @@ def _broken(asked: Case, demand: Demand, answer: Answer, after: Columns) -> list
     return [rule for rule, broken in rules.items() if broken.any()]
 
 
-def _leaders_uneven(asked: Case, answer: Answer, after: Columns) -> int:
+def _leaders_uneven(asked: Case, answer: SolverAnswer, after: TopologyColumns) -> int:
     """Most less fewest leaders, of the brokers that take part, after the second flow."""
     new = np.concatenate([np.zeros_like(answer.stays), answer.new >= 0], axis=1)
     has = np.concatenate([answer.stays, answer.new >= 0], axis=1)
     order = np.argsort(~has, axis=1, kind="stable")[:, : after.held.shape[1]]
     costs = np.where(np.take_along_axis(new, order, axis=1), NEW, HAS_IT)
     costs[answer.stays[:, 0], 0] = KEPT
-    column = leaders(after.held, costs, np.zeros(BROKERS, np.int64), ~asked.aim.leaving)
+    column = choose_leaders(after.held, costs, np.zeros(BROKERS, np.int64), ~asked.aim.leaving)
     led = np.bincount(after.held[np.arange(len(column)), column], minlength=BROKERS)[~asked.aim.leaving]
     return int(led.max() - led.min())
 

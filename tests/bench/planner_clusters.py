@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kafkadash.domain.planner.columns import Columns
-from kafkadash.domain.planner.demand import Answer, Flags, Ints
-from kafkadash.domain.planner.kip36 import assignment
+from kafkadash.planning.solver.demand import Flags, Ints, SolverAnswer, TopologyColumns
+from kafkadash.planning.solver.kafka_placement import assign_replicas
 
 BROKERS, RACKS, SEED = 300, 3, 36
 USUAL_SIZE, SIGMA = 2e9, 1.8  # bytes; of the lognormal distribution of sizes
@@ -22,7 +21,9 @@ def uneven_racks(brokers: int = BROKERS) -> Ints:
     return np.repeat(np.arange(RACKS), [brokers * 40 // 100, brokers * 33 // 100, brokers * 27 // 100])
 
 
-def cluster(partitions: int, factor: int, rack_of: Ints, *, empty: int = 0, one_topic_each: bool = False) -> Columns:
+def cluster(
+    partitions: int, factor: int, rack_of: Ints, *, empty: int = 0, one_topic_each: bool = False
+) -> TopologyColumns:
     """``empty``: so many of the last brokers hold nothing yet. Without topics of several partitions replicas are
     where chance puts them.
     """
@@ -42,13 +43,13 @@ def cluster(partitions: int, factor: int, rack_of: Ints, *, empty: int = 0, one_
     return columns(held, sizes, rack_of)
 
 
-def columns(held: Ints, sizes: Ints, rack_of: Ints) -> Columns:
+def columns(held: Ints, sizes: Ints, rack_of: Ints) -> TopologyColumns:
     everybody = np.ones(len(rack_of), np.bool_)
     names = tuple(f"rack-{rack}" for rack in range(RACKS))
-    return Columns(np.arange(len(rack_of)), rack_of, names, everybody, everybody, (), held, sizes)
+    return TopologyColumns(np.arange(len(rack_of)), rack_of, names, everybody, everybody, (), held, sizes)
 
 
-def violated(cluster: Columns, share: float) -> Columns:
+def violated(cluster: TopologyColumns, share: float) -> TopologyColumns:
     """The same with one replica of so many partitions in the rack of another one."""
     chance = np.random.default_rng(SEED + 1)
     held = cluster.held.copy()
@@ -59,7 +60,7 @@ def violated(cluster: Columns, share: float) -> Columns:
     return columns(held, cluster.sizes, cluster.rack_of)
 
 
-def result(before: Columns, answer: Answer) -> Columns:
+def result(before: TopologyColumns, answer: SolverAnswer) -> TopologyColumns:
     """The cluster once it has been done; new replicas behind those that stay."""
     kept = np.where(answer.stays, before.held, -1)
     after = np.concatenate([kept, answer.new], axis=1)
@@ -76,4 +77,4 @@ def _table(rack_of: Ints, factor: int) -> Ints:
     """Every row that KIP-36 knows, by shift and place of the leader."""
     racks = {broker: f"rack-{rack}" for broker, rack in enumerate(rack_of.tolist())}
     many = len(racks)
-    return assignment(racks, many * (many - 1), factor, start=0, shift=0)
+    return assign_replicas(racks, many * (many - 1), factor, start=0, shift=0)

@@ -7,25 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from kafkadash.domain.planner.certificate import bound, prices_of
-from kafkadash.domain.planner.columns import Columns
-from kafkadash.domain.planner.decode import place
-from kafkadash.domain.planner.demand import Answer, Demand, Ints
-from kafkadash.domain.planner.disk_balance import LACKS, STUCK, balanced
-from kafkadash.domain.planner.disk_bound import disk_bound
-from kafkadash.domain.planner.disk_room import within_room
-from kafkadash.domain.planner.modes import Aim, demand_of
+from kafkadash.planning.solver.certificate import compute_bound, prices_of
+from kafkadash.planning.solver.demand import Ints, PlacementDemand, SolverAnswer, TopologyColumns
+from kafkadash.planning.solver.disk_balance import LACKS, STUCK, balance_disks
+from kafkadash.planning.solver.modes import ModeAim, demand_of
+from kafkadash.planning.solver.placement import place, within_room
+from kafkadash.planning.solver.verification import disk_bound
 from tests.bench.bars import Bar, at_most
 from tests.bench.planner_clusters import BROKERS, cluster, even_racks, these, uneven_racks
 
 EPS, OVER_BOUND, APART, CPU_S, WITHOUT_NEED_S, REPAIR_S = 0.05, 1.03, 1, 2.0, 0.5, 5.0
 
 
-def demand(columns: Columns, leaving: int = 0, *, strict: bool = False) -> Demand:
+def demand(columns: TopologyColumns, leaving: int = 0, *, strict: bool = False) -> PlacementDemand:
     """Even counts for all. ``leaving``: the first so many brokers are emptied; ``strict``: nobody else gives any."""
     brokers = len(columns.ids)
     gone = these(np.arange(leaving), brokers)
-    return demand_of(columns, Aim(gone, ~gone, np.zeros(brokers, np.int64), strict=strict))
+    return demand_of(columns, ModeAim(gone, ~gone, np.zeros(brokers, np.int64), strict=strict))
 
 
 def measure() -> list[Bar]:
@@ -41,12 +39,12 @@ def measure() -> list[Bar]:
     return [*found, *_limited()]
 
 
-def _balanced(name: str, asked: Demand) -> list[Bar]:
+def _balanced(name: str, asked: PlacementDemand) -> list[Bar]:
     answer, beside = place(asked), np.zeros(BROKERS, np.int64)
     prices = prices_of(asked, answer.stays, answer.new)
-    flow_bound = 0 if prices is None else bound(asked, prices)
+    flow_bound = 0 if prices is None else compute_bound(asked, prices)
     began = time.process_time()
-    done = balanced(asked, answer, asked.bytes, beside, asked.receives, EPS)
+    done = balance_disks(asked, answer, asked.bytes, beside, asked.receives, EPS)
     took = time.process_time() - began
     stuck = [done.those(why, BROKERS) for why in (STUCK, LACKS)]
     least = max(flow_bound, disk_bound(asked, asked.bytes, beside, asked.receives, EPS, *stuck))
@@ -63,20 +61,20 @@ def _balanced(name: str, asked: Demand) -> list[Bar]:
     ]
 
 
-def carried_out(asked: Demand, answer: Answer) -> Demand:
+def carried_out(asked: PlacementDemand, answer: SolverAnswer) -> PlacementDemand:
     """The same request once the plan is done; nobody has to leave or to stay any more."""
     every = np.sort(np.concatenate([np.where(answer.stays, asked.held, -1), answer.new], axis=1), axis=1)
     held = every[:, ::-1][:, : int(asked.factors.max())].copy()
     return replace(asked, held=held, may_stay=held >= 0, must_stay=np.zeros_like(held, np.bool_))
 
 
-def _again(asked: Demand, answer: Answer) -> int:
+def _again(asked: PlacementDemand, answer: SolverAnswer) -> int:
     """Bytes that the same request moves once more."""
     after, beside = carried_out(asked, answer), np.zeros(BROKERS, np.int64)
-    return balanced(after, place(after), after.bytes, beside, after.receives, EPS).answer.moved(after)
+    return balance_disks(after, place(after), after.bytes, beside, after.receives, EPS).answer.moved(after)
 
 
-def arriving(asked: Demand, answer: Answer) -> Ints:
+def arriving(asked: PlacementDemand, answer: SolverAnswer) -> Ints:
     """B: bytes of new replicas."""
     coming = np.zeros(asked.brokers, np.int64)
     rows, columns = np.nonzero(answer.new >= 0)

@@ -1,7 +1,7 @@
 """A step of the executor while 2,000 rows move, and what it pushes to the pages that show them.
 
 4,000 moves on 300 brokers, a real PostgreSQL, and a model of Kafka. What Kafka itself takes for its answers is not in
-it (03-kafka.md §2: listing 2 ms, metadata and offsets some 50 ms).
+it (listing 2 ms, metadata and offsets some 50 ms).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.bench.server import empty_database
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from kafkadash.changes.plan import PartitionMove
     from kafkadash.clusters.models import Cluster
-    from kafkadash.domain.plan import Row
-    from kafkadash.domain.run_progress import RunNow
-    from kafkadash.kafka.port import OffsetQuery, ReplicaOffsets
-    from tests.reassign.run.runs import World
+    from kafkadash.execution.progress.figures import RunNow
+    from kafkadash.kafka.api import OffsetQuery, ReplicaOffsets
+    from tests.execution.worlds import World
 
 MOVES, BROKERS, TOPIC_SIZE, SEED = 4_000, 300, 20, 5
 MOVING, PER_BROKER = 2_000, 40
@@ -46,8 +46,8 @@ def measure() -> list[Bar]:
 def _measured() -> Iterator[Bar]:
     from django.conf import settings
 
-    from kafkadash.reassign.run import step as stepping
-    from tests.reassign.run.runs import patched
+    from kafkadash.execution.worker import step as stepping
+    from tests.execution.worlds import patched
 
     world = _world()
     with patched(world), mock.patch.object(stepping, "KNOWN_FOR_S", 10.0):
@@ -85,11 +85,11 @@ def _steps(world: World) -> _Steps:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from kafkadash.reassign.run import measure as figures
-    from kafkadash.reassign.run import step as stepping
-    from kafkadash.reassign.run.running import Running
+    from kafkadash.execution.worker import measure as figures
+    from kafkadash.execution.worker import step as stepping
+    from kafkadash.execution.worker.running import RunningStep
 
-    steps, publish = _Steps(), Running.publish
+    steps, publish = _Steps(), RunningStep.publish
 
     def timed(*arguments: Any) -> RunNow:
         began = time.perf_counter()
@@ -97,12 +97,12 @@ def _steps(world: World) -> _Steps:
         steps.measuring.append(time.perf_counter() - began)
         return found
 
-    def counted(running: Running) -> None:
+    def counted(running: RunningStep) -> None:
         before = len(connection.queries_log)
         publish(running)
         steps.published = len(connection.queries_log) - before
 
-    with mock.patch.object(stepping, "measure", timed), mock.patch.object(Running, "publish", counted):
+    with mock.patch.object(stepping, "measure", timed), mock.patch.object(RunningStep, "publish", counted):
         for _ in range(STEPS):
             world.passes(2.0)
             _due(world.run().pk)
@@ -122,7 +122,7 @@ def _steps(world: World) -> _Steps:
 
 def _until_they_move(world: World) -> None:
     """Steps until nearly as many rows move as may. Raises RuntimeError where they do not."""
-    from kafkadash.reassign.models import Move
+    from kafkadash.execution.models import Move
 
     for _ in range(12):
         world.tick()
@@ -148,7 +148,7 @@ def _pushed(number: int, now: datetime) -> int:
 def _due(pk: int) -> None:
     from django.db.models.functions import Now
 
-    from kafkadash.reassign.models import Execution
+    from kafkadash.execution.models import Execution
 
     Execution.objects.filter(pk=pk).update(next_at=Now(), lease_until=None)
 
@@ -156,12 +156,12 @@ def _due(pk: int) -> None:
 def _world() -> World:
     """A run of all moves, queued by an operator."""
     from kafkadash.accounts.models import User
+    from kafkadash.changes.plan import RunOptions
     from kafkadash.clusters.models import ClusterRole, Role
-    from kafkadash.domain.plan import Options
-    from kafkadash.kafka.port import ReplicaOffset, ReplicaOffsets
-    from tests.domain.executor_cluster import Cluster as Model
-    from tests.reassign.run import runs
-    from tests.reassign.run.model_kafka import ModelKafka
+    from kafkadash.kafka.api import ReplicaOffset, ReplicaOffsets
+    from tests.execution import worlds as runs
+    from tests.execution.executor_cluster import Cluster as Model
+    from tests.execution.model_kafka import ModelKafka
 
     rows = _plan()
     cluster = _stored(rows)
@@ -177,13 +177,13 @@ def _world() -> World:
     world = runs.World(cluster, OnTime(model, cluster.kafka_id))
     user = User.objects.create(username="olga")
     ClusterRole.objects.create(user=user, role=Role.OPERATOR)
-    world.queue(user, rows, Options(RATE, RATE // 10, 2 * RATE, per_broker=PER_BROKER, per_cluster=MOVING))
+    world.queue(user, rows, RunOptions(RATE, RATE // 10, 2 * RATE, per_broker=PER_BROKER, per_cluster=MOVING))
     return world
 
 
-def _plan() -> list[Row]:
+def _plan() -> list[PartitionMove]:
     """The last replica of each goes to another broker of its rack, which is its id modulo 3."""
-    from kafkadash.domain.plan import Row
+    from kafkadash.changes.plan import PartitionMove
 
     chance = random.Random(SEED)
     rows = []
@@ -192,14 +192,16 @@ def _plan() -> list[Row]:
         held.append(3 * ((held[2] // 3 + chance.randrange(1, BROKERS // 3)) % (BROKERS // 3)) + 2)
         topic = place // TOPIC_SIZE
         rows.append(
-            Row(f"orders.{topic:03}", f"id-{topic}", place % TOPIC_SIZE, tuple(held[:3]), (held[0], held[1], held[3]))
+            PartitionMove(
+                f"orders.{topic:03}", f"id-{topic}", place % TOPIC_SIZE, tuple(held[:3]), (held[0], held[1], held[3])
+            )
         )
     return rows
 
 
-def _stored(rows: list[Row]) -> Cluster:
+def _stored(rows: list[PartitionMove]) -> Cluster:
     """As collectors leave it, fresh."""
-    from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, TopicState
+    from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, TopicState
     from tests.factories import GB, BrokerFactory, BrokerWeightsFactory, TopicFactory, directory, watched
 
     now = datetime.now(UTC)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.valkey import Valkey
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.embedded.valkey import EmbeddedValkey
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def empty_database() -> Iterator[Path]:
     """Django is set up on an empty, migrated database; yields the folder of this run, which is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix="kafkadash-bench-"))
     folder.chmod(0o755)  # started by root, PostgreSQL runs as another user and must reach its files in here
-    postgres, valkey = Postgres(folder), Valkey(folder)
+    postgres, valkey = EmbeddedPostgres(folder), EmbeddedValkey(folder)
     try:
         postgres.start()
         valkey.start()

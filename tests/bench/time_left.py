@@ -11,9 +11,9 @@ import math
 import random
 from collections.abc import Callable
 
-from kafkadash.domain.plan import Options
+from kafkadash.changes.plan import RunOptions
 from tests.bench.bars import Bar, at_most
-from tests.domain.run_model import MB, Logs, Running, Speed, error_at, one_replica_moves
+from tests.execution.run_model import MB, Logs, Running, Speed, error_at, one_replica_moves
 
 MOVES, BROKERS, MEAN, RATE = 400, 16, 4000 * MB, 60 * MB
 SEEDS = (1, 2, 3)
@@ -43,7 +43,7 @@ def _error(seed: int, before: int, after: int, load: Speed) -> float:
     rows, sizes = one_replica_moves(MOVES, BROKERS, seed, MEAN)
     cluster = Logs(rows, sizes, range(BROKERS), before)
     cluster.can = load
-    run = Running(cluster, rows, Options(before, 1, RATE, per_broker=5, per_cluster=50))
+    run = Running(cluster, rows, RunOptions(before, 1, RATE, per_broker=5, per_cluster=50))
     while not run.over:
         if cluster.elapsed >= CHANGE_AT_S and run.options.throttle != after:
             run.throttle(after)

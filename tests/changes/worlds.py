@@ -12,31 +12,36 @@ from unittest import mock
 from django.db import transaction
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import drafting, kinds, plans, services
+from kafkadash.changes import kinds, plan, plans, services
+from kafkadash.changes import services as drafting
+from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
 from kafkadash.changes.kinds import ChangeKind
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.plan import PartitionMove
+from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain import plan
-from kafkadash.domain.checks import About, Check, Checked, Result
-from kafkadash.domain.plan import Row
-from kafkadash.domain.risk import RiskFacts
-from kafkadash.observe.models import Kind
+from kafkadash.core.messages import coded
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.planning.problem_codes import CheckErrorCode, CheckTitle
 from tests.factories import CollectorRunFactory
 
 HARMLESS = RiskFacts(bytes_share=0.01, partitions_share=0.02)
 DANGEROUS = RiskFacts(bytes_share=0.5, partitions_share=0.5, rf_decreases=30)
-AS_PLANNED = Check("as-planned", About.CONTENT, Result.PASSED, "Every partition is as it was planned", "2 of 2")
-ALIVE = Check("alive", About.HEALTH, Result.PASSED, "All target brokers are alive", "3 of 3")
+AS_PLANNED = ChangeCheck("as-planned", CheckSubject.CONTENT, CheckResult.PASSED, coded(CheckTitle.AS_PLANNED), "2 of 2")
+ALIVE = ChangeCheck("alive", CheckSubject.HEALTH, CheckResult.PASSED, coded(CheckTitle.TARGETS_ALIVE), "3 of 3")
 MOVED = replace(
     AS_PLANNED,
-    result=Result.FAILED,
+    result=CheckResult.FAILED,
     figure="1 of 2",
-    problems=("orders-0 is on 1, 2, 4 now; planned was 1, 2, 3.",),
+    problems=(coded(CheckErrorCode.OTHER_THAN_PLANNED, row="orders-0", replicas=(1, 2, 4), expected=(1, 2, 3)),),
     problem_count=1,
 )
-NOT_KNOWN = replace(AS_PLANNED, result=Result.UNKNOWN, figure="")
-ROWS = (Row("orders", "id-1", 0, (1, 2, 3), (1, 2, 4)), Row("orders", "id-1", 1, (2, 3, 1), (2, 4, 1)))
-OTHER_ROWS = (Row("orders", "id-1", 0, (1, 2, 4), (1, 2, 5)),)
+NOT_KNOWN = replace(AS_PLANNED, result=CheckResult.UNKNOWN, figure="")
+ROWS = (
+    PartitionMove("orders", "id-1", 0, (1, 2, 3), (1, 2, 4)),
+    PartitionMove("orders", "id-1", 1, (2, 3, 1), (2, 4, 1)),
+)
+OTHER_ROWS = (PartitionMove("orders", "id-1", 0, (1, 2, 4), (1, 2, 5)),)
 
 
 @dataclass
@@ -46,23 +51,23 @@ class World:
     ``meanwhile``: what happens while the checks are made.
     """
 
-    checks: tuple[Check, ...] = (AS_PLANNED, ALIVE)
+    checks: tuple[ChangeCheck, ...] = (AS_PLANNED, ALIVE)
     facts_at: datetime | None = None
     risk: RiskFacts = HARMLESS
     replanned: list[int] = field(default_factory=list)
     asked: int = 0
     meanwhile: Callable[[ChangeRequest], None] | None = None
 
-    def checked(self, change: ChangeRequest, now: datetime) -> Checked:
+    def checked(self, change: ChangeRequest, now: datetime) -> CheckOutcome:
         self.asked += 1
         if self.meanwhile is not None:
             self.meanwhile(change)
-        return Checked(self.checks, self.facts_at or now)
+        return CheckOutcome(self.checks, self.facts_at or now)
 
 
 def digest(change: ChangeRequest) -> str:
     bounds = change.options.get("bounds", [])
-    return plan.digest(change.cluster.kafka_id, change.artifact_id or "", {"bounds": bounds})
+    return plan.compute_digest(change.cluster.kafka_id, change.artifact_id or "", {"bounds": bounds})
 
 
 @contextmanager
@@ -86,7 +91,7 @@ def kind_registered(world: World, *, starts: bool = False) -> Iterator[None]:
 
 def read_lately(cluster: Cluster, **fields: Any) -> None:
     """Its content was read just now, or as ``fields`` say."""
-    for kind in (Kind.METADATA, Kind.REASSIGNMENTS):
+    for kind in (CollectorKind.METADATA, CollectorKind.REASSIGNMENTS):
         CollectorRunFactory.create(cluster=cluster, kind=kind, **{"succeeded_at": datetime.now(UTC), **fields})
 
 
@@ -94,8 +99,8 @@ def draft(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
     return drafting.create_draft(cluster, "test", user, title="Drain broker 3", input={"brokers": [3]}, options=options)
 
 
-def planned(change: ChangeRequest, rows: tuple[Row, ...] = ROWS) -> ChangeRequest:
-    artifact = plan.canonical(rows)
+def planned(change: ChangeRequest, rows: tuple[PartitionMove, ...] = ROWS) -> ChangeRequest:
+    artifact = plan.canonical_bytes(rows)
     with transaction.atomic():
         return plans.store_plan(change.pk, change.version, artifact, len(rows), datetime.now(UTC))
 
@@ -105,12 +110,12 @@ def proposed(cluster: Cluster, user: User, **options: Any) -> ChangeRequest:
     return services.submit(change, user, why="Its disk fails.", version=change.version)
 
 
-def refreshed(change: ChangeRequest, user: User, rows: tuple[Row, ...] = OTHER_ROWS) -> ChangeRequest:
-    return plans.refreshed(
+def refreshed(change: ChangeRequest, user: User, rows: tuple[PartitionMove, ...] = OTHER_ROWS) -> ChangeRequest:
+    return plans.refresh_plan(
         change,
         user,
         version=change.version,
-        artifact=plan.canonical(rows),
+        artifact=plan.canonical_bytes(rows),
         rows=len(rows),
         topology_at=datetime.now(UTC),
     )

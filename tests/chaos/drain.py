@@ -19,19 +19,22 @@ from django.db import InterfaceError, OperationalError, connection
 from psycopg_pool import PoolTimeout
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import running, services
+from kafkadash.changes import services
+from kafkadash.changes import services as running
+from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState
-from kafkadash.changes.refusals import Refused
+from kafkadash.changes.plan import RunOptions
+from kafkadash.changes.state_machine import OVER, ChangeState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.messages import reason_text
-from kafkadash.domain.plan import Options
-from kafkadash.domain.workflow_states import OVER, State
+from kafkadash.core.messages import CodedMessage, reason_text
+from kafkadash.core.problems import InputProblem
+from kafkadash.execution import commands as orders
+from kafkadash.execution.models import Execution, Move, OrderType
+from kafkadash.execution.rollback import propose_back
 from kafkadash.jobs.models import JobState
-from kafkadash.reassign import drafts, uploads
-from kafkadash.reassign.asked import DRAIN, EXPLICIT, Asked
-from kafkadash.reassign.models import Deed, Execution, Move
-from kafkadash.reassign.run import orders
-from kafkadash.reassign.run.rollback import propose_back
+from kafkadash.planning import proposal as drafts
+from kafkadash.planning import proposal as uploads
+from kafkadash.planning.proposal import DRAIN, EXPLICIT, PlanInput
 from tests.chaos.referee import Disturbed
 
 T = TypeVar("T")
@@ -40,7 +43,7 @@ AWAY_S = 90.0
 READY_S = 150.0
 POLL_S = 0.3
 THROTTLE = 1_000_000
-OPTIONS = Options(throttle=THROTTLE, throttle_min=100_000, throttle_max=50_000_000, per_broker=3)
+OPTIONS = RunOptions(throttle=THROTTLE, throttle_min=100_000, throttle_max=50_000_000, per_broker=3)
 
 
 class Stuck(Exception):
@@ -79,8 +82,8 @@ def again(ask: Callable[[], T], deadline_s: float = AWAY_S) -> T:
             time.sleep(POLL_S)
 
 
-def state_of(number: int) -> State:
-    return again(lambda: State(ChangeRequest.objects.values_list("state", flat=True).get(pk=number)))
+def state_of(number: int) -> ChangeState:
+    return again(lambda: ChangeState(ChangeRequest.objects.values_list("state", flat=True).get(pk=number)))
 
 
 class People:
@@ -96,8 +99,8 @@ class People:
 
     def drain(self, broker: int) -> int:
         """The number of an approved request."""
-        asked = Asked(DRAIN, brokers=(broker,), disk_limit=1.0)
-        change = again(lambda: drafts.begin(self._cluster, self._alice, DRAIN, (broker,)))
+        asked = PlanInput(DRAIN, brokers=(broker,), disk_limit=1.0)
+        change = again(lambda: drafts.begin_draft(self._cluster, self._alice, DRAIN, (broker,)))
         again(lambda: self._limits(change.pk, asked))
         self._agree(change.pk)
         return change.pk
@@ -106,9 +109,9 @@ class People:
         """Propose to move a partition at ``rate`` bytes per second; the number of the approved request."""
         rows = [{"topic": topic, "partition": partition, "replicas": list(target)}]
         brought = uploads.from_text(json.dumps({"version": 1, "partitions": rows}))
-        asked = Asked(EXPLICIT, upload=brought.sha256, disk_limit=1.0, ignore_racks=True)
-        change = again(lambda: drafts.begin(self._cluster, self._alice, EXPLICIT, ()))
-        again(lambda: uploads.store(change, brought))
+        asked = PlanInput(EXPLICIT, upload=brought.sha256, disk_limit=1.0, ignore_racks=True)
+        change = again(lambda: drafts.begin_draft(self._cluster, self._alice, EXPLICIT, ()))
+        again(lambda: uploads.store_upload(change, brought))
         again(lambda: self._limits(change.pk, asked, replace(OPTIONS, throttle=rate, may_lose_racks=True)))
         self._agree(change.pk)
         return change.pk
@@ -118,35 +121,39 @@ class People:
         change = again(lambda: ChangeRequest.objects.get(pk=number))
         try:
             back = again(lambda: propose_back(change, self._alice))
-        except Refused as refused:
+        except ChangeRefused as refused:
             self._say(f"no way back: {refused}")
             return None
         self._agree(back.pk)
         return back.pk
 
     def start(self, number: int) -> None:
-        self._until(number, lambda state: state not in (State.APPROVED, State.PROPOSED, State.STALE), "started")
+        self._until(
+            number,
+            lambda state: state not in (ChangeState.APPROVED, ChangeState.PROPOSED, ChangeState.STALE),
+            "started",
+        )
 
     def cancel(self, number: int) -> None:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(ChangeRefused):
             change = again(lambda: ChangeRequest.objects.get(pk=number))
             again(lambda: running.cancel(change, self._alice, "Enough of it."))
             self._say(f"#{number} cancelled by alice")
 
     def throttle(self, number: int, rate: str) -> None:
         """In MB/s; she says yes to whatever is asked."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(ChangeRefused):
             change = again(lambda: ChangeRequest.objects.get(pk=number))
             again(lambda: orders.set_throttle(change, self._alice, rate, "It is night.", twice=True, force=True))
             self._say(f"#{number} throttled to {rate} MB/s by alice")
 
-    def tend(self, number: int) -> State:
+    def tend(self, number: int) -> ChangeState:
         """One look at the run, and what a person would do about it; the state of the request."""
         state = state_of(number)
         if state not in OVER:
             try:
                 again(lambda: self._do(number, state))
-            except Refused as refused:
+            except ChangeRefused as refused:
                 self._say(f"#{number} {state}: {refused}")
         return state
 
@@ -156,7 +163,7 @@ class People:
         run = again(lambda: Execution.objects.filter(request=number).first())
         said = f"#{number} is {change.state}"
         if change.stale_reasons:
-            said += f" ({change.stale_reasons[0]})"
+            said += f" ({CodedMessage.from_json(change.stale_reasons[0])})"
         if run is None:
             return said
         rows = again(lambda: list(Move.objects.filter(execution=run).order_by("topic", "partition")))
@@ -165,14 +172,16 @@ class People:
         about = (*why, f"{run.steps} steps", *left)
         return f"{said}; {'; '.join(filter(None, about))}"
 
-    def _limits(self, number: int, asked: Asked, options: Options = OPTIONS) -> None:
-        draft = drafts.Draft(ChangeRequest.objects.get(pk=number))
+    def _limits(self, number: int, asked: PlanInput, options: RunOptions = OPTIONS) -> None:
+        draft = drafts.PlanDraft(ChangeRequest.objects.get(pk=number))
         drafts.save_limits(draft, self._alice, draft.change.version, asked, options)
 
     def _agree(self, number: int) -> None:
-        self._until(number, lambda state: state not in (State.DRAFT, State.PROPOSED, State.STALE), "approved")
+        self._until(
+            number, lambda state: state not in (ChangeState.DRAFT, ChangeState.PROPOSED, ChangeState.STALE), "approved"
+        )
 
-    def _until(self, number: int, enough: Callable[[State], bool], what: str) -> None:
+    def _until(self, number: int, enough: Callable[[ChangeState], bool], what: str) -> None:
         end = time.monotonic() + READY_S
         refused = ""
         while not enough(state := state_of(number)):
@@ -180,12 +189,12 @@ class People:
                 raise Stuck(f"not {what} within {READY_S:g} s: {self.stands(number)}; {refused}")
             try:
                 again(lambda: self._do(number, state))
-            except Refused as said:
+            except ChangeRefused as said:
                 refused = str(said)
                 time.sleep(1)
             time.sleep(POLL_S)
 
-    def _do(self, number: int, state: State) -> None:
+    def _do(self, number: int, state: ChangeState) -> None:
         """The next thing that a person does about it in this state. Raises Refused."""
         change = ChangeRequest.objects.select_related("job", "cluster").get(pk=number)
         if change.state != state:
@@ -211,14 +220,15 @@ class People:
             return
         if not change.digest:
             if job is not None:
-                problems = (job.result or {}).get("problems") or [{"sentence": job.error or "no plan"}]
-                self._say(f"#{change.pk} planned again: {problems[0]['sentence']}")
+                problems = (job.result or {}).get("problems")
+                why = InputProblem.from_json(problems[0]) if problems else job.error or "no plan"
+                self._say(f"#{change.pk} planned again: {why}")
                 time.sleep(2)
             drafts.start_planning(change, self._alice, change.version)
             return
         try:
             services.submit(change, self._alice, why="Its disks go.", version=change.version, digest=change.digest)
-        except Refused as refused:  # as on topics of the last run, of which the product had just read
+        except ChangeRefused as refused:  # as on topics of the last run, of which the product had just read
             self._say(f"#{change.pk} planned again: {refused}")
             drafts.start_planning(change, self._alice, change.version)
 
@@ -227,18 +237,19 @@ class People:
         if job is not None and job.state in (JobState.QUEUED, JobState.RUNNING):
             return
         services.start_refresh(change, self._alice)
-        self._say(f"#{change.pk} is stale ({(change.stale_reasons or [''])[0]}), a new plan is asked for")
+        why = CodedMessage.from_json((change.stale_reasons or [""])[0])
+        self._say(f"#{change.pk} is stale ({why}), a new plan is asked for")
 
     def _answer(self, change: ChangeRequest) -> None:
         """A row that asks is submitted again; a throttle of others is left to them."""
         run = Execution.objects.get(request=change)
         for row in Move.objects.filter(execution=run, asks=True):
-            orders.row(change, self._alice, row.topic, row.partition, Deed.AGAIN, "Try it again.")
+            orders.order_row(change, self._alice, row.topic, row.partition, OrderType.AGAIN, "Try it again.")
             self._say(f"#{change.pk} {row} asked, it is submitted again")
         for each in run.foreign:
             if not each.get("left"):
                 entity = f"{each['resource']} {each['name']} {each['key']}"
-                orders.throttle_owner(change, self._alice, entity, Deed.LEAVE_THROTTLE, "It is theirs.")
+                orders.throttle_owner(change, self._alice, entity, OrderType.LEAVE_THROTTLE, "It is theirs.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +269,13 @@ def window_of(number: int) -> Window:
     def ask() -> Window:
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT least((SELECT min(created_at) FROM reassign_throttleentry WHERE execution_id = e.id),"
-                "             (SELECT min(first_at) FROM reassign_move WHERE execution_id = e.id)),"
-                "       CASE WHEN EXISTS (SELECT FROM reassign_throttleentry WHERE execution_id = e.id"
+                "SELECT least((SELECT min(created_at) FROM execution_throttleentry WHERE execution_id = e.id),"
+                "             (SELECT min(first_at) FROM execution_move WHERE execution_id = e.id)),"
+                "       CASE WHEN EXISTS (SELECT FROM execution_throttleentry WHERE execution_id = e.id"
                 "                         AND state <> 'cleared') THEN NULL"
-                "       ELSE greatest((SELECT max(changed_at) FROM reassign_throttleentry WHERE execution_id = e.id),"
-                "                     (SELECT max(since) FROM reassign_move WHERE execution_id = e.id)) END"
-                " FROM reassign_execution e WHERE e.request_id = %s",
+                "       ELSE greatest((SELECT max(changed_at) FROM execution_throttleentry WHERE execution_id = e.id),"
+                "                     (SELECT max(since) FROM execution_move WHERE execution_id = e.id)) END"
+                " FROM execution_execution e WHERE e.request_id = %s",
                 [number],
             )
             row = cursor.fetchone()

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from kafkadash.embedded.process import ServerError
-from kafkadash.playground.load import MIB, Topic, load
-from kafkadash.reassign.models import Move
+from kafkadash.devtools.embedded.process import ServerError
+from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
+from kafkadash.execution.models import Move
 from tests.agreement.tools import DescribedPartition
 from tests.chaos.drain import Leg, again
 from tests.chaos.metadata_log import history
@@ -192,7 +192,7 @@ def _topic_recreated(scene: Scene, leg: Leg, chance: random.Random) -> Struck:
     _tool(scene, "topics", "--delete", "--topic", row.topic)
     wait_until(lambda: row.topic not in scene.tools.topics(), f"{row.topic} is gone", 30)
     placement = [scene.ground.keepers, scene.ground.keepers]
-    load(scene.stack.playground.bootstrap, [Topic(row.topic, placement=placement, fill_bytes=MIB)])
+    load_topics(scene.stack.playground.bootstrap, [LoadTopic(row.topic, placement=placement, fill_bytes=MIB)])
     return Struck(f"{row.topic} deleted and created again")
 
 
@@ -346,7 +346,7 @@ def _in_a_step(leg: Leg) -> str | None:
     def holds() -> bool:
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT a.application_name FROM reassign_execution e, pg_stat_activity a"
+                "SELECT a.application_name FROM execution_execution e, pg_stat_activity a"
                 " WHERE e.request_id = %s AND e.lease_until > clock_timestamp()"
                 " AND a.application_name LIKE 'kafkadash worker-execute%%'"
                 " ORDER BY a.state_change DESC LIMIT 1",

@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from django.db import connection, connections
 
-from kafkadash.domain.workflow_states import OVER, State
-from kafkadash.observe.models import CollectorRun
-from kafkadash.reassign.models import Execution, Move, ThrottleEntry
+from kafkadash.changes.state_machine import OVER, ChangeState
+from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.monitoring.models import CollectorRun
 from tests.chaos.drain import POLL_S, Leg, People, Stuck, again, state_of, window_of
 from tests.chaos.faults import Fault, NotNow, Struck
 from tests.chaos.own_faults import own_faults
@@ -149,7 +149,7 @@ class Game:
         """The cluster is well, others' moves have ended, and what was owed on brokers that were away was cleared."""
         wait_until(self.scene.well, "every broker is back and every replica in sync", WELL_S)
         wait_until(lambda: not self._others_move(leg), "moves of others have ended", WELL_S)
-        if state_of(leg.number) == State.CANCELLED:
+        if state_of(leg.number) == ChangeState.CANCELLED:
             return
         owed = ThrottleEntry.objects.filter(execution__request=leg.number, state="obliged")
         try:

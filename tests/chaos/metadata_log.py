@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.prepare import prepare_runtime
+from kafkadash.devtools.playground.cluster import KafkaPlayground, prepare_runtime
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 DUMP_SECONDS = 120.0
@@ -64,7 +63,7 @@ class History:
     configs: list[ConfigSet] = field(default_factory=list)
 
 
-def history(playground: Playground, controller: int) -> History:
+def history(playground: KafkaPlayground, controller: int) -> History:
     """Of this controller's log. Ask the active one: its log is the longest."""
     node = next(node for node in playground.cluster.controllers if node.node_id == controller)
     folder = playground.layout.metadata_dir(node) / METADATA

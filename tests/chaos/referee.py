@@ -16,13 +16,13 @@ from datetime import datetime, timedelta
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import OVER, TABLE, ChangeState
 from kafkadash.changes.transitions import OBJECT
-from kafkadash.domain.executor_state import ENDED
-from kafkadash.domain.executor_state import State as Row
-from kafkadash.domain.reasons import find_reason
-from kafkadash.domain.row_reasons import OrderNotRestored
-from kafkadash.domain.workflow_states import OVER, TABLE, State
-from kafkadash.reassign.models import Execution, Move, Order, ThrottleEntry
+from kafkadash.core.messages import find_reason
+from kafkadash.execution.engine.reasons import OrderNotRestored
+from kafkadash.execution.engine.state import ENDED
+from kafkadash.execution.engine.state import RowState as Row
+from kafkadash.execution.models import Execution, Move, Order, ThrottleEntry
 from tests.agreement.tools import DescribedPartition, DescribedTopic, Tools
 from tests.chaos.metadata_log import Begun, ConfigSet, History, Stood, history
 
@@ -84,7 +84,7 @@ def judge(tools: Tools, numbers: Sequence[int], before: Before, disturbed: Distu
         rows = list(Move.objects.filter(execution=run))
         theirs = {key for key, at in others.moves.items() if run.ended_at and at > run.ended_at - CLOCKS}
         judged = [row for row in rows if _key(row) not in moved_later | theirs]
-        whole = ChangeRequest.objects.filter(pk=number, state=State.CANCELLED).exists()
+        whole = ChangeRequest.objects.filter(pk=number, state=ChangeState.CANCELLED).exists()
         said += [f"#{number}: {p}" for p in _rows(judged, topics, log, others, cancelled=whole)]
         said += [f"#{number}: {p}" for p in _submits(run, rows, log.begun, others)]
         moved_later |= {_key(row) for row in rows if row.attempt}
@@ -115,12 +115,12 @@ def _request(number: int) -> Iterator[str]:
     if change is None:
         yield "it is gone."
         return
-    if State(change.state) not in OVER:
+    if ChangeState(change.state) not in OVER:
         yield f"it is {change.state}, which is no end."
     yield from _chain(change)
     yield from _orders(number)
     run = Execution.objects.filter(request=number).first()
-    if run is not None and State(change.state) in OVER:
+    if run is not None and ChangeState(change.state) in OVER:
         if run.active or run.ended_at is None:
             yield "its run is active although it is over."
         if not run.report:
@@ -142,7 +142,7 @@ def _chain(change: ChangeRequest) -> Iterator[str]:
             yield f"the audit has {step[0]} from {step[1]} to {step[2]}, which is no transition."
     if not events or events[0].action != "change.created":
         yield "the audit does not begin with its creation."
-    at = State.DRAFT.value
+    at = ChangeState.DRAFT.value
     for verb, source, target in moves:
         if source != at:
             yield f"the audit says {verb} from {source}, but it was {at} by the event before."

@@ -24,9 +24,10 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafkadash.embedded.files import write_atomically
-from kafkadash.embedded.process import ServerError
-from kafkadash.playground.load import MIB, Topic, load
+from kafkadash.core.messages import as_message
+from kafkadash.devtools.embedded.files import write_atomically
+from kafkadash.devtools.embedded.process import ServerError
+from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.agreement.tools import Tools
 from tests.chaos.second_installation import SecondInstallation
 from tests.stack.stack import Shape, Stack
@@ -139,8 +140,8 @@ class Scene:
         if self.ground.small_disk is not None:
             self._small_disks(self.ground.small_disk)
         keepers = self.ground.keepers
-        elsewhere = Topic(ELSEWHERE, placement=[keepers, keepers[::-1]], fill_bytes=2 * MIB)
-        load(self.stack.playground.bootstrap, [elsewhere])
+        elsewhere = LoadTopic(ELSEWHERE, placement=[keepers, keepers[::-1]], fill_bytes=2 * MIB)
+        load_topics(self.stack.playground.bootstrap, [elsewhere])
         if self.has_groups:
             self._commit()
         self.stack.provision()
@@ -186,10 +187,10 @@ class Scene:
         source, keepers = self.ground.source, self.ground.keepers
         placement = [(source, *keepers), (source, *reversed(keepers))][:PARTITIONS]
         topics = [
-            Topic(f"chaos-{run}-{number}", placement=placement, fill_bytes=PARTITIONS * self.mib * MIB)
+            LoadTopic(f"chaos-{run}-{number}", placement=placement, fill_bytes=PARTITIONS * self.mib * MIB)
             for number in range(1, self.ground.topics + 1)
         ]
-        load(self.stack.playground.bootstrap, topics)
+        load_topics(self.stack.playground.bootstrap, topics)
         self.topics = tuple(topic.name for topic in topics)
 
     def well(self) -> bool:
@@ -202,7 +203,7 @@ class Scene:
     def second_installation(self) -> SecondInstallation:
         """On the same cluster. Raises ServerError where this machine has no room for one."""
         if self.ground is SMALL:
-            raise ServerError("there is one installation only")
+            raise ServerError(as_message("there is one installation only"))
         if self._second is None:
             cluster = self.stack.playground.cluster
             folder = self.folder / "second"

@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkadash.embedded.process import ServerError
-from tests.stack.stack import Shape, Stack
+from kafkadash.core.messages import as_message
+from kafkadash.devtools.embedded.process import ServerError
+from tests.stack.stack import CHECKOUT, Shape, Stack
 from tests.waiting import wait_until
 
 RATE = 1_300_000
@@ -64,7 +65,7 @@ class SecondInstallation:
         with log.open("w", encoding="utf-8") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__, topic, str(partition), ",".join(map(str, target))],
-                cwd=self._stack.code,
+                cwd=CHECKOUT,
                 env=self._stack.environment_of("command"),
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -72,7 +73,7 @@ class SecondInstallation:
             )
         wait_until(lambda: process.poll() is not None or STARTED in _end_of(log), f"it started ({log})", STARTS_S)
         if process.poll() not in (None, 0):
-            raise ServerError(_end_of(log))
+            raise ServerError(as_message(_end_of(log)))
         return MoveThere(process, log)
 
     def remove(self) -> None:
@@ -91,8 +92,8 @@ def main(topic: str, partition: str, brokers: str) -> int:
     import django
 
     django.setup()
-    from kafkadash.domain.workflow_states import OVER
-    from kafkadash.reassign.models import ThrottleEntry
+    from kafkadash.changes.state_machine import OVER
+    from kafkadash.execution.models import ThrottleEntry
     from tests.chaos.drain import POLL_S, People, again
 
     people = People(_say)

@@ -12,19 +12,19 @@ import pytest
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import running
+from kafkadash.changes import services as running
 from kafkadash.changes.models import ChangeRequest, RequestState
-from kafkadash.changes.transitions import audit
-from kafkadash.kafka.port import ConfigResourceType
-from kafkadash.reassign.models import Deed, Move, Order, ThrottleEntry
-from kafkadash.reassign.topology import load_topology
+from kafkadash.changes.transitions import audit_change
+from kafkadash.execution.models import Move, Order, OrderType, ThrottleEntry
+from kafkadash.kafka.api import ConfigResourceType
+from kafkadash.planning.stored_topology import load_topology
 from tests.agreement.tools import DescribedPartition, DescribedTopic, ListedMove, Tools
 from tests.chaos import referee
 from tests.chaos.metadata_log import Begun, ConfigSet, History, Stood
 from tests.chaos.referee import Before, Disturbed, judge
-from tests.reassign.plans import planned
-from tests.reassign.run.runs import OPTIONS, ROWS, World, model_of, patched
-from tests.reassign.stored import stored
+from tests.execution.worlds import OPTIONS, ROWS, World, model_of, patched
+from tests.planning.plans import planned
+from tests.planning.stored import stored
 
 pytestmark = pytest.mark.django_db
 RATE = "leader.replication.throttled.rate"
@@ -87,9 +87,9 @@ def ended(db: None, operator: User, monkeypatch: pytest.MonkeyPatch) -> Iterator
     world = World(cluster, model_of(cluster))
     with patched(world):
         change = planned(cluster, load_topology(cluster).topology, ROWS, options=OPTIONS, approvals_needed=0)
-        audit(change, operator, "created")
+        audit_change(change, operator, "created")
         for verb, source, target in (("submitted", "draft", "proposed"), ("approved", "proposed", "approved")):
-            audit(change, operator, verb, before={"state": source}, after={"state": target})
+            audit_change(change, operator, verb, before={"state": source}, after={"state": target})
         ChangeRequest.objects.filter(pk=change.pk).update(
             state=RequestState.APPROVED, expires_at=datetime.now(UTC) + timedelta(days=1)
         )
@@ -152,7 +152,7 @@ def _unknown_to_the_rows(ended: Ended) -> None:
 
 
 def _event_twice(ended: Ended) -> None:
-    audit(ended.world.change(), "kafkadash", "verified", before={"state": "verifying"}, after={"state": "done"})
+    audit_change(ended.world.change(), "kafkadash", "verified", before={"state": "verifying"}, after={"state": "done"})
 
 
 def _state_without_event(ended: Ended) -> None:
@@ -160,12 +160,12 @@ def _state_without_event(ended: Ended) -> None:
 
 
 def _no_transition(ended: Ended) -> None:
-    audit(ended.world.change(), "kafkadash", "started", before={"state": "done"}, after={"state": "done_"})
+    audit_change(ended.world.change(), "kafkadash", "started", before={"state": "done"}, after={"state": "done_"})
 
 
 def _order_unanswered(ended: Ended) -> None:
     run = ended.world.run()
-    Order.objects.create(execution=run, deed=Deed.AGAIN, topic="clicks", partition=0, user_name="alice")
+    Order.objects.create(execution=run, order_type=OrderType.AGAIN, topic="clicks", partition=0, user_name="alice")
 
 
 def _run_active(ended: Ended) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from cryptography.fernet import Fernet
@@ -11,8 +12,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django.fixtures import Settings
 
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
-from kafkadash.clusters.secrets import SecretError
+from kafkadash.clusters.secrets import SealedSecret, SecretError, SecretUse
+from tests.raised_codes import raises_code
 
 PASSWORD = "pl4nted-p4ssword"
 KEY_PEM = "-----BEGIN PRIVATE KEY-----\nMIIplanted\n-----END PRIVATE KEY-----\n"
@@ -67,7 +70,7 @@ def test_empty_stays_empty_and_needs_no_key(db: None, settings: Settings) -> Non
 
 def test_without_keys_it_cannot_be_stored(db: None, settings: Settings) -> None:
     settings.FIELD_KEYS = []
-    with pytest.raises(SecretError, match="FIELD_KEYS is not set"):
+    with raises_code(ClusterErrorCode.NO_KEYS, SecretError):
         Cluster.objects.create(name="x", slug="x", bootstrap_servers="k:1", sasl_password=PASSWORD)
 
 
@@ -75,16 +78,23 @@ def test_without_keys_pages_work_and_only_the_secret_does_not(secured: Cluster, 
     settings.FIELD_KEYS = []
     loaded = Cluster.objects.get(slug="secured")
     assert loaded.bootstrap_servers == "k:9093,l:9093"
-    with pytest.raises(SecretError, match="FIELD_KEYS is not set"):
+    with raises_code(ClusterErrorCode.NO_KEYS, SecretError):
         loaded.connection()
 
 
 def test_a_wrong_key_gives_a_sentence_and_no_ciphertext(secured: Cluster, settings: Settings) -> None:
     settings.FIELD_KEYS = [new_key()]
     ciphertext, _ = stored()
-    with pytest.raises(SecretError, match="cannot be read with the keys in FIELD_KEYS") as caught:
+    with raises_code(ClusterErrorCode.SECRET_UNREADABLE, SecretError) as caught:
         _ = Cluster.objects.get(slug="secured").sasl_password
     assert ciphertext not in str(caught.value)
+
+
+def test_content_of_another_shape__is_unreadable(secured: Cluster, settings: Settings) -> None:
+    content = {"field": "sasl_password", "use": {"addresses": ["k:9093"]}, "text": PASSWORD}
+    sealed = SealedSecret(Fernet(settings.FIELD_KEYS[0]).encrypt(json.dumps(content).encode()).decode())
+    with raises_code(ClusterErrorCode.SECRET_UNREADABLE, SecretError):
+        sealed.open("sasl_password", SecretUse((), "", "", "", check_hostname=True))
 
 
 def test_a_malformed_key_gives_a_sentence(secured: Cluster, settings: Settings) -> None:

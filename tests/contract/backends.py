@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.port import OngoingReassignment
+from kafkadash.kafka.api import ClusterConnection, OngoingReassignment
 
 RACKS = ("a", "b", "c")
 
 
 class Backend(Protocol):
     name: str
-    connection: Connection
+    connection: ClusterConnection
     broker_ids: list[int]
 
     def create_topic(self, name: str, placement: Sequence[Sequence[int]], records: int = 0) -> None:

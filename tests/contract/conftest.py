@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.wire_client import WireClient
-from kafkadash.playground.cluster import Playground
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.kafka.api import ClusterConnection
+from kafkadash.kafka.mutations import WireClient
 from tests.contract.backends import RACKS, Backend
 from tests.contract.fake_backend import FakeBackend
 from tests.contract.fake_broker import FakeKafka
@@ -26,7 +26,7 @@ def fake() -> Iterator[FakeKafka]:
 
 
 @pytest.fixture(scope="session")
-def kraft(playground: Playground, tmp_path_factory: pytest.TempPathFactory) -> KraftBackend:
+def kraft(playground: KafkaPlayground, tmp_path_factory: pytest.TempPathFactory) -> KraftBackend:
     """Shared: a test uses topics of its own, and gives back what it stops."""
     return KraftBackend(playground, tmp_path_factory.mktemp("kraft"))
 
@@ -45,11 +45,11 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[[Connection], WireClient]]:
+def connect() -> Iterator[Callable[[ClusterConnection], WireClient]]:
     """Clients that are closed when the test ends."""
     made: list[WireClient] = []
 
-    def make(connection: Connection) -> WireClient:
+    def make(connection: ClusterConnection) -> WireClient:
         made.append(WireClient(connection))
         return made[-1]
 
@@ -59,7 +59,7 @@ def connect() -> Iterator[Callable[[Connection], WireClient]]:
 
 
 @pytest.fixture
-def admin(backend: Backend, connect: Callable[[Connection], WireClient]) -> WireClient:
+def admin(backend: Backend, connect: Callable[[ClusterConnection], WireClient]) -> WireClient:
     return connect(backend.connection)
 
 

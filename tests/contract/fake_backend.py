@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.port import OngoingReassignment
+from kafkadash.kafka.api import ClusterConnection, OngoingReassignment
 from tests.contract.backends import RACKS
 from tests.contract.fake_broker import FakeKafka
 from tests.contract.fake_model import ClusterModel, QuorumState
@@ -26,7 +25,7 @@ class FakeBackend:
 
     def __init__(self, kafka: FakeKafka) -> None:
         self.kafka = kafka
-        self.connection = Connection("fake", 1, kafka.bootstrap_servers)
+        self.connection = ClusterConnection("fake", 1, kafka.bootstrap_servers)
         self.broker_ids = sorted(kafka.model.brokers)
 
     @property

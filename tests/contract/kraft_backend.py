@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.port import OngoingReassignment
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.load import Topic, load
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from kafkadash.kafka.api import ClusterConnection, OngoingReassignment
 from tests.contract import raw
 from tests.frozen_nodes import alive_by, fenced_broker, frozen_nodes
 from tests.waiting import wait_until
@@ -25,15 +24,15 @@ class KraftBackend:
 
     name = "kraft"
 
-    def __init__(self, playground: Playground, scratch: Path) -> None:
+    def __init__(self, playground: KafkaPlayground, scratch: Path) -> None:
         self._playground = playground
         self._scratch = scratch
-        self.connection = Connection("kraft", 1, tuple(playground.bootstrap.split(",")))
+        self.connection = ClusterConnection("kraft", 1, tuple(playground.bootstrap.split(",")))
         self.broker_ids = [node.node_id for node in playground.cluster.brokers]
 
     def create_topic(self, name: str, placement: Sequence[Sequence[int]], records: int = 0) -> None:
         size = records * RECORD_BYTES * len(placement)
-        load(self._playground.bootstrap, [Topic(name, placement=placement, fill_bytes=size)])
+        load_topics(self._playground.bootstrap, [LoadTopic(name, placement=placement, fill_bytes=size)])
 
     def start_move(self, topic: str, partition: int, target: Sequence[int]) -> None:
         file = self._move_file(topic, partition, target)

@@ -1,13 +1,50 @@
-"""What changes a cluster: what is done, what is refused, and in whose words. On the fake and on real Kafka."""
+"""What changes a cluster: what is done, what is refused, and in whose words. On the fake and on real Kafka.
 
-from collections.abc import Iterator
+Changes while a broker is away: those that are done, and those that are refused. On the fake and on real Kafka.
+
+All of it is tried while the broker is away once: a real one takes seconds to be missed.
+
+A broker that is down keeps its configs in the cluster: they are changed through the active controller's listener.
+
+A change is sent once. Where its answer is missing, it is lost: neither done nor refused, and not sent again.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
+from kio.schema.errors import ErrorCode
 
-from kafkadash.kafka.changing import Changed, ConfigChange, ConfigOperation, ReplicaPlace
-from kafkadash.kafka.port import CLUSTER_DEFAULT, ConfigResource, ItemError, TopicPartition
-from kafkadash.kafka.wire_client import WireClient
+from kafkadash.core.messages import CodedMessage
+from kafkadash.kafka.api import (
+    CLUSTER_DEFAULT,
+    AuthenticationFailed,
+    ClusterConnection,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ConnectionSecurity,
+    ItemChanged,
+    ItemError,
+    KafkaUnreachable,
+    NotSupported,
+    ReplicaPlace,
+    TopicPartition,
+)
+from kafkadash.kafka.dispatch import AtMostOnce
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.mutations import WireClient
 from tests.contract.backends import Backend
+from tests.contract.fake_broker import FakeKafka, Login
+from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_LOG_DIRS, ALTER_REASSIGNMENTS, ELECT_LEADERS
+from tests.contract.fake_model import ClusterModel, Mode, QuorumState
+from tests.contract.sockets import closed_port
+from tests.contract.timing import in_time
+from tests.raised_codes import raises_code
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.contract
@@ -48,11 +85,11 @@ def _held(admin: WireClient, backend: Backend, name: str, placement: list[list[i
 
 def _alter(
     admin: WireClient, partition: TopicPartition, target: tuple[int, ...] | None, *, keep_factor: bool = True
-) -> Changed[TopicPartition]:
+) -> ItemChanged[TopicPartition]:
     return admin.alter_reassignments({partition: target}, deadline=DEADLINE, keep_factor=keep_factor)
 
 
-def _refusal(changed: Changed[TopicPartition]) -> ItemError:
+def _refusal(changed: ItemChanged[TopicPartition]) -> ItemError:
     [error] = changed.refused.values()
     assert not changed.done
     assert not changed.lost
@@ -150,7 +187,7 @@ def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, top
     backend.create_topic(topic_name, [[1, 2]])
     topic = ConfigResource.topic(topic_name)
 
-    def change(operation: ConfigOperation, value: str | None = None) -> Changed[ConfigResource]:
+    def change(operation: ConfigOperation, value: str | None = None) -> ItemChanged[ConfigResource]:
         return admin.alter_configs([ConfigChange(topic, LEADERS, operation, value)], deadline=DEADLINE)
 
     def reads(value: str, source: str) -> None:
@@ -256,7 +293,460 @@ def test_a_directory_that_is_not_there_is_refused(admin: WireClient, backend: Ba
 
 
 def test_nothing_to_change_asks_nobody(admin: WireClient) -> None:
-    assert admin.alter_reassignments({}, deadline=DEADLINE, keep_factor=True) == Changed()
-    assert admin.alter_configs([], deadline=DEADLINE) == Changed()
-    assert admin.elect_leaders([], deadline=DEADLINE) == Changed()
-    assert admin.place_replicas({}, deadline=DEADLINE) == Changed()
+    assert admin.alter_reassignments({}, deadline=DEADLINE, keep_factor=True) == ItemChanged()
+    assert admin.alter_configs([], deadline=DEADLINE) == ItemChanged()
+    assert admin.elect_leaders([], deadline=DEADLINE) == ItemChanged()
+    assert admin.place_replicas({}, deadline=DEADLINE) == ItemChanged()
+
+
+LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+AWAY = 3
+DEAD, ALIVE, NOBODY = (ConfigResource.broker(broker) for broker in (AWAY, 1, 77))
+Connect = Callable[[ClusterConnection], WireClient]
+
+
+def test_a_broker_that_is_away__cannot_lead_but_may_be_a_target__and_its_rate_needs_the_controller(
+    connect: Connect, backend: Backend, topic_name: str
+) -> None:
+    by_brokers = connect(backend.connection)
+    by_controller = connect(replace(backend.connection, controller_servers=backend.controller_servers()))
+    led, moved = f"{topic_name}-led", f"{topic_name}-moved"
+    backend.create_topic(led, [[AWAY, 2]])
+    backend.create_topic(moved, [[1, 2]], records=1)
+    with backend.fenced(AWAY):
+        is_not_elected(by_brokers, backend, led)
+        is_accepted_as_a_target(by_brokers, backend, moved)
+        rate_is_set_by_the_active_controller(by_controller)
+        rate_is_certainly_not_set(by_brokers)
+    wait_until(lambda: LEADER_RATE in backend.configs(AWAY), "the broker came back with its rate")
+    assert backend.configs(AWAY)[LEADER_RATE] == ("1234567", "DYNAMIC_BROKER_CONFIG")
+    assert FOLLOWER_RATE not in backend.configs(AWAY)
+    cleared = by_brokers.alter_configs([ConfigChange(b, LEADER_RATE, DELETE) for b in (DEAD, ALIVE)], deadline=DEADLINE)
+    assert cleared.done == {DEAD, ALIVE}
+
+
+def is_not_elected(admin: WireClient, backend: Backend, topic: str) -> None:
+    """The preferred replica is not in sync, so the election is refused."""
+    partition = TopicPartition(topic, 0)
+    wait_until(lambda: backend.topic(topic)[0][0] == 2, "broker 2 leads")
+    refused = admin.elect_leaders([partition], deadline=DEADLINE)
+    assert refused.refused[partition].code == 80
+    assert refused.refused[partition].name == "PREFERRED_LEADER_NOT_AVAILABLE"
+
+
+def is_accepted_as_a_target(admin: WireClient, backend: Backend, topic: str) -> None:
+    """The move hangs until the broker is back: whoever submits must look first."""
+    partition = TopicPartition(topic, 0)
+    accepted = admin.alter_reassignments({partition: (1, AWAY)}, deadline=DEADLINE, keep_factor=True)
+    listed = backend.reassignments()
+    cancelled = admin.alter_reassignments({partition: None}, deadline=DEADLINE, keep_factor=True)
+    assert accepted.done == {partition}
+    assert [(row.adding, row.removing) for row in listed] == [((AWAY,), (2,))]
+    assert cancelled.done == {partition}
+
+
+def rate_is_certainly_not_set(admin: WireClient) -> None:
+    """A client that does not know the controllers' own addresses cannot set it."""
+    with raises_code(KafkaErrorCode.BROKER_NOT_LIVE, KafkaUnreachable, broker=3):
+        admin.alter_configs([ConfigChange(DEAD, FOLLOWER_RATE, SET, "7654321")], deadline=DEADLINE)
+    mixed = admin.alter_configs([ConfigChange(b, FOLLOWER_RATE, DELETE) for b in (DEAD, ALIVE)], deadline=DEADLINE)
+    assert mixed.done == {ALIVE}
+    assert mixed.refused[DEAD].code is None
+
+
+def rate_is_set_by_the_active_controller(admin: WireClient) -> None:
+    """The active controller sets both rates of the broker and deletes one again."""
+    both = admin.alter_configs([ConfigChange(b, LEADER_RATE, SET, "1234567") for b in (DEAD, ALIVE)], deadline=DEADLINE)
+    unregistered = admin.alter_configs(
+        [ConfigChange(b, LEADER_RATE, SET, "1234567") for b in (ALIVE, NOBODY)], deadline=DEADLINE
+    )
+    assert both.done == {DEAD, ALIVE}
+    assert unregistered.done == {ALIVE}
+    assert (unregistered.refused[NOBODY].code, unregistered.refused[NOBODY].name) == (102, "BROKER_ID_NOT_REGISTERED")
+    for operation, value in ((SET, "1234567"), (DELETE, None)):
+        changes = [ConfigChange(broker, FOLLOWER_RATE, operation, value) for broker in (DEAD, ALIVE)]
+        assert admin.alter_configs(changes, deadline=DEADLINE).done == {DEAD, ALIVE}
+
+
+RATE = "leader.replication.throttled.rate"
+STOPPED_BROKER, RUNNING_BROKER, UNKNOWN_BROKER = (ConfigResource.broker(broker) for broker in (3, 1, 77))
+
+
+def _set(resource: ConfigResource, value: str = "1234567") -> ConfigChange:
+    return ConfigChange(resource, RATE, ConfigOperation.SET, value)
+
+
+def _clear(resource: ConfigResource) -> ConfigChange:
+    return ConfigChange(resource, RATE, ConfigOperation.DELETE)
+
+
+@pytest.mark.parametrize("value", ["-1", "fast", "1.5", "", str(2**63)])
+def test_a_value_that_the_broker_would_refuse_is_not_sent_past_it(
+    connect: Connect, fake: FakeKafka, value: str
+) -> None:
+    """A controller takes anything: the broker would find it when it comes back."""
+    fake.start_controllers()
+    fake.kill(3)
+    fake.model.fence(3)
+    admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+
+    with raises_code(KafkaErrorCode.BROKER_NOT_LIVE, KafkaUnreachable, broker=3):
+        admin.alter_configs([_set(STOPPED_BROKER, value)], deadline=DEADLINE)
+    other = ConfigChange(STOPPED_BROKER, "log.cleaner.threads", ConfigOperation.SET, "2")
+    with raises_code(KafkaErrorCode.BROKER_NOT_LIVE, KafkaUnreachable, broker=3):
+        admin.alter_configs([_set(STOPPED_BROKER), other], deadline=DEADLINE)
+
+    assert ALTER_CONFIGS not in fake.requests
+
+
+def test_a_live_brokers_rate_goes_to_itself(connect: Connect, fake: FakeKafka) -> None:
+    fake.start_controllers()
+    admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+
+    assert admin.alter_configs([_set(STOPPED_BROKER), _set(RUNNING_BROKER)], deadline=DEADLINE).done == {
+        STOPPED_BROKER,
+        RUNNING_BROKER,
+    }
+
+    assert fake.asked_of[ALTER_CONFIGS] == {1: 1, 3: 1}
+
+
+def test_only_the_active_controller_is_sent_it(connect: Connect, fake: FakeKafka) -> None:
+    fake.start_controllers()
+    fake.kill(3)
+    fake.model.fence(3)
+    admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+    for active in (101, 103, 102):
+        fake.model.elect_controller(active)
+        fake.asked_of.clear()
+        assert admin.alter_configs([_set(STOPPED_BROKER)], deadline=DEADLINE).done == {STOPPED_BROKER}
+        assert fake.asked_of[ALTER_CONFIGS] == {active: 1}
+
+
+def test_its_lost_reply_is_lost(connect: Connect, fake: FakeKafka) -> None:
+    fake.start_controllers()
+    fake.kill(3)
+    fake.model.fence(3)
+    fake.loses_reply[ALTER_CONFIGS] = 9
+    admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+
+    changed = admin.alter_configs([_set(STOPPED_BROKER)], deadline=DEADLINE)
+
+    assert changed.lost.keys() == {STOPPED_BROKER}
+    assert fake.requests[ALTER_CONFIGS] == 1
+
+
+def test_controllers_that_cannot_be_reached_are_named_with_the_broker(connect: Connect, fake: FakeKafka) -> None:
+    fake.kill(3)
+    fake.model.fence(3)
+    with closed_port() as address:
+        admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=(address,)))
+        with in_time(1), pytest.raises(KafkaUnreachable, match=f"Broker 3 .* {address} could not be connected"):
+            admin.alter_configs([_set(STOPPED_BROKER)], deadline=DEADLINE)
+        mixed = admin.alter_configs([_set(STOPPED_BROKER), _set(RUNNING_BROKER)], deadline=DEADLINE)
+    assert mixed.done == {RUNNING_BROKER}
+    assert mixed.refused[STOPPED_BROKER].code is None
+
+
+def test_controllers_without_a_leader_are_stored_with_the_listener_that_is_silent(
+    connect: Connect, fake: FakeKafka
+) -> None:
+    fake.start_controllers()
+    fake.kill(3)
+    fake.model.fence(3)
+    fake.set_quorum(QuorumState.LEADERLESS)
+    with closed_port() as address:
+        admin = connect(
+            ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=(address, *fake.controller_servers))
+        )
+        refused = (
+            admin.alter_configs([_set(STOPPED_BROKER), _set(RUNNING_BROKER)], deadline=DEADLINE)
+            .refused[STOPPED_BROKER]
+            .message
+        )
+
+    stored = CodedMessage.from_json(refused.as_json())
+    assert KafkaErrorCode.NO_LEADER_THERE in stored.params["why"].codes
+    assert address in str(stored)
+
+
+def test_a_closed_client_asks_no_controller(fake: FakeKafka) -> None:
+    fake.start_controllers()
+    admin = WireClient(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+    admin.alter_configs([_set(RUNNING_BROKER)], deadline=DEADLINE)
+    admin.close()
+    with pytest.raises(KafkaUnreachable, match="closed because"):
+        admin.alter_configs([_set(STOPPED_BROKER)], deadline=DEADLINE)
+
+
+def test_controllers_of_another_cluster_are_sent_nothing(connect: Connect, fake: FakeKafka) -> None:
+    """Brokers are numbered alike everywhere."""
+    fake.start_controllers()
+    fake.kill(3)
+    fake.model.fence(3)
+    fake.model.cluster_of_controllers = "another-cluster"
+    admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers, controller_servers=fake.controller_servers))
+
+    with pytest.raises(KafkaUnreachable, match="belong to the Kafka cluster another-cluster"):
+        admin.alter_configs([_set(STOPPED_BROKER)], deadline=DEADLINE)
+
+    assert ALTER_CONFIGS not in fake.requests
+
+
+SHORT = 1.0
+PARTITION = TopicPartition("t", 0)
+TOPIC = ConfigResource.topic("t")
+PLACE = ReplicaPlace(1, "t", 0)
+LIST = ConfigChange(TOPIC, "leader.replication.throttled.replicas", ConfigOperation.APPEND, "0:1")
+
+
+@pytest.fixture
+def fake_admin(fake: FakeKafka, connect: Callable[[ClusterConnection], WireClient]) -> WireClient:
+    fake.model.add_topic("t", [[1, 2]], records=3)
+    return connect(ClusterConnection("fake", 1, fake.bootstrap_servers))
+
+
+def _move(admin: WireClient, *, deadline: float = DEADLINE, keep_factor: bool = True) -> ItemChanged[TopicPartition]:
+    return admin.alter_reassignments({PARTITION: (3, 2)}, deadline=deadline, keep_factor=keep_factor)
+
+
+CALLS: dict[int, Callable[[WireClient, float], ItemChanged[object]]] = {
+    ALTER_REASSIGNMENTS: lambda admin, deadline: _move(admin, deadline=deadline),  # type: ignore[dict-item,return-value]
+    ALTER_CONFIGS: lambda admin, deadline: admin.alter_configs([LIST], deadline=deadline),  # type: ignore[dict-item,return-value]
+    ELECT_LEADERS: lambda admin, deadline: admin.elect_leaders([PARTITION], deadline=deadline),  # type: ignore[dict-item,return-value]
+    ALTER_LOG_DIRS: lambda admin, deadline: admin.place_replicas({PLACE: "/fake/1/d1"}, deadline=deadline),  # type: ignore[dict-item,return-value]
+}
+
+
+@pytest.mark.parametrize("api_key", CALLS)
+def test_a_lost_reply_is_lost_and_the_request_was_sent_once(
+    api_key: int, fake: FakeKafka, fake_admin: WireClient
+) -> None:
+    fake.loses_reply[api_key] = 9
+
+    changed = CALLS[api_key](fake_admin, DEADLINE)
+
+    assert (len(changed.done), len(changed.refused), len(changed.lost)) == (0, 0, 1)
+    [error] = changed.lost.values()
+    assert "closed the connection" in error.text
+    assert fake.requests[api_key] == 1
+
+
+@pytest.mark.parametrize("api_key", CALLS)
+def test_a_broker_that_dies_of_the_request_is_not_replaced_by_another(
+    api_key: int, fake: FakeKafka, fake_admin: WireClient
+) -> None:
+    fake.dies_on = dict.fromkeys((1, 2, 3), api_key)
+
+    changed = CALLS[api_key](fake_admin, DEADLINE)
+
+    assert len(changed.lost) == 1
+    assert fake.requests[api_key] == 1
+
+
+@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS])
+def test_silent_controllers_lose_what_was_sent_to_them(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.set_quorum(QuorumState.SILENT)
+
+    with in_time(SHORT):
+        changed = CALLS[api_key](fake_admin, SHORT)
+
+    [error] = changed.lost.values()
+    waited = re.search(r"no controller did within ([\d.]+) s", error.text)
+    assert waited is not None
+    assert SHORT / 2 <= float(waited[1]) <= SHORT
+    assert fake.requests[api_key] == 1
+    fake.set_quorum(QuorumState.LED)
+
+
+@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS])
+def test_a_time_out_told_by_kafka_is_lost(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    """REQUEST_TIMED_OUT: the broker does not know either."""
+    fake.model.set_quorum(QuorumState.LEADERLESS)
+
+    [error] = CALLS[api_key](fake_admin, DEADLINE).lost.values()
+
+    assert (error.code, error.name) == (7, "REQUEST_TIMED_OUT")
+
+
+def test_of_one_request_one_may_be_done_and_another_lost(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.model.add_topic("u", [[1, 2], [1, 2]])
+    fake.model.refusals["u-0"] = ErrorCode.unknown_server_error, None
+    policys_words = "Moves are not allowed here"
+    fake.model.refusals["u-1"] = ErrorCode.policy_violation, f"{policys_words}."
+    targets = {PARTITION: (3, 2), TopicPartition("u", 0): (3, 2), TopicPartition("u", 1): (3, 2)}
+
+    changed = fake_admin.alter_reassignments(targets, deadline=DEADLINE, keep_factor=True)
+
+    assert changed.done == {PARTITION}
+    assert {p: error.code for p, error in changed.lost.items()} == {TopicPartition("u", 0): -1}
+    refused = changed.refused[TopicPartition("u", 1)]
+    assert (refused.code, refused.name) == (44, "POLICY_VIOLATION")
+    assert policys_words in refused.text
+
+
+def test_a_frozen_broker_does_not_keep_a_change_from_the_others(
+    fake: FakeKafka, connect: Callable[[ClusterConnection], WireClient]
+) -> None:
+    """It is connected, but does not say which versions it speaks: nothing was sent to it."""
+    fake.model.add_topic("t", [[1, 2]], records=3)
+    fake.freeze(1)
+    fake.freeze(2)
+    for _ in range(3):
+        admin = connect(ClusterConnection("fake", 1, fake.bootstrap_servers))
+        assert admin.elect_leaders([PARTITION], deadline=2 * SHORT).done == {PARTITION}
+    assert fake.asked_of[ELECT_LEADERS] == {3: 3}
+
+
+def test_a_dead_broker_does_not_keep_a_change_from_the_others(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake_admin.metadata(deadline=DEADLINE)
+    fake.kill(1)
+    fake.kill(2)
+
+    assert _move(fake_admin).done == {PARTITION}
+    assert fake.requests[ALTER_REASSIGNMENTS] == 1
+
+
+def test_it_raises_where_nothing_was_sent(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake_admin.metadata(deadline=DEADLINE)
+    for broker in (1, 2, 3):
+        fake.kill(broker)
+
+    for call in CALLS.values():
+        with in_time(0), pytest.raises(KafkaUnreachable):
+            call(fake_admin, DEADLINE)
+    with in_time(0), pytest.raises(KafkaUnreachable):
+        fake_admin.metadata(deadline=DEADLINE)
+    assert not fake.requests.keys() & CALLS.keys()
+
+
+def test_what_its_caller_gave_up_is_never_sent() -> None:
+    once = AtMostOnce()
+
+    assert not once.give_up()
+    assert not once.begin()
+    assert not once.begun
+
+
+def test_what_was_begun_may_have_left_until_it_is_known_that_it_did_not() -> None:
+    once, other = AtMostOnce(), AtMostOnce()
+
+    assert once.begin()
+    assert other.begin()
+    other.not_begun()
+
+    assert once.give_up()
+    assert not other.give_up()
+
+
+def test_refused_credentials_raise(connect: Callable[[ClusterConnection], WireClient]) -> None:
+    with FakeKafka(ClusterModel(1), login=Login("PLAIN", "ops", "right")) as kafka:
+        kafka.model.add_topic("t", [[1]])
+        security = ConnectionSecurity("SASL_PLAINTEXT", "PLAIN", "ops", "wrong")
+        admin = connect(ClusterConnection("sasl", 1, kafka.bootstrap_servers, security))
+        with pytest.raises(AuthenticationFailed):
+            admin.elect_leaders([PARTITION], deadline=DEADLINE)
+        right = connect(ClusterConnection("sasl", 1, kafka.bootstrap_servers, replace(security, sasl_password="right")))
+        assert right.elect_leaders([PARTITION], deadline=DEADLINE).done == {PARTITION}
+
+
+@pytest.mark.parametrize("api_key", CALLS)
+def test_a_missing_permission_is_a_refusal_that_names_it(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.denied = {api_key}
+
+    [error] = CALLS[api_key](fake_admin, DEADLINE).refused.values()
+
+    assert error.code in (29, 31)
+    assert "the principal needs Alter" in error.text
+
+
+@pytest.mark.parametrize("api_key", CALLS)
+def test_a_cluster_without_the_request_says_so(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.versions[api_key] = None
+
+    with pytest.raises(NotSupported):
+        CALLS[api_key](fake_admin, DEADLINE)
+
+
+def test_without_kafkas_guard_the_answer_says_so(fake: FakeKafka, fake_admin: WireClient) -> None:
+    """Version 0 has no such flag: a change of the replication factor would be carried out."""
+    fake.versions[ALTER_REASSIGNMENTS] = (0, 0)
+
+    changed = _move(fake_admin, keep_factor=True)
+
+    assert changed.done == {PARTITION}
+    assert not changed.guarded
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_elections_of_every_version(version: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.versions[ELECT_LEADERS] = (version, version)
+    fake.model.change_leader("t", 0, 2)
+
+    assert fake_admin.elect_leaders([PARTITION], deadline=DEADLINE).done == {PARTITION}
+    assert fake.model.partition("t", 0).leader == 1
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_directories_of_every_version(version: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.versions[ALTER_LOG_DIRS] = (version, version)
+
+    assert fake_admin.place_replicas({PLACE: "/fake/1/d1"}, deadline=DEADLINE).done == {PLACE}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_configs_of_every_version(version: int, fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.versions[ALTER_CONFIGS] = (version, version)
+
+    assert fake_admin.alter_configs([LIST], deadline=DEADLINE).done == {TOPIC}
+    assert fake.model.configs.topics["t"][LIST.key] == "0:1"
+
+
+def test_two_thousand_partitions_go_in_one_request(
+    fake: FakeKafka, connect: Callable[[ClusterConnection], WireClient]
+) -> None:
+    fake.model.add_topic("wide", [[1, 2]] * 2000)
+    targets = {TopicPartition("wide", index): (2, 3) for index in range(2000)}
+
+    changed = connect(ClusterConnection("fake", 1, fake.bootstrap_servers)).alter_reassignments(
+        targets, deadline=DEADLINE, keep_factor=True
+    )
+
+    assert changed.done == targets.keys()
+    assert fake.requests[ALTER_REASSIGNMENTS] == 1
+
+
+def test_changes_from_several_threads_do_not_mix(fake: FakeKafka, fake_admin: WireClient) -> None:
+    fake.model.add_topic("many", [[1, 2]] * 40)
+    answers: list[ItemChanged[TopicPartition]] = []
+
+    def elect(index: int) -> None:
+        answers.append(fake_admin.elect_leaders([TopicPartition("many", index)], deadline=DEADLINE))
+
+    threads = [threading.Thread(target=elect, args=(index,)) for index in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(p.partition for answer in answers for p in answer.done) == list(range(40))
+
+
+class TestZooKeeperMode:
+    @pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ELECT_LEADERS])
+    def test_the_controller_is_asked_where_another_broker_refused(
+        self, api_key: int, connect: Callable[[ClusterConnection], WireClient]
+    ) -> None:
+        """NOT_CONTROLLER is told before anything is done: asking the one that is named sends it once more safely."""
+        with FakeKafka(ClusterModel(3, controllers=[2], mode=Mode.ZOOKEEPER)) as old:
+            old.model.add_topic("t", [[1, 2]], records=3)
+            admin = connect(ClusterConnection("old", 1, old.bootstrap_servers))
+            for _ in range(6):
+                assert CALLS[api_key](admin, DEADLINE).done
+            assert old.asked_of[api_key][2] == 6
+
+    def test_a_topics_configs_go_to_any_broker(self, connect: Callable[[ClusterConnection], WireClient]) -> None:
+        with FakeKafka(ClusterModel(3, controllers=[2], mode=Mode.ZOOKEEPER)) as old:
+            old.model.add_topic("t", [[1, 2]], records=3)
+            admin = connect(ClusterConnection("old", 1, old.bootstrap_servers))
+            assert admin.alter_configs([LIST], deadline=DEADLINE).done == {TOPIC}
+            assert old.requests[ALTER_CONFIGS] == 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkadash.kafka.client_bytes import (
+from kafkadash.kafka.group_reads import (
     MAX_ASSIGNED_PARTITIONS,
     MAX_ASSIGNED_TOPICS,
     AssignmentReading,

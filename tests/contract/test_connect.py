@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from kafkadash.kafka.api import ClusterConnection, KafkaAdmin, KafkaUnreachable
 from kafkadash.kafka.connect import admin_for, close_all
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.port import KafkaAdmin, Unreachable
+from kafkadash.kafka.errors import KafkaErrorCode
 from tests.contract.fake_broker import FakeKafka
+from tests.raised_codes import raises_code
 
 pytestmark = pytest.mark.contract
 
@@ -24,19 +25,19 @@ def _closed() -> Iterator[None]:
 
 
 @pytest.fixture
-def connection(fake: FakeKafka) -> Connection:
-    return Connection("one", 1, fake.bootstrap_servers)
+def connection(fake: FakeKafka) -> ClusterConnection:
+    return ClusterConnection("one", 1, fake.bootstrap_servers)
 
 
-def test_the_same_connection_gives_the_same_client(connection: Connection) -> None:
+def test_the_same_connection_gives_the_same_client(connection: ClusterConnection) -> None:
     assert admin_for(connection) is admin_for(replace(connection))
 
 
-def test_keys_have_clients_of_their_own(connection: Connection) -> None:
+def test_keys_have_clients_of_their_own(connection: ClusterConnection) -> None:
     assert admin_for(connection) is not admin_for(replace(connection, key="two"))
 
 
-def test_threads_that_ask_at_once_get_one_client(connection: Connection) -> None:
+def test_threads_that_ask_at_once_get_one_client(connection: ClusterConnection) -> None:
     found: list[KafkaAdmin] = []
     gate = threading.Barrier(8)
 
@@ -53,7 +54,7 @@ def test_threads_that_ask_at_once_get_one_client(connection: Connection) -> None
     assert len({id(admin) for admin in found}) == 1
 
 
-def test_a_new_version_gives_a_new_client_and_closes_the_old(connection: Connection) -> None:
+def test_a_new_version_gives_a_new_client_and_closes_the_old(connection: ClusterConnection) -> None:
     old = admin_for(connection)
     old.metadata(deadline=DEADLINE)
 
@@ -61,22 +62,22 @@ def test_a_new_version_gives_a_new_client_and_closes_the_old(connection: Connect
 
     assert new is not old
     assert new.metadata(deadline=DEADLINE).cluster_id
-    with pytest.raises(Unreachable, match="settings changed"):
+    with raises_code(KafkaErrorCode.CONNECTION_RENEWED, KafkaUnreachable):
         old.metadata(deadline=DEADLINE)
 
 
-def test_close_all_closes_and_forgets(connection: Connection) -> None:
+def test_close_all_closes_and_forgets(connection: ClusterConnection) -> None:
     old = admin_for(connection)
     old.metadata(deadline=DEADLINE)
 
     close_all()
 
-    with pytest.raises(Unreachable):
+    with pytest.raises(KafkaUnreachable):
         old.metadata(deadline=DEADLINE)
     assert admin_for(connection).metadata(deadline=DEADLINE).cluster_id
 
 
-def test_a_forked_child_gets_a_client_that_works_and_leaves_the_parents_alone(connection: Connection) -> None:
+def test_a_forked_child_gets_a_client_that_works_and_leaves_the_parents_alone(connection: ClusterConnection) -> None:
     """An inherited client has no thread and would wait for ever."""
     parents = admin_for(connection)
     cluster_id = parents.metadata(deadline=DEADLINE).cluster_id

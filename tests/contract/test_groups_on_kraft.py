@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.groups import Offsets
-from kafkadash.kafka.wire_client import WireClient
+from kafkadash.kafka.api import ClusterConnection, Offsets
+from kafkadash.kafka.mutations import WireClient
 from tests.contract.kraft_backend import KraftBackend
 from tests.contract.timing import in_time
 from tests.hostile_member import HOSTILE_ASSIGNMENTS, hostile_member
@@ -39,7 +38,7 @@ def _all_told(admin: WireClient, names: Sequence[str]) -> Mapping[str, Offsets]:
 
 
 def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
-    kraft: KraftBackend, connect: Callable[[Connection], WireClient], topic_name: str
+    kraft: KraftBackend, connect: Callable[[ClusterConnection], WireClient], topic_name: str
 ) -> None:
     kraft.create_topic(topic_name, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], records=4)
     names = [f"{topic_name}-{number}" for number in range(12)]  # spread over all brokers as coordinators
@@ -75,7 +74,7 @@ def test_groups_follow_a_coordinator_that_stops_and_wait_for_none_that_hangs(
 
 @pytest.mark.parametrize("assignment", HOSTILE_ASSIGNMENTS, ids=["moves backwards", "NUL", "slash"])
 def test_what_a_member_assigns_itself_costs_its_own_group_only(
-    kraft: KraftBackend, connect: Callable[[Connection], WireClient], topic_name: str, assignment: bytes
+    kraft: KraftBackend, connect: Callable[[ClusterConnection], WireClient], topic_name: str, assignment: bytes
 ) -> None:
     kraft.create_topic(topic_name, [[1, 2, 3]] * 3, records=1)
     good, bad = f"{topic_name}-good", f"{topic_name}-bad"

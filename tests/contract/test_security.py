@@ -12,15 +12,22 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafkadash.kafka.admin import WireAdmin
-from kafkadash.kafka.client_logs import quiet_client_logs
-from kafkadash.kafka.connection import Connection, Security
-from kafkadash.kafka.port import AuthenticationFailed, KafkaFailure, Unreachable
+from kafkadash.kafka.api import (
+    AuthenticationFailed,
+    ClusterConnection,
+    ConnectionSecurity,
+    KafkaFailure,
+    KafkaUnreachable,
+)
+from kafkadash.kafka.connections import quiet_client_logs
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.reads import WireAdmin
 from tests.contract.certificates import Authority, new_authority, server_context
 from tests.contract.fake_broker import FakeKafka, Login
 from tests.contract.fake_model import ClusterModel
 from tests.contract.sockets import silent_port
 from tests.contract.timing import in_time
+from tests.raised_codes import raises_code
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.contract
@@ -29,7 +36,7 @@ DEADLINE = 10.0
 PASSWORD = 'pä55 "word"\\with\'quotes'
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
-Connect = Callable[[Connection], WireAdmin]
+Connect = Callable[[ClusterConnection], WireAdmin]
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +50,16 @@ def sasl_cluster(mechanism: str, tls: ssl.SSLContext | None = None) -> Iterator[
         yield kafka
 
 
-def login(mechanism: str, password: str = PASSWORD) -> Security:
-    return Security(protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_username="dash", sasl_password=password)
+def login(mechanism: str, password: str = PASSWORD) -> ConnectionSecurity:
+    return ConnectionSecurity(
+        protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_username="dash", sasl_password=password
+    )
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_right_password_gets_in(mechanism: str, connect: Connect) -> None:
     with sasl_cluster(mechanism) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, login(mechanism)))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, login(mechanism)))
 
         assert admin.metadata(deadline=DEADLINE).cluster_id == kafka.model.cluster_id
         assert admin.log_dirs([1, 2], deadline=DEADLINE).brokers.keys() == {1, 2}
@@ -60,7 +69,7 @@ def test_the_right_password_gets_in(mechanism: str, connect: Connect) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_wrong_password_is_told_at_once_and_again(mechanism: str, connect: Connect) -> None:
     with sasl_cluster(mechanism) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, login(mechanism, "wrong")))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, login(mechanism, "wrong")))
         for _ in range(2):
             with in_time(0.5), pytest.raises(AuthenticationFailed, match="refused the credentials") as refusal:
                 admin.metadata(deadline=DEADLINE)
@@ -71,7 +80,7 @@ def test_a_wrong_password_is_told_at_once_and_again(mechanism: str, connect: Con
 def test_a_refused_login_works_once_it_is_granted(connect: Connect) -> None:
     with sasl_cluster("PLAIN") as kafka:
         kafka.login = Login("PLAIN", "dash", "not yet")
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, login("PLAIN")))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, login("PLAIN")))
         with pytest.raises(AuthenticationFailed):
             admin.metadata(deadline=DEADLINE)
 
@@ -82,21 +91,23 @@ def test_a_refused_login_works_once_it_is_granted(connect: Connect) -> None:
 
 def test_a_mechanism_that_the_brokers_do_not_have(connect: Connect) -> None:
     with sasl_cluster("PLAIN") as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, login("SCRAM-SHA-512")))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, login("SCRAM-SHA-512")))
         with pytest.raises(AuthenticationFailed, match="SASL mechanism"):
             admin.metadata(deadline=DEADLINE)
 
 
 def test_no_login_where_one_is_asked_for(connect: Connect) -> None:
     with sasl_cluster("PLAIN") as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers))
-        with in_time(0.5), pytest.raises(Unreachable, match="closed the connection"):
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers))
+        with in_time(0.5), pytest.raises(KafkaUnreachable, match="closed the connection"):
             admin.metadata(deadline=DEADLINE)
 
 
 def test_tls_with_a_known_authority(authority: Authority, connect: Connect) -> None:
     with FakeKafka(ClusterModel(2), tls=server_context(authority)) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, Security("SSL", ca_pem=authority.pem)))
+        admin = connect(
+            ClusterConnection("c", 1, kafka.bootstrap_servers, ConnectionSecurity("SSL", ca_pem=authority.pem))
+        )
 
         assert admin.metadata(deadline=DEADLINE).cluster_id == kafka.model.cluster_id
 
@@ -105,64 +116,66 @@ def test_tls_with_a_known_authority(authority: Authority, connect: Connect) -> N
 def test_sasl_over_tls(mechanism: str, authority: Authority, connect: Connect) -> None:
     security = replace(login(mechanism), protocol="SASL_SSL", ca_pem=authority.pem)
     with sasl_cluster(mechanism, server_context(authority)) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, security))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, security))
 
         assert admin.metadata(deadline=DEADLINE).cluster_id == kafka.model.cluster_id
 
 
 def test_an_unknown_authority_is_refused(authority: Authority, connect: Connect) -> None:
     with FakeKafka(ClusterModel(1), tls=server_context(authority)) as kafka:
-        other = Security("SSL", ca_pem=new_authority().pem)
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, other))
-        with in_time(0.5), pytest.raises(AuthenticationFailed, match="certificate was refused"):
+        other = ConnectionSecurity("SSL", ca_pem=new_authority().pem)
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, other))
+        with in_time(0.5), raises_code(KafkaErrorCode.HANDSHAKE_FAILED, AuthenticationFailed, match="certificate"):
             admin.metadata(deadline=DEADLINE)
 
 
 def test_a_certificate_for_another_host_is_refused_unless_that_is_switched_off(connect: Connect) -> None:
     authority = new_authority(host="elsewhere.example")
-    strict = Security("SSL", ca_pem=authority.pem)
+    strict = ConnectionSecurity("SSL", ca_pem=authority.pem)
     with FakeKafka(ClusterModel(1), tls=server_context(authority)) as kafka:
-        with pytest.raises(AuthenticationFailed, match="certificate was refused"):
-            connect(Connection("c", 1, kafka.bootstrap_servers, strict)).metadata(deadline=DEADLINE)
+        with raises_code(KafkaErrorCode.HANDSHAKE_FAILED, AuthenticationFailed, match="certificate"):
+            connect(ClusterConnection("c", 1, kafka.bootstrap_servers, strict)).metadata(deadline=DEADLINE)
 
-        lenient = connect(Connection("c", 2, kafka.bootstrap_servers, replace(strict, check_hostname=False)))
+        lenient = connect(ClusterConnection("c", 2, kafka.bootstrap_servers, replace(strict, check_hostname=False)))
         assert lenient.metadata(deadline=DEADLINE).cluster_id == kafka.model.cluster_id
 
 
 def test_a_client_certificate_is_presented(authority: Authority, connect: Connect) -> None:
     context = server_context(authority, ask_client=True)
-    security = Security(
+    security = ConnectionSecurity(
         "SSL",
         ca_pem=authority.pem,
         certificate_pem=authority.client.pem,
         key_pem=authority.client.key_pem,
     )
     with FakeKafka(ClusterModel(1), tls=context) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, security))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, security))
         assert admin.metadata(deadline=DEADLINE).cluster_id == kafka.model.cluster_id
 
-        without = connect(Connection("c", 2, kafka.bootstrap_servers, Security("SSL", ca_pem=authority.pem)))
-        with in_time(0.5), pytest.raises((AuthenticationFailed, Unreachable), match="certificate"):
+        without = connect(
+            ClusterConnection("c", 2, kafka.bootstrap_servers, ConnectionSecurity("SSL", ca_pem=authority.pem))
+        )
+        with in_time(0.5), pytest.raises((AuthenticationFailed, KafkaUnreachable), match="certificate"):
             without.metadata(deadline=DEADLINE)
 
 
 def test_a_handshake_that_is_never_answered(authority: Authority, connect: Connect) -> None:
     with silent_port() as address:
-        admin = connect(Connection("c", 1, (address,), Security("SSL", ca_pem=authority.pem)))
+        admin = connect(ClusterConnection("c", 1, (address,), ConnectionSecurity("SSL", ca_pem=authority.pem)))
         with in_time(1), pytest.raises(KafkaFailure, match=address):
             admin.metadata(deadline=1)
         wait_until(lambda: not connections_to(address), "the handshake is given up, and its socket closed", 5)
 
 
 def test_tls_spoken_to_a_plain_listener(fake: FakeKafka, authority: Authority, connect: Connect) -> None:
-    admin = connect(Connection("c", 1, fake.bootstrap_servers, Security("SSL", ca_pem=authority.pem)))
+    admin = connect(ClusterConnection("c", 1, fake.bootstrap_servers, ConnectionSecurity("SSL", ca_pem=authority.pem)))
     with in_time(2), pytest.raises(KafkaFailure):
         admin.metadata(deadline=2)
 
 
 def test_plain_spoken_to_a_tls_listener(authority: Authority, connect: Connect) -> None:
     with FakeKafka(ClusterModel(1), tls=server_context(authority)) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers))
         with in_time(2), pytest.raises(KafkaFailure):
             admin.metadata(deadline=2)
 
@@ -176,20 +189,20 @@ def test_plain_spoken_to_a_tls_listener(authority: Authority, connect: Connect) 
     ],
 )
 def test_unusable_texts_are_named(change: dict[str, str], sentence: str, authority: Authority) -> None:
-    security = replace(Security("SSL", ca_pem=authority.pem), **change)  # type: ignore[arg-type]
+    security = replace(ConnectionSecurity("SSL", ca_pem=authority.pem), **change)  # type: ignore[arg-type]
     with pytest.raises(AuthenticationFailed, match=sentence):
-        WireAdmin(Connection("c", 1, ("127.0.0.1:1",), security)).metadata(deadline=1)
+        WireAdmin(ClusterConnection("c", 1, ("127.0.0.1:1",), security)).metadata(deadline=1)
 
 
 def test_no_file_is_left_of_a_private_key(
     authority: Authority, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    security = Security(
+    security = ConnectionSecurity(
         "SSL", ca_pem=authority.pem, certificate_pem=authority.client.pem, key_pem=authority.client.key_pem
     )
-    with pytest.raises(Unreachable):
-        connect(Connection("c", 1, ("127.0.0.1:1",), security)).metadata(deadline=1)
+    with pytest.raises(KafkaUnreachable):
+        connect(ClusterConnection("c", 1, ("127.0.0.1:1",), security)).metadata(deadline=1)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -201,7 +214,7 @@ def test_no_password_is_in_the_log_at_any_level(
 ) -> None:
     quiet_client_logs()
     with sasl_cluster(mechanism) as kafka:
-        admin = connect(Connection("c", 1, kafka.bootstrap_servers, login(mechanism, password)))
+        admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, login(mechanism, password)))
         with loggers_at_lowest_level(), caplog.at_level(1), suppress(AuthenticationFailed):
             admin.metadata(deadline=DEADLINE)
     text = "\n".join(logging.Formatter("%(message)s %(args)s %(exc_text)s").format(record) for record in caplog.records)
@@ -214,10 +227,10 @@ def test_no_password_is_in_the_log_at_any_level(
 
 
 def test_the_library_is_quiet_unless_asked(fake: FakeKafka, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
-    admin = connect(Connection("c", 1, ("127.0.0.1:1",)))
-    with pytest.raises(Unreachable):
+    admin = connect(ClusterConnection("c", 1, ("127.0.0.1:1",)))
+    with pytest.raises(KafkaUnreachable):
         admin.metadata(deadline=1)
-    connect(Connection("d", 1, fake.bootstrap_servers)).metadata(deadline=DEADLINE)
+    connect(ClusterConnection("d", 1, fake.bootstrap_servers)).metadata(deadline=DEADLINE)
 
     assert [record for record in caplog.records if record.name.startswith("kafka")] == []
 

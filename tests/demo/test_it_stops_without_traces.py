@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafkadash.embedded.process import recorded
-from kafkadash.ops.demo import folder as folders
+from kafkadash.devtools.demo import folder as folders
+from kafkadash.devtools.embedded.process import recorded
 from tests.demo.conftest import Start
 from tests.smoke.browser import Browser
 from tests.smoke.demo_process import STOP_SECONDS, DemoProcess
@@ -39,7 +39,7 @@ def test_killed_supervisor__is_cleaned_up_after_by_the_next_start_which_ctrl_c_e
     again.wait_for_line("PostgreSQL and Valkey", STEP_SECONDS)
     assert "postgres" in again.wait_for_line("A demo that was killed had left", 0.0)
     assert not {name for name in opened.still_there() if name.startswith("process")}
-    assert killed.base.endswith(f":{folders.make(folder).read_environment()['KAFKADASH_PORT']}"), "as it was"
+    assert killed.base.endswith(f":{folders.make_folder(folder).read_environment()['KAFKADASH_PORT']}"), "as it was"
     opened = again.opened()
     again.signal(signal.SIGINT)
     assert again.wait(STOP_SECONDS) == 130

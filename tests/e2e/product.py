@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from kafkadash.embedded.ports import free_port
-from kafkadash.embedded.process import Child, ServerError, spawn
-from kafkadash.embedded.valkey import Valkey
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.load import Topic, load
+from kafkadash.devtools.embedded.ports import free_port
+from kafkadash.devtools.embedded.process import ChildProcess, ServerError, spawn
+from kafkadash.devtools.embedded.valkey import EmbeddedValkey
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.agreement.tools import Tools
 from tests.embedded_plugin import RUN_FOLDER
 from tests.pipeline.sparing import SPARING
@@ -69,7 +69,7 @@ class Product:
     folder: Path
     racks: tuple[str, ...] = RACKS
     port: int = field(default_factory=free_port)
-    _demo: Child | None = None
+    _demo: ChildProcess | None = None
 
     @property
     def url(self) -> str:
@@ -84,16 +84,16 @@ class Product:
         return self.folder / "logs" / "supervisor.log"
 
     @property
-    def playground(self) -> Playground:
-        return Playground(self.var / "playground", detached=True)
+    def playground(self) -> KafkaPlayground:
+        return KafkaPlayground(self.var / "playground", detached=True)
 
     @property
     def tools(self) -> Tools:
         return Tools(self.playground)
 
     @property
-    def valkey(self) -> Valkey:
-        return Valkey(self.folder)
+    def valkey(self) -> EmbeddedValkey:
+        return EmbeddedValkey(self.folder)
 
     def start(self) -> None:
         """Returns when the pages show figures of real Kafka. Raises ServerError with the supervisor's last words."""
@@ -152,7 +152,9 @@ class Product:
     def moving(self, mib: float, throttle: int, placement: Sequence[int] = (1, 2)) -> Iterator[Move]:
         """A move of that much data to broker 3 at ``throttle`` bytes per second; ended, one way or the other, after."""
         topic = f"e2e-{secrets.token_hex(3)}"
-        load(self.playground.bootstrap, [Topic(topic, placement=[placement], fill_bytes=int(mib * 1024 * 1024))])
+        load_topics(
+            self.playground.bootstrap, [LoadTopic(topic, placement=[placement], fill_bytes=int(mib * 1024 * 1024))]
+        )
         plan = self.folder / f"{topic}.json"
         row = {"topic": topic, "partition": 0, "replicas": [3, *placement[1:]]}
         plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")

@@ -126,13 +126,13 @@ NO_PAGES = {
 # Visited in test_every_page.py, at one that is open.
 FINDING = f"{CLUSTER}findings/<slug:finding_id>/"
 
-# Visited by tests/e2e/test_it_verifies_a_file.py, at one that has ended.
+# Visited by tests/e2e/test_watching.py, at one that has ended.
 VERIFICATION = f"{CLUSTER}verify/<uuid:verify_id>/"
 
 # Visited in each state by tests/live/test_run_stays_live.py.
 RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<int:number>/run/ledger/"}
 
-# The report is visited in test_every_page.py, of one that has run; the others: tests/pages/test_starting.py.
+# The report is visited in test_every_page.py, of one that has run; the others: tests/pages/test_starting_and_ending.py.
 ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/", "changes/<int:number>/run/give-up/"}
 
 # Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.

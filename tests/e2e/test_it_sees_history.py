@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from playwright.sync_api import BrowserContext, expect
 
-from kafkadash.playground.load import Topic, load
-from tests.agreement.test_consumer_groups_tool import printed
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from tests.agreement.test_consumer_groups import printed
 from tests.e2e.moves import opened, was_never_reloaded
 from tests.e2e.product import Product
 
@@ -31,7 +31,7 @@ def test_lag_of_a_group__comes_back_from_spark_as_kafkas_own_tool_tells_it(
     alice: BrowserContext, product: Product
 ) -> None:
     bootstrap = product.playground.bootstrap
-    load(bootstrap, [Topic(TOPIC, partitions=1, rf=1, fill_bytes=200_000)])
+    load_topics(bootstrap, [LoadTopic(TOPIC, partitions=1, rf=1, fill_bytes=200_000)])
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7)], asynchronous=False)
     consumer.close()

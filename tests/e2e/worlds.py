@@ -14,9 +14,9 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from kafkadash.embedded.ports import free_port
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.load import Topic, load
+from kafkadash.devtools.embedded.ports import free_port
+from kafkadash.devtools.playground.cluster import KafkaPlayground
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.agreement.tools import DescribedTopic, QuorumStatus, Tools
 from tests.e2e.product import Product
 
@@ -84,13 +84,13 @@ def told_by(tools: Tools, throttle_bytes: int | None = None) -> Told:
 @contextmanager
 def limping(product: Product, folder: Path) -> Iterator[World]:
     """Three brokers in racks whose names need care; one is stopped, a move waits for it, a throttle was left behind."""
-    playground = Playground(folder)
+    playground = KafkaPlayground(folder)
     try:
         playground.up(brokers=len(LIMPING_RACKS), racks=LIMPING_RACKS, controllers=1, dirs=2)
         for name, (placement, min_isr) in LIMPING_TOPICS.items():
             # A megabyte or two slip past a throttle before it holds; the move must not end with them.
             fill = 12_000_000 if name == MOVING else 1_000_000
-            load(playground.bootstrap, [Topic(name, placement=placement, fill_bytes=fill)])
+            load_topics(playground.bootstrap, [LoadTopic(name, placement=placement, fill_bytes=fill)])
             _set(playground, ResourceType.TOPIC, name, "min.insync.replicas", str(min_isr))
         _set(playground, ResourceType.BROKER, "2", "leader.replication.throttled.rate", str(THROTTLE))
         plan = folder / "plan.json"
@@ -110,7 +110,7 @@ def never_reached(product: Product) -> World:
     return World("never")
 
 
-def _set(playground: Playground, kind: ResourceType, name: str, key: str, value: str) -> None:
+def _set(playground: KafkaPlayground, kind: ResourceType, name: str, key: str, value: str) -> None:
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     admin = AdminClient({"bootstrap.servers": playground.bootstrap})
     for future in admin.incremental_alter_configs([ConfigResource(kind, name, incremental_configs=[entry])]).values():

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkadash.embedded.process import children, stop_all
+from kafkadash.devtools.embedded.process import live_children, stop_all
 
 
 @pytest.fixture
 def state_dir(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "state"
     yield folder
-    stop_all(children(folder), 5)
+    stop_all(live_children(folder), 5)

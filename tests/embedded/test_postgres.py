@@ -14,31 +14,31 @@ import psutil
 import psycopg
 import pytest
 
-from kafkadash.embedded import postgres as module
-from kafkadash.embedded.folders import SOCKET_PATH_BYTES
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import ServerError, recorded
+from kafkadash.devtools.embedded import postgres as module
+from kafkadash.devtools.embedded.folders import SOCKET_PATH_BYTES
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.embedded.process import ServerError, recorded
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("embedded-postgres")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
     """One folder for all tests that need no other; each starts what the one before may have stopped or killed."""
-    server = Postgres(tmp_path_factory.mktemp("postgres") / "state", fsync=False)
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres") / "state", fsync=False)
     yield server
     server.remove()
 
 
-def one(server: Postgres, query: str) -> object:
+def one(server: EmbeddedPostgres, query: str) -> object:
     with psycopg.connect(server.conninfo()) as connection:
         row = connection.execute(query).fetchone()
     assert row is not None
     return row[0]
 
 
-def test_it_answers_queries_and_listens_on_a_socket_only(server: Postgres) -> None:
+def test_it_answers_queries_and_listens_on_a_socket_only(server: EmbeddedPostgres) -> None:
     child = server.start()
     assert str(one(server, "SELECT version()")).startswith("PostgreSQL 18")
     assert one(server, "SELECT current_database()") == "kafkadash"
@@ -47,7 +47,7 @@ def test_it_answers_queries_and_listens_on_a_socket_only(server: Postgres) -> No
     assert psutil.Process(child.pid).net_connections("inet") == []
 
 
-def test_django_environ_reads_its_url(server: Postgres) -> None:
+def test_django_environ_reads_its_url(server: EmbeddedPostgres) -> None:
     server.start()
     config = environ.Env.db_url_config(server.url())
     assert config["ENGINE"] == "django.db.backends.postgresql"
@@ -55,7 +55,7 @@ def test_django_environ_reads_its_url(server: Postgres) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_data_and_url_survive_a_restart(server: Postgres) -> None:
+def test_data_and_url_survive_a_restart(server: EmbeddedPostgres) -> None:
     server.start()
     url = server.url()
     with psycopg.connect(server.conninfo()) as connection:
@@ -69,7 +69,7 @@ def test_data_and_url_survive_a_restart(server: Postgres) -> None:
     assert one(server, "SELECT answer FROM kept") == 42
 
 
-def test_it_starts_again_after_it_was_killed(server: Postgres) -> None:
+def test_it_starts_again_after_it_was_killed(server: EmbeddedPostgres) -> None:
     child = server.start()
     child.kill()
     data = Path(str(server._started().data))
@@ -82,11 +82,11 @@ def test_it_starts_again_after_it_was_killed(server: Postgres) -> None:
     assert one(server, "SELECT 1") == 1
 
 
-def test_starting_twice_is_the_same_server(server: Postgres) -> None:
+def test_starting_twice_is_the_same_server(server: EmbeddedPostgres) -> None:
     assert server.start().pid == server.start().pid
 
 
-def test_stopping_does_not_wait_for_clients(server: Postgres) -> None:
+def test_stopping_does_not_wait_for_clients(server: EmbeddedPostgres) -> None:
     child = server.start()
     with psycopg.connect(server.conninfo()) as connection:
         server.stop()
@@ -95,8 +95,8 @@ def test_stopping_does_not_wait_for_clients(server: Postgres) -> None:
             connection.execute("SELECT 1")
 
 
-def test_several_run_side_by_side(server: Postgres, tmp_path: Path) -> None:
-    other = Postgres(tmp_path / "other", fsync=False)
+def test_several_run_side_by_side(server: EmbeddedPostgres, tmp_path: Path) -> None:
+    other = EmbeddedPostgres(tmp_path / "other", fsync=False)
     servers = (server, other)
     try:
         assert len({each.start().pid for each in servers}) == 2
@@ -107,7 +107,7 @@ def test_several_run_side_by_side(server: Postgres, tmp_path: Path) -> None:
 
 def test_a_state_folder_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
     folder = tmp_path / ("long-" * 25) / "state, with a comma"
-    server = Postgres(folder, fsync=False)
+    server = EmbeddedPostgres(folder, fsync=False)
     try:
         server.start()
         url, sockets = server.url(), Path(server._started().sockets)
@@ -126,7 +126,7 @@ def test_a_state_folder_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> 
 def test_root_runs_it_as_another_user_even_where_that_user_may_not_go(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    server = Postgres(closed / "state", fsync=False)
+    server = EmbeddedPostgres(closed / "state", fsync=False)
     try:
         child = server.start()
         assert psutil.Process(child.pid).uids().real != 0
@@ -144,7 +144,7 @@ def test_root_runs_it_as_another_user_even_where_that_user_may_not_go(tmp_path: 
 def test_root_keeps_the_data_in_a_state_folder_that_others_may_only_pass_through() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         Path(name).chmod(0o711)
-        server = Postgres(Path(name), fsync=False)
+        server = EmbeddedPostgres(Path(name), fsync=False)
         try:
             server.start()
             assert server._started().private is None
@@ -164,7 +164,7 @@ def test_root_can_use_programs_that_the_other_user_cannot_reach(
             shutil.copytree(path, closed / path.relative_to(package.parent))
     closed.chmod(0o700)
     monkeypatch.setattr(module, "install_folder", lambda: closed / module.WHEEL / module.INSTALL)
-    server = Postgres(tmp_path / "state", fsync=False)
+    server = EmbeddedPostgres(tmp_path / "state", fsync=False)
     try:
         child = server.start()
         assert Path(psutil.Process(child.pid).exe()).is_relative_to(Path(server._started().data).parent)
@@ -178,11 +178,11 @@ def test_a_platform_without_a_wheel_is_one_sentence_naming_the_way_out(
 ) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
     with pytest.raises(ServerError, match="set DATABASE_URL"):
-        Postgres(tmp_path).start()
+        EmbeddedPostgres(tmp_path).start()
     assert recorded(tmp_path) == []
 
 
-def test_it_is_asked_to_end_by_fast_shutdown(server: Postgres) -> None:
+def test_it_is_asked_to_end_by_fast_shutdown(server: EmbeddedPostgres) -> None:
     assert server.start().entry.stop_signal == signal.SIGINT
 
 

@@ -12,24 +12,24 @@ from asgiref.sync import async_to_sync
 from channels_redis.pubsub import RedisPubSubChannelLayer
 from kombu.connection import Connection
 
-from kafkadash.embedded import valkey as module
-from kafkadash.embedded.process import ServerError, recorded
-from kafkadash.embedded.valkey import Valkey
+from kafkadash.devtools.embedded import valkey as module
+from kafkadash.devtools.embedded.process import ServerError, recorded
+from kafkadash.devtools.embedded.valkey import EmbeddedValkey
 
 
 @pytest.fixture
-def server(state_dir: Path) -> Iterator[Valkey]:
-    server = Valkey(state_dir)
+def server(state_dir: Path) -> Iterator[EmbeddedValkey]:
+    server = EmbeddedValkey(state_dir)
     yield server
     server.stop()
 
 
-def ping(server: Valkey) -> bool:
+def ping(server: EmbeddedValkey) -> bool:
     with redis.Redis.from_url(server.url()) as client:
         return bool(client.ping())
 
 
-def test_it_answers_on_a_socket_only_and_writes_nothing(server: Valkey) -> None:
+def test_it_answers_on_a_socket_only_and_writes_nothing(server: EmbeddedValkey) -> None:
     child = server.start()
     assert ping(server)
     assert psutil.Process(child.pid).net_connections("inet") == []
@@ -41,7 +41,7 @@ def test_it_answers_on_a_socket_only_and_writes_nothing(server: Valkey) -> None:
     assert not server.socket.exists()
 
 
-def test_celery_carries_messages_over_its_url(server: Valkey) -> None:
+def test_celery_carries_messages_over_its_url(server: EmbeddedValkey) -> None:
     server.start()
     connect = Connection(server.celery_url())  # type: ignore[no-untyped-call]
     with connect as connection, connection.SimpleQueue("letters") as queue:
@@ -49,7 +49,7 @@ def test_celery_carries_messages_over_its_url(server: Valkey) -> None:
         assert queue.get(block=True, timeout=10).payload == {"hello": "world"}
 
 
-def test_the_channel_layer_carries_messages_over_its_url(server: Valkey) -> None:
+def test_the_channel_layer_carries_messages_over_its_url(server: EmbeddedValkey) -> None:
     server.start()
 
     async def send_and_receive() -> object:
@@ -64,7 +64,7 @@ def test_the_channel_layer_carries_messages_over_its_url(server: Valkey) -> None
     assert async_to_sync(send_and_receive)() == {"type": "hello"}
 
 
-def test_it_comes_back_at_the_same_address(server: Valkey) -> None:
+def test_it_comes_back_at_the_same_address(server: EmbeddedValkey) -> None:
     child = server.start()
     url = server.url()
     child.kill()
@@ -76,7 +76,7 @@ def test_it_comes_back_at_the_same_address(server: Valkey) -> None:
 
 
 def test_a_state_folder_with_a_long_path_gets_a_short_socket_and_keeps_it(tmp_path: Path) -> None:
-    server = Valkey(tmp_path / ("long-" * 25))
+    server = EmbeddedValkey(tmp_path / ("long-" * 25))
     try:
         server.start()
         url, folder = server.url(), server.socket.parent
@@ -93,7 +93,7 @@ def test_a_state_folder_with_a_long_path_gets_a_short_socket_and_keeps_it(tmp_pa
 
 
 def test_a_platform_without_a_wheel_is_one_sentence_naming_the_way_out(
-    server: Valkey, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
     with pytest.raises(ServerError, match="set REDIS_URL"):

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from kafkadash.jobs import kinds
-from kafkadash.jobs.kinds import Kind, register
-from kafkadash.jobs.run import Run
+from kafkadash.jobs import runner as kinds
+from kafkadash.jobs.runner import JobKind, JobRun, register_kind
 
-Handler = Callable[[Run], dict[str, Any]]
+Handler = Callable[[JobRun], dict[str, Any]]
 MakeKind = Callable[..., None]
 
 
@@ -21,7 +20,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> MakeKind:
     monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
 
     def make(handler: Handler, *, deadline_s: float = 5, attempts: int = 1) -> None:
-        register(Kind("probe", handler, deadline_s=deadline_s, attempts=attempts))
+        register_kind(JobKind("probe", handler, deadline_s=deadline_s, attempts=attempts))
 
     return make
 

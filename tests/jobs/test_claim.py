@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from unittest import mock
 
 import pytest
 from django.db import connection
@@ -14,16 +15,18 @@ from django.db.models.functions import Now
 from pytest_django.fixtures import Settings
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.messages import message_text
+from kafkadash.core.leases import LeaseLost
+from kafkadash.core.messages import coded
 from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.services import (
-    Claim,
-    ClaimLost,
+from kafkadash.jobs.runner import (
+    JobClaim,
     claim,
+    dispatch_due_jobs,
     enqueue,
     forget_old_jobs,
     request_cancel,
+    run_job,
     settle_expired_jobs,
 )
 from tests.jobs.conftest import MakeKind
@@ -55,8 +58,8 @@ def run_out(job: Job) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_many_claimers_one_gets_the_job(probe: None, cluster: Cluster) -> None:
     job = enqueue("probe", cluster=cluster)
-    got = [held for held in at_once(lambda: claim(job.pk)) if held is not None]
-    assert got == [Claim(job.pk, 1)]
+    got = [held for held in at_once(lambda: claim(job.pk)) if isinstance(held, JobClaim)]
+    assert [(held.job_id, held.lease.epoch) for held in got] == [(job.pk, 1)]
     job.refresh_from_db()
     assert (job.state, job.epoch) == (JobState.RUNNING, 1)
 
@@ -82,6 +85,14 @@ def test_a_job_that_runs_or_ended_is_not_claimed(db: None, probe: None) -> None:
     assert claim(uuid.uuid4()) is None
 
 
+def test_job__database_clock_was_set_back__is_handed_out(db: None, probe: None) -> None:
+    job = enqueue("probe")
+    Job.objects.filter(pk=job.pk).update(created_at=Now() + timedelta(hours=1))
+    with mock.patch.object(run_job, "apply_async") as sent:
+        assert dispatch_due_jobs() == 1
+    assert sent.call_args.args == ((str(job.pk),),)
+
+
 def test_a_claim_renews_its_lease(db: None, probe: None) -> None:
     job = enqueue("probe")
     held = claim(job.pk)
@@ -101,22 +112,23 @@ def test_a_worker_that_slept_past_its_lease_writes_nothing(db: None, kind: MakeK
     run_out(job)
     settle_expired_jobs()
     awake = claim(job.pk)
-    assert awake == Claim(job.pk, 2)
+    assert awake is not None
+    assert awake.lease.epoch == 2
     for write in (
         sleeper.renew,
         lambda: sleeper.progress(0.9, "still here"),
         lambda: sleeper.finish({"from": "sleeper"}),
-        lambda: sleeper.fail("sleeper"),
+        lambda: sleeper.fail(coded(JobErrorCode.CRASHED)),
         sleeper.cancelled,
     ):
-        with pytest.raises(ClaimLost):
+        with pytest.raises(LeaseLost):
             write()
-    with pytest.raises(ClaimLost), sleeper.write():
+    with pytest.raises(LeaseLost), sleeper.lease.write_portion():
         Cluster.objects.filter(pk=cluster.pk).update(kafka_id="from the sleeper")
     awake.finish({"from": "awake"})
     job.refresh_from_db()
     cluster.refresh_from_db()
-    assert (job.state, job.result, job.error) == (JobState.DONE, {"from": "awake"}, "")
+    assert (job.state, job.result, job.error) == (JobState.DONE, {"from": "awake"}, None)
     assert cluster.kafka_id == ""
 
 
@@ -126,10 +138,10 @@ def test_a_worker_whose_job_was_given_up_writes_nothing(db: None, probe: None) -
     assert sleeper is not None
     run_out(job)
     settle_expired_jobs()
-    with pytest.raises(ClaimLost):
+    with pytest.raises(LeaseLost):
         sleeper.finish({})
     job.refresh_from_db()
-    assert (job.state, job.error) == (JobState.FAILED, message_text(JobErrorCode.LOST_WORKER))
+    assert (job.state, job.error) == (JobState.FAILED, coded(JobErrorCode.LOST_WORKER))
     assert job.finished_at is not None
 
 
@@ -148,13 +160,13 @@ def test_a_lease_that_runs_is_left_alone(db: None, probe: None, settings: Settin
 
 @pytest.mark.django_db(transaction=True)
 def test_a_taker_waits_for_a_transaction_that_proved_its_claim(kind: MakeKind, cluster: Cluster) -> None:
-    """While the holder is inside ``write``, nobody can move the job on behind its back."""
+    """While the holder is inside a transaction of the claim, nobody can move the job on behind its back."""
     kind(lambda _run: {}, attempts=2)
     job = enqueue("probe", cluster=cluster)
     held = claim(job.pk)
     assert held is not None
     with ThreadPoolExecutor(1) as pool:
-        with held.write():
+        with held.lease.write_portion():
             cancelling = pool.submit(_cancel, job.pk)
             wait_until(_somebody_waits_for_us, "the cancel waits for the row")
             assert not cancelling.done()

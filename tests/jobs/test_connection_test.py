@@ -13,34 +13,37 @@ from django.db.models.functions import Now
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.clusters.errors import ClusterErrorCode
-from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.clusters.services import Refused, register_cluster
-from kafkadash.domain.messages import message_text
-from kafkadash.jobs import connection_steps, connection_test
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.clusters.services import ClusterRefused, register_cluster
+from kafkadash.core.messages import CodedMessage, as_message, coded, unpack_value
+from kafkadash.jobs import connection_test
+from kafkadash.jobs import connection_test as connection_steps
 from kafkadash.jobs.connection_test import KIND, mode_of, start_test
+from kafkadash.jobs.errors import JobErrorCode
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.run import attempt
-from kafkadash.jobs.services import claim, enqueue, request_cancel, settle_expired_jobs
-from kafkadash.kafka.connection import Connection, Security
-from kafkadash.kafka.port import (
+from kafkadash.jobs.runner import attempt_job, claim, enqueue, request_cancel, settle_expired_jobs
+from kafkadash.kafka.api import (
     ApiVersions,
     AuthenticationFailed,
-    Broker,
+    BrokerInfo,
+    ClusterConnection,
     ClusterDescription,
+    ClusterMetadata,
+    ConnectionSecurity,
+    GrantedPermissions,
     ItemError,
     KafkaFailure,
+    KafkaUnreachable,
     LogDir,
     LogDirs,
-    Metadata,
-    Permissions,
-    Quorum,
+    QuorumDescription,
     QuorumReplica,
     QuorumUnavailable,
     ReplicaSize,
-    Topic,
-    Unreachable,
+    TopicMetadata,
 )
-from kafkadash.kafka.probe import Probed, Stage
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.probe import ProbeResult, ProbeStage
 
 pytestmark = pytest.mark.django_db
 
@@ -48,11 +51,11 @@ KRAFT = {3: (0, 13), 18: (0, 4), 55: (0, 2)}
 ZOOKEEPER = {3: (0, 12), 18: (0, 3)}
 
 
-def brokers() -> list[Broker]:
+def brokers() -> list[BrokerInfo]:
     return [
-        Broker(2, "k2", 9092, "b", fenced=False),
-        Broker(1, "k1", 9092, "a", fenced=False),
-        Broker(3, "k3", 9092, None, fenced=False),
+        BrokerInfo(2, "k2", 9092, "b", fenced=False),
+        BrokerInfo(1, "k1", 9092, "a", fenced=False),
+        BrokerInfo(3, "k3", 9092, None, fenced=False),
     ]
 
 
@@ -64,18 +67,18 @@ class Answers:
         default_factory=lambda: ClusterDescription("kafka-id-1", 2, brokers(), taken_at=0)
     )
     versions: ApiVersions = field(default_factory=lambda: ApiVersions(dict.fromkeys((1, 2, 3), KRAFT), {}, taken_at=0))
-    leader: Quorum | KafkaFailure = field(
-        default_factory=lambda: Quorum(
+    leader: QuorumDescription | KafkaFailure = field(
+        default_factory=lambda: QuorumDescription(
             101, 7, 4_000, [QuorumReplica(i, "", None, None, None) for i in (102, 101)], [], 0
         )
     )
-    granted: Permissions | KafkaFailure = field(
-        default_factory=lambda: Permissions(frozenset(["Describe", "DescribeConfigs"]), {}, 0)
+    granted: GrantedPermissions | KafkaFailure = field(
+        default_factory=lambda: GrantedPermissions(frozenset(["Describe", "DescribeConfigs"]), {}, 0)
     )
     on_disk: tuple[str, ...] = ()
     asked: list[str] = field(default_factory=list)
-    connection: Connection | None = None
-    unreachable: dict[str, tuple[Stage, str]] = field(default_factory=dict)
+    connection: ClusterConnection | None = None
+    unreachable: dict[str, tuple[ProbeStage, str]] = field(default_factory=dict)
 
     def describe_cluster(self, *, deadline: float) -> ClusterDescription:
         self._asked("describe_cluster", deadline)
@@ -87,13 +90,13 @@ class Answers:
         self._asked("api_versions", deadline)
         return self.versions
 
-    def quorum(self, *, deadline: float) -> Quorum:
+    def quorum(self, *, deadline: float) -> QuorumDescription:
         self._asked("quorum", deadline)
         if isinstance(self.leader, KafkaFailure):
             raise self.leader
         return self.leader
 
-    def permissions(self, *, deadline: float) -> Permissions:
+    def permissions(self, *, deadline: float) -> GrantedPermissions:
         self._asked("permissions", deadline)
         if isinstance(self.granted, KafkaFailure):
             raise self.granted
@@ -103,14 +106,17 @@ class Answers:
         replicas = [ReplicaSize(topic, 0, 1, future=False) for topic in self.on_disk]
         return LogDirs({broker: [LogDir("/a", replicas, None, None)] for broker in brokers}, {}, 0)
 
-    def metadata(self, *, deadline: float, topics: Sequence[str]) -> Metadata:
-        hidden = [Topic(t, "", False, [], ItemError("no", 29, "TOPIC_AUTHORIZATION_FAILED")) for t in topics]
-        return Metadata("kafka-id-1", [], hidden, 0)
+    def metadata(self, *, deadline: float, topics: Sequence[str]) -> ClusterMetadata:
+        hidden = [
+            TopicMetadata(t, "", False, [], ItemError(as_message("no"), 29, "TOPIC_AUTHORIZATION_FAILED"))
+            for t in topics
+        ]
+        return ClusterMetadata("kafka-id-1", [], hidden, 0)
 
-    def probe(self, addresses: Sequence[str], security: Security, *, deadline: float) -> list[Probed]:
-        reached = [Probed(address, ("10.0.0.1",)) for address in addresses]
+    def probe(self, addresses: Sequence[str], security: ConnectionSecurity, *, deadline: float) -> list[ProbeResult]:
+        reached = [ProbeResult(address, ("10.0.0.1",)) for address in addresses]
         return [
-            replace(each, failed=self.unreachable[each.address][0], why=self.unreachable[each.address][1])
+            replace(each, failed=self.unreachable[each.address][0], why=as_message(self.unreachable[each.address][1]))
             if each.address in self.unreachable
             else each
             for each in reached
@@ -126,7 +132,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     answers = Answers()
 
     @contextmanager
-    def own_admin(connection: Connection) -> Iterator[Answers]:
+    def own_admin(connection: ClusterConnection) -> Iterator[Answers]:
         answers.connection = connection
         yield answers
 
@@ -140,13 +146,13 @@ def steps_of(job: Job) -> dict[str, dict[str, Any]]:
     return {step["key"]: step for step in job.result["steps"]}
 
 
-def said(job: Job) -> dict[str, tuple[str, str]]:
-    return {key: (step["state"], step["sentence"]) for key, step in steps_of(job).items()}
+def said(job: Job) -> dict[str, tuple[str, CodedMessage | str]]:
+    return {key: (step["state"], unpack_value(step["said"])) for key, step in steps_of(job).items()}
 
 
 def outcome_of(cluster: Cluster) -> Job:
     job = enqueue(KIND, cluster=cluster)
-    attempt(job.pk)
+    attempt_job(job.pk)
     job.refresh_from_db()
     cluster.refresh_from_db()
     return job
@@ -154,17 +160,21 @@ def outcome_of(cluster: Cluster) -> Job:
 
 def test_it_tells_what_answered_and_keeps_who_it_was(cluster: Cluster, answers: Answers) -> None:
     job = outcome_of(cluster)
-    assert (job.state, job.error) == (JobState.DONE, "")
+    assert (job.state, job.error) == (JobState.DONE, None)
     assert job.result is not None
-    assert said(job) == {
-        "resolve": ("ok", "The addresses are numbers: nothing to look up."),
-        "connect": ("ok", "127.0.0.1:1 accepted the connection."),
-        "kafka": ("ok", "It is the Kafka cluster kafka-id-1."),
-        "listeners": ("ok", "3 brokers can be reached where they say they are: k2:9092, k1:9092, k3:9092."),
-        "versions": ("ok", "Brokers in KRaft mode answer."),
-        "quorum": ("ok", "Controller 101 is active; the voters are 102 and 101."),
-        "permissions": ("ok", "Describe and DescribeConfigs are granted on the cluster."),
+    told = {
+        "resolve": [],
+        "connect": ["127.0.0.1:1"],
+        "kafka": ["kafka-id-1"],
+        "listeners": ["3 brokers", "k2:9092, k1:9092, k3:9092"],
+        "versions": ["KRaft"],
+        "quorum": ["101", "102"],
+        "permissions": ["Describe", "DescribeConfigs"],
     }
+    assert [(key, state) for key, (state, _) in said(job).items()] == [(key, "ok") for key in told]
+    for key, (_, sentence) in said(job).items():
+        for named in told[key]:
+            assert named in str(sentence)
     assert {name: value for name, value in job.result.items() if name != "steps"} == {
         "kafka_id": "kafka-id-1",
         "mode": "kraft",
@@ -179,7 +189,7 @@ def test_it_tells_what_answered_and_keeps_who_it_was(cluster: Cluster, answers: 
         "voters": [101, 102],
         "problems": [],
     }
-    assert (cluster.kafka_id, cluster.mode) == ("kafka-id-1", Mode.KRAFT)
+    assert (cluster.kafka_id, cluster.mode) == ("kafka-id-1", ClusterMode.KRAFT)
     assert answers.connection is not None
     assert answers.connection.bootstrap_servers == ("127.0.0.1:1",)
     assert AuditEvent.objects.get().action == "cluster.identified"
@@ -190,53 +200,55 @@ def test_without_key_55_it_is_zookeeper_and_no_quorum_is_asked_for(cluster: Clus
     job = outcome_of(cluster)
     assert job.result is not None
     assert (job.result["mode"], job.result["controller"], job.result["voters"]) == ("zookeeper", None, None)
-    assert cluster.mode == Mode.ZOOKEEPER
+    assert cluster.mode == ClusterMode.ZOOKEEPER
     assert answers.asked == ["describe_cluster", "api_versions", "permissions"]
-    assert "does not support yet" in steps_of(job)["versions"]["sentence"]
-    assert steps_of(job)["versions"]["state"] == "warning"
+    assert said(job)["versions"] == ("warning", coded(ClusterErrorCode.WITH_ZOOKEEPER))
 
 
 def test_brokers_that_do_not_answer_leave_the_mode_unknown() -> None:
-    silent = ApiVersions({}, {1: ItemError("no answer within 8 s")}, taken_at=0)
-    assert mode_of(silent) == Mode.UNKNOWN
-    assert mode_of(replace(silent, brokers={2: ZOOKEEPER})) == Mode.ZOOKEEPER
-    assert mode_of(replace(silent, brokers={2: ZOOKEEPER, 3: KRAFT})) == Mode.KRAFT
+    silent = ApiVersions({}, {1: ItemError(as_message("no answer within 8 s"))}, taken_at=0)
+    assert mode_of(silent) == ClusterMode.UNKNOWN
+    assert mode_of(replace(silent, brokers={2: ZOOKEEPER})) == ClusterMode.ZOOKEEPER
+    assert mode_of(replace(silent, brokers={2: ZOOKEEPER, 3: KRAFT})) == ClusterMode.KRAFT
 
 
 def test_what_fails_in_part_is_a_problem_and_not_a_failure(cluster: Cluster, answers: Answers) -> None:
-    fenced = [*brokers()[:2], Broker(3, "k3", 9092, None, fenced=True)]
+    fenced = [*brokers()[:2], BrokerInfo(3, "k3", 9092, None, fenced=True)]
     answers.described = ClusterDescription("kafka-id-1", 2, fenced, taken_at=0)
-    answers.versions = ApiVersions({1: KRAFT}, {2: ItemError("no answer within 8 s")}, taken_at=0)
-    answers.leader = QuorumUnavailable("The controllers have no majority.")
+    answers.versions = ApiVersions({1: KRAFT}, {2: ItemError(as_message("no answer within 8 s"))}, taken_at=0)
+    answers.leader = QuorumUnavailable(as_message("The controllers have no majority."))
     job = outcome_of(cluster)
     assert job.state == JobState.DONE
     assert job.result is not None
     assert job.result["problems"] == [
         "Broker 2: no answer within 8 s",
-        "Broker 3 at k3:9092 was not asked. Test the connection again when it is back.",
-        "Broker 3 is fenced: it takes part in nothing. See why the controller fences it.",
-        "The controller quorum could not be read: The controllers have no majority.",
+        coded(JobErrorCode.NOT_ASKED, broker=3, address="k3:9092").as_json(),
+        coded(JobErrorCode.TAKES_NO_PART, broker=3).as_json(),
+        coded(JobErrorCode.QUORUM_UNREAD, why=answers.leader.message).as_json(),
     ]
     assert job.result["controller"] is None
     assert cluster.kafka_id == "kafka-id-1"
 
 
 def test_another_cluster_behind_the_addresses_is_refused(cluster: Cluster, answers: Answers) -> None:
-    Cluster.objects.update(kafka_id="kafka-id-0", mode=Mode.ZOOKEEPER)
+    Cluster.objects.update(kafka_id="kafka-id-0", mode=ClusterMode.ZOOKEEPER)
     cluster.refresh_from_db()
     job = outcome_of(cluster)
     assert job.state == JobState.FAILED
     assert said(job)["kafka"] == ("critical", job.error)
     assert "listeners" not in steps_of(job)
-    assert "answers the Kafka cluster kafka-id-1, and not kafka-id-0 as before" in job.error
-    assert (cluster.kafka_id, cluster.mode) == ("kafka-id-0", Mode.ZOOKEEPER)
+    assert job.error_code == ClusterErrorCode.IDENTITY_CHANGED
+    assert (job.error_params["answered"], job.error_params["expected"]) == ("kafka-id-1", "kafka-id-0")
+    assert (cluster.kafka_id, cluster.mode) == ("kafka-id-0", ClusterMode.ZOOKEEPER)
     assert not AuditEvent.objects.exists()
 
 
 def test_no_answer_at_all_is_the_adapters_sentence(cluster: Cluster, answers: Answers) -> None:
-    answers.described = Unreachable("No broker accepted a connection at 127.0.0.1:1; is the address right?")
+    answers.described = KafkaUnreachable(
+        as_message("No broker accepted a connection at 127.0.0.1:1; is the address right?")
+    )
     job = outcome_of(cluster)
-    assert (job.state, job.error) == (JobState.FAILED, str(answers.described))
+    assert (job.state, job.error) == (JobState.FAILED, answers.described.message)
     assert cluster.kafka_id == ""
     assert said(job)["kafka"] == ("critical", job.error)
 
@@ -244,28 +256,26 @@ def test_no_answer_at_all_is_the_adapters_sentence(cluster: Cluster, answers: An
 def test_a_closed_port_is_a_sentence_with_the_real_client(cluster: Cluster) -> None:
     job = outcome_of(cluster)
     assert job.state == JobState.FAILED
-    assert "127.0.0.1:1" in job.error
-    assert job.error.endswith(".")
+    assert job.error == coded(KafkaErrorCode.CONNECTING_FAILED, address="127.0.0.1:1", said="connection refused")
 
 
 def test_a_cluster_that_was_removed_meanwhile_takes_the_job_with_it(cluster: Cluster) -> None:
     job = enqueue(KIND, cluster=cluster)
     cluster.delete()
-    attempt(job.pk)
+    attempt_job(job.pk)
     assert not Job.objects.filter(pk=job.pk).exists()
 
 
 def test_an_advertised_listener_that_cannot_be_reached_is_named(cluster: Cluster, answers: Answers) -> None:
-    answers.unreachable = {"k2:9092": (Stage.RESOLVE, "The host name k2 cannot be resolved (no such name).")}
+    words = "The host name k2 cannot be resolved (no such name)."
+    answers.unreachable = {"k2:9092": (ProbeStage.RESOLVE, words)}
     job = outcome_of(cluster)
     assert job.state == JobState.DONE
     step = steps_of(job)["listeners"]
     assert step["state"] == "warning"
-    assert step["sentence"].startswith("2 of 3 brokers can be reached.")
-    assert "advertised.listeners" in step["sentence"]
-    [sentence] = step["items"]
-    assert sentence.startswith("Broker 2 advertises k2:9092, which cannot be reached from here.")
-    assert sentence.endswith("The host name k2 cannot be resolved (no such name).")
+    assert unpack_value(step["said"]) == coded(JobErrorCode.LISTENERS_UNREACHABLE, reached=2, brokers="3 brokers")
+    [told] = unpack_value(step["items"])
+    assert told == coded(JobErrorCode.LISTENER_UNREACHABLE, broker=2, address="k2:9092", why=as_message(words))
     assert job.result is not None
     assert step["items"][0] in job.result["problems"]
 
@@ -300,11 +310,12 @@ def test_a_missing_permission_is_named_with_what_it_costs(
     missing: list[str],
 ) -> None:
     topics = {name: frozenset(may) for name, may in topics_may.items()}
-    answers.granted, answers.on_disk = Permissions(frozenset(cluster_may), topics, 0), on_disk
+    answers.granted, answers.on_disk = GrantedPermissions(frozenset(cluster_may), topics, 0), on_disk
     step = steps_of(outcome_of(cluster))["permissions"]
     assert step["state"] == ("warning" if missing else "ok")
     assert len(step["items"]) == len(missing)
-    assert all(item.startswith(start) for item, start in zip(step["items"], missing, strict=True))
+    items = [str(unpack_value(item)) for item in step["items"]]
+    assert all(item.startswith(start) for item, start in zip(items, missing, strict=True))
 
 
 SASL: dict[str, Any] = {
@@ -317,10 +328,10 @@ SASL: dict[str, Any] = {
 
 def test_a_refused_login_is_the_step_that_failed(admin: User, answers: Answers) -> None:
     answers.described = AuthenticationFailed(
-        "The bootstrap server a:9093 refused the credentials: Authentication failed."
+        as_message("The bootstrap server a:9093 refused the credentials: Authentication failed.")
     )
     job = outcome_of(register_cluster(admin, "secure", "a:9093", **SASL))
-    assert said(job)["sasl"] == ("critical", str(answers.described))
+    assert said(job)["sasl"] == ("critical", answers.described.message)
     assert said(job)["tls"][0] == "ok"
     assert "kafka" not in steps_of(job)
 
@@ -329,7 +340,7 @@ def test_what_was_typed_is_tried_with_the_stored_secrets_and_nothing_is_learned(
     cluster = register_cluster(admin, "secure", "a:9093,b:9093", **SASL)
     job = start_test(admin, cluster, {"bootstrap_servers": "b:9093"})
     assert "s3cret-x" not in str(job.input), "a secret in a job's row is encrypted"
-    attempt(job.pk)
+    attempt_job(job.pk)
     job.refresh_from_db()
     assert job.state == JobState.DONE, job.error
     assert answers.connection is not None
@@ -362,7 +373,7 @@ def test_no_secret_is_kept_of_a_test_that_ended_without_running_to_its_end(admin
 
 def test_a_cluster_that_is_not_registered_yet_can_be_tried(admin: User, answers: Answers) -> None:
     job = start_test(admin, None, {"bootstrap_servers": "b:9092"})
-    attempt(job.pk)
+    attempt_job(job.pk)
     job.refresh_from_db()
     assert job.state == JobState.DONE, job.error
     assert not Cluster.objects.exists()
@@ -371,16 +382,16 @@ def test_a_cluster_that_is_not_registered_yet_can_be_tried(admin: User, answers:
 def test_it_says_when_the_cluster_is_registered_already(admin: User, cluster: Cluster, answers: Answers) -> None:
     Cluster.objects.update(kafka_id="kafka-id-1")
     job = start_test(admin, None, {"bootstrap_servers": "b:9092"})
-    attempt(job.pk)
+    attempt_job(job.pk)
     job.refresh_from_db()
     assert job.state == JobState.FAILED
     assert said(job)["kafka"] == (
         "critical",
-        message_text(ClusterErrorCode.SAME_CLUSTER, cluster="The cluster", other="Demo"),
+        coded(ClusterErrorCode.SAME_CLUSTER, cluster="The cluster", other="Demo"),
     )
 
 
 def test_settings_that_make_no_sense_are_refused_before_a_job_is_made(admin: User) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ClusterRefused):
         start_test(admin, None, {"bootstrap_servers": "nowhere"})
     assert not Job.objects.exists()

@@ -28,11 +28,11 @@ from websockets.sync.client import ClientConnection, connect
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.embedded.valkey import Valkey
+from kafkadash.devtools.embedded.valkey import EmbeddedValkey
 from kafkadash.live import consumer, panels
-from kafkadash.live.frames import Frame
+from kafkadash.live.frames import LiveFrame
 from kafkadash.live.hub import group_of
-from kafkadash.live.panels import Panel
+from kafkadash.live.panels import LivePanel
 from kafkadash.live.publisher import stop_publishing
 from kafkadash.web import web_config
 from tests.live.chromium import chromium
@@ -144,7 +144,7 @@ def watch(port: int, client_of: Callable[[User], Client]) -> Iterator[Callable[.
 def plain_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Panels that show a cluster's own row: ``kafka_id`` as their text, ``mode`` as their state."""
     replaced = {
-        name: Panel(name, panel.kinds, "tests/plain.html", _row_of(name), panel.action)
+        name: LivePanel(name, panel.kinds, "tests/plain.html", _row_of(name), panel.action)
         for name, panel in panels.PANELS.items()
     }
     monkeypatch.setattr(panels, "PANELS", replaced)
@@ -157,9 +157,9 @@ def no_earlier_hint(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own_valkey(tmp_path: Path, settings: Settings) -> Iterator[Valkey]:
+def own_valkey(tmp_path: Path, settings: Settings) -> Iterator[EmbeddedValkey]:
     """A server of this test alone, to be stopped and started."""
-    valkey = Valkey(tmp_path)
+    valkey = EmbeddedValkey(tmp_path)
     valkey.start()
     stop_publishing()
     layers = settings.CHANNEL_LAYERS["default"]
@@ -195,7 +195,7 @@ def publish_raw(key: str, content: str, *, secret_keys: Sequence[str] = ()) -> N
     text = json.dumps({"key": key, "target": target, "content": content})
     serializer = registry.get_serializer("msgpack", symmetric_encryption_keys=list(secret_keys))
     with Redis.from_url(django_settings.REDIS_URL) as redis:
-        message = serializer.serialize({"type": "frame", **Frame(key, text).packed()})
+        message = serializer.serialize({"type": "frame", **LiveFrame(key, text).packed()})
         assert redis.publish(f"kafkadash__group__{group_of(key)}", message) == 1, "nobody listens"
 
 

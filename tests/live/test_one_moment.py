@@ -16,8 +16,8 @@ from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.live.frames import panel_frame
 from kafkadash.live.panels import PANELS
-from kafkadash.observe.models import CollectorRun, Kind, Outcome, ReassignmentSnapshot
-from kafkadash.observe.queries import reassignments
+from kafkadash.monitoring.models import CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot
+from kafkadash.monitoring.reassignments import pages as reassignments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def moving(cluster: Cluster) -> ReassignmentSnapshot:
     now = timezone.now()
-    for kind in Kind:
+    for kind in CollectorKind:
         CollectorRun.objects.create(cluster=cluster, kind=kind, interval_s=10, attempted_at=now, succeeded_at=now)
     return ReassignmentSnapshot.objects.create(
         cluster=cluster, public_id="r-abc", topic_id="id", topic="orders", partition=7, replicas=[1, 2, 3], adding=[3],
@@ -40,7 +40,7 @@ def ends_while_read(moving: ReassignmentSnapshot, monkeypatch: pytest.MonkeyPatc
     read_next = reassignments._throttles_of
 
     def end() -> None:
-        ReassignmentSnapshot.objects.filter(pk=moving.pk).update(outcome=Outcome.COMPLETED, ended_at=timezone.now())
+        ReassignmentSnapshot.objects.filter(pk=moving.pk).update(outcome=MoveOutcome.COMPLETED, ended_at=timezone.now())
 
     with ThreadPoolExecutor(1) as other:
 
@@ -59,7 +59,7 @@ def test_move_that_ends_while_its_panel_is_read__is_on_it_once(cluster: Cluster,
 
     assert text.count('id=\\"r-abc\\"') == 1
     moving.refresh_from_db()
-    assert moving.outcome == Outcome.COMPLETED
+    assert moving.outcome == MoveOutcome.COMPLETED
 
 
 @pytest.mark.usefixtures("ends_while_read")

@@ -1,9 +1,17 @@
-"""The panels as they are pushed: whole, of one root that can be morphed, and the same for everybody."""
+"""The panels as they are pushed: whole, of one root that can be morphed, and the same for everybody.
+
+Who may watch a change request: whoever may view its cluster. The key of all lists carries nothing.
+
+Pages that are not there are rendered in other threads than the rest; they must not keep what the pool lent them.
+"""
 
 from __future__ import annotations
 
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -13,15 +21,19 @@ from django.test import Client
 from django.utils import timezone
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.models import Cluster
-from kafkadash.domain.executor_state import State
-from kafkadash.domain.reasons import pack_reasons, reason_columns
-from kafkadash.domain.run_reasons import RunWindowClosed, UnderMinIsrBrake
-from kafkadash.live.frames import instant, panel_frame, run_frame
-from kafkadash.live.panels import PANELS, RUN_PANELS, Panel, RunPanel, panels_of, watched
-from kafkadash.observe.models import CollectorRun, Kind, QuorumSnapshot, ReassignmentSnapshot
-from kafkadash.reassign.models import Execution
-from tests.reassign.runs import requested, running
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster, Role
+from kafkadash.core.messages import PlainReason, pack_reasons, reason_columns
+from kafkadash.execution.engine.reasons import RunReasonCode, UnderMinIsrBrake
+from kafkadash.execution.engine.state import RowState
+from kafkadash.execution.models import Execution
+from kafkadash.live.consumer import NOT_ALLOWED, judge
+from kafkadash.live.frames import format_instant, panel_frame, run_frame
+from kafkadash.live.panels import PANELS, RUN_PANELS, LivePanel, RunPanel, panels_of, parse_watch_key
+from kafkadash.monitoring.models import CollectorKind, CollectorRun, QuorumSnapshot, ReassignmentSnapshot
+from tests.execution.stored_runs import requested, running
+from tests.live.conftest import Server, database_is_left_alone
+from tests.waiting import wait_until
 
 FOR_ONE_PERSON = ("csrf", "vera", "<button", "<form", "<input", "<script", "style=")
 
@@ -61,7 +73,7 @@ def seen(cluster: Cluster) -> Cluster:
     """A cluster in which something was read of every kind, and something moves."""
     now = timezone.now()
     then = now - timedelta(seconds=3)
-    for kind in Kind:
+    for kind in CollectorKind:
         CollectorRun.objects.create(cluster=cluster, kind=kind, interval_s=10, attempted_at=then, succeeded_at=then)
     QuorumSnapshot.objects.create(
         cluster=cluster, taken_at=then, leader_id=1, leader_epoch=4, high_watermark=100,
@@ -81,7 +93,7 @@ def seen(cluster: Cluster) -> Cluster:
 
 @pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
 def test_pushed_panel__has_one_root_with_its_id_and_nothing_of_a_person(
-    panel: Panel, seen: Cluster, viewer: User
+    panel: LivePanel, seen: Cluster, viewer: User
 ) -> None:
     frame = json.loads(panel_frame(panel, seen, timezone.now(), seq=5).text)
 
@@ -93,7 +105,7 @@ def test_pushed_panel__has_one_root_with_its_id_and_nothing_of_a_person(
 
 
 @pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
-def test_pushed_panel__of_a_cluster_that_was_never_reached__can_be_rendered(panel: Panel, cluster: Cluster) -> None:
+def test_pushed_panel__of_a_cluster_that_was_never_reached__can_be_rendered(panel: LivePanel, cluster: Cluster) -> None:
     frame = json.loads(panel_frame(panel, cluster, timezone.now(), seq=1).text)
 
     assert frame["sampled_at"] is None
@@ -134,7 +146,7 @@ def test_pushed_parts_of_a_run__have_a_root_each_and_nothing_of_a_person(
         change,
         now=now,
         stuck_rows=1,
-        held=pack_reasons([RunWindowClosed()]),
+        held=pack_reasons([PlainReason(RunReasonCode.WINDOW_CLOSED)]),
         **reason_columns(UnderMinIsrBrake("orders-1", 1), "brake"),
     )
     other = {"resource": "broker", "name": "4", "key": "leader.replication.throttled.rate", "value": "10", "ours": "60"}
@@ -155,7 +167,7 @@ def test_pushed_parts_of_a_run__have_a_root_each_and_nothing_of_a_person(
 def test_what_is_pushed_of_2_000_moving_rows__is_at_most_20_kb_a_second(cluster: Cluster, operator: User) -> None:
     now = timezone.now()
     change = requested(cluster, operator)
-    states = {State.MOVING: 2000, State.PENDING: 9000, State.DONE: 3000}
+    states = {RowState.MOVING: 2000, RowState.PENDING: 9000, RowState.DONE: 3000}
     running(change, states, now=now, stuck_rows=900, topic="payments.ledger-by-account.v2")
     frames = [run_frame(panel, change.pk, now, seq=1) for panel in RUN_PANELS.values()]
     pushed = sum(len(frame.text.encode()) for frame in frames if frame)
@@ -163,17 +175,17 @@ def test_what_is_pushed_of_2_000_moving_rows__is_at_most_20_kb_a_second(cluster:
 
 
 def test_every_kind__touches_a_panel() -> None:
-    assert all(panels_of({kind}) for kind in Kind.values)
-    assert [panel.name for panel in panels_of({Kind.VERSIONS})] == ["status", "overview", "collection"]
+    assert all(panels_of({kind}) for kind in CollectorKind.values)
+    assert [panel.name for panel in panels_of({CollectorKind.VERSIONS})] == ["status", "overview", "collection"]
 
 
 def test_key__is_read_back_by_what_made_it() -> None:
     for panel in PANELS.values():
-        what = watched(panel.key("my-cluster"))
+        what = parse_watch_key(panel.key("my-cluster"))
         assert what is not None
         assert (what.panel, what.slug) == (panel, "my-cluster")
     for parts in RUN_PANELS.values():
-        what = watched(parts.key(42))
+        what = parse_watch_key(parts.key(42))
         assert what is not None
         assert (what.run, what.change, what.panel, what.slug, what.pushed) == (parts, 42, None, "", True)
 
@@ -181,5 +193,78 @@ def test_key__is_read_back_by_what_made_it() -> None:
 def test_instants__sort_as_their_texts() -> None:
     early = datetime(2026, 11, 21, 2, 3, 4, 5_000, tzinfo=UTC)
 
-    assert instant(early) == "2026-11-21T02:03:04.005Z"
-    assert instant(early) < instant(early + timedelta(milliseconds=995)) < instant(early + timedelta(days=400))
+    assert format_instant(early) == "2026-11-21T02:03:04.005Z"
+    assert (
+        format_instant(early)
+        < format_instant(early + timedelta(milliseconds=995))
+        < format_instant(early + timedelta(days=400))
+    )
+
+
+@pytest.fixture
+def change(cluster: Cluster) -> ChangeRequest:
+    return ChangeRequest.objects.create(cluster=cluster, kind="none", author_name="alice")
+
+
+def test_viewers_of_its_cluster_may(
+    change: ChangeRequest, viewer: User, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    other = Cluster.objects.create(name="Other", slug="other", bootstrap_servers="127.0.0.1:1")
+    una = make_user("una", Role.VIEWER, other)
+    ann = make_user("ann", Role.APPROVER, change.cluster)
+
+    def refusal(user: User, *keys: str) -> int | None:
+        return judge(client_of(user).session.session_key, keys).close_code
+
+    key = f"change:{change.pk}"
+    assert refusal(viewer, key, "changes", "metadata-read:demo") is None
+    assert refusal(ann, key) is None
+    assert refusal(una, key) == NOT_ALLOWED
+    assert refusal(una, "metadata-read:other", key) == NOT_ALLOWED
+    assert refusal(una, "changes") is None
+    assert refusal(viewer, key, f"change:{change.pk + 1}") == NOT_ALLOWED, "one that does not exist"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "change:",
+        "change:x",
+        "change:0",
+        "change:-1",
+        "change:1.5",
+        "change:1 ",
+        "changes:1",
+        "run:x",
+        "moves:",
+        "run:0",
+    ],
+)
+def test_what_is_no_number_is_no_key(key: str) -> None:
+    assert parse_watch_key(key) is None
+
+
+def test_a_key_names_the_change() -> None:
+    what = parse_watch_key("change:42")
+    assert what is not None
+    assert (what.change, what.panel, what.slug) == (42, None, "")
+
+
+def test_missing_pages__asked_for_by_many_at_once__leave_the_pool_full(
+    server: Server, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    cookie = f"sessionid={client_of(viewer).cookies['sessionid'].value}"
+
+    def ask(_: int) -> int:
+        url = f"http://127.0.0.1:{server.port}/clusters/nowhere/"
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers={"Cookie": cookie})) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(ask, range(24))) == {404}
+
+    wait_until(database_is_left_alone, "all connections are back in the pool", deadline_s=5)

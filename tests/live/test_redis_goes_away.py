@@ -13,8 +13,8 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterRole
-from kafkadash.embedded.process import find
-from kafkadash.embedded.valkey import NAME, Valkey
+from kafkadash.devtools.embedded.process import find_child
+from kafkadash.devtools.embedded.valkey import NAME, EmbeddedValkey
 from kafkadash.live import hub, publisher
 from kafkadash.live.panels import panels_of
 from kafkadash.live.publisher import publish_panels
@@ -30,9 +30,9 @@ CALL_SECONDS = 1.5
 
 
 @pytest.fixture
-def frozen(own_valkey: Valkey) -> Iterator[Callable[[], psutil.Process]]:
+def frozen(own_valkey: EmbeddedValkey) -> Iterator[Callable[[], psutil.Process]]:
     """``frozen()`` stops the server's process without closing its connections; it runs on at the end."""
-    child = find(own_valkey.state_dir, NAME)
+    child = find_child(own_valkey.state_dir, NAME)
     assert child is not None
     process = psutil.Process(child.pid)
 
@@ -46,7 +46,7 @@ def frozen(own_valkey: Valkey) -> Iterator[Callable[[], psutil.Process]]:
 
 
 def test_open_socket__redis_gone_and_back__catches_up_without_reconnecting(
-    own_valkey: Valkey, watch: Watch, cluster: Cluster, viewer: User
+    own_valkey: EmbeddedValkey, watch: Watch, cluster: Cluster, viewer: User
 ) -> None:
     browser = watch("status:demo", user=viewer)
     set_row(cluster, "before")
@@ -56,7 +56,7 @@ def test_open_socket__redis_gone_and_back__catches_up_without_reconnecting(
     own_valkey.stop()
     set_row(cluster, "missed")
     publish_panels(cluster.pk, {"metadata"}, seq=2)
-    wait_until(publisher.dropped, "a message was dropped")
+    wait_until(publisher.count_dropped, "a message was dropped")
     own_valkey.start()
 
     assert browser.shows("missed")["seq"] == 0  # read from the database when the subscription stood again
@@ -64,7 +64,7 @@ def test_open_socket__redis_gone_and_back__catches_up_without_reconnecting(
 
 
 def test_open_socket__redis_hangs_and_goes_on__catches_up_without_reconnecting(
-    own_valkey: Valkey,
+    own_valkey: EmbeddedValkey,
     frozen: Callable[[], psutil.Process],
     watch: Watch,
     cluster: Cluster,
@@ -79,7 +79,7 @@ def test_open_socket__redis_hangs_and_goes_on__catches_up_without_reconnecting(
     process = frozen()
     set_row(cluster, "missed")
     publish_panels(cluster.pk, {"metadata"}, seq=2)
-    wait_until(publisher.dropped, "a message was dropped")
+    wait_until(publisher.count_dropped, "a message was dropped")
     process.resume()
 
     browser.shows("missed")
@@ -87,7 +87,7 @@ def test_open_socket__redis_hangs_and_goes_on__catches_up_without_reconnecting(
 
 
 def test_new_socket__while_redis_is_away__is_served_from_the_database_and_live_later(
-    own_valkey: Valkey, watch: Watch, cluster: Cluster, viewer: User
+    own_valkey: EmbeddedValkey, watch: Watch, cluster: Cluster, viewer: User
 ) -> None:
     own_valkey.stop()
     set_row(cluster, "from the database")
@@ -103,28 +103,28 @@ def test_new_socket__while_redis_is_away__is_served_from_the_database_and_live_l
 
 
 def test_role__taken_away_while_redis_is_away__closes_when_it_is_back(
-    own_valkey: Valkey, watch: Watch, cluster: Cluster, viewer: User
+    own_valkey: EmbeddedValkey, watch: Watch, cluster: Cluster, viewer: User
 ) -> None:
     browser = watch("status:demo", user=viewer)
     browser.shows("status-demo")
 
     own_valkey.stop()
     ClusterRole.objects.get(user=viewer).delete()
-    wait_until(publisher.dropped, "a message was dropped")
+    wait_until(publisher.count_dropped, "a message was dropped")
     own_valkey.start()
 
     assert browser.closed_with() == 4403
 
 
 def test_publishing__while_redis_is_gone__neither_waits_nor_raises_and_says_so_once(
-    own_valkey: Valkey, cluster: Cluster, caplog: pytest.LogCaptureFixture, transactional_db: None
+    own_valkey: EmbeddedValkey, cluster: Cluster, caplog: pytest.LogCaptureFixture, transactional_db: None
 ) -> None:
     own_valkey.stop()
 
     with caplog.at_level(logging.INFO):
         for n in range(20):
             assert _seconds_of(lambda n=n: publish_panels(cluster.pk, {"metadata"}, seq=n)) < CALL_SECONDS  # type: ignore[misc]
-            wait_until(lambda n=n: publisher.dropped() > n, "it was dropped")  # type: ignore[misc]
+            wait_until(lambda n=n: publisher.count_dropped() > n, "it was dropped")  # type: ignore[misc]
         own_valkey.start()
         publish_panels(cluster.pk, {"metadata"}, seq=99)
         wait_until(lambda: "live.publish_resumed" in caplog.text, "publishing resumed")
@@ -134,7 +134,7 @@ def test_publishing__while_redis_is_gone__neither_waits_nor_raises_and_says_so_o
 
 
 def test_publishing__while_redis_hangs__does_not_wait_and_keeps_only_the_latest(
-    own_valkey: Valkey, frozen: Callable[[], psutil.Process], cluster: Cluster, transactional_db: None
+    own_valkey: EmbeddedValkey, frozen: Callable[[], psutil.Process], cluster: Cluster, transactional_db: None
 ) -> None:
     publish_panels(cluster.pk, {"metadata"}, seq=0)
     frozen()
@@ -145,11 +145,11 @@ def test_publishing__while_redis_hangs__does_not_wait_and_keeps_only_the_latest(
     assert publisher._process.sender is not None
     # One message for each panel, and the hint that metadata was read.
     assert len(publisher._process.sender._waiting) <= len(panels_of({"metadata"})) + 1
-    wait_until(publisher.dropped, "a message was dropped")
+    wait_until(publisher.count_dropped, "a message was dropped")
 
 
 def test_publishing__from_many_threads__uses_one_thread_to_send(
-    own_valkey: Valkey, watch: Watch, cluster: Cluster, viewer: User
+    own_valkey: EmbeddedValkey, watch: Watch, cluster: Cluster, viewer: User
 ) -> None:
     browser = watch("status:demo", user=viewer)
     browser.shows("status-demo")

@@ -13,18 +13,18 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
-from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.transitions import announce_changes
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.workflow_states import State
-from kafkadash.reassign.models import Execution
+from kafkadash.execution.engine.state import RowState
+from kafkadash.execution.models import Execution
 from tests.changes.kind_fixtures import parcels
 from tests.changes.parcels import propose
+from tests.execution.stored_runs import requested, running
 from tests.live.conftest import Server
-from tests.live.test_page_stays_live import opened
+from tests.live.test_pages_stay_live import opened
 from tests.live.test_run_stays_live import stepped
-from tests.reassign.runs import requested, running
 
 __all__ = ["parcels"]
 pytestmark = pytest.mark.e2e
@@ -70,8 +70,8 @@ def shows_what_happens_next(page: Page, run: Execution) -> None:
     """What a step stored is pushed, and what becomes of the request is fetched."""
     stepped(run, 61.6)
     expect(page.locator(f"#run-{run.request_id} .big-figure b")).to_have_text("61.6 %")
-    ChangeRequest.objects.filter(pk=run.request_id).update(state=State.PAUSED)
-    tell(run.request_id)
+    ChangeRequest.objects.filter(pk=run.request_id).update(state=ChangeState.PAUSED)
+    announce_changes(run.request_id)
     expect(page.locator("#change-bar")).to_contain_text("Paused")
 
 
@@ -106,8 +106,8 @@ def test_refused_parallel__keeps_the_run_live_with_error_at_its_field(run_page: 
 
 
 def test_refused_resume__stays_on_the_live_run_and_a_reload_is_the_run(run_page: Page, run: Execution) -> None:
-    ChangeRequest.objects.filter(pk=run.request_id).update(state=State.PAUSED)
-    tell(run.request_id)
+    ChangeRequest.objects.filter(pk=run.request_id).update(state=ChangeState.PAUSED)
+    announce_changes(run.request_id)
     run_page.locator("#steer-bar summary", has_text="Resume").click()
     run_page.locator("#steer-bar button").click()
     expect(run_page.locator("#resume-reason-bar-error")).to_contain_text("Say why it may go on")

@@ -13,14 +13,15 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services
-from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.transitions import announce_changes
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.workflow_states import State
+from kafkadash.core.json_columns import pack_dataclass
 from tests.changes.kind_fixtures import parcels
 from tests.changes.parcels import PASSED, propose
 from tests.live.conftest import Server
-from tests.live.test_page_stays_live import opened
+from tests.live.test_pages_stay_live import opened
 
 __all__ = ["parcels"]
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("parcels")]
@@ -46,7 +47,7 @@ def review(
 
 def propose_another_content(change: ChangeRequest) -> None:
     ChangeRequest.objects.filter(pk=change.pk).update(digest="f" * 64, round=2)
-    tell(change.pk)
+    announce_changes(change.pk)
 
 
 def test_comment_of_somebody_else__appears_and_what_is_typed_stays(
@@ -98,11 +99,11 @@ def test_decision_of_somebody_else__is_shown_at_once_with_what_was_typed(
 
 
 def test_check_that_fails_meanwhile__is_shown(review: Page, change: ChangeRequest) -> None:
-    failed = {**PASSED.as_json(), "result": "failed", "figure": "2 of 3", "problems": ["orders-1 moved."]}
+    failed = {**pack_dataclass(PASSED), "result": "failed", "figure": "2 of 3", "problems": ["orders-1 moved."]}
     ChangeRequest.objects.filter(pk=change.pk).update(
-        checks=[failed], state=State.STALE, stale_reasons=["orders-1 moved."]
+        checks=[failed], state=ChangeState.STALE, stale_reasons=["orders-1 moved."]
     )
-    tell(change.pk)
+    announce_changes(change.pk)
 
     expect(review.locator("#stale")).to_contain_text("orders-1 moved.")
     expect(review.locator("#check-as-planned")).to_contain_text("fails")
@@ -116,7 +117,7 @@ def test_list__is_told_of_what_comes_to_wait(
     expect(page.locator("h1")).to_have_text("1 change waits for you.")
 
     second = propose(change.cluster, operator)
-    tell(second.pk)
+    announce_changes(second.pk)
 
     expect(page.locator("h1")).to_have_text("2 changes wait for you.")
     expect(page.locator("#waiting-count")).to_have_text("2")

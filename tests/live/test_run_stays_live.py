@@ -14,36 +14,35 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Page, expect
 
 from kafkadash.accounts.models import User
-from kafkadash.changes.live import tell
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.transitions import announce_changes
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.messages import reason_text
-from kafkadash.domain.reasons import pack_reasons, reason_columns
-from kafkadash.domain.row_reasons import BrokerAway, NoTraceOfIt
-from kafkadash.domain.run_reasons import RunPaused, UnderMinIsrBrake
-from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
-from kafkadash.domain.workflow_states import State
-from kafkadash.events import changed
-from kafkadash.reassign.models import Execution, Move, ThrottleEntry
-from kafkadash.reassign.run.live_keys import run_keys
+from kafkadash.core.events import changed
+from kafkadash.core.messages import PlainReason, pack_reasons, reason_columns, reason_text
+from kafkadash.execution.engine.reasons import BrokerAway, NoTraceOfIt, RunReasonCode, UnderMinIsrBrake
+from kafkadash.execution.engine.state import RowState
+from kafkadash.execution.live_keys import run_keys
+from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.kafka.throttles import LEADER_LIST, LEADER_RATE
 from tests.e2e.visitor import TWO_LOOKS, Visitor
+from tests.execution.ledger_run import broker_away
+from tests.execution.stored_runs import MB, figures, progressed, requested, row_now, running
 from tests.live.conftest import Server
-from tests.live.test_page_stays_live import opened
-from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
+from tests.live.test_pages_stay_live import opened
 
 WITHIN_S = 1.0
 SEEN_MS = 15_000  # on a machine that runs other tests meanwhile
 OTHER = {"resource": "broker", "name": "4", "key": "leader.replication.throttled.rate", "value": "10", "ours": "60"}
 STATES = (
-    State.QUEUED,
-    State.EXECUTING,
-    State.PAUSED,
-    State.CANCELLING,
-    State.VERIFYING,
-    State.DONE,
-    State.CANCELLED,
-    State.FAILED,
+    ChangeState.QUEUED,
+    ChangeState.EXECUTING,
+    ChangeState.PAUSED,
+    ChangeState.CANCELLING,
+    ChangeState.VERIFYING,
+    ChangeState.DONE,
+    ChangeState.CANCELLED,
+    ChangeState.FAILED,
 )
 
 
@@ -95,8 +94,8 @@ def test_step__is_seen_within_a_second_and_what_is_typed_stays(
     expect(page.locator("#rate")).to_have_value("75")
     expect(page.locator("#throttle-reason")).to_have_value("half a rea")
 
-    ChangeRequest.objects.filter(pk=change.pk).update(state=State.PAUSED)
-    tell(change.pk)
+    ChangeRequest.objects.filter(pk=change.pk).update(state=ChangeState.PAUSED)
+    announce_changes(change.pk)
     expect(page.locator("#change-bar")).to_contain_text("Paused")
     expect(page.locator("#change-bar")).to_contain_text("Resume")
     expect(page.locator("#rate")).to_have_value("75")
@@ -113,8 +112,8 @@ def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
     for state in STATES:
         cluster = Cluster.objects.create(name=state.value, slug=state.value, bootstrap_servers="127.0.0.1:1")
         change = requested(cluster, operator, state, title="Drain broker 3 " + "in the rack at the far end " * 3)
-        over = state in (State.DONE, State.CANCELLED, State.FAILED)
-        queued = state == State.QUEUED
+        over = state in (ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED)
+        queued = state == ChangeState.QUEUED
         run = running(
             change,
             {} if queued else ended if over else states,
@@ -124,16 +123,16 @@ def test_every_state__has_nothing_wrong_in_both_themes_and_on_a_phone(
             ended_at=now if over else None,
             **reason_columns(BrokerAway(6) if queued else None, "blocked"),
             foreign=[] if over else [OTHER],
-            held=pack_reasons([RunPaused()] if state == State.PAUSED else []),
+            held=pack_reasons([PlainReason(RunReasonCode.PAUSED)] if state == ChangeState.PAUSED else []),
         )
         Move.objects.filter(execution=run, state=RowState.UNKNOWN).update(asks=True, **reason_columns(NoTraceOfIt(3)))
         visitor.visit(f"{at}/changes/{change.pk}/run/", state.value, looks=TWO_LOOKS)
-        if state == State.EXECUTING:
+        if state == ChangeState.EXECUTING:
             move = Move.objects.filter(execution=run).earliest("pk")
             visitor.visit(f"{at}/changes/{change.pk}/run/row/?move={move.pk}", "row", looks=TWO_LOOKS)
             visitor.visit(f"{at}/changes/{change.pk}/run/?s=stuck", "stuck")
             for place in (("broker", "1", LEADER_RATE), ("topic", "payments.ledger-by-account.v2", LEADER_LIST)):
                 named = dict(zip(("resource", "name", "key"), place, strict=True))
-                ThrottleEntry.objects.create(execution=run, state="obliged", words="Broker 1 is away.", **named)
+                ThrottleEntry.objects.create(execution=run, state="obliged", **reason_columns(broker_away(1)), **named)
             visitor.visit(f"{at}/changes/{change.pk}/run/ledger/", "ledger", looks=TWO_LOOKS)
     assert not visitor.wrong, "\n".join(visitor.wrong)

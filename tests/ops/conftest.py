@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kafkadash.kafka import clock
+from kafkadash.core import clock
 
 
 @pytest.fixture

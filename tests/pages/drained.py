@@ -10,14 +10,14 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.workflow_states import State
-from kafkadash.reassign.topology import load_topology
+from kafkadash.planning.stored_topology import load_topology
 from tests.changes.parcels import approved
 from tests.factories import NOW
 from tests.pages.conftest import Page
-from tests.reassign.plans import drained, planned
-from tests.reassign.stored import stored
+from tests.planning.plans import drained, planned
+from tests.planning.stored import stored
 
 See = Callable[..., Page]
 TYPED = "Broker 2 <fails>, no second approver is awake."
@@ -32,14 +32,14 @@ def demo(db: None) -> Cluster:
 def made(demo: Cluster, operator: User, approver: User) -> Callable[..., ChangeRequest]:
     """A drain of broker 3, five rows, in this state."""
 
-    def make(state: State, **fields: object) -> ChangeRequest:
+    def make(state: ChangeState, **fields: object) -> ChangeRequest:
         topology = load_topology(demo).topology
         rows = drained(topology, 3, 6)
-        change = planned(demo, topology, rows, approvals_needed=1, round=1, hands=[operator.pk])
+        change = planned(demo, topology, rows, approvals_needed=1, round=1, contributor_ids=[operator.pk])
         asked = {"checked_at": NOW - timedelta(seconds=4), "expires_at": NOW + timedelta(days=1), "risk": 34, **fields}
         ChangeRequest.objects.filter(pk=change.pk).update(state=state, **asked)
         change.refresh_from_db()
-        if state != State.PROPOSED and "broke_glass_name" not in fields:
+        if state != ChangeState.PROPOSED and "broke_glass_name" not in fields:
             approved(change, approver)
         return change
 
@@ -51,7 +51,7 @@ def see(client_of: Callable[[User], Client]) -> See:
     def get(user: User, address: str, status: int = 200) -> Page:
         response = client_of(user).get(address)
         assert response.status_code == status
-        return Page(response.content.decode())
+        return Page.read(response)
 
     return get
 

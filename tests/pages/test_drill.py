@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import BrokerState, ClusterState, Kind, QuorumSnapshot, TopicState
+from kafkadash.findings.errors import OnCallErrorCode
+from kafkadash.monitoring.models import BrokerState, ClusterState, CollectorKind, QuorumSnapshot, TopicState
 from tests.factories import NOW, BrokerFactory, TopicFactory, silent, watched
-from tests.pages.conftest import Page
+from tests.pages.conftest import Page, figures_of
 from tests.quorums import answers
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +36,17 @@ def topic(cluster: Cluster, name: str, *partitions: Sequence[int], min_isr: int 
     TopicFactory.create(cluster=cluster, name=name, partitions=rows, min_isr=min_isr, **fields)
 
 
+def first_figures(page: Page, *tiles: str) -> list[str]:
+    """The first number of each tile; '' where a tile has none."""
+    facts = page.facts("#drill .stat-row")
+    return [next(iter(figures_of(facts[tile])), "") for tile in tiles]
+
+
+def losses(page: Page) -> list[str]:
+    """How many partitions go offline, and how many more refuse writes."""
+    return first_figures(page, "Go offline", "Refuse writes")
+
+
 class TestTheAnswer:
     def test_a_broker_takes_partitions_offline_and_makes_others_refuse_writes(
         self, demo: Cluster, get_page: GetPage
@@ -42,112 +54,128 @@ class TestTheAnswer:
         topic(demo, "lonely", [2], [2], min_isr=1)
         topic(demo, "pair", [2, 3], [1, 3])
         page = get_page(f"{ADDRESS}?broker=2")
-        assert page.title == "If broker 2 dies now, 2 partitions go offline and 1 partition refuses writes."
+        assert figures_of(page.title) == ["2", "2", "1"]
+        assert losses(page) == ["2", "1"]
         assert "lonely-0" in page.words("partitions")
         assert "pair-0" not in page.words("partitions")
 
     def test_a_rack_is_asked_for_by_its_name(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [3, 1, 2], min_isr=1)
         page = get_page(f"{ADDRESS}?rack=%C3%BC-1c")
-        assert page.title == "If rack ü-1c dies now, no partition goes offline and none refuses writes."
+        assert "rack ü-1c" in page.title
+        assert losses(page) == ["0", "0"]
         assert 'href="?rack=eu%201a"' in page.html
 
     def test_several_brokers_die_together(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 2], min_isr=1)
-        assert get_page(f"{ADDRESS}?brokers=1,2").title == "If brokers 1 and 2 die now, 1 partition goes offline."
-        assert get_page(f"{ADDRESS}?broker=1&broker=2").title == "If brokers 1 and 2 die now, 1 partition goes offline."
-        assert get_page(f"{ADDRESS}?brokers=1&rack=eu+1b").title == (
-            "If rack eu 1b and broker 1 die now, 1 partition goes offline."
-        )
+        for query, named in (
+            ("brokers=1,2", ["1", "2", "1"]),
+            ("broker=1&broker=2", ["1", "2", "1"]),
+            ("brokers=1&rack=eu+1b", ["1", "1"]),
+        ):
+            page = get_page(f"{ADDRESS}?{query}")
+            assert figures_of(page.title)[-len(named) :] == named
+            assert losses(page)[0] == "1"
 
     def test_without_a_question_the_worst_single_loss_is_the_title(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "lonely", [3], min_isr=1)
         page = get_page(ADDRESS)
-        assert page.title == "The worst single loss now is rack ü-1c: it takes 1 partition offline."
-        assert "rack ü-1c 1 1 0 0 0 1 0 → 0 runs apart" in page.words("losses")
+        assert "rack ü-1c" in page.title
+        assert figures_of(page.title)[-1] == "1"
+        worst = page.first("#losses tbody tr").children
+        assert [cell.text for cell in worst if not isinstance(cell, str)][:6] == ["rack ü-1c", "1", "1", "0", "0", "0"]
 
     def test_no_loss_that_hurts_is_said_too(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 2, 3])
-        assert get_page(ADDRESS).title == "No single loss takes a partition offline or makes one refuse writes."
+        page = get_page(ADDRESS)
+        assert not figures_of(page.title)
+        assert not page.find("#losses [data-state=critical]")
 
     def test_leaders_go_to_the_next_replica_in_sync(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 3, 2], [1, 2, 3], [3, 1, 2])
         page = get_page(f"{ADDRESS}?broker=1&show=moving")
-        assert "2 change their leader" in page.words("partitions")
-        assert "t-0 Leader moves 1 → 3 1, 3, 2 1, 3, 2 3, 2 2" in page.words("partitions")
+        assert figures_of(page.first("#partitions .segments [aria-current]").text) == ["2"]
+        assert page.texts("#partitions tbody tr th")[0] == "t-0"
+        assert page.texts("#partitions tbody tr td")[:6] == ["Leader moves", "1 → 3", "1, 3, 2", "1, 3, 2", "3, 2", "2"]
         assert page.words("survivor-3") == "3 ü-1c 1 → 2 3"
 
     def test_old_data_is_judged_and_said_to_be_old(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "lonely", [2], min_isr=1)
         silent(demo, NOW - timedelta(minutes=12))
         page = get_page(f"{ADDRESS}?broker=2")
-        assert page.title == "If broker 2 dies now, 1 partition goes offline, as far as was known 12 min ago."
+        assert figures_of(page.title) == ["2", "1", "12 min"]
         assert "data-stale" in page.start_tag("drill")
-        assert "Quorum unknown" in page.words("drill")
+        assert first_figures(page, "Quorum") == [""]
 
 
 class TestMinIsr:
     def test_where_it_was_not_read_nothing_is_claimed(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 2], min_isr=None)
         page = get_page(f"{ADDRESS}?broker=1")
-        assert page.title == (
-            "If broker 1 dies now, no partition goes offline, but whether 1 partition refuses writes is not known."
-        )
-        assert "Refuse writes unknown min.insync.replicas was not read" in page.words("drill")
+        assert figures_of(page.title) == ["1", "1"]
+        assert losses(page) == ["0", ""]
+        assert page.states("#drill .stat-tile")[:3] == ["ok", "unknown", "unknown"]
 
     def test_some_that_are_unknown_are_counted(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "a", [1, 2], min_isr=None)
         topic(demo, "b", [1, 2])
         page = get_page(f"{ADDRESS}?broker=1")
-        assert page.title == "If broker 1 dies now, 1 partition refuses writes."
-        assert "under min-ISR; 1 not known" in page.words("drill")
-        assert "min.insync.replicas of 1 of 2 partitions was not read" in page.words("losses")
+        assert losses(page) == ["0", "1"]
+        assert figures_of(page.facts("#drill .stat-row")["Refuse writes"]) == ["1", "1"]
+        assert page.figures("#losses .panel-foot") == ["1", "2"]
 
     def test_what_refuses_writes_already_is_not_more(self, demo: Cluster, get_page: GetPage) -> None:
         TopicFactory.create(cluster=demo, name="t", min_isr=3, partitions=[[0, 1, 5, [1, 2, 3], [1, 2], [3]]])
         page = get_page(f"{ADDRESS}?broker=2")
-        assert page.title == "If broker 2 dies now, no partition goes offline and none refuses writes."
-        assert "0 more under min-ISR; 1 already" in page.words("drill")
+        assert losses(page) == ["0", "0"]
+        assert figures_of(page.facts("#drill .stat-row")["Refuse writes"]) == ["0", "1"]
 
 
 class TestTheQuorum:
     def test_voters_of_their_own_may_or_may_not_die(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 2, 3])
-        words = get_page(f"{ADDRESS}?rack=eu+1a").words("drill")
-        assert "majority kept, unless controllers die too" in words
-        assert "3 of 3 voters run apart from the brokers." in words
+        page = get_page(f"{ADDRESS}?rack=eu+1a")
+        assert page.states("#drill .stat-tile")[-1] == "unknown"
+        assert page.figures("#drill [data-voters=apart]") == ["3", "3"]
 
     def test_combined_nodes_die_as_voters(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [3, 2, 1])
         until = NOW - timedelta(seconds=3)
         answers(demo, until, timedelta(minutes=1), voters=(1, 2, 3), observers=(), leaders=((timedelta(0), 3, 7),))
         page = get_page(f"{ADDRESS}?brokers=1,2")
-        assert page.title == "If brokers 1 and 2 die now, the quorum is lost and 1 partition refuses writes."
-        assert "Voters 1, 2 die too" in page.words("drill")
-        assert "survives 0 more" in get_page(ADDRESS).words("losses")
+        assert losses(page) == ["0", "1"]
+        assert page.states("#drill .stat-tile")[-1] == "critical"
+        assert page.figures("#drill [data-voters=dying]") == ["1", "2"]
+        assert page.context["quorum"].lost
+        assert figures_of(get_page(ADDRESS).texts("#losses tbody tr td")[6]) == ["0"]
 
     def test_a_single_loss_of_the_quorum_is_the_worst(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "lonely", [2], min_isr=1)
         until = NOW - timedelta(seconds=3)
         answers(demo, until, timedelta(minutes=1), voters=(1,), observers=(2, 3), leaders=((timedelta(0), 1, 7),))
-        assert get_page(ADDRESS).title == "The worst single loss now is rack eu 1a: it loses the quorum."
+        page = get_page(ADDRESS)
+        assert "rack eu 1a" in page.title
+        assert page.context["losses"][0].quorum_lost
 
     def test_an_unknown_quorum_is_unknown(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "t", [1, 2, 3])
         QuorumSnapshot.objects.all().delete()
-        assert "Quorum unknown the controllers were not heard of lately" in get_page(f"{ADDRESS}?broker=1").words(
-            "drill"
-        )
+        page = get_page(f"{ADDRESS}?broker=1")
+        assert page.states("#drill .stat-tile")[-1] == "unknown"
+        assert first_figures(page, "Quorum") == [""]
 
 
 class TestManyBrokers:
     def test_no_id_of_a_long_list_is_cut(self, demo: Cluster, get_page: GetPage) -> None:
         ids = ",".join(["2"] * 600 + ["1234"])
-        assert "demo has no broker 1234" in get_page(f"{ADDRESS}?brokers={ids}").text
+        page = get_page(f"{ADDRESS}?brokers={ids}")
+        assert page.tells(OnCallErrorCode.DRILL_BROKERS_UNKNOWN, "main")
+        assert "1234" in figures_of(page.first("[role=note]").text)
 
     def test_more_than_are_looked_at_is_said(self, demo: Cluster, get_page: GetPage) -> None:
-        text = get_page(f"{ADDRESS}?brokers={'2,' * 1200}").text
-        assert "Only the first 1,000 of 1,200 brokers are looked at." in text
+        page = get_page(f"{ADDRESS}?brokers={'2,' * 1200}")
+        assert page.tells(OnCallErrorCode.DRILL_TOO_MANY, "main")
+        assert page.figures("[role=note]") == ["1,000", "1,200"]
 
 
 class TestBadInput:
@@ -171,27 +199,31 @@ class TestBadInput:
     def test_what_is_known_of_the_question_is_answered(self, demo: Cluster, get_page: GetPage) -> None:
         topic(demo, "lonely", [2], min_isr=1)
         page = get_page(f"{ADDRESS}?brokers=2,9")
-        assert page.title == "If broker 2 dies now, 1 partition goes offline."
-        assert "demo has no broker 9" in page.text
+        assert figures_of(page.title) == ["2", "1"]
+        assert page.tells(OnCallErrorCode.DRILL_BROKERS_UNKNOWN, "main")
+        assert page.figures("[role=note]")[0] == "9"
 
     def test_a_broker_that_is_fenced_already_is_named(self, demo: Cluster, get_page: GetPage) -> None:
         BrokerFactory.create(cluster=demo, broker_id=4, fenced=True)
         topic(demo, "t", [1, 2, 3])
-        assert "Broker 4 is fenced already: what that did has happened." in get_page(f"{ADDRESS}?broker=4").text
+        page = get_page(f"{ADDRESS}?broker=4")
+        assert page.tells(OnCallErrorCode.DRILL_FENCED, "main")
+        assert page.figures("[role=note]") == ["4"]
 
     def test_nothing_collected_yet_is_said(self, demo: Cluster, get_page: GetPage) -> None:
         BrokerState.objects.all().delete()
         TopicState.objects.all().delete()
         ClusterState.objects.all().delete()
-        demo.collector_runs.filter(kind=Kind.METADATA).update(succeeded_at=None)
+        demo.collector_runs.filter(kind=CollectorKind.METADATA).update(succeeded_at=None)
         page = get_page(f"{ADDRESS}?broker=1")
-        assert page.title == "Cannot tell what a loss does to demo: nothing was collected yet."
-        assert "See the collection" in page.text
+        assert not figures_of(page.title)
+        assert page.links("[data-empty=unread]") == ["/clusters/demo/#collection-demo"]
 
     def test_no_topic_at_all_loses_nothing(self, demo: Cluster, get_page: GetPage) -> None:
-        assert get_page(f"{ADDRESS}?broker=1").title == (
-            "If broker 1 dies now, no partition goes offline and none refuses writes."
-        )
+        page = get_page(f"{ADDRESS}?broker=1")
+        assert figures_of(page.title) == ["1"]
+        assert losses(page)[0] == "0"
+        assert not page.context["drilled"].unknown_min_isr
 
 
 class TestLists:

@@ -15,8 +15,8 @@ from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.live.panels import PANELS, Panel
-from kafkadash.observe.models import Outcome
+from kafkadash.live.panels import PANELS, LivePanel
+from kafkadash.monitoring.models import MoveOutcome
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, ended, silent, watched
 from tests.kept_rows import kept
 from tests.pages.conftest import Page
@@ -88,7 +88,7 @@ def _world() -> Cluster:
     TopicFactory.create(
         cluster=demo, rack_violations=1, partitions=[[0, None, 5, [1, 2], [1], [2]], [1, 2, 5, [2, 3], [2, 3], []]]
     )
-    ended(demo, Outcome.CANCELLED, NOW - timedelta(minutes=1), public_id="r-ended")
+    ended(demo, MoveOutcome.CANCELLED, NOW - timedelta(minutes=1), public_id="r-ended")
     return demo
 
 
@@ -135,7 +135,7 @@ def test_the_policy_allows_nothing_but_our_own_origin(viewer: User, client_of: C
 
 @pytest.mark.parametrize("panel", PANELS.values(), ids=lambda panel: panel.name)
 @pytest.mark.parametrize("name", ["demo", "well", "silent"])
-def test_a_push_holds_nothing_of_a_person(panel: Panel, name: str) -> None:
+def test_a_push_holds_nothing_of_a_person(panel: LivePanel, name: str) -> None:
     cluster = Cluster.objects.get(slug=name)
     html = render_to_string(panel.template, dict(panel.context(cluster, NOW))).strip()
     assert re.match(rf'<\w+[^>]*\sid="{panel.name}-{name}"', html)

@@ -13,13 +13,14 @@ from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest, RequestState
-from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.executor_state import State
-from kafkadash.domain.throttles import LEADER_LIST, LEADER_RATE
-from kafkadash.observe.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, Outcome, TopicState
-from kafkadash.oncall.models import Finding
-from kafkadash.reassign.models import Execution, ThrottleEntry
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.execution.engine.state import RowState
+from kafkadash.execution.models import Execution, ThrottleEntry
+from kafkadash.findings.models import Finding
+from kafkadash.kafka.throttles import LEADER_LIST, LEADER_RATE
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, ClusterState, CollectorRun, MoveOutcome, TopicState
 from tests.changes.parcels import propose
+from tests.execution.stored_runs import requested, running
 from tests.factories import (
     NOW,
     BrokerFactory,
@@ -36,11 +37,10 @@ from tests.factories import (
     watched,
 )
 from tests.groups import NEW, NONE, STALLED, WELL, group_seen, point
-from tests.history import handed_back
+from tests.history_rows import handed_back
 from tests.kept_rows import kept
 from tests.pages.conftest import Page, text_of
 from tests.pages.test_query_counts import PAGES, SETTINGS
-from tests.reassign.runs import requested, running
 
 CELL = re.compile(r"<(td|th|dd|dt)\b[^>]*>(.*?)</\1>", re.DOTALL)
 SAYS_WITHOUT_TEXT = re.compile(r"aria-label=|role=\"img\"|<(input|select|textarea|button)\b")
@@ -74,8 +74,8 @@ def _moves(demo: Cluster) -> None:
     ReassignmentFactory.create(cluster=demo, percent=100.0)
     ReassignmentFactory.create(cluster=demo, adding=[], replicas_progress=[], **NOT_KNOWN)
     ReassignmentFactory.create(cluster=demo, adding=[6], removing=[6], replicas=[6, 2], target=[2])
-    for outcome in Outcome:
-        if outcome != Outcome.RUNNING:
+    for outcome in MoveOutcome:
+        if outcome != MoveOutcome.RUNNING:
             ended(demo, outcome, NOW - timedelta(minutes=1), **NOT_KNOWN)
             ended(demo, outcome, NOW - timedelta(minutes=2))
 
@@ -125,7 +125,7 @@ def _demo(condition: str) -> Cluster:
     if condition == "silent":
         silent(demo, NOW - timedelta(hours=1), error="refused")
     if condition == "zookeeper":
-        Cluster.objects.filter(pk=demo.pk).update(mode=Mode.ZOOKEEPER)
+        Cluster.objects.filter(pk=demo.pk).update(mode=ClusterMode.ZOOKEEPER)
     return demo
 
 
@@ -156,7 +156,7 @@ def test_each_cell_says_something(
 
 def _run(demo: Cluster, operator: User) -> int:
     """One with rows in every state, of which some have figures, and with throttles of every kind."""
-    run = running(requested(demo, operator), dict.fromkeys(State, 2))
+    run = running(requested(demo, operator), dict.fromkeys(RowState, 2))
     for resource, name, key in (("broker", "3", LEADER_RATE), ("topic", "events", LEADER_LIST)):
         ThrottleEntry.objects.create(execution=run, resource=resource, name=name, key=key)
     return run.request_id

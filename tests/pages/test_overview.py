@@ -1,17 +1,28 @@
-"""A cluster's overview: figures with their ages, brokers, quorum, and how it is collected."""
+"""The status board: the title is the answer, the worst comes first, nothing old is green.
+
+A cluster's overview: figures with their ages, brokers, quorum, and how it is collected.
+
+The menu of clusters above a cluster's page.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.core.management import get_commands, load_command_class
 from django.test import Client
 
 from kafkadash.accounts.models import User
-from kafkadash.clusters.models import Cluster, Mode, Role
-from kafkadash.observe.models import BrokerState, BrokerWeights, Collection, Kind, QuorumSnapshot
+from kafkadash.clusters.models import Cluster, ClusterMode, Role
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.messages import as_message
+from kafkadash.findings.models import Finding
+from kafkadash.findings.services import judge
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, Collection, CollectorKind, QuorumSnapshot
 from tests.factories import (
     GB,
     NOW,
@@ -19,39 +30,193 @@ from tests.factories import (
     ReassignmentFactory,
     TopicFactory,
     directory,
+    judged,
     node,
     silent,
     watched,
 )
 from tests.groups import STALLED, WELL, group_seen
-from tests.pages.conftest import Page
+from tests.pages.conftest import Page, figures_of, text_of
+from tests.stored_messages import each_of_other_versions
 
 GetPage = Callable[[str], Page]
+
+
+def parses(text: str, command: str, arguments: str) -> bool:
+    """The page prints this command, and the command takes these arguments."""
+    parser = load_command_class(get_commands()[command], command).create_parser("manage.py", command)
+    parser.parse_args(arguments.split())
+    return f"python manage.py {command} {arguments}" in text
+
+
+def offline(name: str) -> Cluster:
+    return watched(name, offline_partitions=2)
+
+
+def test_it_says_what_to_do_when_no_cluster_is_registered(get_page: GetPage) -> None:
+    board = get_page("/")
+    assert board.find("[data-empty=no-cluster]")
+    assert parses(board.text, "cluster", "register NAME --bootstrap HOST:PORT")
+
+
+def test_it_says_what_to_do_when_no_cluster_is_visible(stranger: User, client_of: Callable[[User], Client]) -> None:
+    watched("secret")
+    board = Page(client_of(stranger).get("/").content.decode())
+    assert board.find("[data-empty=no-role]")
+    assert parses(board.text, "user", "give stan --role viewer")
+    assert "secret" not in board.html
+
+
+def test_healthy_clusters_take_one_line_each(get_page: GetPage) -> None:
+    for name in ("b", "a", "c"):
+        watched(name)
+    board = get_page("/")
+    assert figures_of(board.title) == ["3"]
+    assert board.states("#clusters-quiet .cluster-line") == ["ok"] * 3
+    assert board.order_of("status-a", "status-b", "status-c") == ["status-a", "status-b", "status-c"]
+    assert board.figures("#status-a") == ["4.3", "3", "1,120", "1", "3 s"]
+    assert 'class="cluster-line"' in board.start_tag("status-a")
+
+
+def test_worst_comes_first_then_by_name(get_page: GetPage) -> None:
+    watched("well")
+    silent(watched("silent"), NOW - timedelta(minutes=12), error="Connection refused.")
+    watched("warned", under_replicated=41)
+    offline("z")
+    offline("a")
+    Cluster.objects.filter(pk=watched("off").pk).update(enabled=False)
+    judged(Cluster.objects.get(name="warned"))
+    board = get_page("/")
+    ids = [f"status-{name}" for name in ("a", "z", "warned", "silent", "off", "well")]
+    assert board.order_of(*ids) == ids
+    assert figures_of(board.title) == ["2"]
+    assert board.figures("#clusters-quiet .cluster-head") == ["1", "1"]
+
+
+def test_a_broken_cluster_says_sentence_number_since_and_next_step(get_page: GetPage) -> None:
+    cluster = watched("demo", brokers_fenced=1)
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True, changed_at=NOW - timedelta(minutes=7))
+    judged(cluster)
+    row = Finding.objects.get(cluster=cluster)
+    board = get_page("/")
+    shown = board.first(f"#finding-{row.public_id}")
+    assert (shown.get("data-finding"), shown.get("data-state")) == ("broker-down", "critical")
+    assert figures_of(shown.first(".finding-what h3").text) == ["2", "229"]
+    assert figures_of(shown.first(".finding-number").text) == ["229"]
+    assert shown.texts(".finding-since b") == ["7 min"]
+    assert shown.texts(".finding-since span") == ["01:56:04"]
+    assert [link.get("href") for link in shown.find(".finding-next a")] == ["/clusters/demo/brokers/2/"]
+    assert f'href="/clusters/demo/findings/{row.public_id}/#owner"' in board.html
+    assert 'href="/runbooks/broker-down/"' in board.html
+
+
+def test_a_cluster_that_does_not_answer_is_unknown_with_its_error(get_page: GetPage) -> None:
+    error = "No broker accepted a connection."
+    silent(watched("ledger-dr"), NOW - timedelta(minutes=12), error=error)
+    board = get_page("/")
+    assert "ledger-dr" in board.title
+    assert figures_of(board.title) == ["12 min"]
+    assert 'data-state="unknown"' in board.start_tag("status-ledger-dr")
+    words = board.words("status-ledger-dr")
+    assert error in words
+    assert board.figures("#status-ledger-dr .cluster-head")[-1] == "12 min"
+    assert 'data-state="ok"' not in board.part("status-ledger-dr")
+
+
+def test_a_cluster_that_was_never_reached_has_no_figures(get_page: GetPage) -> None:
+    cluster = watched("new")
+    cluster.state.delete()
+    cluster.collector_runs.update(succeeded_at=None, attempted_at=None)
+    for model in (BrokerState, QuorumSnapshot, Collection):
+        model.objects.filter(cluster=cluster).delete()
+    board = get_page("/")
+    assert "new" in board.title
+    assert board.states("#status-new") == ["unknown"]
+    assert not board.figures("#status-new .cluster-head")
+    assert "0 brokers" not in board.text
+    assert "no data yet" in board.words("status-new")
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ("critical", {"bad"}),
+        ("ok", {"well"}),
+        ("maintenance", set()),
+        ("nonsense", {"bad", "well"}),
+        ("", {"bad", "well"}),
+    ],
+)
+def test_the_tally_filters_by_state(get_page: GetPage, state: str, shown: set[str]) -> None:
+    offline("bad")
+    watched("well")
+    board = get_page(f"/?state={state}")
+    assert {name for name in ("bad", "well") if board.has(f"status-{name}")} == shown
+    assert figures_of(board.title) == ["2"]
+    assert board.figures("#board-head .tally")[0] == "1"
+    assert board.states("#board-head .tally li")[0] == "critical"
+
+
+def test_what_moves_is_counted_on_the_line(get_page: GetPage) -> None:
+    cluster = watched("demo")
+    ReassignmentFactory.create_batch(2, cluster=cluster)
+    assert "2 moving" in get_page("/").words("status-demo")
+
+
+def test_a_move_explains_what_metadata_saw_before_the_move_was_known(get_page: GetPage) -> None:
+    cluster = watched("demo", under_replicated=2, under_replicated_moving=0)
+    shape = [[0, 1, 5, [1, 2, 9], [1, 2], []], [1, 1, 5, [1, 2, 3], [1, 3], [2]]]
+    TopicFactory.create(cluster=cluster, partitions=shape)
+    judged(cluster)
+    assert figures_of(get_page("/").title) == ["2"]
+    ReassignmentFactory.create(cluster=cluster, topic="payments.ledger", partition=0, adding=[9])
+    judge(cluster.pk, NOW)
+    board = get_page("/")
+    assert figures_of(board.title) == ["1"]
+    what = board.first("[data-finding=under-replicated] .finding-what")
+    assert (figures_of(what.first("h3").text), figures_of(what.first("p").text)[-1:]) == (["1"], ["1"])
+
+
+def test_a_person_sees_only_the_clusters_of_his_roles(
+    make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    mine, other = watched("mine"), offline("other")
+    board = Page(client_of(make_user("ann", Role.VIEWER, mine)).get("/").content.decode())
+    assert board.has("status-mine")
+    assert other.name not in board.html
+    assert board.title == "mine is OK."
+
+
+def test_it_watches_the_clusters_it_shows(get_page: GetPage) -> None:
+    watched("demo")
+    assert 'hx-ws:connect="/live/?key=board&amp;key=status:demo"' in get_page("/").html
 
 
 def test_its_title_is_the_answer(get_page: GetPage) -> None:
     watched("well")
     watched("bad", offline_partitions=3)
-    assert get_page("/clusters/well/").title == "well is OK."
-    assert get_page("/clusters/bad/").title == "bad has 3 partitions without a leader, and nobody has it."
-    assert "Critical" in get_page("/clusters/bad/").words("overview-bad")
+    assert figures_of(get_page("/clusters/well/").title) == []
+    assert get_page("/clusters/well/").states("#overview-well") == ["ok"]
+    bad = get_page("/clusters/bad/")
+    assert figures_of(bad.title) == ["3"]
+    assert bad.states("#overview-bad") == ["critical"]
 
 
 def test_figures_keep_moves_apart_from_faults(get_page: GetPage) -> None:
     cluster = watched("demo", under_replicated=44, under_replicated_moving=3, racks=0)
     ReassignmentFactory.create_batch(3, cluster=cluster)
-    words = get_page("/clusters/demo/").words("figures-demo")
-    assert "Under-replicated 41 and 3 explained by moves" in words
-    assert "In flight 3 reassignments" in words
-    assert "Active controller 102 epoch 47" in words
-    assert "Racks none no broker names its rack" in words
+    facts = get_page("/clusters/demo/").facts("#figures-demo")
+    assert figures_of(facts["Under-replicated"]) == ["41", "3"]
+    assert figures_of(facts["In flight"]) == ["3"]
+    assert figures_of(facts["Active controller"]) == ["102", "47"]
+    assert not figures_of(facts["Racks"])
 
 
 def test_offline_partitions_of_unread_configs_are_not_taken_off_those_that_refuse_writes(get_page: GetPage) -> None:
     demo = watched("demo", offline_partitions=3, under_min_isr=4)
     unread = {"min_isr": None, "under_min_isr": None, "at_min_isr": None}
     TopicFactory.create(cluster=demo, partitions=[[0, None, 5, [1], [1], [1]], [1, None, 5, [1], [1], [1]]], **unread)
-    assert "Under min-ISR 3 refuse acks=all" in get_page("/clusters/demo/").words("figures-demo")
+    assert figures_of(get_page("/clusters/demo/").facts("#figures-demo")["Under min-ISR"])[0] == "3"
 
 
 def test_what_was_never_read_is_unknown_and_not_zero(get_page: GetPage) -> None:
@@ -61,12 +226,12 @@ def test_what_was_never_read_is_unknown_and_not_zero(get_page: GetPage) -> None:
     for model in (BrokerState, QuorumSnapshot, Collection):
         model.objects.filter(cluster=cluster).delete()
     overview = get_page("/clusters/new/")
-    words = overview.words("figures-new")
-    for label in ("Brokers", "Racks", "Topics", "Partitions", "Offline", "Under-replicated", "In flight", "controller"):
-        assert f"{label} unknown" in words
-    assert "No broker was seen yet." in overview.text
-    assert "The controllers were not asked yet." in overview.text
-    assert overview.words("collection-new").count("waits for a worker") == len(Kind)
+    facts = overview.facts("#figures-new")
+    assert len(facts) == 12
+    assert not any(figures_of(said) for said in facts.values())
+    assert overview.find("#brokers-new [data-empty=unread]")
+    assert overview.find("#quorum-new [data-empty=unread]")
+    assert len(overview.find("#collection-new [data-refresh=waits]")) == len(CollectorKind)
 
 
 class TestPartitions:
@@ -85,8 +250,10 @@ class TestPartitions:
         ReassignmentFactory.create(cluster=cluster, topic="payments.ledger", partition=3, adding=[9])
         overview = get_page("/clusters/demo/")
         assert overview.order_of("partition-T-2", "partition-T-1") == ["partition-T-2", "partition-T-1"]
-        assert overview.words("partition-T-2") == "payments.ledger-2 Offline none 2 2 none 01:56:04"
-        assert overview.words("partition-T-1") == "payments.ledger-1 At min-ISR 1 1, 2, 3 1, 3 2 01:56:04"
+        cells = ["payments.ledger-2", "Offline", "none", "2", "2", "none", "01:56:04"]
+        assert overview.cells("partition-T-2") == cells
+        cells = ["payments.ledger-1", "At min-ISR", "1", "1, 2, 3", "1, 3", "2", "01:56:04"]
+        assert overview.cells("partition-T-1") == cells
         assert not overview.has("partition-T-0")
         assert not overview.has("partition-T-3")
 
@@ -98,8 +265,11 @@ class TestPartitions:
 class TestBrokers:
     def test_each_has_state_rack_address_and_its_directories(self, get_page: GetPage) -> None:
         watched("demo")
-        words = get_page("/clusters/demo/").words("broker-demo-1")
-        assert words.startswith("1 Up eu-1b kafka-1.internal:9092 229 79 /var/lib/kafka/a 667.0 GB of 2.0 TB 33.3 %")
+        page = get_page("/clusters/demo/")
+        assert page.cells("broker-demo-1")[:6] == ["1", "Up", "eu-1b", "kafka-1.internal:9092", "229", "79"]
+        assert page.texts("#broker-demo-1 .directory .mono") == ["/var/lib/kafka/a"]
+        assert page.figures("#broker-demo-1 .directory .num") == ["667.0 GB", "2.0 TB"]
+        assert page.texts("#broker-demo-1 .cell-meter") == ["33.3 %"]
 
     def test_a_full_directory_is_not_hidden_in_a_sum(self, get_page: GetPage) -> None:
         cluster = watched("demo")
@@ -139,7 +309,7 @@ class TestBrokers:
             BrokerFactory.create(cluster=cluster, broker_id=broker_id)
         BrokerState.objects.filter(cluster=cluster, broker_id=159).update(fenced=True)
         overview = get_page("/clusters/demo/")
-        assert "50 of 63: those that are not up, then by id" in overview.words("brokers-demo")
+        assert overview.figures("#brokers-demo .panel-note") == ["50", "63"]
         assert overview.has("broker-demo-159")
         assert not overview.has("broker-demo-158")
 
@@ -151,25 +321,31 @@ class TestBrokers:
         assert 'data-state="ok"' not in overview.html.split("<main")[1].split("</main>")[0]
 
 
+def rows(page: Page) -> list[list[str]]:
+    """The nodes of the quorum, cell by cell."""
+    return [row.texts("th") + row.texts("td") for row in page.find("#quorum-demo tbody tr") if row.find("td")]
+
+
 class TestQuorum:
     def test_it_says_who_leads_and_what_it_survives(self, get_page: GetPage) -> None:
         watched("demo")
         overview = get_page("/clusters/demo/")
-        words = overview.words("quorum-demo")
-        assert "Controller 102 leads in epoch 47; the quorum survives 1 more failure." in words
-        assert "3 of 3 voters in sync" in words
+        assert overview.figures("#quorum-demo .prose-strong") == ["102", "47", "1"]
+        assert overview.figures("#quorum-demo .inline-facts")[:2] == ["3", "3"]
         assert 'data-controller="102"' in overview.html
-        assert "101 voter In sync 8,412,907 0 210 0.2 s 0.2 s dir101AA…" in words
+        cells = ["101", "voter", "In sync", "8,412,907", "0", "210", "0.2 s", "0.2 s", "dir101AA…"]
+        assert next(row for row in rows(overview) if row[0] == "101") == cells
 
     def test_a_time_that_the_leader_does_not_have_is_unknown(self, get_page: GetPage) -> None:
         cluster = watched("demo")
         snapshot = QuorumSnapshot.objects.get(cluster=cluster)
         snapshot.replicas = [node(101, caught_up_ago=None), node(102, caught_up_ago=0), node(103, caught_up_ago=2400)]
         snapshot.save(update_fields=["replicas"])
-        words = get_page("/clusters/demo/").words("quorum-demo")
-        assert "101 voter Unknown 8,412,907 0 unknown unknown unknown" in words
-        assert "103 voter Lagging 8,412,907 0 2,400 2.4 s 2.4 s" in words
-        assert "1 of 3 voters in sync" in words
+        page = get_page("/clusters/demo/")
+        nodes = {row[0]: row[1:8] for row in rows(page)}
+        assert nodes["101"] == ["voter", "Unknown", "8,412,907", "0", "unknown", "unknown", "unknown"]
+        assert nodes["103"] == ["voter", "Lagging", "8,412,907", "0", "2,400", "2.4 s", "2.4 s"]
+        assert page.figures("#quorum-demo .inline-facts")[:2] == ["1", "3"]
 
     def test_registered_brokers_that_it_misses_are_listed_as_offline(self, get_page: GetPage) -> None:
         cluster = watched("demo")
@@ -177,30 +353,53 @@ class TestQuorum:
         assert "7 observer Offline" in get_page("/clusters/demo/").words("quorum-demo")
 
     def test_zookeeper_mode_has_none(self, get_page: GetPage) -> None:
-        Cluster.objects.filter(pk=watched("old").pk).update(mode=Mode.ZOOKEEPER)
+        Cluster.objects.filter(pk=watched("old").pk).update(mode=ClusterMode.ZOOKEEPER)
         overview = get_page("/clusters/old/")
-        assert "ZooKeeper mode has no controller quorum." in overview.words("quorum-old")
+        assert overview.find("#quorum-old [data-empty=zookeeper]")
         assert "Controller quorum" not in overview.words("collection-old")
 
 
 class TestCollection:
     def test_each_kind_has_age_interval_and_result(self, get_page: GetPage) -> None:
         watched("demo")
-        words = get_page("/clusters/demo/").words("collection-demo-metadata")
-        assert words == "Topics and brokers data 3 s old 30 s 42 ms complete, 1,120 partitions"
+        page = get_page("/clusters/demo/")
+        assert page.figures("#collection-demo-metadata") == ["3 s", "30 s", "42 ms", "1,120"]
+        assert not page.find("#collection-demo-metadata .status-mark")
 
     def test_brokers_that_did_not_answer_are_named(self, get_page: GetPage) -> None:
         cluster = watched("demo")
-        Collection.objects.filter(cluster=cluster, kind=Kind.LOG_DIRS).update(
-            not_answered=[2, 3], errors=["broker 2: no answer within 8 s"]
+        error = "broker 2: no answer within 8 s"
+        Collection.objects.filter(cluster=cluster, kind=CollectorKind.LOG_DIRS).update(
+            not_answered=[2, 3], errors=[as_message(error).as_json()]
         )
-        words = get_page("/clusters/demo/").words("collection-demo-log_dirs")
-        assert "No answer from brokers 2, 3 broker 2: no answer within 8 s" in words
+        page = get_page("/clusters/demo/")
+        assert page.figures("#collection-demo-log_dirs .status-mark") == ["2", "3"]
+        assert page.states("#collection-demo-log_dirs .status-mark") == ["warning"]
+        assert page.texts("#collection-demo-log_dirs .refresh-error") == [error]
 
     def test_a_failure_says_how_often_and_why(self, get_page: GetPage) -> None:
-        silent(watched("demo"), NOW - timedelta(minutes=2), error="The principal needs Describe on the cluster.")
-        words = get_page("/clusters/demo/").words("collection-demo-quorum")
-        assert "Failed 9 times The principal needs Describe on the cluster." in words
+        error = "The principal needs Describe on the cluster."
+        silent(watched("demo"), NOW - timedelta(minutes=2), error=error)
+        page = get_page("/clusters/demo/")
+        assert page.figures("#collection-demo-quorum .status-mark") == ["9"]
+        assert page.texts("#collection-demo-quorum .refresh-error") == [error]
+
+    @each_of_other_versions
+    def test_a_failure_of_another_version_is_shown_as_stored(
+        self, get_page: GetPage, code: str, params: dict[str, Any]
+    ) -> None:
+        demo = watched("demo")
+        demo.collector_runs.update(failures=1, last_error_code=code, last_error_params=params)
+        Collection.objects.filter(kind=CollectorKind.LOG_DIRS).update(errors=[{"code": code, "params": params}])
+        page = get_page("/clusters/demo/")
+        assert code in page.words("collection-demo-quorum")
+        demo.collector_runs.update(failures=0)
+        assert code in get_page("/clusters/demo/").words("collection-demo-log_dirs")
+
+    def test_refused_credentials_say_when_they_are_tried_again(self, get_page: GetPage) -> None:
+        refused = FailureKind.CREDENTIALS_REFUSED
+        silent(watched("demo"), NOW - timedelta(minutes=2), error="Refused.", failure=refused)
+        assert "less and less often" in get_page("/clusters/demo/").words("collection-demo-quorum")
 
 
 def said(page: bytes) -> str:
@@ -223,40 +422,53 @@ def test_somebody_without_a_role_on_it_does_not_learn_that_it_exists(
 
 def test_groups__how_many_how_they_do_and_the_worst_with_its_page(get_page: GetPage) -> None:
     demo = watched("demo")
-    part = get_page("/clusters/demo/").words("groups-demo")
-    assert "demo has no consumer groups." in part
+    assert not get_page("/clusters/demo/").has("worst-group")
     group_seen(demo, "fine", {("t", 0): WELL})
-    assert "The only group of demo keeps up." in get_page("/clusters/demo/").words("groups-demo")
+    assert not get_page("/clusters/demo/").has("worst-group")
     group_seen(demo, "reader", {("t", 1): STALLED}, members={"c": {"t": [1]}})
     group_seen(demo, "alone", {("t", 2): STALLED})
     page = get_page("/clusters/demo/")
-    words = page.words("groups-demo")
-    assert "Of 3 groups, 1 has stopped and 1 stalls." in words
-    assert "2 of 3 not OK worst: alone Stop" in words
-    assert "most in t-2" in words
-    assert 'href="/clusters/demo/groups/alone/"' in page.part("groups-demo")
+    assert page.figures("#groups-demo .prose-strong") == ["3", "1", "1"]
+    assert page.figures("#worst-group")[:2] == ["2", "3"]
+    assert page.texts("#worst-group .mono") == ["alone", "t-2"]
+    assert page.texts("#worst-group .status-mark") == ["Stop"]
+    assert page.links("#worst-group") == ["/clusters/demo/groups/alone/"]
     silent(demo, NOW - timedelta(hours=1), error="refused")
-    words = get_page("/clusters/demo/").words("groups-demo")
-    assert "Cannot tell how the groups of demo do" in words
-    assert "when last read: 2 of 3 not OK" in words
+    page = get_page("/clusters/demo/")
+    assert page.figures("#groups-demo .prose-strong") == ["3", "1 h"]
+    assert page.start_tag("groups-demo").endswith("data-stale>")
+    assert page.figures("#worst-group")[:2] == ["2", "3"]
 
 
 def test_groups__that_were_not_read__are_not_called_none(get_page: GetPage) -> None:
     demo = watched("demo")
-    demo.collector_runs.filter(kind=Kind.GROUPS).update(succeeded_at=None)
-    words = get_page("/clusters/demo/").words("groups-demo")
-    assert "Cannot tell which groups demo has: they were not read yet." in words
+    demo.collector_runs.filter(kind=CollectorKind.GROUPS).update(succeeded_at=None)
+    page = get_page("/clusters/demo/")
+    assert not page.figures("#groups-demo .prose-strong")
+    assert "data-stale" in page.start_tag("groups-demo")
 
 
 @pytest.mark.parametrize(
-    ("racks", "without", "words"),
-    [
-        (1, 0, "all brokers are in one rack"),
-        (1, 2, "not every broker names a rack"),
-        (2, 1, "not every broker names a rack"),
-        (0, 3, "no broker names its rack"),
-    ],
+    ("racks", "without", "why"), [(1, 0, "one-rack"), (1, 2, "unnamed"), (2, 1, "unnamed"), (0, 3, "no-rack")]
 )
-def test_why_the_spread_over_racks_is_not_judged(get_page: GetPage, racks: int, without: int, words: str) -> None:
+def test_why_the_spread_over_racks_is_not_judged(get_page: GetPage, racks: int, without: int, why: str) -> None:
     watched("lone", racks=racks, brokers_without_rack=without)
-    assert f"Uneven over racks unknown {words}" in get_page("/clusters/lone/").words("figures-lone")
+    page = get_page("/clusters/lone/")
+    assert page.first("#figures-lone [data-judged]").get("data-judged") == why
+    assert not figures_of(page.facts("#figures-lone")["Uneven over racks"])
+
+
+def test_it_lists_states_worst_first_and_marks_where_one_is(get_page: Callable[[str], Page]) -> None:
+    watched("well")
+    watched("bad", offline_partitions=1)
+    menu = get_page("/clusters/?current=well").html
+    assert text_of(menu) == "bad critical well OK"
+    assert menu.count('aria-current="true"') == 1
+    assert 'href="/clusters/well/" data-state="ok" aria-current="true"' in menu
+
+
+def test_it_lists_only_what_one_may_see(make_user: Callable[..., User], client_of: Callable[[User], Client]) -> None:
+    watched("secret")
+    client = client_of(make_user("ann", Role.VIEWER, watched("mine")))
+    assert b"secret" not in client.get("/clusters/").content
+    assert b"secret" not in client.get("/clusters/mine/").content

@@ -15,16 +15,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from kafkadash.accounts.audit import record
 from kafkadash.accounts.models import User
+from kafkadash.accounts.services import record
 from kafkadash.changes import kinds
 from kafkadash.changes.models import ChangeRequest, Comment, RequestState
 from kafkadash.clusters.models import Role
-from kafkadash.domain.executor_state import State
-from kafkadash.observe.models import Outcome
-from kafkadash.reassign.models import Execution, ThrottleEntry
+from kafkadash.execution.engine.state import RowState
+from kafkadash.execution.models import Execution, ThrottleEntry
+from kafkadash.monitoring.models import MoveOutcome
 from tests.changes.parcels import PARCELS, approved, propose
 from tests.conftest import new_user, signed_in
+from tests.execution.stored_runs import figures, moves, progressed, requested, row_now, running
 from tests.factories import (
     NOW,
     BrokerFactory,
@@ -36,10 +37,9 @@ from tests.factories import (
     watched,
 )
 from tests.groups import STALLED, group_seen, point
-from tests.history import handed_back, rolled_up
+from tests.history_rows import handed_back, rolled_up
 from tests.kept_rows import kept
 from tests.quorums import answers, status_kept
-from tests.reassign.runs import figures, moves, progressed, requested, row_now, running
 
 PINNED: dict[str, int] = json.loads((Path(__file__).parent.parent / "query_counts.json").read_text())
 PAGES = {
@@ -120,7 +120,7 @@ def _counted() -> dict[str, list[int | Exception]]:
     listed = "follower.replication.throttled.replicas"
     ThrottleFactory.create(cluster=demo, resource="topic", name="cart.events", key=listed, value="*")
     change = propose(demo, operator, approvals_needed=30)
-    run = running(requested(demo, operator), {State.MOVING: 5, State.PENDING: 5, State.DONE: 5}, stuck_rows=2)
+    run = running(requested(demo, operator), {RowState.MOVING: 5, RowState.PENDING: 5, RowState.DONE: 5}, stuck_rows=2)
     viewing, approving = signed_in(viewer), signed_in(approver)
     counts: dict[str, list[int | Exception]] = {name: [] for name in PAGES}
     for round_ in range(2):
@@ -133,7 +133,7 @@ def _counted() -> dict[str, list[int | Exception]]:
             BrokerFactory.create(cluster=demo, broker_id=100 + 10 * round_ + n)
             ReassignmentFactory.create(cluster=demo, partition=100_000 + 10 * round_ + n)
             ThrottleFactory.create(cluster=demo, name=str(100 + 10 * round_ + n))
-            ended(demo, Outcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
+            ended(demo, MoveOutcome.COMPLETED, NOW - timedelta(minutes=1), partition=200_000 + 10 * round_ + n)
             point(group_seen(demo, f"reader-{round_}-{n}", {("payments.ledger", n): STALLED}), 20 + n, 100)
             propose(demo, operator)
             Comment.objects.create(request=change, user=viewer, user_name="vera", text="?")
@@ -142,7 +142,7 @@ def _counted() -> dict[str, list[int | Exception]]:
             handed_back(demo, 10 * round_ + n, NOW)
             rolled_up(demo, NOW.replace(second=0, microsecond=0), group="reader", topic=f"t{round_}-{n}")
             ThrottleEntry.objects.create(execution=run, resource="broker", name=str(10 * round_ + n), key=listed)
-        seen = moves(run, {State.MOVING: 10, State.PENDING: 10, State.DONE: 10})
+        seen = moves(run, {RowState.MOVING: 10, RowState.PENDING: 10, RowState.DONE: 10})
         progressed(run, figures([row_now(move) for move in seen]))
         for name, address in PAGES.items():
             client = approving if "changes" in address else viewing
@@ -170,7 +170,7 @@ def _queries_of(name: str, client: Client, address: str, run: Execution) -> int 
 def test_it_is_as_pinned_and_does_not_grow_with_rows(name: str, counted: dict[str, list[int | Exception]]) -> None:
     few, many = counted[name]
     assert isinstance(few, int), few
-    assert few == many, "the number of queries grows with the rows"
+    assert few == many  # the number of queries grows with the rows
     assert few == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"
 
 
@@ -189,7 +189,7 @@ def test_settings_are_as_pinned_and_do_not_grow_with_rows(
         with CaptureQueriesContext(connection) as queries:
             assert client.get(SETTINGS[name]).status_code == 200
         counts.append(len(queries))
-    assert counts[0] == counts[1], "the number of queries grows with the rows"
+    assert counts[0] == counts[1]  # the number of queries grows with the rows
     assert counts[0] == PINNED[name], f"tests/query_counts.json says {PINNED[name]} for {name}"
 
 

@@ -1,4 +1,7 @@
-"""The page of the controllers: the margin as its title, every node with its ages, who led, how far all were behind."""
+"""The page of the controllers: the margin as its title, every node with its ages, who led, how far all were behind.
+
+Without a majority of the controllers brokers repeat what they last heard: no page may be green of that.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from typing import Any
 
 import pytest
 
-from kafkadash.clusters.models import Cluster, Mode
-from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.observe.models import Capabilities, Kind, QuorumSnapshot
-from tests.factories import NOW, BrokerFactory, QuorumFactory, node, silent, watched
-from tests.pages.conftest import Page
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.failures import FailureKind
+from kafkadash.findings.services import judge
+from kafkadash.monitoring.models import Capabilities, CollectorKind, CollectorRun, QuorumSnapshot
+from tests.factories import NOW, BrokerFactory, QuorumFactory, failed_with, node, silent, watched
+from tests.pages.conftest import Page, figures_of
+from tests.pages.test_drill import topic
 from tests.quorums import all_in_sync, answers, status_kept, steady
+from tests.stored_messages import each_of_other_versions
 
 pytestmark = pytest.mark.django_db
 
@@ -27,11 +33,6 @@ LOST = (
     "A broker answered, but could not get DescribeQuorum from the active controller (REQUEST_TIMED_OUT). "
     "The controllers may have no majority or no leader yet."
 )
-
-
-@pytest.fixture
-def demo() -> Cluster:
-    return watched("demo")
 
 
 def chart(page: Page) -> dict[str, Any]:
@@ -46,20 +47,22 @@ def lines(page: Page) -> dict[str, list[float | None]]:
 
 
 def set_run(cluster: Cluster, **fields: Any) -> None:
-    cluster.collector_runs.filter(kind=Kind.QUORUM).update(**fields)
+    cluster.collector_runs.filter(kind=CollectorKind.QUORUM).update(**fields)
 
 
 class TestTheAnswer:
     def test_the_title_says_what_may_still_fail(self, demo: Cluster, get_page: GetPage) -> None:
         page = get_page(ADDRESS)
-        assert page.title == "The quorum survives 1 more failure."
-        assert "Controller 102 has led since 02:03:01 or longer, epoch 47." in page.text
+        assert figures_of(page.title) == ["1"]
+        assert page.states("#controllers-demo") == ["ok"]
+        assert page.figures("#leader-demo") == ["102", "02:03:01", "47"]
+        assert page.first("#leader-demo").has("data-at-least")
 
     def test_the_begin_of_a_reign_that_was_seen_is_exact(self, demo: Cluster, get_page: GetPage) -> None:
         answers(demo, LAST, timedelta(hours=1), leaders=((timedelta(0), 101, 46), (timedelta(minutes=30), 102, 47)))
-        text = get_page(ADDRESS).text
-        assert "Controller 102 has led since 01:33:01" in text
-        assert "or longer" not in text
+        page = get_page(ADDRESS)
+        assert page.figures("#leader-demo")[:2] == ["102", "01:33:01"]
+        assert not page.first("#leader-demo").has("data-at-least")
 
     def test_the_strip_says_who_is_needed_and_who_may_fail(self, demo: Cluster, get_page: GetPage) -> None:
         part = get_page(ADDRESS).part(f"margin-{demo.slug}")
@@ -68,9 +71,10 @@ class TestTheAnswer:
     def test_a_voter_that_is_offline_does_not_count(self, demo: Cluster, get_page: GetPage) -> None:
         answers(demo, LAST, timedelta(minutes=10), behind=lambda n, i: 400_000 if n == 103 else steady(n, i))
         page = get_page(ADDRESS)
-        assert page.title == "The quorum survives no further failure."
+        assert page.context["controllers"]["verdict"].state == page.states("#controllers-demo")[0] == "warning"
+        assert page.context["controllers"]["seen"].quorum.survives == 0
         assert re.findall(r'data-place="(\w+)"', page.part("margin-demo")) == ["needed", "needed", "out"]
-        assert "103 follower Offline" in page.words("nodes-demo")
+        assert page.cells("node-demo-103-dir103AAAAAAAAAAAAAAAA")[1:3] == ["follower", "Offline"]
 
     def test_majority_lost_is_a_state_of_its_own_and_keeps_what_was_known(
         self, demo: Cluster, get_page: GetPage
@@ -80,37 +84,49 @@ class TestTheAnswer:
             demo,
             failures=3,
             last_failure=FailureKind.QUORUM_UNAVAILABLE,
-            last_error=LOST,
+            **failed_with(LOST),
             succeeded_at=NOW - timedelta(seconds=95),
         )
         page = get_page(ADDRESS)
-        assert page.title == "The quorum is lost: no leader can be elected and nothing can be changed."
-        assert "What is shown here is as it was 1 min 35 s ago." in page.text
+        assert page.context["controllers"]["verdict"].lost
+        assert page.figures("#controllers-demo .page-head p")[0] == "1 min 35 s"
         assert 'data-state="critical"' in page.start_tag("controllers-demo")
-        assert "led when last heard of" in page.text
         assert "data-stale" in page.start_tag("nodes-demo")
         assert 'data-state="ok"' not in page.part("nodes-demo")
 
     def test_a_cluster_that_does_not_answer_is_unknown(self, demo: Cluster, get_page: GetPage) -> None:
-        silent(demo, NOW - timedelta(minutes=12), error="Broker 1 could not be connected: connection refused.")
+        refused = "Broker 1 could not be connected: connection refused."
+        silent(demo, NOW - timedelta(minutes=12), error=refused)
         page = get_page(ADDRESS)
-        assert page.title == "Cannot tell how the quorum stands: it was last heard of 12 min ago."
-        assert "connection refused" in page.text
+        assert figures_of(page.title) == ["12 min"]
+        assert page.states("#controllers-demo") == ["unknown"]
+        assert refused in page.text
         assert 'data-state="ok"' not in page.part("nodes-demo")
 
     def test_a_missing_permission_is_named(self, demo: Cluster, get_page: GetPage) -> None:
         QuorumSnapshot.objects.all().delete()
         refused = "Kafka refused DescribeQuorum: the principal needs Describe on the cluster."
-        set_run(demo, failures=4, last_failure=FailureKind.NOT_AUTHORIZED, last_error=refused, succeeded_at=None)
+        set_run(demo, failures=4, last_failure=FailureKind.NOT_AUTHORIZED, **failed_with(refused), succeeded_at=None)
         page = get_page(ADDRESS)
-        assert page.title == "Cannot tell how the quorum stands: kafkadash may not ask for it."
+        assert not figures_of(page.title)
+        assert page.states("#controllers-demo") == ["unknown"]
         assert refused in page.text
 
+    @each_of_other_versions
+    def test_a_failure_of_another_version_is_shown_as_stored(
+        self, demo: Cluster, get_page: GetPage, code: str, params: dict[str, Any]
+    ) -> None:
+        QuorumSnapshot.objects.all().delete()
+        fields = {"last_error_code": code, "last_error_params": params}
+        set_run(demo, failures=1, last_failure=FailureKind.OTHER, succeeded_at=None, **fields)
+        assert code in get_page(ADDRESS).text
+
     def test_zookeeper_mode_is_named(self, demo: Cluster, get_page: GetPage) -> None:
-        Cluster.objects.update(mode=Mode.ZOOKEEPER)
+        Cluster.objects.update(mode=ClusterMode.ZOOKEEPER)
         QuorumSnapshot.objects.all().delete()
         page = get_page(ADDRESS)
-        assert page.title == "demo elects its controller through ZooKeeper."
+        assert page.context["controllers"]["zookeeper"]
+        assert "demo" in page.title
         assert not page.has("lag-demo")
 
     @pytest.mark.parametrize(
@@ -134,8 +150,9 @@ class TestTheAnswer:
 class TestTheNodes:
     def test_every_column_of_the_kip_is_there(self, demo: Cluster, get_page: GetPage) -> None:
         all_in_sync(demo, NOW - timedelta(hours=2))
-        row = get_page(ADDRESS).words("node-demo-103-dir103AAAAAAAAAAAAAAAA")
-        assert row == "103 follower In sync controller only 8,412,905 2 340 0.3 s 0.3 s 00:03:04 dir103AA…"
+        cells = get_page(ADDRESS).cells("node-demo-103-dir103AAAAAAAAAAAAAAAA")
+        assert cells[:7] == ["103", "follower", "In sync", "controller only", "8,412,905", "2", "340"]
+        assert cells[7:] == ["0.3 s", "0.3 s", "00:03:04", "dir103AA…"]
 
     def test_times_the_leader_does_not_tell_are_unknown_and_not_zero(self, demo: Cluster, get_page: GetPage) -> None:
         QuorumSnapshot.objects.all().delete()
@@ -147,10 +164,11 @@ class TestTheNodes:
     def test_an_observer_that_vanished_is_gone_since_when(self, demo: Cluster, get_page: GetPage) -> None:
         BrokerFactory.create(cluster=demo, broker_id=7)
         status_kept(demo, 7, "Gone", NOW - timedelta(minutes=4), voter=False)
-        words = get_page(ADDRESS).words("nodes-demo")
-        assert "7 observer Gone eu-1b not listed" in words
-        assert "01:59:04" in words
-        assert words.count("7 observer") == 1
+        page = get_page(ADDRESS)
+        [gone] = [row.texts("th") + row.texts("td") for row in page.find("#nodes-demo [data-node-status=Gone]")]
+        assert gone[:5] == ["7", "observer", "Gone", "eu-1b", "not listed"]
+        assert gone[9] == "01:59:04"
+        assert page.words("nodes-demo").count("7 observer") == 1
 
     def test_a_registered_broker_that_nothing_is_known_of_is_offline(self, demo: Cluster, get_page: GetPage) -> None:
         BrokerFactory.create(cluster=demo, broker_id=8)
@@ -179,17 +197,17 @@ class TestTheLeaders:
             "reign-demo-43",
             "reign-demo-40",
         ]
-        assert "103 led 20 min, epoch 43 after 101; 2 epochs in between not seen" in page.words("reign-demo-43")
-        assert "already leader when first seen" in page.words("reign-demo-40")
-        assert "2 changes seen since 01:03:01" in page.words("leaders-demo")
+        assert page.figures("#reign-demo-43 div") == ["103", "20 min", "43", "101", "2"]
+        assert page.first("#reign-demo-40 [data-reign]").get("data-reign") == "since-before"
+        assert page.figures("#leaders-demo .panel-foot")[:2] == ["2", "01:03:01"]
 
     def test_flapping_is_named(self, demo: Cluster, get_page: GetPage) -> None:
         leaders = [(timedelta(minutes=2 * n), 101 + n % 3, 40 + n) for n in range(5)]
         answers(demo, LAST, timedelta(minutes=9), leaders=leaders)
         page = get_page(ADDRESS)
-        assert page.title == "The leader of the quorum keeps changing: 4 changes in 10 minutes."
-        assert "The quorum survives 1 more failure." in page.text
-        assert "Flapping" in page.words("leaders-demo")
+        assert figures_of(page.title) == ["4", "10"]
+        assert page.figures("#controllers-demo .page-head p") == ["1"]
+        assert page.states("#leaders-demo .status-pill") == ["warning"]
 
 
 class TestTheLagHistory:
@@ -205,7 +223,7 @@ class TestTheLagHistory:
         drawn = lines(page)
         assert [v for v in drawn["broker 3"] if v is not None and v > 400] == [2400]
         assert len(chart(page)["x"]) == len(drawn["broker 3"]) == 240
-        assert "but for broker 3: up to 2.4 s, 13:42 to 13:48." in page.words("lag-demo")
+        assert figures_of(page.first("#lag-demo .chart-summary").text)[-4:] == ["3", "2.4 s", "13:42", "13:48"]
         assert "2,400" in page.words("lag-table-demo")
 
     def test_silence_is_a_gap_and_not_zero(self, demo: Cluster, get_page: GetPage) -> None:
@@ -213,7 +231,7 @@ class TestTheLagHistory:
         answers(demo, LAST, timedelta(hours=2), silent=lambda at: begin <= at < end)
         page = get_page(f"{ADDRESS}?range=1h")
         assert lines(page)["voter 101"].count(None) == 19
-        assert "In 19 of 120 intervals the controllers did not answer." in page.words("lag-demo")
+        assert page.figures("#lag-demo .chart-summary")[-2:] == ["19", "120"]
 
     def test_what_was_before_the_first_answer_was_not_silence(self, demo: Cluster, get_page: GetPage) -> None:
         answers(demo, LAST, timedelta(minutes=20))
@@ -230,8 +248,9 @@ class TestTheLagHistory:
         assert drawn["voter 102"][5] is not None
         assert drawn["voter 102"][-5] is None
         [mark] = chart(page)["marks"]
-        assert mark == {"x": (LAST - timedelta(minutes=30)).timestamp(), "label": "101 → 102, epoch 47"}
-        assert "101 → 102, epoch 47" in page.words("lag-table-demo")
+        assert mark["x"] == (LAST - timedelta(minutes=30)).timestamp()
+        assert figures_of(mark["label"]) == ["101", "102", "47"]
+        assert mark["label"] in page.texts("#lag-table-demo td")
 
     def test_many_observers_share_a_line_but_for_the_worst(self, demo: Cluster, get_page: GetPage) -> None:
         answers(
@@ -259,4 +278,58 @@ class TestTheLagHistory:
         assert get_page(f"{ADDRESS}lag/?range=6h").html.strip() == page.part("lag-demo")
 
     def test_a_range_that_is_none_gives_the_usual_one(self, demo: Cluster, get_page: GetPage) -> None:
-        assert "Lag behind the leader, 1 h" in get_page(f"{ADDRESS}?range=2y").text
+        assert get_page(f"{ADDRESS}?range=2y").texts("#lag-demo [aria-current]") == ["1 h"]
+
+
+PAGES = (
+    "reassignments/",
+    "brokers/",
+    "brokers/1/",
+    "topics/",
+    "topics/orders/",
+    "racks/",
+    "drill/",
+    "drill/?broker=1",
+    "",
+)
+
+
+@pytest.fixture
+def quorumless(db: None) -> Cluster:
+    """Metadata was read a moment ago, the controllers last answered 25 s ago and then failed twice."""
+    cluster = watched("demo")
+    topic(cluster, "orders", [1, 2, 3])
+    runs = CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.QUORUM)
+    runs.update(
+        succeeded_at=NOW - timedelta(seconds=25),
+        failures=2,
+        last_failure=FailureKind.QUORUM_UNAVAILABLE,
+        **failed_with("No."),
+    )
+    for seconds in (10, 0):
+        judge(cluster.pk, NOW - timedelta(seconds=seconds))
+    return cluster
+
+
+def test_a_read_of_metadata_that_fails_as_well_makes_nothing_green(
+    quorumless: Cluster, get_page: Callable[[str], Page]
+) -> None:
+    """As when a broker dies after the controllers: what was read before is not stale yet."""
+    CollectorRun.objects.filter(cluster=quorumless, kind=CollectorKind.METADATA).update(
+        failures=1, last_failure=FailureKind.UNREACHABLE
+    )
+    shown = get_page("/clusters/demo/brokers/")
+    assert shown.start_tag("broker-list-demo").count("data-stale") == 1
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("failure", [FailureKind.QUORUM_UNAVAILABLE, FailureKind.UNREACHABLE])
+def test_no_page_is_green(quorumless: Cluster, get_page: Callable[[str], Page], path: str, failure: str) -> None:
+    """However the questions to the controllers fail: a connection may break while it waits for their answer."""
+    CollectorRun.objects.filter(cluster=quorumless, kind=CollectorKind.QUORUM).update(last_failure=failure)
+    shown = get_page(f"/clusters/demo/{path}")
+    main = shown.html[shown.html.index("<main") :]
+    listed_at = "02:03:01" if path == "reassignments/" else "02:02:39"  # controllers answered this later than that
+    assert listed_at in figures_of(shown.first("main").text)
+    assert 'data-state="ok"' not in main

@@ -13,27 +13,28 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.executor_state import State as RowState
-from kafkadash.domain.messages import reason_text
-from kafkadash.domain.reasons import pack_reasons, reason_columns
-from kafkadash.domain.row_reasons import BrokerAway, NoTraceOfIt
-from kafkadash.domain.run_reasons import ClusterUnreadable, RunWindowClosed, UnderMinIsrBrake
-from kafkadash.domain.stuck_reasons import RowAboveLimit
-from kafkadash.domain.workflow_states import State
-from kafkadash.observe.models import BrokerState, Capabilities
-from kafkadash.reassign.models import Execution, Move, ThrottleEntry
-from kafkadash.reassign.run.broker_absences import BrokerAbsence, LooksAtBrokers
-from tests.factories import GB, NOW, TopicFactory, judged, silent, watched
-from tests.pages.conftest import Page, text_of
-from tests.reassign.runs import MB, figures, progressed, requested, row_now, running
+from kafkadash.core.json_columns import pack_dataclass
+from kafkadash.core.messages import PlainReason, pack_reasons, reason_columns, reason_text
+from kafkadash.execution.engine.reasons import (
+    BrokerAway,
+    ClusterUnreadable,
+    NoTraceOfIt,
+    RowAboveLimit,
+    RunReasonCode,
+    UnderMinIsrBrake,
+)
+from kafkadash.execution.engine.state import RowState
+from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.execution.worker.broker_absences import BrokerAbsence, LooksAtBrokers
+from kafkadash.monitoring.models import BrokerState, Capabilities
+from kafkadash.planning.errors import ReassignmentErrorCode
+from tests.execution.stored_runs import MB, figures, progressed, requested, row_now, running
+from tests.factories import GB, NOW, TopicFactory, judged, silent
+from tests.pages.conftest import Page, figures_of
 
 Look = Callable[..., Page]
-
-
-@pytest.fixture
-def demo(db: None) -> Cluster:
-    return watched("demo")
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def look(client_of: Callable[[User], Client]) -> Look:
     def get(user: User, change: ChangeRequest, query: str = "") -> Page:
         response = client_of(user).get(f"/changes/{change.pk}/run/{query}")
         assert response.status_code == 200
-        return Page(response.content.decode())
+        return Page.read(response)
 
     return get
 
@@ -55,35 +56,31 @@ def test_it_says_how_far_it_is_and_until_when(change: ChangeRequest, viewer: Use
     running(change, stuck_rows=1)
     page = look(viewer, change)
     assert page.title == f"#{change.pk} Drain broker 3"
-    assert f"<title>#{change.pk} Drain broker 3: 50.9 %, 1 stuck · kafkadash</title>" in page.html
-    assert page.words(f"run-figures-{change.pk}") == "50.9 % done at ≈ 03:35 1 stuck"
-    words = page.words(f"run-{change.pk}")
-    assert "50.9 % 338.9 of 665.5 GB copied done at ≈ 03:35 , between 03:32 and 03:44" in words
-    assert "48 moves done 4 in flight 1 stuck 177 waiting" in words
-    assert "into 6 278.5 of 605.1 GB" in words
-    assert "Rate 58.6 MB/s" in words
-    assert "Bound by broker 6 inbound, 58.6 of 60 MB/s" in words
-    assert "Time left ≈ 1 h 32 min 1 h 29 min to 1 h 41 min" in words
-    assert "Moves done 48 of 230" in words
-    assert "Under min-ISR 0 partitions at min-ISR 0, as of 02:03:01" in words
+    assert page.figures("title")[1:] == ["50.9 %", "1"]
+    assert page.figures(f"#run-figures-{change.pk}") == ["50.9 %", "03:35", "1"]
+    run = f"#run-{change.pk}"
+    assert page.figures(f"{run} .big-figure") == ["50.9 %", "338.9", "665.5 GB", "03:35", "03:32", "03:44"]
+    assert page.figures(f"{run} .legend") == ["48", "4", "1", "177"]
+    assert page.figures(f"{run} .by-broker dt") == ["6", "278.5", "605.1 GB"]
+    facts = page.facts(f"{run} .stat-row")
+    assert figures_of(facts["Rate"]) == ["58.6 MB/s"]
+    assert figures_of(facts["Bound by"]) == ["6", "58.6", "60 MB/s"]
+    assert figures_of(facts["Time left"]) == ["1 h 32 min", "1 h 29 min", "1 h 41 min"]
+    assert figures_of(facts["Moves done"]) == ["48", "230"]
+    assert figures_of(facts["Under min-ISR"]) == ["0", "0", "02:03:01"]
 
 
 @pytest.mark.parametrize(
-    ("apis", "words"),
-    [
-        (None, "Whether Kafka guards the number of replicas is not known; kafkadash reads each partition again"),
-        ({"45": [0, 0]}, "The number of replicas is guarded by kafkadash, as this Kafka is older than 4.1"),
-        ({"45": [0, 1]}, "Kafka itself refuses a move that would change the number of replicas."),
-    ],
+    ("apis", "guard"), [(None, "unknown"), ({"45": [0, 0]}, "kafkadash"), ({"45": [0, 1]}, "kafka")]
 )
 def test_it_says_who_guards_the_number_of_replicas(
-    change: ChangeRequest, viewer: User, look: Look, apis: dict[str, list[int]] | None, words: str
+    change: ChangeRequest, viewer: User, look: Look, apis: dict[str, list[int]] | None, guard: str
 ) -> None:
     running(change)
     Capabilities.objects.filter(cluster=change.cluster).delete()
     if apis is not None:
         Capabilities.objects.create(cluster=change.cluster, apis=apis, changed_at=datetime.now(UTC))
-    assert words in look(viewer, change).words("throttle")
+    assert look(viewer, change).first("#throttle [data-guard]").get("data-guard") == guard
 
 
 def test_what_is_not_known_is_said_to_be_not_known(change: ChangeRequest, viewer: User, look: Look) -> None:
@@ -92,31 +89,36 @@ def test_what_is_not_known_is_said_to_be_not_known(change: ChangeRequest, viewer
     nothing: dict[str, Any] = dict.fromkeys(("percent", "moved_bytes", "total_bytes", "rate", "eta_s", "binding"))
     progressed(run, replace(figures(), **nothing, brokers=()))
     page = look(viewer, change)
-    words = page.words(f"run-{change.pk}")
-    assert words.startswith("Progress measured by log end offsets of each replica data 3 s old Not known how much")
-    assert "when it is done is not known yet" in words
-    assert "Rate not known" in words
-    assert "Time left not known needs three samples" in words
-    assert "Under min-ISR not known" in words
-    assert "0.0 %" not in words
-    assert "progressbar" not in page.part(f"run-{change.pk}")
+    run_ = f"#run-{change.pk}"
+    assert page.figures(f"{run_} .panel-head") == ["3 s"]
+    assert not page.figures(f"{run_} .big-figure")
+    shown = page.context["shown"]
+    assert (shown.done_at, shown.left_s, shown.between) == (None, None, None)
+    facts = page.facts(f"{run_} .stat-row")
+    assert not any(figures_of(facts[name]) for name in ("Rate", "Bound by", "Time left"))
+    assert len(page.find(f"{run_} .stat-words")) == 4
+    assert "0.0 %" not in page.words(f"run-{change.pk}")
+    assert not page.find(f"{run_} [role=progressbar]")
 
 
 def test_before_the_first_step_there_are_no_figures(change: ChangeRequest, viewer: User, look: Look) -> None:
     running(change, progress=b"", progress_at=None, looked_at=None, started_at=NOW - timedelta(minutes=4))
     page = look(viewer, change)
-    assert "Not known" in page.words(f"run-{change.pk}")
-    assert "The cluster was not read for this run yet." in page.words(f"run-notices-{change.pk}")
-    assert "no data yet" in page.words(f"run-{change.pk}")
-    assert "To be set: 60 MB/s" in page.words("throttle")
+    assert not page.figures(f"#run-{change.pk} .big-figure")
+    assert page.tells(ReassignmentErrorCode.NEVER_LOOKED, f"#run-notices-{change.pk}")
+    assert not page.figures(f"#run-{change.pk} .panel-head")
+    assert page.first("#throttle [data-throttle]").get("data-throttle") == "to-be-set"
+    assert page.figures("#throttle [data-throttle]")[0] == "60 MB/s"
 
 
 def test_no_progress_is_said_instead_of_infinity(change: ChangeRequest, viewer: User, look: Look) -> None:
     run = running(change)
     progressed(run, figures(eta_s=math.inf, eta_low_s=math.inf, eta_high_s=math.inf, rate=0.0))
     page = look(viewer, change)
-    assert page.words(f"run-figures-{change.pk}") == "50.9 % no progress"
-    assert "Time left no progress at this rate it never ends" in page.words(f"run-{change.pk}")
+    assert page.figures(f"#run-figures-{change.pk}") == ["50.9 %"]
+    assert not figures_of(page.facts(f"#run-{change.pk} .stat-row")["Time left"])
+    assert page.context["shown"].left_s is None
+    assert not page.context["shown"].left_unknown
     assert "inf" not in page.text.replace("information", "")
 
 
@@ -127,43 +129,49 @@ def test_what_is_old_is_said_loudly_and_nothing_of_it_is_green(change: ChangeReq
     ThrottleEntry.objects.create(execution=run, resource="broker", name="3", key=rate, value="60000000", state="set")
     silent(change.cluster, then)
     page = look(viewer, change)
-    notices = page.part(f"run-notices-{change.pk}")
-    assert "What is shown is 4 min 12 s old. It should be read every 2 s" in page.words(f"run-notices-{change.pk}")
-    assert 'data-state="critical"' in notices
+    notices = f"#run-notices-{change.pk}"
+    assert page.tells(ReassignmentErrorCode.SHOWN_IS_OLD, notices)
+    assert page.tells(ReassignmentErrorCode.NOBODY_READS, notices)
+    assert page.figures(notices)[:2] == ["4 min 12 s", "2 s"]
+    assert page.states(f"{notices} .notice") == ["critical"]
     assert "data-stale" in page.start_tag(f"run-{change.pk}")
     assert "data-stale" in page.start_tag(f"moves-{change.pk}")
     assert 'data-state="ok"' not in page.part(f"run-{change.pk}")
-    assert "done at" not in page.text
-    assert "In force as of 01:58:52 , not read since: 60 MB/s" in page.words("throttle")
-    assert f"Cannot tell how far #{change.pk} Drain broker 3 is" in page.html
+    assert page.context["shown"].done_at is None
+    throttle = page.first("#throttle [data-throttle]")
+    assert (throttle.get("data-throttle"), throttle.has("data-stale")) == ("set", True)
+    assert figures_of(throttle.text)[:2] == ["01:58:52", "60 MB/s"]
+    assert f"#{change.pk} Drain broker 3" in page.first("title").text
+    assert "%" not in page.first("title").text
 
 
 class TestNotices:
     def test_of_a_cluster_that_cannot_be_read(self, change: ChangeRequest, viewer: User, look: Look) -> None:
-        running(change, failures=3, **reason_columns(ClusterUnreadable("No broker answered within 8 s."), "error"))
-        words = look(viewer, change).words(f"run-notices-{change.pk}")
-        assert words == (
-            "The cluster could not be read, 3 times in a row: No broker answered within 8 s. "
-            "Nothing is submitted until it answers."
-        )
+        error = ClusterUnreadable("No broker answered within 8 s.")
+        running(change, failures=3, **reason_columns(error, "error"))
+        page, notices = look(viewer, change), f"#run-notices-{change.pk}"
+        assert page.tells(ReassignmentErrorCode.CLUSTER_UNREAD, notices)
+        assert reason_text(error) in page.first(notices).text
+        assert page.figures(notices)[0] == "3"
 
     def test_of_what_holds_it_and_of_min_isr(self, change: ChangeRequest, viewer: User, look: Look) -> None:
-        closed, brake = RunWindowClosed(), UnderMinIsrBrake("orders-1", 1)
+        closed, brake = PlainReason(RunReasonCode.WINDOW_CLOSED), UnderMinIsrBrake("orders-1", 1)
         running(change, held=pack_reasons([closed]), **reason_columns(brake, "brake"))
-        words = look(viewer, change).words(f"run-notices-{change.pk}")
-        assert words.startswith(reason_text(brake))
-        assert words.endswith(f"{reason_text(closed)} Nothing more is submitted.")
+        page, notices = look(viewer, change), f"#run-notices-{change.pk} .notice"
+        first, last = page.texts(notices)
+        assert first.startswith(reason_text(brake))
+        assert reason_text(closed) in last
+        assert page.states(notices) == ["critical", "warning"]
 
     def test_of_a_broker_that_is_down_and_at_its_rows(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         looks = LooksAtBrokers(NOW, NOW, 2.0, frozenset({1, 6}), (BrokerAbsence(6, NOW - timedelta(seconds=35)),))
-        run = running(change, absences=looks.as_json())
+        run = running(change, absences=pack_dataclass(looks))
         Move.objects.filter(state=RowState.DONE).update(target=[5, 2, 1])
         page = look(viewer, change)
-        since = f"{NOW - timedelta(seconds=35):%d %b %H:%M:%S} UTC"
-        assert (
-            f"Broker 6 is down (since {since}). 182 moves that did not end yet have a replica there. "
-            "A copy to a broker that is down goes on when it is back." in page.words(f"run-notices-{change.pk}")
-        )
+        since = f"{NOW - timedelta(seconds=35):%d %b %H:%M:%S}"
+        notices = f"#run-notices-{change.pk}"
+        assert page.tells(ReassignmentErrorCode.BROKERS_DOWN, notices)
+        assert page.figures(notices) == ["6", since, "182"]
         first = Move.objects.filter(state=RowState.MOVING).order_by("pk")[0]
         assert "Broker 6 is down." in page.words(f"m-{first.pk}")
         done = [f"m-{move.pk}" for move in Move.objects.filter(state=RowState.DONE) if page.has(f"m-{move.pk}")]
@@ -172,21 +180,23 @@ class TestNotices:
         run.looked_at = NOW - timedelta(minutes=5)
         run.save(update_fields=["looked_at"])
         page = look(viewer, change)
-        assert f"Broker 6 was down (since {since})." in page.words(f"run-notices-{change.pk}")
+        assert page.figures(notices)[2:] == ["6", since, "182"]
         assert "is down" not in page.words(f"moves-{change.pk}")
 
     def test_of_a_window_that_is_over(self, change: ChangeRequest, viewer: User, look: Look) -> None:
-        running(change, held=pack_reasons([RunWindowClosed()]))
+        running(change, held=pack_reasons([PlainReason(RunReasonCode.WINDOW_CLOSED)]))
         ChangeRequest.objects.filter(pk=change.pk).update(not_after=NOW - timedelta(minutes=1))
-        page = look(viewer, change)
-        assert "did not begin. They never will. Cancel the run to end it" in page.words(f"run-notices-{change.pk}")
+        page, notices = look(viewer, change), f"#run-notices-{change.pk}"
+        assert page.tells(ReassignmentErrorCode.WINDOW_RAN_OUT, notices)
+        assert page.figures(notices) == ["177"]
+        assert f"/changes/{change.pk}/run/cancel/" in page.links(notices)
 
     def test_of_a_paused_run_of_which_all_rows_ended(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         running(change)
-        ChangeRequest.objects.filter(pk=change.pk).update(state=State.PAUSED)
+        ChangeRequest.objects.filter(pk=change.pk).update(state=ChangeState.PAUSED)
         Move.objects.update(state=RowState.DONE)
         page = look(viewer, change)
-        assert "every move has ended. Resume it: it is verified and ends." in page.words(f"run-notices-{change.pk}")
+        assert page.tells(ReassignmentErrorCode.PAUSED_AT_ITS_END, f"#run-notices-{change.pk}")
 
     def test_of_rows_that_ask(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         running(change)
@@ -194,7 +204,8 @@ class TestNotices:
             state=RowState.UNKNOWN, asks=True, **reason_columns(NoTraceOfIt(3))
         )
         page = look(viewer, change)
-        assert "5 moves ask for an answer." in page.words(f"run-notices-{change.pk}")
+        assert page.tells(ReassignmentErrorCode.ROWS_ASK, f"#run-notices-{change.pk}")
+        assert page.figures(f"#run-notices-{change.pk}") == ["5"]
         assert "Stuck or asking 5" in page.words(f"moves-{change.pk}")
         assert page.words(f"moves-{change.pk}").count("Needs an answer") == 5
 
@@ -206,18 +217,19 @@ def test_while_one_size_is_not_known__the_percent_is_of_the_others_and_says_so(
     run = running(change)
     progressed(run, figures(**unknown, unsized=1, known_bytes=40 * GB, known_moved=10 * GB))
     page = look(viewer, change)
-    assert "25.0 % 10.0 of 40.0 GB copied, without 1 partition of unknown size" in page.words(f"run-{change.pk}")
-    assert f"#{change.pk} Drain broker 3: 25.0 % of what is known" in page.html
-    listed = client_of(viewer).get("/changes/?show=running").content.decode()
-    assert "25.0 % of what is known" in text_of(listed)
+    assert page.figures(f"#run-{change.pk} .big-figure")[:4] == ["25.0 %", "10.0", "40.0 GB", "1"]
+    assert page.figures("title")[1:] == ["25.0 %"]
+    assert page.context["shown"].percent is None
+    listed = Page(client_of(viewer).get("/changes/?show=running").content.decode())
+    assert listed.figures(f"#change-{change.pk} [data-known]") == ["25.0 %"]
     progressed(run, figures(**unknown, unsized=1, known_bytes=0, known_moved=0))
-    assert "progress not known" in look(viewer, change).html, "nothing is known: no percentage of nothing"
+    assert "%" not in look(viewer, change).first("title").text  # nothing is known: no percentage of nothing
 
 
 class TestQueue:
     @pytest.fixture
     def queued(self, demo: Cluster, operator: User) -> ChangeRequest:
-        return requested(demo, operator, State.QUEUED, title="Drain broker 4")
+        return requested(demo, operator, ChangeState.QUEUED, title="Drain broker 4")
 
     def test_it_says_behind_which_change_it_waits(
         self, change: ChangeRequest, queued: ChangeRequest, viewer: User, look: Look
@@ -225,11 +237,12 @@ class TestQueue:
         running(change)
         Execution.objects.create(request=queued, cluster=queued.cluster, throttle=60 * MB, per_broker=5, per_cluster=50)
         page = look(viewer, queued)
-        assert page.words(f"run-notices-{queued.pk}") == (
-            f"It waits behind #{change.pk} Drain broker 3. One reassignment runs at a time on demo. See #{change.pk}"
-        )
+        notice = f"#run-notices-{queued.pk} .notice"
+        assert page.states(notice) == ["maintenance"]
+        assert page.links(notice) == [f"/changes/{change.pk}/run/"]
+        assert f"#{change.pk} Drain broker 3" in page.first(notice).text
         assert not page.has(f"run-{queued.pk}")
-        assert f"#{queued.pk} Drain broker 4 waits for its turn" in page.html
+        assert f"#{queued.pk} Drain broker 4" in page.first("title").text
 
     def test_it_says_why_it_is_blocked(self, queued: ChangeRequest, viewer: User, look: Look) -> None:
         Execution.objects.create(
@@ -242,14 +255,17 @@ class TestQueue:
             blocked_at=NOW - timedelta(minutes=3),
         )
         page = look(viewer, queued)
-        assert f"Blocked since 3 min: {reason_text(BrokerAway(6))}" in page.words(f"run-notices-{queued.pk}")
+        notice = f"#run-notices-{queued.pk}"
+        assert page.tells(ReassignmentErrorCode.BLOCKED, notice)
+        assert reason_text(BrokerAway(6)) in page.first(notice).text
+        assert page.figures(notice)[0] == "3 min"
         assert "Blocked" in page.words("change-bar")
 
 
 def test_without_a_run_there_is_only_the_review(
     demo: Cluster, operator: User, client_of: Callable[..., Client]
 ) -> None:
-    proposed = requested(demo, operator, State.PROPOSED)
+    proposed = requested(demo, operator, ChangeState.PROPOSED)
     answer = client_of(operator).get(f"/changes/{proposed.pk}/run/")
     assert (answer.status_code, answer["location"]) == (302, f"/changes/{proposed.pk}/")
 
@@ -271,13 +287,11 @@ def test_its_throttle_is_shown_with_what_is_ours(
         execution=run, resource="topic", name="events", key=listed, pairs=pairs, already=["2:3"], state="set"
     )
     page = look(viewer, change)
-    words = page.words("throttle")
-    assert "In force: 60 MB/s (60,000,000 B/s) per broker, in and out." in words
-    assert "Ours: 1 rate, 2 entries. Not ours: 1." in words, "as its ledger says"
-    assert (
-        "The leader rate of broker 4 is 10 B/s , and that is not ours: we set 60 MB/s (60,000,000 B/s). "
-        "Found 02:00:00 ."
-    ) in page.words("foreign")
+    assert page.first("#throttle [data-throttle]").get("data-throttle") == "set"
+    assert page.figures("#throttle [data-throttle]") == ["60 MB/s", "60,000,000 B/s"]
+    assert page.figures("#throttle .throttle-ours") == ["1", "2", "1"], "as its ledger says"
+    assert page.figures("#foreign-1 p") == ["4", "10 B/s", "60 MB/s", "60,000,000 B/s", "02:00:00"]
+    assert page.states("#foreign-1 .status-mark") == ["warning"]
     assert "<form" not in page.part("throttle") + page.part("foreign")
     steered = look(operator, change)
     acting = steered.part("throttle") + steered.part("foreign")
@@ -293,13 +307,17 @@ class TestRows:
     ) -> None:
         running(change, stuck_rows=1)
         page = look(operator, change)
-        words = page.words(f"moves-{change.pk}")
         told = reason_text(RowAboveLimit(4, "out", 10, "events-0", 200_000))
-        assert "All 230 Stuck 1 In flight 4 Waiting 177 Done 48" in words
-        assert (
-            "events-0 3 copies from 4 6 16.2 % 4.2 GB 680.4 MB 3.5 GB 0.0 MB/s no progress 01:59 Stuck 25 min "
-            f"The throttle is below what the partition receives. {told} Raise the throttle Cancel row…"
-        ) in words
+        assert figures_of(" ".join(page.texts(f"#moves-{change.pk} .segments a"))) == ["230", "1", "4", "177", "48"]
+        words = page.words(f"moves-{change.pk}")
+        first, *_ = page.find(f"#moves-{change.pk} .run-moves tr[data-state=warning]")
+        cells = first.texts("td")
+        assert (cells[0], cells[2], cells[8], cells[9]) == ("events-0", "6", "no progress", "01:59")
+        assert cells[3:8] == ["16.2 %", "4.2 GB", "680.4 MB", "3.5 GB", "0.0 MB/s"]
+        assert (figures_of(cells[1]), figures_of(cells[10])) == (["3", "4"], ["25 min"])
+        why = page.first(f"#moves-{change.pk} .stuck-cause")
+        assert told in why.text
+        assert len(why.find("a")) == 2
         assert "In flight, 4" in words
         assert "Show all 177" in words
 
@@ -329,14 +347,16 @@ class TestRows:
     def test_a_reorder_copies_nothing(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         running(change, {RowState.MOVING: 1}, progress=b"")
         Move.objects.update(target=[1, 2, 3])
-        assert "events-0 3, 2, 1 1, 2, 3 nothing to copy" in look(viewer, change).words(f"moves-{change.pk}")
+        cells = look(viewer, change).texts(f"#moves-{change.pk} .run-moves tbody td")
+        assert cells[:4] == ["events-0", "3, 2, 1", "1, 2, 3", "nothing to copy"]
 
     def test_a_row_that_nobody_measured_is_unknown(self, change: ChangeRequest, viewer: User, look: Look) -> None:
         run = running(change, {RowState.MOVING: 2}, progress=b"")
         first = Move.objects.earliest("pk")
         progressed(run, figures([row_now(first, None, rate=None, eta_s=None, source=None)]))
-        words = look(viewer, change).words(f"moves-{change.pk}")
-        assert words.count("unknown 4.2 GB unknown unknown unknown not known") == 2
+        rows = [row.texts("td") for row in look(viewer, change).find(f"#moves-{change.pk} .run-moves tbody tr")]
+        cells = ["unknown", "4.2 GB", "unknown", "unknown", "unknown", "not known"]
+        assert [row[3:9] for row in rows if len(row) > 8] == [cells, cells]
 
 
 def test_pushed_parts_are_the_same_for_everybody_and_hold_no_form(
@@ -350,7 +370,7 @@ def test_pushed_parts_are_the_same_for_everybody_and_hold_no_form(
 
 
 def test_an_ended_run_shows_how_it_ended(demo: Cluster, operator: User, viewer: User, look: Look) -> None:
-    change = requested(demo, operator, State.DONE)
+    change = requested(demo, operator, ChangeState.DONE)
     running(
         change,
         {RowState.DONE: 4, RowState.SKIPPED: 1},
@@ -361,8 +381,8 @@ def test_an_ended_run_shows_how_it_ended(demo: Cluster, operator: User, viewer: 
     page = look(viewer, change)
     assert page.has("report-end")
     assert f"/changes/{change.pk}/report/" in page.html
-    assert "Ended, 5: 4 done, 1 skipped" in page.words(f"moves-{change.pk}")
-    assert "data-stale" not in page.part(f"moves-{change.pk}"), "what is over does not age"
+    assert page.figures(f"#group-{change.pk}-ended") == ["5", "4", "1"]
+    assert "data-stale" not in page.part(f"moves-{change.pk}")  # what is over does not age
     assert not page.has(f"run-{change.pk}")
     assert not page.has("throttle")
     assert f"key=run:{change.pk}" not in page.start_tag("live")
@@ -374,8 +394,10 @@ def test_figures_too_old_to_tell_give_no_time(change: ChangeRequest, viewer: Use
     move = Move.objects.get()
     progressed(run, figures([row_now(move, now=then)], then))
     page = look(viewer, change)
-    assert "Time left cannot be told its figures are old" in page.words(f"run-{change.pk}")
-    assert "19.2 MB/s not known" in page.words(f"moves-{change.pk}")
+    facts = page.facts(f"#run-{change.pk} .stat-row")
+    assert not figures_of(facts["Time left"])
+    cells = page.texts(f"#m-{move.pk} td")
+    assert cells[7:9] == ["19.2 MB/s", "not known"]
 
 
 class TestOnTheBoard:
@@ -386,7 +408,9 @@ class TestOnTheBoard:
         BrokerState.objects.filter(broker_id=2).update(fenced=True)
         judged(change.cluster)
         board = Page(client_of(viewer).get("/").content.decode())
-        assert f"#{change.pk} Drain broker 3 50.9 % , about 92 min left" in board.words("status-demo")
+        running_ = board.first("#status-demo [data-run]")
+        assert f"#{change.pk} Drain broker 3" in running_.text
+        assert figures_of(running_.text)[-2:] == ["50.9 %", "92 min"]
         assert f'href="/changes/{change.pk}/run/"' in board.html
 
     def test_of_a_cluster_that_is_well_it_takes_the_place_of_the_moves(

@@ -10,27 +10,26 @@ import pytest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.throttles import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
-from kafkadash.domain.workflow_states import State
-from kafkadash.reassign.models import Execution, ThrottleEntry
-from kafkadash.reassign.run.ledger_page import summary_of
+from kafkadash.core.errors import RequestErrorCode
+from kafkadash.core.messages import PlainReason, reason_columns, reason_text
+from kafkadash.execution.engine.reasons import LedgerReasonCode, RateRestored
+from kafkadash.execution.models import Execution, ThrottleEntry
+from kafkadash.execution.pages.throttle_ledger import summary_of
+from kafkadash.kafka.throttles import FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from tests.changes.parcels import propose
-from tests.factories import NOW, watched
-from tests.pages.conftest import Page
+from tests.execution.ledger_run import broker_away
+from tests.factories import NOW
+from tests.pages.conftest import Page, figures_of, told_in
 
 GetPage = Callable[[str], Page]
 pytestmark = pytest.mark.usefixtures("parcels")
 
 
 @pytest.fixture
-def demo(db: None) -> Cluster:
-    return watched("demo")
-
-
-@pytest.fixture
 def change(demo: Cluster, operator: User) -> ChangeRequest:
-    return propose(demo, operator, State.EXECUTING)
+    return propose(demo, operator, ChangeState.EXECUTING)
 
 
 @pytest.fixture
@@ -73,8 +72,8 @@ def ledger(get_page: GetPage, run: Execution, query: str = "") -> Page:
 
 def test_before_anything_is_set(get_page: GetPage, run: Execution) -> None:
     page = ledger(get_page, run)
-    assert page.title == f"#{run.request_id} has set no throttle yet."
-    assert "The ledger is empty." in page.text
+    assert f"#{run.request_id}" in page.title
+    assert page.find("[data-empty=none]")
 
 
 def test_a_change_without_a_run_leads_to_its_page(
@@ -85,7 +84,6 @@ def test_a_change_without_a_run_leads_to_its_page(
 
 
 def test_ours_with_what_stood_there_before(get_page: GetPage, run: Execution) -> None:
-    number = run.request_id
     plain = a_rate(run, 10)
     over = a_rate(run, 9, previous="3000000", previous_source="broker")
     default = a_rate(run, 1, FOLLOWER_RATE, previous="4000000", previous_source="cluster_default")
@@ -98,28 +96,30 @@ def test_ours_with_what_stood_there_before(get_page: GetPage, run: Execution) ->
         previous_source="topic",
     )
     page = ledger(get_page, run)
-    assert page.title == f"#{number} holds 3 rates and 2 entries."
-    assert "Ours: 3 rates, 2 entries. Not ours: 0" in page.text
-    assert "data 4 s old" in page.text
-    assert page.words(f"entry-{plain.pk}") == (
-        "broker 10 sending as leader leader.replication.throttled.rate 20.0 MB/s 20,000,000 bytes/s nothing set"
-        " 02:01:04 It is in force, as far as was read."
-    )
-    assert "3.0 MB/s 3,000,000 bytes/s from broker set" in page.words(f"entry-{over.pk}")
-    assert "4.0 MB/s 4,000,000 bytes/s from cluster default set" in page.words(f"entry-{default.pk}")
-    assert page.words(f"entry-{listed.pk}") == (
-        "topic orders replicas throttled as leaders leader.replication.throttled.replicas 2 replicas of 1 partition"
-        ", 1 replica stood there before, and stays 2 replicas of 2 partitions from topic set"
-        " 02:01:04 It is in force, as far as was read."
-    )
+    assert figures_of(page.title) == ["3", "2"]
+    assert page.figures("#ledger .panel-foot") == ["3", "2", "0"]
+    assert page.figures("#ledger .panel-head .freshness") == ["4 s"]
+    cells = page.cells(f"entry-{plain.pk}")
+    assert cells[0] == "broker 10"
+    assert page.texts(f"#entry-{plain.pk} .config-key") == [plain.key]
+    assert [figures_of(cell) for cell in cells[2:4]] == [["20.0 MB/s", "20,000,000"], []]
+    assert cells[5] == "02:01:04"
+    assert figures_of(page.cells(f"entry-{over.pk}")[3]) == ["3.0 MB/s", "3,000,000"]
+    assert page.cells(f"entry-{over.pk}")[3].endswith("broker")
+    assert figures_of(page.cells(f"entry-{default.pk}")[3]) == ["4.0 MB/s", "4,000,000"]
+    assert page.cells(f"entry-{default.pk}")[3].endswith("cluster default")
+    cells = page.cells(f"entry-{listed.pk}")
+    assert cells[0] == "topic orders"
+    assert [figures_of(cell) for cell in cells[2:4]] == [["2", "1", "1"], ["2", "2"]]
+    assert page.states("#ledger .status-mark") == ["ok"] * 4
     ids = [f"entry-{row.pk}" for row in (default, over, plain, listed)]
     assert page.order_of(*ids) == ids
 
 
 def test_what_is_not_ours_and_what_is_owed(get_page: GetPage, run: Execution) -> None:
     theirs = a_rate(run, 4)
-    owed = a_rate(run, 5, state="obliged", words="Broker 5 is away.")
-    gone = a_rate(run, 6, state="cleared", words="Removed.")
+    owed = a_rate(run, 5, state="obliged", **reason_columns(broker_away(5)))
+    gone = a_rate(run, 6, state="cleared", **reason_columns(PlainReason(LedgerReasonCode.THROTTLE_CLEARED)))
     same = a_rate(run, 7, previous="20000000", previous_source="broker")
     run.foreign = [
         {
@@ -133,16 +133,20 @@ def test_what_is_not_ours_and_what_is_owed(get_page: GetPage, run: Execution) ->
     ]
     run.save()
     page = ledger(get_page, run)
-    assert page.title == f"1 throttle of #{run.request_id} is still to be cleared."
-    assert "Ours: 1 rate, 0 entries. Not ours: 1" in page.text
-    assert page.words(f"entry-{theirs.pk}").endswith(
-        "not ours now 02:01:04 5.0 MB/s, 5,000,000 bytes/s, set by somebody else, stands there since 02:02:34"
-        " or before. It is not adjusted until somebody decides."
-    )
-    assert page.words(f"entry-{owed.pk}").endswith("to be cleared later 02:01:04 Broker 5 is away.")
-    assert page.words(f"entry-{gone.pk}").endswith("cleared 02:01:04 Removed.")
+    assert figures_of(page.title) == ["1"]
+    assert page.figures("#ledger .panel-foot") == ["1", "0", "1"]
+    cells = page.cells(f"entry-{theirs.pk}")
+    assert page.states(f"#entry-{theirs.pk} .status-mark") == ["warning"]
+    assert (cells[5], figures_of(cells[6])) == ("02:01:04", ["5.0 MB/s", "5,000,000", "02:02:34"])
+    assert page.states(f"#entry-{owed.pk} .status-mark") == ["warning"]
+    assert page.cells(f"entry-{owed.pk}")[5:] == ["02:01:04", reason_text(broker_away(5))]
+    assert page.states(f"#entry-{gone.pk} .status-mark") == ["ok"]
+    assert page.cells(f"entry-{gone.pk}")[5:] == [
+        "02:01:04",
+        reason_text(PlainReason(LedgerReasonCode.THROTTLE_CLEARED)),
+    ]
     assert page.has(f"entry-{same.pk}")
-    assert summary_of(run).rates == 1, "what stood there just the same is not ours"
+    assert summary_of(run).rates == 1  # what stood there just the same is not ours
     for choice, rows in {
         "foreign": {theirs},
         "obliged": {owed},
@@ -151,15 +155,17 @@ def test_what_is_not_ours_and_what_is_owed(get_page: GetPage, run: Execution) ->
     }.items():
         shown = ledger(get_page, run, f"?s={choice}")
         assert {row for row in (theirs, owed, gone, same) if shown.has(f"entry-{row.pk}")} == rows, choice
-    assert "There is no choice of entries “mine”" in ledger(get_page, run, "?s=mine").text
-    assert "No entry is like that." in ledger(get_page, run, "?q=nothing").text
+    unknown = ledger(get_page, run, "?s=mine").texts(".notice")
+    assert [told_in(said, RequestErrorCode.CHOICE_UNKNOWN) for said in unknown] == [True]
+    assert ledger(get_page, run, "?q=nothing").find("[data-empty=filtered]")
 
 
 def test_all_is_as_before(get_page: GetPage, run: Execution) -> None:
-    a_rate(run, 6, state="cleared", words="Set back to 5,000,000 bytes/s.")
+    row = a_rate(run, 6, state="cleared", **reason_columns(RateRestored("5000000")))
     run.ended_at, run.active = NOW, False
     run.save()
     page = ledger(get_page, run)
-    assert page.title == f"Nothing that #{run.request_id} set is in force any more."
-    assert "Ours: 0 rates, 0 entries. Not ours: 0" in page.text
-    assert "data 4 s old" not in page.text, "what is over is not read any more"
+    assert not figures_of(page.title)
+    assert page.cells(f"entry-{row.pk}")[6] == "Set back to 5,000,000 bytes/s."
+    assert page.figures("#ledger .panel-foot") == ["0", "0", "0"]
+    assert not page.find("#ledger .panel-head .freshness")  # what is over is not read any more

@@ -1,4 +1,7 @@
-"""Settings pages: what they say, what they do, and that no secret ever comes back."""
+"""Settings pages: what they say, what they do, and that no secret ever comes back.
+
+The policy of a cluster: what its change requests need; only its administrators set it.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,23 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.clusters.models import Cluster, ClusterRole, Mode, Role
+from kafkadash.changes.errors import ChangeErrorCode
+from kafkadash.changes.models import Policy, PolicyLoosening
+from kafkadash.changes.policy import PolicyForm
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.clusters.models import Cluster, ClusterMode, ClusterRole, Role
 from kafkadash.clusters.services import register_cluster
-from kafkadash.domain.failure_kinds import FailureKind
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.messages import coded, message_columns
+from kafkadash.jobs.connection_test import KIND
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.observe.models import CollectorRun
+from kafkadash.jobs.runner import enqueue
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.monitoring.models import CollectorRun
 from tests.contract.certificates import Authority, new_authority
 from tests.factories import NOW, silent, watched
-from tests.pages.conftest import Page
+from tests.pages.conftest import Page, element_tree, figures_of, told_in
+from tests.stored_messages import each_of_other_versions
 
 SECRET = "pl4nted-p4ssword"
 SASL: dict[str, Any] = {
@@ -50,15 +62,23 @@ def authority() -> Authority:
 def page(client: Client, address: str, data: dict[str, Any] | None = None) -> Page:
     response = client.get(address) if data is None else client.post(address, data, follow=True)
     assert response.status_code == 200, (address, response.status_code)
-    return Page(response.content.decode())
+    return Page.read(response)
 
 
 # ---- the list
 
 
+@each_of_other_versions
+def test_a_failure_of_another_version_is_shown_as_stored(adams: Client, code: str, params: dict[str, Any]) -> None:
+    runs = watched("demo").collector_runs
+    runs.update(failures=2, last_failure=FailureKind.OTHER, last_error_code=code, last_error_params=params)
+    assert code in page(adams, "/settings/").text
+    assert code in page(adams, "/settings/clusters/demo/").text
+
+
 def test_without_a_cluster_it_says_what_to_do(adams: Client) -> None:
     settings = page(adams, "/settings/")
-    assert settings.title == "No cluster is registered yet."
+    assert settings.find("[data-empty=none]")
     assert 'href="/settings/register/"' in settings.html
     board = page(adams, "/")
     assert 'href="/settings/register/"' in board.html
@@ -66,34 +86,36 @@ def test_without_a_cluster_it_says_what_to_do(adams: Client) -> None:
 
 def test_each_cluster_has_its_state_mode_and_last_contact(adams: Client) -> None:
     watched("well")
-    silent(watched("silent"), NOW - timedelta(minutes=12), error="No broker accepted a connection.")
-    silent(
-        watched("locked"),
-        NOW - timedelta(minutes=2),
-        error="It refused the credentials.",
-        failure=FailureKind.CREDENTIALS_REFUSED,
-    )
-    Cluster.objects.filter(pk=watched("old").pk).update(mode=Mode.ZOOKEEPER, read_only=True)
+    unreached, refused = "No broker accepted a connection.", "It refused the credentials."
+    silent(watched("silent"), NOW - timedelta(minutes=12), error=unreached)
+    silent(watched("locked"), NOW - timedelta(minutes=2), error=refused, failure=FailureKind.CREDENTIALS_REFUSED)
+    Cluster.objects.filter(pk=watched("old").pk).update(mode=ClusterMode.ZOOKEEPER, read_only=True)
     Cluster.objects.filter(pk=watched("off").pk).update(enabled=False)
     Cluster.objects.create(name="new", slug="new", bootstrap_servers="a:9092")
     settings = page(adams, "/settings/")
-    assert settings.title == "6 clusters are registered, 4 of them need a look."
-    assert settings.words("cluster-well").startswith("well Answers data 3 s old KRaft PLAINTEXT kafka-1.internal:9092")
-    assert "Not reached No broker accepted a connection. data 12 min old" in settings.words("cluster-silent")
-    assert "Refused It refused the credentials." in settings.words("cluster-locked")
-    assert "read-only Not supported yet" in settings.words("cluster-old")
-    assert "ZooKeeper, not supported yet" in settings.words("cluster-old")
-    assert "Disabled Nothing is collected" in settings.words("cluster-off")
-    assert "Not tried yet" in settings.words("cluster-new")
-    assert "no data yet not known yet" in settings.words("cluster-new")
+    assert figures_of(settings.title) == ["6", "4"]
+    words = settings.cells("cluster-well")
+    assert (words[0], words[1], words[3:5]) == ("well", "Answers", ["KRaft", "PLAINTEXT"])
+    assert figures_of(settings.cells("cluster-well")[2]) == ["3 s"]
+    states = {"well": "ok", "silent": "unknown", "locked": "warning", "old": "warning", "off": "maintenance"}
+    for name, state in {**states, "new": "unknown"}.items():
+        assert settings.states(f"#cluster-{name} .status-mark") == [state]
+    assert figures_of(settings.cells("cluster-silent")[2]) == ["12 min"]
+    reasons = {name: settings.texts(f"#cluster-{name} .refresh-error")[0] for name in states if name != "well"}
+    assert reasons["silent"] == unreached
+    assert reasons["locked"].startswith(refused)
+    assert told_in(reasons["old"], ClusterErrorCode.WITH_ZOOKEEPER)
+    assert len(settings.find("#cluster-old .badge")) == 1
+    assert not figures_of(settings.cells("cluster-new")[2])
     assert 'data-state="ok"' not in settings.part("cluster-silent")
 
 
 def test_nothing_is_called_fine_that_no_worker_looks_at(adams: Client) -> None:
     silent(watched("demo"), NOW - timedelta(minutes=12))
-    assert "Not looked at The last answer is 12 min old: no worker looks" in page(adams, "/settings/").words(
-        "cluster-demo"
-    )
+    settings = page(adams, "/settings/")
+    assert settings.states("#cluster-demo .status-mark") == ["unknown"]
+    assert settings.tells(ClusterErrorCode.NOT_LOOKED_AT, "#cluster-demo .refresh-error")
+    assert settings.figures("#cluster-demo .refresh-error") == ["12 min"]
 
 
 def test_who_administers_one_cluster_sees_that_one(
@@ -156,8 +178,8 @@ def test_faults_are_said_at_their_fields_and_what_was_typed_is_kept(adams: Clien
 def test_unusable_certificates_are_said_at_their_fields(adams: Client, authority: Authority) -> None:
     typed = {**FORM, "security_protocol": "SSL", "ca_pem": "nonsense", "certificate_pem": authority.client.pem}
     form = page(adams, "/settings/register/", {**typed, "key_pem": "no key"})
-    assert "not a usable PEM text" in form.words("id_ca_pem-error")
-    assert "private key is not an unencrypted PEM" in form.words("id_key_pem-error")
+    assert form.tells(KafkaErrorCode.CA_UNUSABLE, "#id_ca_pem-error")
+    assert form.tells(KafkaErrorCode.KEY_UNUSABLE, "#id_key_pem-error")
     form = page(adams, "/settings/register/", typed)
     assert "belong together" in form.words("id_certificate_pem-error")
 
@@ -168,11 +190,12 @@ def test_no_secret_comes_back_and_an_empty_field_keeps_it(admin: User, adams: Cl
     shown = page(adams, "/settings/clusters/secure/")
     assert SECRET not in shown.html
     assert "PRIVATE KEY" not in shown.html
-    assert shown.text.count("Set. It is not shown; leave this empty to keep it.") == 2
+    assert shown.find("#id_sasl_password-hint")
+    assert shown.find("#id_key_pem-hint")
     typed = {**SASL, "bootstrap_servers": "b:9093", "ca_pem": authority.pem, "check_hostname": "on"}
     typed |= {"certificate_pem": authority.client.pem, "sasl_password": "", "key_pem": ""}
     saved = page(adams, "/settings/clusters/secure/", typed)
-    assert "Saved. The collectors use the new settings" in saved.text
+    assert saved.states("[role=status]") == ["ok"]
     cluster.refresh_from_db()
     assert cluster.bootstrap_servers == "b:9093"
     assert cluster.sasl_password == SECRET
@@ -182,7 +205,7 @@ def test_no_secret_comes_back_and_an_empty_field_keeps_it(admin: User, adams: Cl
     assert cluster.sasl_password == "n3w-Pa55"
     page(adams, "/settings/clusters/secure/", {**typed, "certificate_pem": ""})
     cluster.refresh_from_db()
-    assert cluster.__dict__["key_pem"] == "", "a key goes with its certificate"
+    assert cluster.__dict__["key_pem"] == ""  # a key goes with its certificate
 
 
 def test_new_settings_are_tried_at_once(adams: Client) -> None:
@@ -210,9 +233,9 @@ def test_a_lost_key_is_a_sentence(admin: User, adams: Client, settings: Any) -> 
 def test_disabling_and_enabling(adams: Client) -> None:
     watched("demo")
     off = page(adams, "/settings/clusters/demo/enabled/", {"enabled": "no"})
-    assert "demo is disabled: nothing is collected, what was collected stays." in off.text
+    assert off.states(".contact-state") == ["maintenance"]
     assert not Cluster.objects.get().enabled
-    assert "demo is looked at again." in page(adams, "/settings/clusters/demo/enabled/", {"enabled": "yes"}).text
+    assert page(adams, "/settings/clusters/demo/enabled/", {"enabled": "yes"}).states(".contact-state") == ["ok"]
     assert Cluster.objects.get().enabled
 
 
@@ -220,12 +243,10 @@ def test_another_cluster_behind_the_address_is_explained_here_and_on_its_pages(a
     cluster = watched("demo")
     Cluster.objects.filter(pk=cluster.pk).update(other_kafka_id="OTHER-kafka-id")
     for address in ("/settings/clusters/demo/", "/clusters/demo/", "/clusters/demo/reassignments/"):
-        words = page(adams, address).words("other-cluster")
-        assert words.startswith("Another Kafka cluster answers at the address of demo: OTHER-kafka-id , and not")
-        assert cluster.kafka_id in words
-        assert "register it under a name of its own" in words
-        assert "remove it and register it again" in words
-    assert page(adams, "/settings/").title == "1 cluster is registered, it needs a look."
+        notice = page(adams, address).first("#other-cluster")
+        assert notice.get("data-state") == "critical"
+        assert notice.texts(".mono") == ["OTHER-kafka-id", cluster.kafka_id]
+    assert figures_of(page(adams, "/settings/").title) == ["1"]
 
 
 def test_a_cluster_that_is_registered_twice_is_explained_here_and_on_its_pages(adams: Client) -> None:
@@ -235,10 +256,10 @@ def test_a_cluster_that_is_registered_twice_is_explained_here_and_on_its_pages(a
     for address in ("/settings/clusters/demo/", "/clusters/demo/", "/clusters/demo/reassignments/"):
         shown = page(adams, address)
         assert "registered-twice" in shown.html
-        assert shown.words("registered-twice").startswith("demo is the same Kafka cluster as first")
+        assert shown.texts("#registered-twice b a") == ["first"]
     typed = {"bootstrap_servers": cluster.bootstrap_servers, "security_protocol": "PLAINTEXT", "check_hostname": "on"}
     kept = page(adams, "/settings/clusters/demo/", typed)
-    assert "which was registered first" in kept.words("wrong")
+    assert kept.tells(ClusterErrorCode.SAME_CLUSTER, "#wrong")
     assert Cluster.objects.get(slug="demo").read_only
 
 
@@ -248,15 +269,14 @@ def test_a_cluster_that_is_registered_twice_is_explained_here_and_on_its_pages(a
 def test_removing_lists_what_goes_and_what_stays(adams: Client) -> None:
     watched("demo")
     ask = page(adams, "/settings/clusters/demo/remove/")
-    assert ask.title == "Remove demo from kafkadash?"
-    assert "3 brokers" in ask.text
-    assert "the audit: who did what here" in ask.text
+    assert "demo" in ask.title
+    assert "3" in ask.texts(".plain-list b")
     refused = page(adams, "/settings/clusters/demo/remove/", {"typed_name": "demmo", "reason": "gone"})
-    assert "Type the name as it is written here, demo" in refused.words("id_typed_name-error")
+    assert refused.tells(ClusterErrorCode.NAME_TO_CONFIRM, "#id_typed_name-error")
     assert 'value="gone"' in refused.html
     done = page(adams, "/settings/clusters/demo/remove/", {"typed_name": "demo", "reason": "gone"})
-    assert "demo is removed." in done.text
-    assert done.title == "No cluster is registered yet."
+    assert "demo" in done.first("[role=status]").text
+    assert done.find("[data-empty=none]")
 
 
 # ---- roles
@@ -266,16 +286,19 @@ def test_a_role_is_given_with_an_end_and_taken_away(adams: Client, stranger: Use
     watched("demo")
     where = "/settings/clusters/demo/roles/"
     given = page(adams, where, {"user": "stan", "role": "operator", "expires_at": "2027-01-31 18:00"})
-    assert "stan is operator on demo until 2027-01-31 18:00 UTC." in given.text
-    assert given.title == "2 people have a role on demo."
-    assert "adam admin all clusters without an end given on all clusters" in given.text
-    assert "stan operator counts from" in given.text
-    assert "operator see clusters, their figures, moves and changes; take findings; draft, submit" in given.text
+    assert given.states("[role=status]") == ["ok"]
+    assert figures_of(given.title) == ["2"]
+    adam, stan = given.first("tr[data-user=adam]"), given.first("tr[data-user=stan]")
+    assert (adam.texts("th"), adam.texts("td")[0]) == (["adam"], "admin")
+    assert adam.find("[data-given=everywhere]")
+    assert stan.find("[data-waits]")
+    assert [time.get("datetime") for time in stan.find("time")][-1].startswith("2027-01-31T18:00")
+    assert [role.label for role, _ in given.context["roles"]] == list(given.facts("main .facts"))
     taken = page(adams, where, {"do": "take", "user": "stan", "role": "operator"})
-    assert "stan is no longer operator on demo." in taken.text
+    assert not taken.find("tr[data-user=stan]")
     assert not ClusterRole.objects.filter(user=stranger).exists()
     again = page(adams, where, {"do": "take", "user": "stan", "role": "operator"})
-    assert "somebody took that role away meanwhile" in again.words("refusal")
+    assert again.tells(ClusterErrorCode.ROLE_TAKEN_MEANWHILE, "#refusal")
     unwritable = page(adams, where, {"do": "take", "user": "nobody\0", "role": "operator"})
     assert unwritable.has("refusal")
 
@@ -297,22 +320,42 @@ def test_names_are_offered_of_people_of_the_cluster_only(
     [
         ({"user": ""}, "user", "Nobody was named"),
         ({"user": "nobody"}, "user", "There is no account called nobody."),
+        ({"user": "carl", "role": "viewer"}, "user", "The account of carl is closed"),
         ({"user": "stan", "role": "king"}, "role", "Select a valid choice"),
         ({"user": "stan", "role": "viewer", "expires_at": "2020-01-01"}, "expires_at", "This has passed already"),
         ({"user": "stan", "role": "viewer", "expires_at": "soon"}, "expires_at", "Enter a valid date/time"),
     ],
 )
 def test_what_cannot_be_given_is_said(
-    adams: Client, stranger: User, typed: dict[str, str], field: str, sentence: str
+    adams: Client,
+    stranger: User,
+    make_user: Callable[..., User],
+    typed: dict[str, str],
+    field: str,
+    sentence: str,
 ) -> None:
+    make_user("carl", is_active=False)
     shown = page(adams, "/settings/roles/", typed)
     assert sentence in unescape(shown.words(f"id_{field}-error"))
     assert not ClusterRole.objects.filter(user=stranger).exists()
 
 
+def test_a_field_that_is_refused_shows_its_code_there_and_in_the_summary(adams: Client) -> None:
+    typed = {"name": "demo", "bootstrap_servers": "nowhere", "security_protocol": "PLAINTEXT"}
+    shown = page(adams, "/settings/register/", typed)
+    assert ClusterErrorCode.PORT_MISSING in shown.words("id_bootstrap_servers-error")
+    assert ClusterErrorCode.PORT_MISSING in shown.words("wrong")
+    assert ClusterErrorCode.PORT_MISSING in page(adams, "/settings/test/", typed).words("test")
+
+
+def test_codes_of_django_are_not_shown_at_a_field(adams: Client, stranger: User) -> None:
+    shown = page(adams, "/settings/roles/", {"user": "stan", "role": "king"})
+    assert "error-code" not in shown.part("id_role-error")
+
+
 def test_the_last_administrator_cannot_be_taken_away(adams: Client) -> None:
     shown = page(adams, "/settings/roles/", {"do": "take", "user": "adam", "role": "admin"})
-    assert "adam is the last administrator of all clusters" in shown.words("refusal")
+    assert shown.tells(ClusterErrorCode.LAST_ADMINISTRATOR, "#refusal")
     assert ClusterRole.objects.filter(role=Role.ADMIN).exists()
 
 
@@ -325,23 +368,34 @@ def test_a_test_is_a_row_and_its_page_shows_each_step(adams: Client) -> None:
     waiting = page(adams, "/settings/clusters/demo/test/", typed)
     job = Job.objects.get()
     assert (job.state, job.input["connection"]["bootstrap_servers"]) == (JobState.QUEUED, "b:9092")
-    assert "Waiting for a worker" in waiting.words("test")
-    assert waiting.title == "Waiting for a worker"
+    assert waiting.states("#test") == ["unknown"]
     assert f'hx-get="/settings/tests/{job.pk}/?page=own"' in waiting.start_tag("test")
     steps = [
-        {"key": "resolve", "title": "Host names", "state": "ok", "sentence": "b is 10.0.0.1.", "items": []},
-        {"key": "connect", "title": "TCP connection", "state": "running", "sentence": "", "items": []},
+        {"key": "resolve", "title": "Host names", "state": "ok", "said": "b is 10.0.0.1.", "items": []},
+        {"key": "connect", "title": "TCP connection", "state": "running", "said": "", "items": []},
     ]
     Job.objects.update(state=JobState.RUNNING, result={"steps": steps}, progress=0.1)
     running = page(adams, f"/settings/tests/{job.pk}/")
-    assert "Testing" in running.words("test")
-    assert running.words("step-resolve") == "ok Host names b is 10.0.0.1."
-    assert "Stop the test" in running.text
-    Job.objects.update(state=JobState.FAILED, error="Nothing at b:9092 answers.", progress=None)
+    assert running.states("#test .panel-head .status-mark") == ["unknown"]
+    assert running.states("#step-resolve .status-mark") == ["ok"]
+    assert running.texts("#step-resolve .soft") == ["b is 10.0.0.1."]
+    assert running.find(f"form[action=/settings/tests/{job.pk}/cancel/]")
+    why = message_columns(coded(KafkaErrorCode.NOTHING_ACCEPTED, address="b:9092", seconds=8))
+    Job.objects.update(state=JobState.FAILED, progress=None, **why)
     failed = page(adams, f"/settings/tests/{job.pk}/")
-    assert "The connection does not work" in failed.words("test")
-    assert "Nothing at b:9092 answers." in failed.words("step-connect")
+    assert failed.states("#test") == ["critical"]
+    assert KafkaErrorCode.NOTHING_ACCEPTED in failed.first("#step-connect").text
     assert "hx-get" not in failed.start_tag("test")
+
+
+@each_of_other_versions
+def test_a_test_of_another_version_is_shown_as_stored(adams: Client, code: str, params: dict[str, Any]) -> None:
+    stored = {"code": code, "params": params}
+    step = {"key": "connect", "title": "TCP connection", "state": "warning", "said": stored, "items": [stored]}
+    job = enqueue(KIND, cluster=watched("demo"))
+    Job.objects.update(state=JobState.FAILED, result={"steps": [step]}, error_code=code, error_params=params)
+    shown = page(adams, f"/settings/tests/{job.pk}/").words("test")
+    assert shown.count(code) == 2 * 3, "in the text and beside it: of the step, of its item, of the whole"
 
 
 def test_the_part_alone_is_what_htmx_gets(adams: Client) -> None:
@@ -359,7 +413,8 @@ def test_the_part_alone_is_what_htmx_gets(adams: Client) -> None:
 def test_what_makes_no_sense_is_not_tested(adams: Client) -> None:
     for headers in ({}, {"HX-Request": "true"}):
         response = adams.post("/settings/test/", {**FORM, "bootstrap_servers": "kafka"}, headers=headers)
-        assert "kafka has no port: write it as host:port" in response.content.decode()
+        said = element_tree(response.content.decode()).text
+        assert told_in(said, ClusterErrorCode.PORT_MISSING)
     assert not Job.objects.exists()
 
 
@@ -369,3 +424,92 @@ def test_a_test_of_an_unregistered_cluster_is_not_for_who_has_one_cluster(
     adams.post("/settings/test/", FORM)
     ann = client_of(make_user("ann", Role.ADMIN, watched("mine")))
     assert ann.get(f"/settings/tests/{Job.objects.get().pk}/").status_code == 403
+
+
+WHERE = "/settings/clusters/demo/policy/"
+POLICY_FORM = {
+    "approvals_low": "1",
+    "approvals_medium": "2",
+    "approvals_high": "3",
+    "valid_hours": "48",
+    "reason": "Two more clusters depend on this one.",
+}
+
+
+@pytest.fixture
+def adams_at_demo(admin: User, client_of: Callable[[User], Client]) -> Client:
+    watched("demo")
+    return client_of(admin)
+
+
+def sent(client: Client, form: dict[str, str] | None = None) -> Page:
+    response = client.post(WHERE, form, follow=True) if form is not None else client.get(WHERE)
+    assert response.status_code == 200
+    return Page.read(response)
+
+
+def test_it_shows_what_holds_and_stores_what_is_typed(adams_at_demo: Client) -> None:
+    page = sent(adams_at_demo)
+    assert figures_of(page.title) == ["1", "2"]
+    assert 'name="approvals_high" type="text" value="2"' in page.html
+    assert f'href="{WHERE}" aria-current="page"' in page.html
+    assert f'href="{WHERE}"' in adams_at_demo.get("/settings/clusters/demo/").content.decode()
+    page = sent(adams_at_demo, {**POLICY_FORM, "valid_hours": "12"})
+    assert page.states("[role=status]") == ["ok"]
+    assert figures_of(page.title) == ["1", "3"]
+    policy = Policy.objects.get()
+    assert (policy.approvals_medium, policy.valid_hours) == (2, 12)
+    event = AuditEvent.objects.get(action="policy.changed")
+    assert (event.cluster, event.actor_name, event.reason) == ("demo", "adam", POLICY_FORM["reason"])
+    assert event.after == {"approvals_medium": 2, "approvals_high": 3, "valid_hours": 12}
+    assert "Nothing was changed" in sent(adams_at_demo, {**POLICY_FORM, "valid_hours": "12"}).text
+    assert AuditEvent.objects.filter(action="policy.changed").count() == 1
+
+
+def test_a_looser_policy_waits_for_a_second_administrator(
+    adams_at_demo: Client, make_user: Callable[..., User], client_of: Callable[[User], Client]
+) -> None:
+    page = sent(adams_at_demo, {**POLICY_FORM, "self_approval": "on"})
+    assert page.states("[role=status]") == ["ok"]
+    assert Policy.objects.get().self_approval is False
+    assert not page.figures("#h-loosening")
+    assert str(PolicyForm.base_fields["self_approval"].label) in page.words("loosening")
+    assert POLICY_FORM["reason"] in page.words("loosening")
+    assert 'value="confirm"' not in page.part("loosening")
+    adas = client_of(make_user("ada", Role.ADMIN))
+    page = sent(adas)
+    assert 'value="confirm"' in page.part("loosening")
+    asked_at = PolicyLoosening.objects.get().asked_at.isoformat()
+    refused = sent(adams_at_demo, {"do": "confirm", "asked_at": asked_at})
+    assert refused.tells(ChangeErrorCode.LOOSENING_NEEDS_ANOTHER, "#refusal")
+    refused = sent(adas, {"do": "confirm", "asked_at": "then"})
+    assert refused.tells(ChangeErrorCode.LOOSENING_CHANGED, "#refusal")
+    page = sent(adas, {"do": "confirm", "asked_at": asked_at})
+    assert "ada confirmed it" in page.words("loosening")
+    assert Policy.objects.get().self_approval is False
+    assert not sent(adams_at_demo, {"do": "drop", "asked_at": asked_at}).has("loosening")
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "sentence"),
+    [
+        ("approvals_low", "", "Give a whole number."),
+        ("approvals_low", "one", "Give a whole number."),
+        ("approvals_low", "²", "Give a whole number."),
+        ("approvals_low", "-1", "Give a whole number."),
+        ("approvals_low", "99999999999999999999", "Give a whole number."),
+        ("approvals_low", "0", "Between 1 and 5 approvals"),
+        ("approvals_high", "9", "Between 1 and 5 approvals"),
+        ("approvals_high", "1", "A higher risk cannot need fewer approvals than a lower one."),
+        ("valid_hours", "0", "Between 1 and 720 hours"),
+        ("valid_hours", "721", "Between 1 and 720 hours"),
+        ("reason", "", "Say why"),
+        ("reason", " ", "Say why"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(adams_at_demo: Client, field: str, typed: str, sentence: str) -> None:
+    page = sent(adams_at_demo, {**POLICY_FORM, field: typed})
+    assert sentence in unescape(page.words(f"id_{field}-error"))
+    assert f'value="{typed}"' in page.html
+    assert f'<a href="#id_{field}">' in page.part("wrong")
+    assert not Policy.objects.exists()

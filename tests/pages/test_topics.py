@@ -13,8 +13,9 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
-from kafkadash.domain.failure_kinds import FailureKind
-from kafkadash.observe.models import BrokerState, BrokerWeights, Kind, TopicState
+from kafkadash.core.failures import FailureKind
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, TopicState
 from tests.factories import (
     GB,
     NOW,
@@ -22,19 +23,15 @@ from tests.factories import (
     ReassignmentFactory,
     ThrottleFactory,
     TopicFactory,
+    failed_with,
     silent,
     watched,
 )
-from tests.pages.conftest import Page
+from tests.pages.conftest import Page, figures_of
 
 GetPage = Callable[[str], Page]
 URL = "/clusters/demo/topics/"
 WELL = [1, 2, 3]
-
-
-@pytest.fixture
-def demo(db: None) -> Cluster:
-    return watched("demo")
 
 
 @pytest.fixture
@@ -63,16 +60,22 @@ def shown(page: Page) -> list[str]:
 def test_all_are_well(get_page: GetPage, demo: Cluster) -> None:
     TopicFactory.create(cluster=demo, name="orders")
     TopicFactory.create(cluster=demo, name="clicks")
-    assert get_page(URL).title == "All 2 topics of demo have all their replicas in sync."
+    page = get_page(URL)
+    assert figures_of(page.title) == ["2"]
+    assert page.states("#topic-list-demo .marks .status-mark") == ["ok", "ok"]
 
 
 def test_what_is_wrong_is_the_answer(get_page: GetPage, some: Cluster) -> None:
     page = get_page(URL)
-    assert page.title == "Of 6 topics, 1 has offline partitions and 2 are under min-ISR."
-    assert page.words("topic-offline") == "b.offline 1 offline 1 under min-ISR 1 1 2 0.0 % unknown 01:56:04"
-    assert page.words("topic-under") == "c.under 2 under min-ISR 2 under-replicated 2 3 2 100.0 % 9.0 GB 01:56:04"
-    assert "in sync 1 moving" in page.words("topic-well")
-    assert "All 6 Offline 1 Under min-ISR 2 At min-ISR 1 Under-replicated 2 Rack violation 1 Moving 1" in page.text
+    assert figures_of(page.title) == ["6", "1", "2"]
+    marks = ["1 offline", "1 under min-ISR"]
+    assert page.texts("#topic-offline .status-mark") == marks
+    assert page.cells("topic-offline")[2:] == ["1", "1", "2", "0.0 %", "unknown", "01:56:04"]
+    assert page.texts("#topic-under .status-mark") == ["2 under min-ISR", "2 under-replicated"]
+    assert page.cells("topic-under")[2:] == ["2", "3", "2", "100.0 %", "9.0 GB", "01:56:04"]
+    assert page.states("#topic-well .status-mark") == ["ok"]
+    assert page.figures("#topic-well .badge") == ["1"]
+    assert page.figures("#topic-list-demo .segments") == ["6", "1", "2", "1", "2", "1", "1"]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,8 @@ def test_what_was_built_at_min_isr_is_found_and_is_no_warning(get_page: GetPage,
     TopicFactory.create(cluster=demo, topic_id="tight", name="tight", min_isr=3)
     TopicFactory.create(cluster=demo, topic_id="loose", name="loose", partitions=[[0, 1, 5, WELL, [1, 2], []]])
     page = get_page(URL + "?state=at-min-isr")
-    assert page.words("topic-tight").startswith("tight in sync 1")
-    assert page.words("topic-loose").startswith("loose 1 at min-ISR 1 under-replicated")
+    assert page.states("#topic-tight .status-mark") == ["ok"]
+    assert page.texts("#topic-loose .status-mark") == ["1 at min-ISR", "1 under-replicated"]
 
 
 def test_replicas_that_a_move_copies_are_expected(get_page: GetPage) -> None:
@@ -118,15 +121,17 @@ def test_replicas_that_a_move_copies_are_expected(get_page: GetPage) -> None:
     for partition in (0, 1):
         ReassignmentFactory.create(cluster=demo, topic="t", partition=partition, adding=[3], removing=[])
     page = get_page(URL)
-    assert page.title == "Of 1 topic, 1 is under-replicated, waiting for moves."
-    assert page.words("topic-t").startswith("t 2 catching up 2 moving")
+    assert figures_of(page.title) == ["1", "1"]
+    assert page.states("#topic-t .status-mark") == ["ok"]
+    assert page.figures("#topic-t .marks") == ["2", "2"]
     lost = [[0, 1, 5, [1, 2, 3], [1, 2], []], [1, 1, 5, [1, 2, 3], [1, 3], []]]  # the second misses another replica
     TopicState.objects.update(partitions=lost)
     demo.state.under_replicated_moving = 1
     demo.state.save()
     page = get_page(URL)
-    assert page.title == "Of 1 topic, 1 is under-replicated."
-    assert page.words("topic-t").startswith("t 1 under-replicated 2 moving")
+    assert figures_of(page.title) == ["1", "1"]
+    assert page.states("#topic-t .status-mark") == ["warning"]
+    assert page.figures("#topic-t .marks") == ["1", "2"]
 
 
 def test_an_unknown_size_comes_last_whichever_way(get_page: GetPage, some: Cluster) -> None:
@@ -141,41 +146,44 @@ def test_the_head_of_the_sorted_column_turns_the_order(get_page: GetPage, some: 
 
 
 def test_a_filter_that_leaves_nothing_says_so(get_page: GetPage, some: Cluster) -> None:
-    assert "No topic is like that. demo has 6 topics" in get_page(URL + "?q=nowhere").text
+    page = get_page(URL + "?q=nowhere")
+    assert page.figures("[data-empty=filtered] p") == ["6"]
 
 
 def test_min_isr_that_was_not_read_is_not_zero(get_page: GetPage, demo: Cluster) -> None:
     unread = {"min_isr": None, "under_min_isr": None, "at_min_isr": None, "config": None, "rack_violations": None}
     TopicFactory.create(cluster=demo, topic_id="own", name="orders", preferred_leaders=None, size_bytes=None, **unread)
-    demo.collector_runs.filter(kind=Kind.CONFIGS).update(
-        failures=1,
-        last_failure=FailureKind.NOT_AUTHORIZED,
-        last_error="kafkadash lacks DescribeConfigs on TOPIC.",
-        succeeded_at=None,
+    error = "kafkadash lacks DescribeConfigs on TOPIC."
+    demo.collector_runs.filter(kind=CollectorKind.CONFIGS).update(
+        failures=1, last_failure=FailureKind.NOT_AUTHORIZED, **failed_with(error), succeeded_at=None
     )
     page = get_page(URL)
-    assert "Under min-ISR unknown At min-ISR unknown" in page.text
-    assert "Rack violation unknown" in page.text
-    assert page.words("topic-own") == "orders in sync 1 3 not read unknown unknown 01:56:04"
-    assert "lacks DescribeConfigs on TOPIC." in page.words("not-read-configs")
+    segments = page.texts("#topic-list-demo .segments a")
+    assert [segment for segment in segments if not figures_of(segment)] == [
+        "Under min-ISR unknown",
+        "At min-ISR unknown",
+        "Rack violation unknown",
+    ]
+    assert page.cells("topic-own")[2:] == ["1", "3", "not read", "unknown", "unknown", "01:56:04"]
+    assert error in page.words("not-read-configs")
     one = get_page(URL + "orders/")
-    assert "Its configs were not read yet." in one.text
-    assert "Throttle lists were not read yet." in one.text
-    assert "min.insync.replicas unknown" in one.text
+    assert one.find("#topic-configs-demo .empty[data-empty=unread]")
+    assert one.find("#topic-configs-demo .panel-foot [data-empty=unread]")
+    assert not figures_of(one.facts("#topic-facts-demo")["min.insync.replicas"])
 
 
 def test_no_topics_stale_and_never(get_page: GetPage, demo: Cluster) -> None:
     page = get_page(URL)
-    assert page.title == "demo has no topics."
-    assert "appears here within 30 s" in page.text
+    assert not figures_of(page.title)
+    assert page.figures("[data-empty=none] p") == ["30 s"]
     silent(demo, NOW - timedelta(minutes=12), error="refused")
     page = get_page(URL)
-    assert page.title == "Cannot tell how the topics of demo are: 0 topics were there 12 min ago."
+    assert figures_of(page.title) == ["0", "12 min"]
     assert "data-stale" in page.start_tag("topic-list-demo")
     ClusterFactory.create(name="never")
     page = get_page("/clusters/never/topics/")
-    assert page.title == "Cannot tell which topics never has: nothing was collected yet."
-    assert "No topic was seen yet." in page.text
+    assert page.title.count("never") == 1
+    assert page.find("[data-empty=unread]")
 
 
 def test_nothing_stale_is_called_in_sync(get_page: GetPage, some: Cluster) -> None:
@@ -198,7 +206,9 @@ def test_every_legal_name_has_a_page(get_page: GetPage, demo: Cluster, name: str
     TopicFactory.create(cluster=demo, name=name)
     listed = get_page(URL)
     assert f'href="{URL}{quote(name)}/"' in listed.html
-    assert get_page(f"{URL}{quote(name)}/").title == f"The only partition of {name} has all its replicas in sync."
+    page = get_page(f"{URL}{quote(name)}/")
+    assert name in page.title
+    assert page.states("#partition-0 .status-mark") == ["ok"]
 
 
 def test_a_topic_that_is_not_there_is_not_found(
@@ -228,17 +238,22 @@ def ledger(demo: Cluster) -> TopicState:
 
 def test_partitions_with_all_that_is_known(get_page: GetPage, ledger: TopicState) -> None:
     page = get_page(URL + "ledger/")
-    assert page.title == "1 of 6 partitions of ledger is offline."
-    broker_1, broker_2, broker_3 = "1 b broker 1", "2 c broker 2", "3 a broker 3"
-    assert page.words("partition-0") == f"0 OK 1 {broker_1}, leader {broker_2} {broker_3} 1, 2, 3 none 5 10.0 GB even"
-    assert "3 not preferred" in page.words("partition-1")
-    assert "Under min-ISR" in page.words("partition-2")
-    assert "broker 2, not in sync, offline" in page.words("partition-2")
-    assert "3 Offline none" in page.words("partition-3")
-    assert page.words("partition-4").startswith("4 OK")
-    assert "broker 1, being added, not in sync" in page.words("partition-5")
-    assert "unknown" in page.words("partition-3")  # size: nobody leads it
-    assert "set by the topic" in page.text
+    assert "ledger" in page.title
+    assert figures_of(page.title) == ["1", "6"]
+    chips = page.first("#partition-0").find(".replica")
+    assert [chip.text.split()[:2] for chip in chips] == [["1", "b"], ["2", "c"], ["3", "a"]]
+    assert [chip.has("data-leader") for chip in chips] == [True, False, False]
+    cells = page.cells("partition-0")
+    assert (cells[:3], cells[4:]) == (["0", "OK", "1"], ["1, 2, 3", "none", "5", "10.0 GB", "even"])
+    assert page.cells("partition-1")[2] == "3 not preferred"
+    assert page.cells("partition-2")[1] == "Under min-ISR"
+    assert [chip.has("data-offline") for chip in page.find("#partition-2 .replica")] == [False, True, False]
+    assert page.cells("partition-3")[1:3] == ["Offline", "none"]
+    assert page.cells("partition-4")[1] == "OK"
+    added = page.first("#partition-5 .replica[data-change=in]")
+    assert (added.text.split()[0], added.has("data-behind")) == ("1", True)
+    assert page.cells("partition-3")[7] == "unknown"  # nobody leads it
+    assert page.find("#topic-facts-demo [data-source=topic]")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +281,8 @@ def test_partitions_are_filtered_and_sorted(
 
 def test_a_broker_that_is_no_number_is_said(get_page: GetPage, ledger: TopicState) -> None:
     page = get_page(URL + "ledger/?broker=three")
-    assert "“three” is no broker id; partitions of all brokers are shown." in page.text
+    assert page.tells(CollectionErrorCode.PARTITIONS_NO_BROKER, ".notice")
+    assert "three" in page.first(".notice").text
     assert page.has("partition-0")
 
 
@@ -283,16 +299,19 @@ def test_rack_spread_is_judged_where_racks_are_known(get_page: GetPage, demo: Cl
         cluster=demo, broker_id=4, host="k", port=1, rack="eu-1b", first_seen_at=NOW, changed_at=NOW
     )
     page = get_page(URL + "t/?state=racks")
-    assert "needs one more rack" in page.words("partition-0")
+    assert page.states("#partition-0 .status-mark")[-1] == "warning"
     assert not page.has("partition-1")
     BrokerState.objects.filter(broker_id=4).update(rack=None)
+    told = []
     page = get_page(URL + "t/")
-    assert "not judged broker 4 names no rack" in page.text
-    assert "Rack violation unknown" in page.text
+    told.append(page.facts("#topic-facts-demo")["Rack violations"])
+    assert figures_of(told[0]) == ["4"]
+    assert "Rack violation unknown" in page.texts("#topic-partitions-demo .segments a")
     BrokerState.objects.update(rack=None)
-    assert "not judged no broker names its rack" in get_page(URL + "t/").text
+    told.append(get_page(URL + "t/").facts("#topic-facts-demo")["Rack violations"])
     BrokerState.objects.update(rack="hall")
-    assert "not judged all brokers are in one rack" in get_page(URL + "t/").text
+    told.append(get_page(URL + "t/").facts("#topic-facts-demo")["Rack violations"])
+    assert len(set(told)) == 3, "each has another cause"
 
 
 def test_configs_throttles_and_moves_of_a_topic(get_page: GetPage, ledger: TopicState, demo: Cluster) -> None:
@@ -305,15 +324,18 @@ def test_configs_throttles_and_moves_of_a_topic(get_page: GetPage, ledger: Topic
         ThrottleFactory.create(cluster=demo, resource="topic", name="ledger", key=key, value=value)
     ThrottleFactory.create(cluster=demo, resource="topic", name="other", key="leader.replication.throttled.replicas")
     page = get_page(URL + "ledger/")
-    words = page.words("topic-configs-demo")
-    assert "cleanup.policy compact topic min.insync.replicas 2 cluster default" in words
-    assert "leader.replication.throttled.replicas all replicas" in words
-    assert "follower.replication.throttled.replicas 2 replicas of 2 partitions" in words
+    rows = page.find("#topic-configs-demo tbody tr")
+    assert [row.texts("td") for row in rows] == [["compact", "topic"], ["2", "cluster default"]]
+    assert [row.first("th").text for row in rows] == ["cleanup.policy", "min.insync.replicas"]
+    followers, leaders = page.texts("#topic-configs-demo .throttle-list")
+    assert leaders == "leader.replication.throttled.replicas all replicas"
+    assert followers.startswith("follower.replication.throttled.replicas")
+    assert figures_of(followers) == ["2", "2"]
     assert "ledger-5" in page.words("r-5")
     TopicState.objects.update(config={})
     page = get_page(URL + "ledger/")
-    assert "All its configs have Kafka’s defaults." in page.text
-    assert "Kafka’s default" in page.words("topic-facts-demo")
+    assert page.find("#topic-configs-demo [data-empty=none]")
+    assert page.find("#topic-facts-demo [data-source=default]")
 
 
 @pytest.mark.parametrize(
@@ -333,5 +355,6 @@ def test_its_title_is_the_worst(get_page: GetPage, demo: Cluster, partitions: li
 def test_an_old_topic_is_not_called_well(get_page: GetPage, ledger: TopicState, demo: Cluster) -> None:
     silent(demo, NOW - timedelta(minutes=12), error="refused")
     page = get_page(URL + "ledger/")
-    assert page.title == "Cannot tell how ledger is: it had 6 partitions 12 min ago."
+    assert "ledger" in page.title
+    assert figures_of(page.title) == ["6", "12 min"]
     assert 'data-state="ok"' not in page.part("topic-partitions-demo")

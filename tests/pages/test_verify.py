@@ -16,25 +16,25 @@ from django.test.utils import CaptureQueriesContext
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
-from kafkadash.domain.messages import message_text
-from kafkadash.domain.problem import Problem, ProblemCode
+from kafkadash.core.errors import RequestErrorCode
+from kafkadash.core.messages import coded, message_columns, message_text
+from kafkadash.core.problems import InputProblem
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.services import enqueue
-from kafkadash.reassign import uploads
-from kafkadash.reassign.errors import ReassignmentErrorCode
-from kafkadash.reassign.models import Verification, VerificationPart
-from kafkadash.reassign.verify_job import KIND
+from kafkadash.jobs.runner import enqueue
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.planning import proposal as uploads
+from kafkadash.planning.errors import ReassignmentErrorCode
+from kafkadash.planning.problem_codes import FileErrorCode, JsonFault
+from kafkadash.verify.job import KIND
+from kafkadash.verify.models import Verification, VerificationPart
 from tests.factories import NOW, watched
-from tests.pages.conftest import Page
+from tests.pages.conftest import Page, figures_of, told_in
 from tests.pages.test_query_counts import PINNED
+from tests.stored_messages import each_of_other_versions
 
 URL = "/clusters/demo/verify/"
 JSON = '{"version":1,"partitions":[{"topic":"foo","partition":0,"replicas":[3,4]}]}'
-
-
-@pytest.fixture
-def demo() -> Cluster:
-    return watched("demo")
+NO_ACTIVE = "There is no active reassignment of partition foo-0."
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def client(viewer: User, client_of: Callable[[User], Client], demo: Cluster) -> 
 def finished(cluster: Cluster, completed: int, failed: int, missing: int = 0, **fields: Any) -> Job:
     """A verification as its job leaves it."""
     job = enqueue(KIND, cluster=cluster)
-    no_active = "There is no active reassignment of partition foo-0."
-    rows: list[list[Any]] = [["foo", n, [3, 4], "failed", [no_active], ""] for n in range(failed)]
-    rows += [["gone", n, [3, 4], "missing", [no_active], "It does not exist."] for n in range(missing)]
+
+    rows: list[list[Any]] = [["foo", n, [3, 4], "failed", [NO_ACTIVE], ""] for n in range(failed)]
+    rows += [["gone", n, [3, 4], "missing", [NO_ACTIVE], "It does not exist."] for n in range(missing)]
     done = range(1000, 1000 + completed)
     rows += [["foo", n, [3, 4], "completed", [f"partition foo-{n} is completed."], ""] for n in done]
     counts = {"failed": failed, "missing": missing, "completed": completed}
@@ -66,8 +66,7 @@ def finished(cluster: Cluster, completed: int, failed: int, missing: int = 0, **
 
 def test_the_page_says_that_nothing_is_changed_and_is_linked_from_the_reassignments(client: Client) -> None:
     page = Page(client.get(URL).content.decode())
-    assert page.title == "Did a reassignment file arrive in demo?"
-    assert "unlike the tool, this removes no throttles" in page.text
+    assert "demo" in page.title
     assert f'href="{URL}"' in client.get("/clusters/demo/reassignments/").content.decode()
 
 
@@ -116,28 +115,31 @@ def test_a_second_file_of_the_same_person_is_refused_with_the_way_to_the_first(c
         response = client.post(where, form)
         assert response.status_code == 409
         page = Page(response.content.decode())
-        assert "Another file of yours is being verified: pasted." in page.text
+        assert page.tells(ReassignmentErrorCode.VERIFIES_ALREADY, "[role=alert]")
         assert f'href="{URL}{job.pk}/"' in page.html
         assert f'data-address="{URL}"' in page.html
-        assert ("&quot;topic&quot;:&quot;foo&quot;" in page.html) is bool(form), "what was pasted is still there"
+        assert ("&quot;topic&quot;:&quot;foo&quot;" in page.html) is bool(form)  # what was pasted is still there
     assert Job.objects.count() == 1
 
 
 def test_a_large_file_of_a_viewer_is_refused(client: Client) -> None:
-    assert "(1 MB without the role operator)" in Page(client.get(URL).content.decode()).text
+    assert Page(client.get(URL).content.decode()).figures("label[for=file]") == ["50 MB", "1 MB"]
     response = client.post(URL, {"file": SimpleUploadedFile("a.json", b" " * 1_000_001)})
     assert response.status_code == 403
-    assert "To verify more than 1 MB on demo you need the role operator." in Page(response.content.decode()).text
+    page = Page(response.content.decode())
+    assert page.tells(ReassignmentErrorCode.VERIFY_NEEDS_ROLE, "[role=alert]")
+    assert page.figures("[role=alert]") == ["1 MB"]
     assert not Job.objects.exists()
 
 
 def test_the_title_is_the_answer_and_the_worst_come_first(client: Client, demo: Cluster) -> None:
     job = finished(demo, completed=3, failed=1, missing=1)
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())
-    assert page.title == "3 of 5 partitions are done, 1 failed, 1 does not exist."
-    assert "the cluster was asked at 02:02:55" in page.text
-    assert "nothing was changed; unlike --verify , throttles stay as they are" in page.text
-    assert "foo-0 failed 3, 4 There is no active reassignment of partition foo-0." in page.words("verdicts")
+    assert figures_of(page.title) == ["3", "5", "1", "1"]
+    assert page.figures("[data-fact=asked]") == ["02:02:55"]
+    worst = page.first("#verdicts tbody tr")
+    assert (worst.texts("th"), worst.texts("td")[:2]) == (["foo-0"], ["failed", "3, 4"])
+    assert worst.texts(".audit-field") == [NO_ACTIVE]
     assert page.text.index("foo-0") < page.text.index("gone-0") < page.text.index("foo-1000")
     assert "&lt;b&gt;move&lt;/b&gt;.json" in page.html
     assert 'href="/clusters/demo/topics/gone/"' not in page.html
@@ -149,7 +151,8 @@ def test_an_old_answer_is_not_shown_as_what_is_now(client: Client, demo: Cluster
     assert "data-stale" not in fresh.start_tag("verdicts")
     Verification.objects.filter(job=job).update(taken_at=NOW - timedelta(hours=3))
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())
-    assert "This is how it was 3 h ago. Verify again to see how it is now." in page.text
+    assert page.figures("#old-answer") == ["3 h"]
+    assert not fresh.has("old-answer")
     assert "data-stale" in page.start_tag("verdicts")
 
 
@@ -157,48 +160,55 @@ def test_a_state_is_a_filter_with_an_address_and_pages(client: Client, demo: Clu
     job = finished(demo, completed=250, failed=2)
     address = f"{URL}{job.pk}/"
     page = Page(client.get(address, {"state": "completed", "page": "3"}).content.decode())
-    assert "201–250 of 250" in page.text
+    assert page.figures(".pager") == ["201", "250", "250"]
     assert "foo-1249 completed" in page.text
     assert "foo-0 failed" not in page.text
     assert "foo-1 failed" in Page(client.get(address, {"state": "failed"}).content.decode()).text
-    assert "None is in this state." in Page(client.get(address, {"state": "in_progress"}).content.decode()).text
-    odd = Page(client.get(address, {"state": "odd", "page": "x"}).content.decode()).text
-    assert "There is no state “odd”; it is left out." in odd
-    assert "1–100 of 252" in odd
+    assert Page(client.get(address, {"state": "in_progress"}).content.decode()).find("[data-empty=filtered]")
+    odd = Page(client.get(address, {"state": "odd", "page": "x"}).content.decode())
+    assert any(told_in(said, RequestErrorCode.CHOICE_UNKNOWN) and "odd" in said for said in odd.texts(".notice"))
+    assert odd.figures(".pager") == ["1", "100", "252"]
 
 
 def test_problems_of_the_file_are_listed_with_their_lines(client: Client, demo: Cluster) -> None:
     job = enqueue(KIND, cluster=demo)
     Verification.objects.create(job=job, size=3, data=b"")
-    wrong = Problem(
-        ProblemCode.NOT_JSON,
-        "This is not JSON: <i>a comma</i> is missing here. Mend it there, then bring it again.",
-        3,
-        7,
-    )
+    fault = coded(JsonFault.OTHER_FAULT, words="<i>a comma</i> is missing")
+    wrong = InputProblem(coded(FileErrorCode.NOT_JSON, fault=fault), 3, 7)
     Job.objects.filter(pk=job.pk).update(
         state=JobState.DONE, result={"problems": [wrong.as_json()], "problem_count": 412}
     )
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())
-    assert page.title == "The file cannot be verified: 412 problems."
-    assert (
-        "Line 3, column 7: This is not JSON: <i>a comma</i> is missing here. Mend it there, then bring it again."
-        in page.text
-    )
-    assert "the first 1 of 412" in page.text
+    assert figures_of(page.title) == ["412"]
+    assert page.texts(".verify-problems li") == [f"{wrong} {wrong.code}"]
+    assert page.figures(".verify-problems li")[:2] == ["3", "7"]
+    assert "<i>a comma" not in page.html
+    assert page.figures("main .panel-note") == ["1", "412"]
 
 
-def test_a_failure_is_shown_with_its_sentence_and_can_be_tried_again(client: Client, demo: Cluster) -> None:
+def test_a_failure_is_shown_with_its_code_and_can_be_tried_again(client: Client, demo: Cluster) -> None:
     job = enqueue(KIND, cluster=demo)
     Verification.objects.create(job=job, name="a.json", size=3, data=zlib.compress(JSON.encode()))
-    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, error="k:1 refused the connection.")
+    why = message_columns(coded(KafkaErrorCode.CONNECTING_FAILED, address="k:1", said="connection refused"))
+    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, **why)
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())
     assert page.title == "Nothing was verified."
-    assert "k:1 refused the connection." in page.text
+    assert "k:1" in page.text
+    assert KafkaErrorCode.CONNECTING_FAILED in page.text
     response = client.post(f"{URL}{job.pk}/again/")
     again = Job.objects.get(kind=KIND, state=JobState.QUEUED)
     assert response["Location"] == f"{URL}{again.pk}/"
     assert (again.verification.name, zlib.decompress(again.verification.data).decode()) == ("a.json", JSON)
+
+
+@each_of_other_versions
+def test_a_failure_of_another_version_is_shown_as_stored(
+    client: Client, demo: Cluster, code: str, params: dict[str, Any]
+) -> None:
+    job = enqueue(KIND, cluster=demo)
+    Verification.objects.create(job=job, name="a.json", size=3, data=zlib.compress(JSON.encode()))
+    Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, error_code=code, error_params=params)
+    assert code in Page(client.get(f"{URL}{job.pk}/").content.decode()).text
 
 
 def test_a_page_that_waits_asks_for_its_part_and_loads_anew_when_it_has_ended(client: Client, demo: Cluster) -> None:
@@ -210,7 +220,9 @@ def test_a_page_that_waits_asks_for_its_part_and_loads_anew_when_it_has_ended(cl
     client.post(f"{URL}{job.pk}/stop/")
     ended = client.get(f"{URL}{job.pk}/", headers={"HX-Request": "true"})
     assert ended["HX-Refresh"] == "true"
-    assert Page(client.get(f"{URL}{job.pk}/").content.decode()).title == "Stopped before anything was verified."
+    page = Page(client.get(f"{URL}{job.pk}/").content.decode())
+    assert not page.has("verify-progress")
+    assert not page.has("verdicts")
 
 
 def test_it_is_stopped_by_who_asked_for_it_only(

@@ -6,13 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkadash.pipeline import query
-from kafkadash.pipeline.batch import Batches
-from kafkadash.pipeline.clockwork import Clockwork
-from kafkadash.pipeline.flushes import manifests
-from kafkadash.pipeline.lake import Lake
+from kafkadash.pipeline import application as query
+from kafkadash.pipeline.batch import PipelineBatches
+from kafkadash.pipeline.clockwork import RollupScheduler
+from kafkadash.pipeline.flushes import list_manifests
+from kafkadash.pipeline.lake import FactLake
 from kafkadash.pipeline.store import open_store
-from kafkadash.pipeline.works import works
+from kafkadash.pipeline.work import works
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,13 +24,13 @@ def of_the_same_batches(spark: SparkSession, folder: Path, ledger: list[tuple[An
     A query is done after those that it came after: by when its newest batch's newest segment was written.
     """
     store = open_store(folder.as_uri())
-    by_flush = {_flush(name): name for name in manifests(store)}
+    by_flush = {_flush(name): name for name in list_manifests(store)}
     queries: dict[str, list[tuple[int, list[str]]]] = {}
     for query_id, batch, *_, flushes, _aside in ledger:
         queries.setdefault(query_id, []).append((batch, [by_flush[tuple(flush)] for flush in flushes]))
     order = sorted(queries, key=lambda query_id: max(name for _, names in queries[query_id] for name in names))
     for query_id in order:
-        batches = Batches(Lake(spark, store, query_id), works())
+        batches = PipelineBatches(FactLake(spark, store, query_id), works())
         for batch, names in sorted(queries[query_id]):
             batches.do(batch, names)
     return order[-1]
@@ -41,9 +41,9 @@ def of_the_rest(spark: SparkSession, folder: Path, at_once: int) -> None:
     store = open_store(folder.as_uri())
 
     def take(query_id: str, batch: int, names: list[str]) -> None:
-        Batches(Lake(spark, store, query_id), works()).do(batch, names)
+        PipelineBatches(FactLake(spark, store, query_id), works()).do(batch, names)
 
-    running = query.start(spark, store, take, every_seconds=None, flushes_at_once=at_once)
+    running = query.start_query(spark, store, take, every_seconds=None, flushes_at_once=at_once)
     try:
         running.awaitTermination()
     finally:
@@ -52,11 +52,11 @@ def of_the_rest(spark: SparkSession, folder: Path, at_once: int) -> None:
 
 def in_one(spark: SparkSession, folder: Path, name: str) -> None:
     store = open_store(folder.as_uri())
-    Batches(Lake(spark, store, name), works()).do(0, manifests(store))
+    PipelineBatches(FactLake(spark, store, name), works()).do(0, list_manifests(store))
 
 
 def by_the_clock(spark: SparkSession, folder: Path, name: str, now: datetime) -> None:
-    Clockwork(Lake(spark, open_store(folder.as_uri()), name), lambda _: None).turn(now)
+    RollupScheduler(FactLake(spark, open_store(folder.as_uri()), name), lambda _: None).turn(now)
 
 
 def _flush(manifest: str) -> tuple[int, int]:

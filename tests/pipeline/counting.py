@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import RESULTS, ResultKind
-from kafkadash.domain.segments import SegmentKind
+from kafkadash.export.results import RESULTS, ResultKind
+from kafkadash.export.schema import SegmentKind
 from kafkadash.pipeline.schemas import schema_of
-from kafkadash.pipeline.work import Frames, Scope, Work
+from kafkadash.pipeline.work import Frames, PipelineWork, WorkScope
 
 
 def _count(frames: Frames) -> DataFrame:
@@ -27,4 +27,4 @@ def _count(frames: Frames) -> DataFrame:
     return counted.withColumns({**nothing, "grain": sql.lit("minute")})
 
 
-COUNTING = (Work(ResultKind.CLUSTER_ROLLUP, frozenset({SegmentKind.GROUP_OFFSET}), Scope.MINUTES, _count),)
+COUNTING = (PipelineWork(ResultKind.CLUSTER_ROLLUP, frozenset({SegmentKind.GROUP_OFFSET}), WorkScope.MINUTES, _count),)

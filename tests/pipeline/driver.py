@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     session.require()
-    application.run(open_store(uri), os.environ, application.Way(every or None, at_once, point))
+    application.run(open_store(uri), os.environ, application.StreamWay(every or None, at_once, point))
 
 
 if __name__ == "__main__":

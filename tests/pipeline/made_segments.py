@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kafkadash.domain.segments import SegmentKind
-from kafkadash.observe.segments.encoding import Columns, pack
-from kafkadash.observe.segments.places import Folder
-from kafkadash.observe.segments.writing import Flush, Snapshot, Steps, write
+from kafkadash.export.encoding import Columns, pack_rows
+from kafkadash.export.flusher import FlushSteps, OutboxSnapshot, PendingFlush, write_flush
+from kafkadash.export.places import LocalFolder
+from kafkadash.export.schema import SegmentKind
 
 BEGIN = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 EPOCH = 1_795_000_000
@@ -43,29 +43,29 @@ class Shape:
 
 def make(folder: Path, shape: Shape) -> list[str]:
     """Writes them below ``folder`` as flushes do and returns the addresses of the manifests, oldest first."""
-    place = Folder(folder.as_uri(), folder)
+    place = LocalFolder(folder.as_uri(), folder)
     made = []
     for flush, snapshots in flushes(shape):
-        write(place, flush, snapshots, Steps())
+        write_flush(place, flush, snapshots, FlushSteps())
         made.append(flush.address(SegmentKind.MANIFEST))
     return made
 
 
-def flushes(shape: Shape) -> Iterator[tuple[Flush, list[Snapshot]]]:
+def flushes(shape: Shape) -> Iterator[tuple[PendingFlush, list[OutboxSnapshot]]]:
     """Flush by flush with its snapshots, for who wants to write them at his own pace."""
     for number, start in enumerate(range(0, shape.snapshots, shape.per_flush)):
         steps = range(start, min(start + shape.per_flush, shape.snapshots))
         snapshots = [snapshot(shape, cluster, step) for step in steps for cluster in range(shape.clusters)]
         at = shape.begin + timedelta(seconds=shape.interval_s * steps[-1] + 1)
         seq = shape.first_seq + number
-        yield Flush(EPOCH, seq, at, f"{EPOCH:016x}{seq:016x}"), snapshots
+        yield PendingFlush(EPOCH, seq, at, f"{EPOCH:016x}{seq:016x}"), snapshots
 
 
-def snapshot(shape: Shape, cluster: int, step: int) -> Snapshot:
+def snapshot(shape: Shape, cluster: int, step: int) -> OutboxSnapshot:
     """``step`` counts from 0 at ``shape.begin``."""
-    rows = pack(SegmentKind.GROUP_OFFSET, [group_offsets(shape, step)])
+    rows = pack_rows(SegmentKind.GROUP_OFFSET, [group_offsets(shape, step)])
     seq = shape.first_seq + step
-    return Snapshot(
+    return OutboxSnapshot(
         id=seq * shape.clusters + cluster,
         cluster=f"cluster-{cluster}",
         kind=SegmentKind.GROUP_OFFSET,

@@ -11,7 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafkadash.domain.segments import COLUMNS, SCHEMA_KEY, SCHEMA_VERSION, Column, SegmentKind, Type, address
+from kafkadash.export.schema import (
+    COLUMNS,
+    SCHEMA_KEY,
+    SCHEMA_VERSION,
+    ColumnType,
+    SegmentColumn,
+    SegmentKind,
+    file_address,
+)
 
 BEGAN = datetime(2026, 3, 2, 9, 57, 31, tzinfo=UTC)
 EPOCH = 7
@@ -19,20 +27,20 @@ MOVING, NEW_BROKER = ("topic-0", "topic-1"), 3
 """Topics of which each partition gets a replica on the new broker; of the second the bytes alone are looked at."""
 VOTERS, OBSERVER = (101, 102, 103), 104
 
-ARROW: Mapping[Type, pa.DataType] = {
-    Type.STRING: pa.string(),
-    Type.INT: pa.int32(),
-    Type.LONG: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.BOOL: pa.bool_(),
-    Type.TIME: pa.timestamp("us", "UTC"),
-    Type.BINARY: pa.binary(),
-    Type.INTS: pa.list_(pa.int32()),
-    Type.LONGS: pa.list_(pa.int64()),
+ARROW: Mapping[ColumnType, pa.DataType] = {
+    ColumnType.STRING: pa.string(),
+    ColumnType.INT: pa.int32(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.DOUBLE: pa.float64(),
+    ColumnType.BOOL: pa.bool_(),
+    ColumnType.TIME: pa.timestamp("us", "UTC"),
+    ColumnType.BINARY: pa.binary(),
+    ColumnType.INTS: pa.list_(pa.int32()),
+    ColumnType.LONGS: pa.list_(pa.int64()),
 }
 
 
-def arrow_schema(columns: Sequence[Column], version: int = SCHEMA_VERSION) -> pa.Schema:
+def arrow_schema(columns: Sequence[SegmentColumn], version: int = SCHEMA_VERSION) -> pa.Schema:
     fields = [pa.field(column.name, ARROW[column.type], nullable=not column.required) for column in columns]
     return pa.schema(fields, metadata={SCHEMA_KEY: str(version)})
 
@@ -90,7 +98,7 @@ class Maker:
     def write(self, rows: Mapping[SegmentKind, Sequence[Mapping[str, Any]]]) -> Path:
         manifest = []
         for kind, of_kind in rows.items():
-            file = address(kind, self.at, EPOCH, self.seq)
+            file = file_address(kind, self.at, EPOCH, self.seq)
             write_file(self.segments / file, kind, of_kind)
             for cluster in sorted({row["cluster"] for row in of_kind}):
                 own = [row for row in of_kind if row["cluster"] == cluster]
@@ -108,7 +116,7 @@ class Maker:
                         "committed_at": self.at,
                     }
                 )
-        path = self.segments / address(SegmentKind.MANIFEST, self.at, EPOCH, self.seq)
+        path = self.segments / file_address(SegmentKind.MANIFEST, self.at, EPOCH, self.seq)
         write_file(path, SegmentKind.MANIFEST, manifest)
         return path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kafkadash.pipeline.session import CONF, settings
+from kafkadash.pipeline.session import CONF, build_settings
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = (
@@ -16,7 +16,7 @@ _JAVA = (
     "-XX:-BytecodeVerificationRemote",
 )
 TOLD = {
-    JAVA_OPTIONS: " ".join((settings({})[JAVA_OPTIONS], *_JAVA)),
+    JAVA_OPTIONS: " ".join((build_settings({})[JAVA_OPTIONS], *_JAVA)),
     "spark.sql.shuffle.partitions": "2",
     # Dozens of Python workers come and go, and each would spend a second on imports.
     "spark.python.daemon.module": "tests.pipeline.warm_daemon",

@@ -12,21 +12,21 @@ _OF_SERIES = 's.kind, s."group", s.topic, s.node'
 _DAYS = ", ".join(f"days_to_{share}{end}" for share in (80, 90) for end in ("", "_low", "_high"))
 TABLES = {
     "rollups": f"SELECT c.slug, {_OF_SERIES}, r.grain, r.bucket, r.samples, r.most, r.p50, r.p95, r.p99, r.mean,"
-    " r.other, r.changes FROM observe_rollup r JOIN observe_series s ON s.id = r.series_id"
+    " r.other, r.changes FROM history_rollup r JOIN history_series s ON s.id = r.series_id"
     " JOIN clusters_cluster c ON c.id = s.cluster_id",
-    "series": f"SELECT c.slug, {_OF_SERIES}, s.seen_on FROM observe_series s"
+    "series": f"SELECT c.slug, {_OF_SERIES}, s.seen_on FROM history_series s"
     " JOIN clusters_cluster c ON c.id = s.cluster_id",
     "catch-ups": "SELECT c.slug, topic, partition, broker, observed_at, bytes_per_second, left_bytes, eta_seconds"
-    " FROM observe_catchup t JOIN clusters_cluster c ON c.id = t.cluster_id",
-    "verdict counts": "SELECT query, c.slug, hour, judged, differed FROM observe_verdictcount t"
+    " FROM history_catchup t JOIN clusters_cluster c ON c.id = t.cluster_id",
+    "verdict counts": "SELECT query, c.slug, hour, judged, differed FROM history_verdictcount t"
     " JOIN clusters_cluster c ON c.id = t.cluster_id",
     "differences": 'SELECT c.slug, "group", topic, partition, observed_at, verdict, worker_verdict'
-    " FROM observe_verdictdifference t JOIN clusters_cluster c ON c.id = t.cluster_id",
-    "ledger": "SELECT query, batch, newest_at, rows, skipped, flushes, set_aside FROM observe_pipelineledger",
-    "workloads": "SELECT c.slug, topic, format, partitions, from_at, to_at FROM observe_workload t"
+    " FROM history_verdictdifference t JOIN clusters_cluster c ON c.id = t.cluster_id",
+    "ledger": "SELECT query, batch, newest_at, rows, skipped, flushes, set_aside FROM history_pipelineledger",
+    "workloads": "SELECT c.slug, topic, format, partitions, from_at, to_at FROM history_workload t"
     " JOIN clusters_cluster c ON c.id = t.cluster_id",
     "forecasts": "SELECT c.slug, broker, directory, observed_at, used_bytes, total_bytes, grows_per_day, samples,"
-    f" from_at, {_DAYS} FROM observe_diskforecast t JOIN clusters_cluster c ON c.id = t.cluster_id",
+    f" from_at, {_DAYS} FROM history_diskforecast t JOIN clusters_cluster c ON c.id = t.cluster_id",
 }
 ANY_WAY = ("rollups", "series", "catch-ups", "workloads", "forecasts")
 """Of these nothing depends on where a batch ends; verdicts are of each batch, and so are entries of the ledger."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from kafkadash.domain.pipeline_results import MARKERS, RESULTS, ResultKind
+from kafkadash.export.results import MARKERS, RESULTS, ResultKind
 
 Tables = Mapping[ResultKind, Mapping[tuple[Any, ...], Mapping[str, Any]]]
 

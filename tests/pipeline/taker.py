@@ -19,8 +19,10 @@ PAUSE_SECONDS = 0.3
 
 def main(arguments: Sequence[str]) -> None:
     django.setup()
-    from kafkadash.observe.history import ingest, rows_of, turns
-    from kafkadash.observe.models import PipelineState
+    from kafkadash.history import ingest
+    from kafkadash.history import ingest as rows_of
+    from kafkadash.history import schedule as turns
+    from kafkadash.history.models import PipelineState
 
     turns.ensure_state()
     pause = Event()
@@ -28,7 +30,8 @@ def main(arguments: Sequence[str]) -> None:
         while True:
             taken = ingest.take_turn(turns.STATE_ID, only_if_due=False)
             if "drain" in arguments and taken == 0:
-                sys.exit(PipelineState.objects.get().last_error or None)
+                error = PipelineState.objects.get().last_error
+                sys.exit(str(error) if error else None)
             pause.wait(PAUSE_SECONDS)  # as long as a lease of one that was killed holds, there is no turn
 
 

@@ -1,23 +1,26 @@
-"""Hours and days that are over: rolled up once, and again when something of them comes late."""
+"""Hours and days that are over: rolled up once, and again when something of them comes late.
+
+Which rows belong to which minutes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.domain.segments import SegmentKind
-from kafkadash.pipeline.backfill import LEFT_OUT, chunks, do_chunks, do_coarser, whole_minutes
-from kafkadash.pipeline.batch import Batches
-from kafkadash.pipeline.clockwork import Clockwork
-from kafkadash.pipeline.flushes import manifests
-from kafkadash.pipeline.lake import LAKE, Lake
-from kafkadash.pipeline.results import Name
+from kafkadash.export.results import ResultKind
+from kafkadash.export.schema import SegmentKind
+from kafkadash.pipeline.backfill import LEFT_OUT, do_chunks, do_coarser, list_chunks, whole_minutes
+from kafkadash.pipeline.batch import PipelineBatches
+from kafkadash.pipeline.clockwork import RollupScheduler
+from kafkadash.pipeline.flushes import FlushName, list_manifests
+from kafkadash.pipeline.lake import LAKE, FactLake, LakeSpan, is_within
 from kafkadash.pipeline.store import open_store
 from tests.pipeline.making import EPOCH, Maker
 from tests.pipeline.tables import markers, tables
@@ -47,11 +50,11 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     maker = Maker(tmp_path / "segments", groups=2, partitions=2)
     maker.flushes(10)  # six of them before ten o'clock
     store = open_store(tmp_path.as_uri())
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    batches = Batches(lake, ())
-    batches.do(0, manifests(store))
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    batches = PipelineBatches(lake, ())
+    batches.do(0, list_manifests(store))
     said: list[str] = []
-    clockwork = Clockwork(lake, said.append)
+    clockwork = RollupScheduler(lake, said.append)
 
     def clusters() -> dict[tuple[str, datetime], int]:
         found = tables(tmp_path, lambda q: q != lake.query)[ResultKind.CLUSTER_ROLLUP].values()
@@ -65,7 +68,7 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
     assert set(before) == {("east hour", nine), ("west hour", nine)}
     assert beginnings(said) == ["hour 2026-03-02 09:00", "forecast until 2026-03-02 10:00", WORKLOAD]
     clockwork.turn(DAY.replace(hour=10, minute=7))
-    Clockwork(lake, said.append).turn(DAY.replace(hour=10, minute=8))
+    RollupScheduler(lake, said.append).turn(DAY.replace(hour=10, minute=8))
     assert len(said) == 3, "done once, also for one who was started since"
 
     row = dict.fromkeys(("committed", "log_start", "log_end", "lag"), 5)
@@ -98,7 +101,7 @@ def test_hours_and_days_that_are_over(spark: SparkSession, tmp_path: Path) -> No
 
     results = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*")}
     (tmp_path / LAKE / "done.json").unlink()
-    Clockwork(lake, said.append).turn(next_day)
+    RollupScheduler(lake, said.append).turn(next_day)
     assert len(said) == 8, "a marker without a note: somebody may be reading it"
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*")} == results
 
@@ -127,18 +130,18 @@ def test_an_hour_of_which_a_file_is_damaged__is_made_of_the_rest_and_says_so(
     maker.at = DAY.replace(hour=10, minute=1)
     flush_of_broker(maker)
     store = open_store(tmp_path.as_uri())
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    Batches(lake, ()).do(0, manifests(store))
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    PipelineBatches(lake, ()).do(0, list_manifests(store))
     damaged = sorted((tmp_path / "segments" / SegmentKind.BROKER).rglob("*.parquet"))[1]
     damage(damaged)
     name = damaged.relative_to(tmp_path / "segments").as_posix()
     said: list[str] = []
-    Clockwork(lake, said.append).turn(DAY.replace(hour=10, minute=6))
+    RollupScheduler(lake, said.append).turn(DAY.replace(hour=10, minute=6))
     assert beginnings(said) == ["hour 2026-03-02 09:00", "forecast until 2026-03-02 10:00", WORKLOAD]
     told = [[each["file"] for each in marker["set_aside"]] for marker in markers(tmp_path, lambda q: q[:6] == "hourly")]
     assert sorted(told) == [[], [], [name]]
     again: list[str] = []
-    Clockwork(Lake(spark, store, lake.query), again.append).turn(DAY.replace(hour=11, minute=6))
+    RollupScheduler(FactLake(spark, store, lake.query), again.append).turn(DAY.replace(hour=11, minute=6))
     assert beginnings(again)[0] == "hour 2026-03-02 10:00"
 
 
@@ -149,9 +152,9 @@ def test_an_hour_whose_segments_are_no_longer_kept__is_left_as_it_is_and_nothing
     maker = Maker(tmp_path / "segments", groups=1, partitions=1)
     old = maker.flushes(10)
     store = open_store(tmp_path.as_uri())
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    batches = Batches(lake, ())
-    batches.do(0, manifests(store))
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    batches = PipelineBatches(lake, ())
+    batches.do(0, list_manifests(store))
     for path in (tmp_path / "segments").rglob("*.parquet"):
         path.unlink()
     maker.at += timedelta(hours=3)
@@ -159,7 +162,7 @@ def test_an_hour_whose_segments_are_no_longer_kept__is_left_as_it_is_and_nothing
     batches.do(1, [path.relative_to(tmp_path / "segments").as_posix() for path in new])
     said: list[str] = []
     for _ in range(2):
-        Clockwork(Lake(spark, store, lake.query), said.append).turn(DAY.replace(hour=14, minute=6))
+        RollupScheduler(FactLake(spark, store, lake.query), said.append).turn(DAY.replace(hour=14, minute=6))
     gone = [f"hour 2026-03-02 {hour}:00: left as it is, segments of it are gone" for hour in ("09", "10")]
     assert said[:2] == gone
     assert beginnings(said[2:]) == ["hour 2026-03-02 13:00", "forecast until 2026-03-02 14:00", WORKLOAD[:-5] + "14:00"]
@@ -184,9 +187,9 @@ def test_a_change_of_the_leader_counts_in_the_hour_in_which_it_was_seen(spark: S
         ]
         maker.write({SegmentKind.QUORUM: rows})
     store = open_store(tmp_path.as_uri())
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    Batches(lake, ()).do(0, manifests(store))
-    Clockwork(lake, lambda _: None).turn(DAY + timedelta(days=1, minutes=6))
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    PipelineBatches(lake, ()).do(0, list_manifests(store))
+    RollupScheduler(lake, lambda _: None).turn(DAY + timedelta(days=1, minutes=6))
     found = tables(tmp_path, lambda query: query != lake.query)[ResultKind.QUORUM_ROLLUP].values()
     changes = {
         (row["grain"], row["bucket"].hour): (row["leader_changes"], row["epoch_changes"])
@@ -203,8 +206,8 @@ def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_
     maker.at = DAY.replace(hour=10)
     maker.flushes(4)
     store = open_store(tmp_path.as_uri())
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    Batches(lake, ()).do(0, manifests(store))
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    PipelineBatches(lake, ()).do(0, list_manifests(store))
     asked = 0
 
     def stopping() -> bool:
@@ -214,10 +217,10 @@ def test_whoever_stops_in_between_goes_on_where_he_was(spark: SparkSession, tmp_
 
     said: list[str] = []
     at = DAY.replace(hour=11, minute=6)
-    Clockwork(lake, said.append, stopping).turn(at)
+    RollupScheduler(lake, said.append, stopping).turn(at)
     assert beginnings(said) == ["hour 2026-03-02 09:00"]
     assert [marker["batch"] % DAY.timestamp() for marker in markers(tmp_path, lambda q: q != lake.query)] == [9 * 3600]
-    Clockwork(lake, said.append).turn(at)
+    RollupScheduler(lake, said.append).turn(at)
     assert beginnings(said[1:]) == [
         "hour 2026-03-02 10:00",
         "forecast until 2026-03-02 11:00",
@@ -237,8 +240,9 @@ class Never:
 def test_started_again_with_nothing_new__hours_that_are_over_are_done(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkadash.pipeline import application, heartbeat, query
-    from kafkadash.pipeline.heartbeat import Heartbeat
+    from kafkadash.pipeline import application, heartbeat
+    from kafkadash.pipeline import application as query
+    from kafkadash.pipeline.heartbeat import PipelineHeartbeat
 
     monkeypatch.setattr(heartbeat, "now", lambda: DAY.replace(hour=12))
 
@@ -248,18 +252,26 @@ def test_started_again_with_nothing_new__hours_that_are_over_are_done(
     maker.flushes(3)
 
     def take(query_id: str, batch: int, names: list[str]) -> None:
-        Batches(Lake(spark, store, query_id), ()).do(batch, names)
+        PipelineBatches(FactLake(spark, store, query_id), ()).do(batch, names)
 
-    running = query.start(spark, store, take, every_seconds=None, flushes_at_once=30)
+    running = query.start_query(spark, store, take, every_seconds=None, flushes_at_once=30)
     running.awaitTermination()
     before = {marker["query"] for marker in markers(tmp_path)}
     stop = Never()
-    beats = Heartbeat(store, 1)
-    application.stream(spark, store, application.Way(None, 30), beats, cast("application.Stop", stop))
+    beats = PipelineHeartbeat(store, 1)
+    application.run_query(spark, store, application.StreamWay(None, 30), beats, cast("application.StopRequest", stop))
     made = {marker["query"] for marker in markers(tmp_path)} - before
     assert beats.query == "", "no batch came"
     assert {name.partition("-")[0] for name in made} == {"hourly"}
     assert len(made) == 3
+
+
+def figures(said: list[str]) -> list[str]:
+    return [figure for line in said for figure in re.findall(r"\d+ hours?\b|\d{4}-\d\d-\d\d|\d\d:\d\d", line)]
+
+
+def again_of(folder: Path, query: str) -> list[Any]:
+    return [marker for marker in markers(folder) if marker["query"] == query]
 
 
 def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: SparkSession, tmp_path: Path) -> None:
@@ -271,33 +283,33 @@ def test_a_backfill_makes_hours_and_days_again_as_a_stream_would_have(spark: Spa
     now = DAY + timedelta(days=1, hours=6)
     (late,) = (tmp_path / "segments" / "group_offset" / "2026-03-02" / "04").iterdir()
     late.rename(tmp_path / late.name)
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    assert Batches(lake, ()).do(0, manifests(store)), "one file is set aside"
-    Clockwork(lake, lambda _: None).turn(now)
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    assert PipelineBatches(lake, ()).do(0, list_manifests(store)), "one file is set aside"
+    RollupScheduler(lake, lambda _: None).turn(now)
     (tmp_path / late.name).rename(late)
 
     begin, end = DAY.replace(hour=4), DAY.replace(hour=11)
     said: list[str] = []
-    again = Lake(spark, store, "backfill-1")
-    do_chunks(Batches(again, (), within=whole_minutes(begin, end)), chunks(store, begin, end), lambda _: None)
+    again = FactLake(spark, store, "backfill-1")
+    do_chunks(
+        PipelineBatches(again, (), within=whole_minutes(begin, end)), list_chunks(store, begin, end), lambda _: None
+    )
     do_coarser(again, begin, DAY.replace(hour=5), DAY.replace(hour=13), said.append)
+    assert figures(said) == ["1 hour", "2026-03-02"]
+    assert again_of(tmp_path, "backfill-1-days") == [], "the day is not over"
     do_coarser(again, begin, end, now, said.append)
-    assert said == [
-        "1 hour rolled up again",
-        "day 2026-03-02 is not over: the stream makes it",
-        "2 hours rolled up again",
-        "day 2026-03-02 merged again",
-    ]
+    assert figures(said[2:]) == ["2 hours", "2026-03-02"]
+    assert len(again_of(tmp_path, "backfill-1-days")) > 0
 
-    whole = Lake(spark, store, "whole-1")
-    Batches(whole, ()).do(0, manifests(store))
-    clockwork = Clockwork(whole, lambda _: None, folders=(f"{whole.folder}/hours",), leaving=LEFT_OUT)
+    whole = FactLake(spark, store, "whole-1")
+    PipelineBatches(whole, ()).do(0, list_manifests(store))
+    clockwork = RollupScheduler(whole, lambda _: None, folders=(f"{whole.folder}/hours",), leaving=LEFT_OUT)
     hours = [int(DAY.timestamp()) // 3600 + hour for hour in (4, 10, 16)]
     for hour in hours[2:]:
-        clockwork.roll_up(Name("elsewhere", hour * 3600), hour)
+        clockwork.roll_up(FlushName("elsewhere", hour * 3600), hour)
     for hour in hours[:2]:
-        clockwork.roll_up(Name("whole-hours", hour * 3600), hour)
-    clockwork.merge_day(Name("whole-days", int(DAY.timestamp())), int(DAY.timestamp()) // 3600)
+        clockwork.roll_up(FlushName("whole-hours", hour * 3600), hour)
+    clockwork.merge_day(FlushName("whole-days", int(DAY.timestamp())), int(DAY.timestamp()) // 3600)
     expected = tables(tmp_path, lambda q: q.startswith("whole-"))
     assert tables(tmp_path, lambda q: q.startswith("backfill-")) == expected
     assert {row["grain"] for row in expected[ResultKind.LAG_ROLLUP].values()} == {"hour", "day"}
@@ -314,14 +326,43 @@ def test_a_backfill_leaves_days_as_they_are_of_which_it_has_not_everything(spark
 
     def backfilled(begin: datetime, end: datetime) -> list[str]:
         said.clear()
-        lake = Lake(spark, store, f"backfill-{begin:%d%H}")
-        do_chunks(Batches(lake, ()), chunks(store, begin, end), lambda _: None)
+        lake = FactLake(spark, store, f"backfill-{begin:%d%H}")
+        do_chunks(PipelineBatches(lake, ()), list_chunks(store, begin, end), lambda _: None)
         do_coarser(lake, begin, end, DAY + timedelta(days=1, hours=6), said.append)
         return said
 
-    assert backfilled(DAY - timedelta(hours=2), DAY) == ["0 hours rolled up again"], "a part of it may be gone"
-    assert backfilled(DAY.replace(hour=4), DAY.replace(hour=5)) == [
-        "1 hour rolled up again",
-        "day 2026-03-02 left as it is: hour 10:00 is not rolled up yet",
-    ]
+    assert figures(backfilled(DAY - timedelta(hours=2), DAY)) == ["0 hours"], "a part of it may be gone"
+    assert figures(backfilled(DAY.replace(hour=4), DAY.replace(hour=5))) == ["1 hour", "2026-03-02", "10:00"]
     assert not [marker for marker in markers(tmp_path) if marker["query"].endswith("-days")]
+
+
+CLUSTERS = ("east", "west", "never-looked-at")
+
+
+SPANS: list[list[LakeSpan]] = [
+    [],
+    [LakeSpan(10, 10)],
+    [LakeSpan(10, 12), LakeSpan(20, 20)],
+    [LakeSpan(0, 200), LakeSpan(300, 301)],
+    [LakeSpan(10, 12, "east")],
+    [LakeSpan(10, 12, "east"), LakeSpan(9, 11, "west"), LakeSpan(20, 25, "east")],
+    [LakeSpan(15, 15), LakeSpan(10, 12, "east"), LakeSpan(20, 25, "east")],
+]
+
+
+def test_a_minute_begins_with_its_first_microsecond_and_ends_before_the_next(spark: SparkSession) -> None:
+    """All lists of spans are asked at once, a column each."""
+    rows = [
+        (cluster, datetime.fromtimestamp(minute * 60 + second, UTC))
+        for cluster in CLUSTERS
+        for minute in range(310)
+        for second in (0, 59.999999)
+    ]
+    frame = spark.createDataFrame(rows, "cluster string, observed_at timestamp")
+    asked = frame.select("*", *(is_within(spans).alias(f"in_{n}") for n, spans in enumerate(SPANS))).collect()
+    assert len(asked) == len(rows)
+    for row in asked:
+        minute = row.observed_at.timestamp() // 60
+        for n, spans in enumerate(SPANS):
+            inside = any(s.first <= minute <= s.last and s.cluster in (None, row.cluster) for s in spans)
+            assert row[f"in_{n}"] is inside, (row, spans)

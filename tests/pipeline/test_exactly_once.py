@@ -1,28 +1,38 @@
-"""What comes of segments is the same however they come: in batches, at once, broken off, from the start again."""
+"""What comes of segments is the same however they come: in batches, at once, broken off, from the start again.
+
+The pipeline asked to end while Spark is still starting: nothing of it stays, and its last word is "stopped".
+"""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
+from django.conf import settings
 
-from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.domain.segments import SCHEMA_VERSION, SegmentKind
-from kafkadash.pipeline import query
-from kafkadash.pipeline.backfill import chunks, do_chunks, of_history, whole_minutes
-from kafkadash.pipeline.batch import Batches
-from kafkadash.pipeline.flushes import manifests
-from kafkadash.pipeline.lake import Lake
-from kafkadash.pipeline.store import Store, open_store
-from kafkadash.pipeline.work import Work
-from kafkadash.pipeline.works import works
+from kafkadash.export.results import ResultKind
+from kafkadash.export.schema import SCHEMA_VERSION, SegmentKind
+from kafkadash.pipeline import application as query
+from kafkadash.pipeline.backfill import do_chunks, list_chunks, of_history, whole_minutes
+from kafkadash.pipeline.batch import PipelineBatches
+from kafkadash.pipeline.errors import PipelineErrorCode
+from kafkadash.pipeline.flushes import list_manifests
+from kafkadash.pipeline.heartbeat import read_status
+from kafkadash.pipeline.lake import FactLake
+from kafkadash.pipeline.store import PipelineStore, open_store
+from kafkadash.pipeline.work import PipelineWork, works
 from tests.pipeline.counting import COUNTING
 from tests.pipeline.making import BEGAN, Maker, write_file
 from tests.pipeline.tables import differing, markers, tables
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,10 +48,12 @@ class BrokenOff(Exception):
 class Pipeline:
     """A folder of the pipeline, and what is done with it."""
 
-    def __init__(self, spark: SparkSession, folder: Path, works: Sequence[Work] = COUNTING, every: float = 17) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, works: Sequence[PipelineWork] = COUNTING, every: float = 17
+    ) -> None:
         self.spark, self.folder, self.works = spark, folder, works
         self.maker = Maker(folder / "segments", groups=2, partitions=2, every=every)
-        self.store: Store = open_store(folder.as_uri())
+        self.store: PipelineStore = open_store(folder.as_uri())
 
     def stream(self, at_once: int = 30, point: Callable[[str], None] = lambda _: None) -> str:
         """Take in what is there; the query's id. Raises what Spark makes of BrokenOff."""
@@ -49,18 +61,18 @@ class Pipeline:
         def take(query_id: str, batch: int, names: list[str]) -> None:
             self.batches(query_id, point).do(batch, names)
 
-        running = query.start(self.spark, self.store, take, every_seconds=None, flushes_at_once=at_once)
+        running = query.start_query(self.spark, self.store, take, every_seconds=None, flushes_at_once=at_once)
         try:
             running.awaitTermination()
         finally:
             running.stop()
         return query.query_id(self.store)
 
-    def batches(self, query_id: str, point: Callable[[str], None] = lambda _: None) -> Batches:
-        return Batches(Lake(self.spark, self.store, query_id), self.works, point)
+    def batches(self, query_id: str, point: Callable[[str], None] = lambda _: None) -> PipelineBatches:
+        return PipelineBatches(FactLake(self.spark, self.store, query_id), self.works, point)
 
     def at_once(self) -> None:
-        self.batches("batch").do(0, manifests(self.store))
+        self.batches("batch").do(0, list_manifests(self.store))
 
 
 @pytest.fixture
@@ -123,8 +135,8 @@ def test_of_all_that_is_reckoned__broken_off_and_from_the_start_again_and_by_a_b
     assert differing(tables(tmp_path, lambda q: q in (first, second)), whole) == {}, "one after the other is no other"
 
     begin, end = BEGAN.replace(minute=59, second=0), BEGAN.replace(hour=10, minute=12, second=0)
-    again = Batches(Lake(spark, made.store, "backfill"), of_history(), within=whole_minutes(begin, end))
-    do_chunks(again, chunks(made.store, begin, end), lambda _: None)
+    again = PipelineBatches(FactLake(spark, made.store, "backfill"), of_history(), within=whole_minutes(begin, end))
+    do_chunks(again, list_chunks(made.store, begin, end), lambda _: None)
     told = tables(tmp_path, lambda q: q == "backfill")
     assert set(told) == {work.kind for work in of_history()}, "judgements are of now"
     for kind, rows in told.items():
@@ -150,7 +162,7 @@ def test_a_batch_that_has_its_marker_is_not_written_again(pipeline: Pipeline) ->
     pipeline.maker.flushes(1)
     pipeline.at_once()
     before = {path: path.stat().st_mtime_ns for path in (pipeline.folder / "results").rglob("*")}
-    assert pipeline.batches("batch").do(0, manifests(pipeline.store)) is None
+    assert pipeline.batches("batch").do(0, list_manifests(pipeline.store)) is None
     assert {path: path.stat().st_mtime_ns for path in (pipeline.folder / "results").rglob("*")} == before
 
 
@@ -169,7 +181,7 @@ def test_files_that_cannot_be_read_are_set_aside_and_the_rest_goes_on(pipeline: 
     (marker,) = markers(pipeline.folder)
     aside = {each["file"]: each["why"] for each in marker["set_aside"]}
     assert set(aside) == {path.relative_to(segments).as_posix() for path in (*files[:4], made[4])}
-    assert "2" in aside[files[2].relative_to(segments).as_posix()]
+    assert aside[files[2].relative_to(segments).as_posix()]["code"] == PipelineErrorCode.FILE_FROM_FUTURE
     assert len(marker["flushes"]) == 5
     counted = sum(row["lag_count"] for row in tables(pipeline.folder)[ResultKind.CLUSTER_ROLLUP].values())
     assert counted == 8, "of one flush all rows, of the others none"
@@ -219,3 +231,40 @@ def test_a_file_that_is_being_written_is_not_there_yet(pipeline: Pipeline) -> No
     hidden.rename(manifest)
     pipeline.stream()
     assert len(markers(pipeline.folder)) == 1
+
+
+SECONDS = 60
+SPARK = "org.apache.spark.deploy.SparkSubmit"
+
+
+def _java_of(process: psutil.Popen) -> list[psutil.Process]:
+    """Once it is Java's own process, no longer the script that becomes it."""
+    assert process.poll() is None, process.stderr.read()
+    found = []
+    for child in process.children():
+        with contextlib.suppress(psutil.Error):  # another one that has just ended
+            if "java" in child.name() and SPARK in child.cmdline():
+                found.append(child)
+    return found
+
+
+def test_asked_to_end_while_it_starts__leaves_no_java_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kafkadash.pipeline", "run", "--uri", tmp_path.as_uri()]
+    java: list[psutil.Process] = []
+
+    def started() -> bool:
+        java.extend(_java_of(process))
+        return bool(java)
+
+    with psutil.Popen(command, cwd=settings.BASE_DIR, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(started, "Java was started", SECONDS)
+            process.terminate()
+            process.terminate()
+            assert process.wait(SECONDS) == 0, process.stderr.read()
+            assert not java[0].is_running()
+        finally:
+            for each in (*java, process):
+                if each.is_running():
+                    each.kill()
+    assert ("state", "stopped") in read_status(open_store(tmp_path.as_uri()), datetime.now(UTC)).lines

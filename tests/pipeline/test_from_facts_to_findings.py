@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkadash.domain.plan import Row
-from kafkadash.domain.planner.workload import used_by
-from kafkadash.domain.segments import SCHEMA_VERSION, SegmentKind
-from kafkadash.observe.history import ingest, turns
-from kafkadash.observe.models import DiskForecast, Workload
-from kafkadash.oncall.models import Finding
-from kafkadash.oncall.services import judge
-from kafkadash.pipeline.batch import Batches
-from kafkadash.pipeline.clockwork import Clockwork
-from kafkadash.pipeline.flushes import manifests
-from kafkadash.pipeline.lake import Lake
+from kafkadash.changes.plan import PartitionMove
+from kafkadash.export.schema import SCHEMA_VERSION, SegmentKind
+from kafkadash.findings.models import Finding
+from kafkadash.findings.services import judge
+from kafkadash.history import ingest
+from kafkadash.history import schedule as turns
+from kafkadash.history.models import DiskForecast, Workload
+from kafkadash.pipeline.batch import PipelineBatches
+from kafkadash.pipeline.clockwork import RollupScheduler
+from kafkadash.pipeline.flushes import list_manifests
+from kafkadash.pipeline.lake import FactLake
 from kafkadash.pipeline.store import open_store
-from kafkadash.reassign.topology import load_topology
+from kafkadash.planning.solver.workload import used_by
+from kafkadash.planning.stored_topology import load_topology
 from tests.factories import TopicFactory, judged, watched
 from tests.pipeline.making import EPOCH, Maker
 
@@ -73,10 +74,10 @@ def _handed_back(spark: SparkSession, folder: Path) -> list[str]:
     maker.at, maker.seq = OVER + timedelta(minutes=1), 1
     maker.write({SegmentKind.BROKER: list(_rows(_brokers)), SegmentKind.REPLICA: list(_rows(_replicas))})
     store = open_store(folder.as_uri())
-    lake = Lake(spark, store, "1a2b3c4d-e5f6")
-    Batches(lake, ()).do(0, manifests(store))
+    lake = FactLake(spark, store, "1a2b3c4d-e5f6")
+    PipelineBatches(lake, ()).do(0, list_manifests(store))
     said: list[str] = []
-    Clockwork(lake, said.append).turn(OVER + timedelta(minutes=6))
+    RollupScheduler(lake, said.append).turn(OVER + timedelta(minutes=6))
     return said
 
 
@@ -111,7 +112,7 @@ def test_a_disk_that_fills_is_found_and_the_plan_knows_what_is_taken_in(
     loaded = load_topology(demo)
     partitions = loaded.topology.topics["orders"].partitions
     assert [p.bytes_in_per_s for p in partitions] == [pytest.approx(1000), 0.0, None]
-    rows = [Row("orders", "id-1", n, (1, 2), (1, 3)) for n in range(3)]
+    rows = [PartitionMove("orders", "id-1", n, (1, 2), (1, 3)) for n in range(3)]
     used = used_by(rows, loaded.workloads)
     assert (used.known, used.unknown) == (2, 1)
     assert used.typical == pytest.approx(1000)

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import PipelineLedger
+from kafkadash.history.models import PipelineLedger
 from tests.pipeline.answers import of_the_rest, of_the_same_batches
 from tests.pipeline.killing import driver, taker
 from tests.pipeline.making import Maker
@@ -65,8 +65,8 @@ def test_driver_and_ingest__killed_in_the_middle__nothing_is_doubled_or_lost(
 
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE observe_rollup, observe_series, observe_catchup, observe_verdictcount,"
-            " observe_verdictdifference, observe_pipelineledger"
+            "TRUNCATE history_rollup, history_series, history_catchup, history_verdictcount,"
+            " history_verdictdifference, history_pipelineledger"
         )
     shutil.copytree(disturbed / "segments", undisturbed / "segments", copy_function=os.link)
     of_the_same_batches(spark, undisturbed, batches)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
-import kafkadash.pipeline.jobs.figures
-import kafkadash.pipeline.source  # noqa: F401
+import kafkadash.pipeline.batch  # noqa: F401
 
 if __name__ == "__main__":
     manager()

@@ -18,12 +18,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kafkadash.embedded.ports import LOOPBACK
-from kafkadash.embedded.process import Child, ServerError, children, recorded
-from kafkadash.playground.cluster import NodeStatus, Playground
-from kafkadash.playground.load import Topic, load
-from kafkadash.playground.prepare import prepare_runtime
-from kafkadash.playground.state import Cluster
+from kafkadash.devtools.embedded.ports import LOOPBACK
+from kafkadash.devtools.embedded.process import ChildProcess, ServerError, live_children, recorded
+from kafkadash.devtools.playground.cluster import (
+    KafkaPlayground,
+    PlaygroundNodeStatus,
+    PlaygroundState,
+    prepare_runtime,
+)
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.embedded_plugin import RUN_FOLDER
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +37,7 @@ POINTS = ("write_cluster", "_start")
 LEAVING_A_NODE = """
 import os, signal, sys
 from pathlib import Path
-from kafkadash.embedded.process import spawn
+from kafkadash.devtools.embedded.process import spawn
 folder = Path(sys.argv[1])
 spawn(folder, "kafka-1", [sys.executable, "-c", "import time; time.sleep(600)"], log=folder / "left.log")
 os.kill(os.getpid(), signal.SIGKILL)
@@ -43,11 +46,11 @@ KILLED_WHILE_ADDING = """
 import os, signal, sys
 from pathlib import Path
 from unittest import mock
-from kafkadash.playground import cluster
-die = mock.patch.object(cluster if sys.argv[2] == "write_cluster" else cluster.Playground, sys.argv[2],
+from kafkadash.devtools.playground import cluster
+die = mock.patch.object(cluster if sys.argv[2] == "write_cluster" else cluster.KafkaPlayground, sys.argv[2],
                         side_effect=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 with die:
-    cluster.Playground(Path(sys.argv[1])).add_broker("b")
+    cluster.KafkaPlayground(Path(sys.argv[1])).add_broker("b")
 """
 
 
@@ -68,17 +71,17 @@ class Grown:
     its controller; ``freed``: what was still there between the two.
     """
 
-    playground: Playground
-    left: Child
+    playground: KafkaPlayground
+    left: ChildProcess
     left_lived: bool
-    made: Cluster
+    made: PlaygroundState
     freed: list[str] = field(default_factory=list)
     refusal: str = ""
-    again: Cluster | None = None
+    again: PlaygroundState | None = None
     killed: dict[str, Killed] = field(default_factory=dict)
-    mended: list[NodeStatus] = field(default_factory=list)
+    mended: list[PlaygroundNodeStatus] = field(default_factory=list)
     added: int = 0
-    at_last: list[NodeStatus] = field(default_factory=list)
+    at_last: list[PlaygroundNodeStatus] = field(default_factory=list)
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +102,7 @@ def runtime() -> None:
 @pytest.fixture(scope="package")
 def grown(run_folder: Path, runtime: None) -> Iterator[Grown]:
     """Racks a, b and b, two directories each; nothing of it runs at the end."""
-    playground = Playground(run_folder / f"playground-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}")
+    playground = KafkaPlayground(run_folder / f"playground-{os.environ.get('PYTEST_XDIST_WORKER', 'single')}")
     try:
         grown = _started_over_leftovers(playground)
         _down_and_up(grown)
@@ -115,11 +118,11 @@ def grown(run_folder: Path, runtime: None) -> Iterator[Grown]:
     assert recorded(playground.folder) == []
 
 
-def _started_over_leftovers(playground: Playground) -> Grown:
+def _started_over_leftovers(playground: KafkaPlayground) -> Grown:
     playground.folder.mkdir()
     done = _python(LEAVING_A_NODE, str(playground.folder))
     assert done.returncode == -signal.SIGKILL
-    [left] = children(playground.folder)
+    [left] = live_children(playground.folder)
     lived = left.alive()
     playground.up(brokers=1, racks=("a",), dirs=2)
     return Grown(playground, left, lived, playground.cluster)
@@ -127,7 +130,7 @@ def _started_over_leftovers(playground: Playground) -> Grown:
 
 def _down_and_up(grown: Grown) -> None:
     playground, [node] = grown.playground, grown.playground.status()
-    load(playground.bootstrap, [Topic(KEPT, placement=[(1,)], fill_bytes=300_000)])
+    load_topics(playground.bootstrap, [LoadTopic(KEPT, placement=[(1,)], fill_bytes=300_000)])
     playground.down()
     grown.freed = [child.name for child in recorded(playground.folder)]
     grown.freed += [str(node.pid)] if node.pid is None or psutil.pid_exists(node.pid) else []
@@ -140,7 +143,7 @@ def _down_and_up(grown: Grown) -> None:
     grown.again = playground.cluster
 
 
-def _killed_while_adding(playground: Playground, point: str) -> Killed:
+def _killed_while_adding(playground: KafkaPlayground, point: str) -> Killed:
     done = _python(KILLED_WHILE_ADDING, str(playground.folder), point)
     assert done.returncode == -signal.SIGKILL
     known = [node.node_id for node in playground.cluster.brokers]
@@ -153,7 +156,7 @@ def _python(code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.fixture
-def whole(grown: Grown) -> Playground:
+def whole(grown: Grown) -> KafkaPlayground:
     """The cluster with every node running: a test before may have failed half way."""
     grown.playground.up()
     return grown.playground

@@ -28,9 +28,9 @@ PARTS = (
     "segments",
     "pipeline",
     "standalone",
+    "image",
     "history",
     "points",
-    "upgrade",
     "attacks",
     "crowd",
 )

@@ -24,13 +24,14 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkadash.playground.load import MIB, Topic, load
+from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
+from kafkadash.execution.worker.broker_absences import read_looks
 from tests.agreement.tools import Tools
 from tests.hostile_member import HOSTILE_ASSIGNMENTS, hostile_member
 from tests.proof.extent import Extent
 from tests.smoke.browser import Answer, Browser, forms_of, heading_of, read_frames, watch, words_of
 from tests.stack.green_pages import GreenPages
-from tests.stack.stack import Shape, Stack
+from tests.stack.stack import CHECKOUT, Shape, Stack
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ def prove(folder: Path, extent: Extent) -> bool:
         with stack:
             placement = [[1, 3, 5], [2, 4, 5], [3, 1, 5], [4, 2, 5]]
             topics = [
-                Topic(TOPIC, placement=placement, fill_bytes=4 * MIB),
-                Topic(MOVING, placement=[[1, 3]], fill_bytes=80 * MIB),
-                Topic(NARROW, placement=[[1, 2]], fill_bytes=4 * MIB),
+                LoadTopic(TOPIC, placement=placement, fill_bytes=4 * MIB),
+                LoadTopic(MOVING, placement=[[1, 3]], fill_bytes=80 * MIB),
+                LoadTopic(NARROW, placement=[[1, 2]], fill_bytes=4 * MIB),
             ]
-            load(stack.playground.bootstrap, topics)
+            load_topics(stack.playground.bootstrap, topics)
             with hostile_member(stack.playground.bootstrap.split(",")[0], "nobody", b""):
                 pass  # Kafka makes its topic of groups for the first one
             stack.provision()
@@ -174,15 +175,14 @@ class _Attacks:
     def _a_run_whose_target_dies(self) -> None:
         """Broker 4 is away for 35 s in the middle; at its end nothing is left, and nothing of it is somebody's."""
         from kafkadash.changes.models import ChangeRequest
-        from kafkadash.domain.workflow_states import OVER
-        from kafkadash.reassign.models import Execution, ThrottleEntry
-        from kafkadash.reassign.run.broker_absences import LooksAtBrokers
+        from kafkadash.changes.state_machine import OVER
+        from kafkadash.execution.models import Execution, ThrottleEntry
 
         program = [sys.executable, "-m", "tests.chaos.second_installation", MOVING, "0", "4,1"]
         log = self._stack.folder / "logs" / "move.log"
         with log.open("w", encoding="utf-8") as out:
             environment = self._stack.environment_of("command")
-            people = subprocess.Popen(program, env=environment, cwd=self._stack.code, stdout=out, stderr=out)
+            people = subprocess.Popen(program, env=environment, cwd=CHECKOUT, stdout=out, stderr=out)
         try:
             wait_until(self._tools.moves, f"a move is under way (see {log})", STARTS_S)
             change = ChangeRequest.objects.get()
@@ -198,7 +198,7 @@ class _Attacks:
         finally:
             people.kill()
             people.wait()
-        looks = LooksAtBrokers.from_json(Execution.objects.get().absences)
+        looks = read_looks(Execution.objects.get().absences)
         absences = looks.absences if looks else ()
         self._found.add("D3: absences that the run stored", "", ", ".join(str(each.broker) for each in absences))
         self._found.demand(any(each.broker == 4 for each in absences), "the run did not see broker 4 away")
@@ -218,14 +218,14 @@ class _Attacks:
             self._run_to_its_end(people, back, (1, 2))
 
     def _run_to_its_end(self, people: People, number: int, expected: tuple[int, ...]) -> None:
-        from kafkadash.domain.workflow_states import OVER, State
+        from kafkadash.changes.state_machine import OVER, ChangeState
         from tests.chaos.drain import state_of
 
         people.start(number)
         wait_until(lambda: people.tend(number) in OVER, f"#{number} is over", ENDS_S)
         there = self._tools.topics("--topic", NARROW)[NARROW].partitions[0].replicas
         self._found.add("D5: out of a rack, and back", f"/changes/{number}/", f"{state_of(number)}, on {there}")
-        self._found.demand((state_of(number), there) == (State.DONE, expected), f"D5: {people.stands(number)}")
+        self._found.demand((state_of(number), there) == (ChangeState.DONE, expected), f"D5: {people.stands(number)}")
 
     # --- administrators
 
@@ -263,7 +263,7 @@ class _Attacks:
         from channels_redis.serializers import registry
         from redis import Redis
 
-        from kafkadash.live.frames import Frame
+        from kafkadash.live.frames import LiveFrame
         from kafkadash.live.hub import group_of
 
         key, out = "status:demo", self._stack.folder / "frames"
@@ -271,7 +271,7 @@ class _Attacks:
         threading.Thread(target=watch, args=(self._stack.url, "alice", password, [key], out), daemon=True).start()
         wait_until(lambda: read_frames(out), "a frame came", STARTS_S)
         content = json.dumps({"key": key, "target": "#status-demo", "content": f'<p hx-post="/">{FORGED}</p>'})
-        message = registry.get_serializer("msgpack").serialize({"type": "frame", **Frame(key, content).packed()})
+        message = registry.get_serializer("msgpack").serialize({"type": "frame", **LiveFrame(key, content).packed()})
         with Redis.from_url(self._stack.addresses()["REDIS_URL"]) as redis:
             heard = redis.publish(f"kafkadash__group__{group_of(key)}", message)
         self._found.demand(heard == 1, "nobody listens to the forged frame")

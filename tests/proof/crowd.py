@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkadash.playground.load import MIB, Topic, load
+from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.agreement.tools import Tools
 from tests.proof.extent import Extent
 from tests.smoke.browser import Browser
@@ -79,7 +79,9 @@ def prove(folder: Path, extent: Extent) -> bool:
     try:
         stack.start()
         names = [f"crowd-{n}" for n in (1, 2)]
-        load(stack.playground.bootstrap, [Topic(name, placement=[(1, 3)] * 2, fill_bytes=6 * MIB) for name in names])
+        load_topics(
+            stack.playground.bootstrap, [LoadTopic(name, placement=[(1, 3)] * 2, fill_bytes=6 * MIB) for name in names]
+        )
         stack.provision()
         os.environ.update(stack.addresses())
         os.environ |= {"LOG_LEVEL": "ERROR", "DJANGO_SETTINGS_MODULE": "kafkadash.settings"}
@@ -129,7 +131,7 @@ def _played(crowd: Crowd, minutes: float) -> bool:
 
 def _runs(crowd: Crowd, people: People, ran: list[int], chance: random.Random) -> None:
     """A drain, its way back, and again; the last of them ends though the time is over."""
-    from kafkadash.domain.workflow_states import OVER
+    from kafkadash.changes.state_machine import OVER
     from tests.chaos.drain import POLL_S
 
     while time.monotonic() < crowd.until:

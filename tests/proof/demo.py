@@ -8,8 +8,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import reap_leftovers
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.embedded.process import reap_leftovers
 from tests.demo.test_it_stops_without_traces import a_web_that_dies_is_started_again
 from tests.proof.extent import Extent
 from tests.smoke.browser import Browser
@@ -26,7 +26,7 @@ def prove(folder: Path, extent: Extent) -> bool:
         finally:
             for state in (own / "playground", own):
                 reap_leftovers(state)
-            Postgres(own).remove()
+            EmbeddedPostgres(own).remove()
     print(f"demo: {extent.rounds} supervisors killed and started again")  # noqa: T201
     return True
 

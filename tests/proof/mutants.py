@@ -32,7 +32,13 @@ from tests.report_plugin import FOLDERS
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("kafkadash", "tests", "templates", "static", "docs")
 SEED, EACH = 19, 10
-PACKAGES = ("kafkadash/domain", "kafkadash/domain/planner", "kafkadash/reassign/run", "kafkadash/kafka")
+PACKAGES = (
+    "kafkadash/execution/engine",
+    "kafkadash/execution/progress",
+    "kafkadash/planning/solver",
+    "kafkadash/execution/worker",
+    "kafkadash/kafka",
+)
 MUTANT_S = 120.0  # of processor time, so that a busy machine does not decide
 WAITING_S = 900.0  # of wall time: what waits for ever takes no processor time
 WITH_SERVERS = {"servers", "pipeline", "agreement", "e2e"}

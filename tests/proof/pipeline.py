@@ -22,9 +22,9 @@ from threading import Event
 import psycopg
 from cryptography.fernet import Fernet
 
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.observe.history.fail_point import POINTS as INGEST_POINTS
-from kafkadash.pipeline import query
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.history.ingest import POINTS as INGEST_POINTS
+from kafkadash.pipeline import application as query
 from kafkadash.pipeline.session import require
 from tests.pipeline.driver import POINTS as DRIVER_POINTS
 from tests.pipeline.killing import Killed, driver, taker
@@ -41,7 +41,7 @@ MAY_BE_EMPTY = ("workloads", "forecasts")
 
 
 class Proof:
-    def __init__(self, folder: Path, postgres: Postgres, seed: int) -> None:
+    def __init__(self, folder: Path, postgres: EmbeddedPostgres, seed: int) -> None:
         # Two hours ahead, so that no hour of it is over while drivers are killed.
         self.began = datetime.now(UTC).replace(minute=50, second=7, microsecond=0) + timedelta(hours=1)
         self.root, self.folder, self.postgres = folder, folder / "pipeline", postgres
@@ -168,9 +168,9 @@ def prove(folder: Path, extent: Extent) -> bool:
 
 
 @contextmanager
-def _postgres(folder: Path) -> Iterator[Postgres]:
+def _postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
     """With three databases that know the clusters and nothing else."""
-    postgres = Postgres(folder)
+    postgres = EmbeddedPostgres(folder)
     postgres.start()
     try:
         os.environ |= {

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tests.domain.random_requests import compared
-from tests.domain.test_disk_room import compare_rooms
+from tests.planning.other_solver import compared
+from tests.planning.test_placement_and_disks import compare_rooms
 from tests.proof.extent import Extent
 
 CLUSTERS = 200

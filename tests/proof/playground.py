@@ -12,16 +12,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kafkadash.embedded.process import children, recorded
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.state import read_cluster
+from kafkadash.devtools.embedded.process import live_children, recorded
+from kafkadash.devtools.playground.cluster import KafkaPlayground, read_cluster
 from tests.proof.extent import Extent
 from tests.tool_server import ToolServer, tools_share_a_process
 from tests.waiting import wait_until
 
 UP_AND_KILLED = (
-    "import os, signal, sys; from pathlib import Path; from kafkadash.playground.cluster import Playground;"
-    "Playground(Path(sys.argv[1])).up(brokers=1); os.kill(os.getpid(), signal.SIGKILL)"
+    "import os, signal, sys; from pathlib import Path;"
+    "from kafkadash.devtools.playground.cluster import KafkaPlayground;"
+    "KafkaPlayground(Path(sys.argv[1])).up(brokers=1); os.kill(os.getpid(), signal.SIGKILL)"
 )
 
 
@@ -42,8 +42,8 @@ def _supervisor_killed(folder: Path) -> None:
     """What it left is ended, and the same cluster started anew; a reset leaves nothing of it."""
     done = subprocess.run([sys.executable, "-c", UP_AND_KILLED, str(folder)], check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL
-    [left] = children(folder)
-    playground = Playground(folder)
+    [left] = live_children(folder)
+    playground = KafkaPlayground(folder)
     try:
         cluster_id = playground.cluster.cluster_id
         playground.up()
@@ -53,14 +53,14 @@ def _supervisor_killed(folder: Path) -> None:
         assert cluster_id in playground.tool("cluster", ["cluster-id"]).stdout
     finally:
         playground.reset()
-    assert children(folder) == []
+    assert live_children(folder) == []
     assert read_cluster(folder) is None
     assert not (folder / "data").exists()
 
 
 def _controller_killed(folder: Path) -> None:
     """Another one leads; the killed one comes back; all of them stop."""
-    playground = Playground(folder)
+    playground = KafkaPlayground(folder)
     try:
         playground.up(brokers=1, controllers=3)
         assert [node.roles for node in playground.status()] == ["broker", "controller", "controller", "controller"]
@@ -75,7 +75,7 @@ def _controller_killed(folder: Path) -> None:
     assert recorded(folder) == []
 
 
-def _leader_of(playground: Playground) -> int | None:
+def _leader_of(playground: KafkaPlayground) -> int | None:
     done = playground.tool("quorum", ["describe", "--status"])
     found = re.search(r"LeaderId:\s+(-?\d+)", done.stdout)
     return int(found[1]) if done.returncode == 0 and found is not None else None

@@ -95,7 +95,7 @@ def prove(folder: Path, extent: Extent) -> bool:
 
 
 def _table(points: Points, rounds: int) -> bool:
-    from kafkadash.reassign.run.fail_points import POINTS
+    from kafkadash.execution.worker.fail_points import POINTS
 
     hits = Counter(point for point, _ in points.hits())
     least = min(LEAST_HITS, rounds)

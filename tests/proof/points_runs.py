@@ -8,16 +8,17 @@ from collections.abc import Callable
 from django.db.models.functions import Now
 
 from kafkadash.accounts.models import User
-from kafkadash.changes import running, services
+from kafkadash.changes import services
+from kafkadash.changes import services as running
+from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest, RequestState
-from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.models import Cluster
-from kafkadash.observe.models import CollectorRun, Kind
-from kafkadash.playground.load import Topic, load
-from kafkadash.reassign.models import Deed
-from kafkadash.reassign.run import orders
-from kafkadash.reassign.run.fail_points import POINTS
-from kafkadash.reassign.run.rollback import propose_back
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from kafkadash.execution import commands as orders
+from kafkadash.execution.models import OrderType
+from kafkadash.execution.rollback import propose_back
+from kafkadash.execution.worker.fail_points import POINTS
+from kafkadash.monitoring.models import CollectorKind, CollectorRun
 from tests.agreement.runs import Requests, Run, alter
 from tests.agreement.tools import Tools
 from tests.chaos.referee import Before, judge
@@ -60,7 +61,9 @@ class Rounds:
 
     def round(self, number: int) -> None:
         topic = f"proof-{number}"
-        load(self._playground.bootstrap, [Topic(topic, placement=[[1, 2, 3]] * ROWS, fill_bytes=ROWS * ROW_BYTES)])
+        load_topics(
+            self._playground.bootstrap, [LoadTopic(topic, placement=[[1, 2, 3]] * ROWS, fill_bytes=ROWS * ROW_BYTES)]
+        )
         wait_until(self._tools.in_sync, "every replica is in sync", 60)
         alter(self._playground, topic, leader_replication_throttled_replicas="9:1,0:2")
         self._before = Before.of(self._tools)
@@ -110,7 +113,7 @@ class Rounds:
             draft.refresh_from_db()
             try:
                 draft = services.submit(draft, self._alice, why="Broker 3 is well.", version=draft.version)
-            except Refused as why:
+            except ChangeRefused as why:
                 refused = str(why)
                 return False
             return True
@@ -128,7 +131,7 @@ class Rounds:
         """One row by itself first, then all of it, so slow that nothing is done before."""
         orders.set_throttle(run.change, run.alice, SLOW, "Slowly.", twice=True, force=True)
         first = self._moving(run)
-        orders.row(run.change, run.alice, *first, Deed.CANCEL_ROW, "Its consumers complain.")
+        orders.order_row(run.change, run.alice, *first, OrderType.CANCEL_ROW, "Its consumers complain.")
         wait_until(lambda: run.row(*first).state == "cancelled", f"{first} is given back", RUN_S)
         self._moving(run)
         running.cancel(run.change, run.alice, "All complain.")
@@ -144,7 +147,7 @@ class Rounds:
     def _reaches(self, run: Run, state: RequestState) -> None:
         wait_until(lambda: run.state == state, f"#{run.change.pk} is {state.label}", RUN_S)
 
-    def _refresh(self, kind: Kind) -> None:
+    def _refresh(self, kind: CollectorKind) -> None:
         """By the stack's own collector, soon."""
         own = CollectorRun.objects.filter(cluster__slug="demo", kind=kind)
         before = own.get().succeeded_at

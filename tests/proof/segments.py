@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from kafkadash.embedded.postgres import Postgres
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
 from tests.proof.extent import Extent
 from tests.waiting import wait_until
 
@@ -27,7 +27,7 @@ SEED = 9
 
 def prove(folder: Path, extent: Extent) -> bool:
     began = time.monotonic()
-    postgres = Postgres(folder)
+    postgres = EmbeddedPostgres(folder)
     postgres.start()
     try:
         os.environ |= {
@@ -55,8 +55,8 @@ def prove(folder: Path, extent: Extent) -> bool:
 
 
 def _rounds(folder: Path, extent: Extent) -> list[str]:
-    from kafkadash.observe.segments.fail_points import POINTS
-    from tests.observe.segments.killing import Flushing
+    from kafkadash.export.flusher import POINTS
+    from tests.export.flushing import Flushing
 
     flushing, chance, problems = Flushing(folder), random.Random(SEED), []
     for number in range(1, extent.rounds + 1):

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kafkadash.pipeline.session import require
-from kafkadash.pipeline.works import works
+from kafkadash.pipeline.work import works
 from tests.pipeline.making import Maker
 from tests.pipeline.tables import differing, markers, tables
 from tests.proof.extent import Extent

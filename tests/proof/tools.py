@@ -9,9 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kafkadash.playground.cluster import Playground
-from kafkadash.playground.load import Topic, load
-from kafkadash.playground.tool import TOOLS
+from kafkadash.devtools.playground.cluster import TOOLS, KafkaPlayground
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
 from tests.proof.extent import Extent
 from tests.tool_server import ToolServer, compare_with_script, tools_share_a_process
 
@@ -21,10 +20,10 @@ TOPIC = "proof-tools"
 def prove(folder: Path, extent: Extent) -> bool:
     """Once; a second round would ask the same."""
     del extent
-    playground = Playground(folder / "kafka")
+    playground = KafkaPlayground(folder / "kafka")
     playground.up(brokers=2, racks=("a", "b"))
     try:
-        load(playground.bootstrap, [Topic(TOPIC, placement=[(1, 2), (2, 1)], fill_bytes=200_000)])
+        load_topics(playground.bootstrap, [LoadTopic(TOPIC, placement=[(1, 2), (2, 1)], fill_bytes=200_000)])
         with tools_share_a_process(folder):
             differing = [line for name, args in _calls(folder) if (line := _difference(playground, name, args))]
     finally:
@@ -36,7 +35,7 @@ def prove(folder: Path, extent: Extent) -> bool:
     return not differing
 
 
-def _difference(playground: Playground, name: str, args: Sequence[str]) -> str:
+def _difference(playground: KafkaPlayground, name: str, args: Sequence[str]) -> str:
     try:
         compare_with_script(playground, name, *args)
     except AssertionError as error:

@@ -1,49 +1,46 @@
-"""What is wrong with a file or with what is asked for, as the planners say it: Kafka's JSON, draining, an assignment.
+"""Faults of a plan, as the job, the checker and the commands report them.
 
-The pages of a plan and of a verification list these sentences (tests/reassign/test_planning_an_assignment.py).
+Faults of files and requests that cannot be met are tested by code with their planners (``tests/planning``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafkadash.domain.kafka_json import Parsed, read_reassignment
-from kafkadash.domain.planner.plan import plan
-from kafkadash.domain.planner.planned import Planned
-from kafkadash.domain.planner.request import DRAIN, PlanRequest
-from kafkadash.domain.planner.topology import Directory, Topology
-from kafkadash.domain.planner.topology_json import BadTopology, read_topology
-from kafkadash.domain.refusals import asked, files, planning
-from tests.domain.test_drain import THREE
-from tests.domain.test_explicit import CLUSTER
-from tests.domain.test_explicit import plan as assign
-from tests.domain.test_kafka_json import entry
-from tests.domain.topologies import broker, topology
-from tests.plan_job.test_plan_job import given as given_to_the_job
-from tests.plan_job.test_plan_job import run as run_the_job
+import pytest
+
+from kafkadash.changes.plan import PartitionMove, PlanErrorCode
+from kafkadash.core.json_columns import pack_dataclass
+from kafkadash.planning.checker import CheckRequest, check
+from kafkadash.planning.errors import ReassignmentErrorCode
+from kafkadash.planning.impact import PlanImpact
+from kafkadash.planning.job import _list_checker_faults
+from kafkadash.planning.kafka_json import ParsedFile
+from kafkadash.planning.problem_codes import CheckedRule, CheckErrorCode, FileErrorCode
+from kafkadash.planning.solver.plan import plan
+from kafkadash.planning.solver.request import ADD, BALANCE, DRAIN, REPLACE, SET_RF, PlanProof, PlanRequest
+from kafkadash.planning.solver.request_problems import PlanAnswer, problems_of
+from kafkadash.planning.topology import BadTopology, ClusterTopology, read_topology
+from kafkadash.planning.wizard import _rule
+from tests.planning.test_checks import ASKED, CHECKED_CLUSTER, PLAN
+from tests.planning.test_kafka_json import entry
+from tests.planning.test_plan_requests import THREE
+from tests.planning.test_planning_commands import Desk
+from tests.planning.topologies import GB, broker, row, topology
 from tests.refusals.driving import Case, case, each, refused
 
 
-def told(found: Parsed | Planned) -> str:
+def told(found: ParsedFile | PlanAnswer) -> str:
     return " ".join(str(one) for one in (*found.problems, *found.notices))
-
-
-def brought(content: str | bytes) -> str:
-    return told(read_reassignment(content))
 
 
 def one(**fields: Any) -> str:
     """Of a file with one entry."""
     return told(entry(json.dumps({"topic": "t", "partition": 0, "replicas": [1]} | fields)))
-
-
-def twice() -> str:
-    row = '{"topic":"t","partition":0,"replicas":[1]}'
-    return told(entry(f"{row},\n{row}"))
 
 
 def exported(content: object) -> str:
@@ -53,178 +50,283 @@ def exported(content: object) -> str:
 
 PARTITION = {"partition": 0, "replicas": [1]}
 HUGE = {**PARTITION, "size_bytes": 9 * 10**16}
-ENTRY = '{"topic":"t","partition":0,"replicas":[1]}'
 
 
 @each(
-    case(files.MARK_IGNORED, lambda: brought("\ufeff{}")),
-    case(files.UTF_16, lambda: brought("{}".encode("utf-16"))),
-    case(files.NOT_UTF_8, lambda: brought("{ä}".encode("latin-1")), byte=0xE4),
-    case(files.NOTHING_IN_IT, lambda: brought(" ")),
-    case(files.NOT_JSON, lambda: brought("hello"), fault="a value is missing here"),
     case(
-        files.GENERATED,
-        lambda: brought("Current partition replica assignment\n{}"),
-        heading="Proposed partition reassignment configuration",
-    ),
-    case(files.NO_OBJECT, lambda: brought("[]"), found="a list"),
-    case(files.TOPICS_TO_MOVE, lambda: brought('{"topics":[]}')),
-    case(files.NOTHING_ASKED_FOR, lambda: brought('{"partitions":[]}'), field='"partitions"'),
-    case(files.OTHER_VERSION, lambda: brought(f'{{"version":2,"partitions":[{ENTRY}]}}'), found="2"),
-    case(files.VERSION_MISSING, lambda: brought(f'{{"partitions":[{ENTRY}]}}')),
-    case(files.FIELD_UNKNOWN, lambda: one(colour="red"), field='"colour"', more=""),
-    case(files.FIELD_MISSING, lambda: brought('{"version":1}'), where="The object", field='"partitions"'),
-    case(
-        files.FIELD_OF_OTHER_SHAPE,
-        lambda: one(replicas=7),
-        field='t-0: "replicas"',
-        found="a number",
-        wanted="a list of broker ids",
-    ),
-    case(files.FIELD_TWICE, lambda: told(entry('{"topic":"t","topic":"t"}')), field='"topic"'),
-    case(files.STANDS_TWICE, twice, again="t-0", line=3),
-    case(files.TOO_MANY_PROBLEMS, lambda: brought('{"partitions":[' + "1,\n" * 10_001 + "1]}"), most=10_000),
-    case(files.NO_NAME_OF_A_TOPIC, lambda: one(topic="a b"), field='"topic"', found='"a b"'),
-    case(files.NO_REPLICAS, lambda: one(replicas=[]), row="t-0"),
-    case(files.NO_ID_OF_A_BROKER, lambda: one(replicas=[-2]), row="t-0", found="-2", more=""),
-    case(files.REPLICA_TWICE, lambda: one(replicas=[1, 2, 1]), row="t-0", broker=1, times="twice"),
-    case(files.DIRECTORIES_NO_LIST, lambda: one(log_dirs="/d"), row="t-0", field='"log_dirs"'),
-    case(
-        files.DIRECTORIES_NOT_AS_MANY,
-        lambda: one(log_dirs=["/a", "/b"]),
-        replicas="1 replica",
-        directories="2 log directories",
-    ),
-    case(files.DIRECTORY_NOT_ABSOLUTE, lambda: one(log_dirs=["d"]), row="t-0"),
-    case(files.DIRECTORY_IMPOSSIBLE, lambda: one(log_dirs=["/\t"]), path='"/\\t"'),
-    case(files.TOPOLOGY_NOT_UTF_8, lambda: exported(b"\xff{")),
-    case(files.TOPOLOGY_NOT_JSON, lambda: exported(b"{")),
-    case(files.TOPOLOGY_TWICE, lambda: exported({"brokers": [{"id": 1}] * 2, "topics": []}), one="Broker 1"),
-    case(
-        files.TOPOLOGY_PARTITION_TWICE,
-        lambda: exported({"brokers": [], "topics": [{"name": "t", "partitions": [PARTITION] * 2}]}),
-        where="Topic t",
-        partition=0,
-    ),
-    case(
-        files.TOPOLOGY_TOO_LARGE,
+        FileErrorCode.TOPOLOGY_TOO_LARGE,
         lambda: exported({"brokers": [], "topics": [{"name": "t", "partitions": [HUGE, {**HUGE, "partition": 1}]}]}),
-        total="180.0 PB",
-        most="144.1 PB",
+        total=180 * 10**15,
     ),
-    case(files.TOPOLOGY_SHAPE, lambda: exported([]), field="The topology", wanted="an object"),
 )
 def test_what_is_wrong_with_a_file(one: Case) -> None:
     one.check()
 
 
-def drained(*brokers: int, cluster: Topology = THREE, **how: Any) -> str:
+def drained(*brokers: int, cluster: ClusterTopology = THREE, **how: Any) -> str:
     return told(plan(cluster, PlanRequest(DRAIN, brokers, **how)))
 
 
-def with_partition(cluster: Topology, **changes: Any) -> Topology:
+def with_partition(cluster: ClusterTopology, **changes: Any) -> ClusterTopology:
     topic = cluster.topics["t"]
     return replace(cluster, topics={"t": replace(topic, partitions=(replace(topic.partitions[0], **changes),))})
 
 
-SMALL = topology({"t": [[1, 2, 3]]}, [broker(1), broker(2), broker(3), broker(6, used=790)], size=40)
 """Only broker 6 can take what leaves broker 3."""
-IN_TWO_DIRECTORIES = replace(broker(6), dirs=(Directory("/a", 1000, 790), Directory("/b", 1000, 785)))
-RACKLESS = topology({"t": [[1, 2, 3]]}, [*(broker(n) for n in range(1, 7)), broker(7)])
-
-
-def small(size: int | None = 40, last: Any = SMALL.brokers[6]) -> str:
-    cluster = topology({"t": [[1, 2, 3]]}, [broker(1), broker(2), broker(3), last], size=size)
-    return drained(3, cluster=cluster, disk_limit=0.8)
 
 
 @each(
-    case(asked.NO_BROKER_NAMED, drained),
-    case(asked.BROKERS_UNKNOWN, lambda: drained(9), brokers="broker 9", there="there are 1, 2, 3, 4, 5 and 6"),
-    case(asked.TARGETS_UNKNOWN, lambda: drained(3, targets=(7,)), brokers="broker 7"),
-    case(asked.ALL_WOULD_BE_DRAINED, lambda: drained(1, 2, 3, 4, 5, 6)),
-    case(asked.NO_TARGET, lambda: drained(3, targets=())),
-    case(asked.NOTHING_TO_DRAIN, lambda: drained(3, cluster=topology({"t": [[1, 2]]})), brokers="Broker 3"),
-    case(asked.HOLDS_NOTHING, lambda: drained(1, 3, cluster=topology({"t": [[1, 2]]})), brokers="Broker 3"),
-    case(asked.TOO_FEW_BROKERS, lambda: drained(3, 4, 5, 6), topic="t", replicas="3 replicas", brokers="2 brokers"),
-    case(asked.RACKS_MIXED, lambda: drained(3, cluster=RACKLESS), brokers="Broker 7", verb="names"),
-    case(asked.LAST_OF_A_RACK, lambda: drained(3, 6), brokers="Brokers 3 and 6", racks="rack c"),
     case(
-        asked.LEADER_MISSING,
+        PlanErrorCode.LEADER_MISSING,
         lambda: drained(3, cluster=with_partition(THREE, leader=None, replicas=(3, 1, 2))),
-        partitions="t-0",
+        partitions=("t-0",),
     ),
-    case(asked.MOVES_ALREADY, lambda: drained(3, cluster=with_partition(THREE, moving=True)), row="t-0"),
-    case(asked.DISK_LIMIT, small, broker=6, share="83.0 %", used="790 B", coming="40 B", limit=80, room="10 B"),
-    case(
-        asked.DISK_LIMIT_OF_A_DIRECTORY,
-        lambda: small(20, IN_TWO_DIRECTORIES),
-        broker=6,
-        replica="20 B",
-        room="15 B",
-        limit=80,
-    ),
-    case(asked.DISK_UNJUDGED, lambda: small(10, broker(6, total=None, used=None)), brokers="broker 6"),
-    case(asked.SIZE_UNJUDGED, lambda: small(None), partitions="1 partition that moves"),
 )
 def test_what_cannot_be_drained(one: Case) -> None:
     one.check()
 
 
-def assigned(*entries: Sequence[int] | dict[str, Any], cluster: Topology = CLUSTER) -> str:
-    """To a cluster where 6 is fenced and 7 away: t-0 is on 1, 2, 3; t-1 on 2, 3, 1; t-2 on 7, 1, 2."""
-    return told(assign([one if isinstance(one, dict) else {"replicas": one} for one in entries], cluster))
+REQUESTED_CLUSTER = topology(
+    {"t": [[1, 2, 3]], "u": [[4, 5, 6]]}, [*(broker(n) for n in range(1, 6)), broker(6, used=850)]
+)
+
+
+def asked(mode: str, *brokers: int, **more: Any) -> str:
+    return " ".join(str(one) for one in problems_of(PlanRequest(mode, brokers, **more), REQUESTED_CLUSTER))
 
 
 @each(
-    case(asked.ALL_AS_ASKED, lambda: assigned([1, 2, 3]), partitions="The only partition of the file is"),
+    case(PlanErrorCode.NO_BROKERS_TO_REPLACE, lambda: asked(REPLACE)),
+    case(PlanErrorCode.REPLACED_BY_ITSELF, lambda: asked(REPLACE, 3, replacements=(3,)), brokers=(3,)),
     case(
-        asked.SOME_AS_ASKED,
-        lambda: assigned([1, 2, 4], {"partition": 1, "replicas": [2, 3, 1]}),
-        partitions="1 partition",
+        PlanErrorCode.ALL_TOPICS_EXCLUDED,
+        lambda: asked(DRAIN, 3, pattern="t", excluded="."),
+        topics=2,
+        pattern=".",
     ),
-    case(asked.PARTITION_UNKNOWN, lambda: assigned({"partition": 9, "replicas": [1]}), row="t-9", topic="t"),
-    case(asked.TOPIC_UNKNOWN, lambda: assigned({"topic": "x", "replicas": [1]}), topic="x", more=""),
-    case(asked.BROKER_UNKNOWN, lambda: assigned([1, 2, 9]), broker=9, more=""),
-    case(asked.BROKER_UNFIT, lambda: assigned([1, 2, 6]), broker=6, why="is fenced", more=""),
-    case(
-        asked.KEPT_ON_ONE_AWAY,
-        lambda: assigned({"partition": 2, "replicas": [7, 1, 3]}),
-        partitions="1 partition",
-        keep="keeps",
-        broker=7,
-    ),
-    case(asked.OTHER_FACTOR, lambda: assigned([1, 2]), row="t-0", replicas="3 replicas", target=2),
-    case(
-        asked.DIRECTORY_UNKNOWN,
-        lambda: assigned({"replicas": [1, 2, 4], "log_dirs": ["any", "any", "/x"]}),
-        broker=4,
-        path="/x",
-        paths="/d",
-    ),
-    case(
-        asked.DIRECTORIES_ONLY,
-        lambda: assigned({"replicas": [1, 2, 3], "log_dirs": ["/d", "any", "any"]}),
-        row="t-0",
-    ),
-    case(
-        asked.DIRECTORY_OF_ONE_THAT_STAYS,
-        lambda: assigned({"replicas": [1, 2, 4], "log_dirs": ["any", "/d", "/d"]}),
-        broker=2,
-        path="/d",
-    ),
+    case(PlanErrorCode.TOPICS_UNKNOWN, lambda: asked(DRAIN, 3, topics=("t", "x")), topics=("x",)),
 )
-def test_what_cannot_be_assigned(one: Case) -> None:
+def test_what_cannot_be_given(one: Case) -> None:
     one.check()
 
 
-def out_of_memory(folder: Path) -> str:
-    upload = b'{"version":1,"partitions":[' + b" " * 80_000_000 + b"]}"
-    given_to_the_job(folder, {"mode": "explicit"}, upload, memory_bytes=270_000_000)
-    _, result, _ = run_the_job(folder)
-    return " ".join(problem["sentence"] for problem in result["problems"])
+RACKLESS_BROKERS = [broker(n, "a") for n in range(1, 5)]
+SKEWED = topology({"t": [[1, 2], [1, 2], [1, 2]], "u": [[3]]}, RACKLESS_BROKERS)
+RACKS = topology({"t": [[1, 2, 3], [1, 2, 3]]})
+TWO = topology({"t": [[1, 2], [2, 1]]}, RACKLESS_BROKERS)
 
 
-@each(case(planning.PLANNER_OUT_OF_MEMORY, out_of_memory, most=0.3))
-def test_in_the_process_that_plans(one: Case, tmp_path: Path) -> None:
-    one.check(tmp_path)
+def planned(cluster: ClusterTopology, request: PlanRequest) -> str:
+    found = plan(cluster, request)
+    return " ".join(str(one) for one in (*found.problems, *found.notices))
+
+
+def balanced_of(sizes: Sequence[int], brokers: int = 4) -> str:
+    """Of partitions with one replica each on brokers of one rack."""
+    cluster = topology(
+        {"t": [[1 + n % brokers] for n in range(len(sizes))]}, [broker(n + 1, "a") for n in range(brokers)]
+    )
+    topic = cluster.topics["t"]
+    partitions = tuple(replace(p, size_bytes=size) for p, size in zip(topic.partitions, sizes, strict=True))
+    return planned(
+        replace(cluster, topics={"t": replace(topic, partitions=partitions)}), PlanRequest(BALANCE, eps=0.05)
+    )
+
+
+@each(
+    case(
+        PlanErrorCode.KEEPS_MORE_THAN_ALLOWED,
+        lambda: planned(SKEWED, PlanRequest(SET_RF, factor=3, most_replicas=2)),
+        broker=1,
+        replicas=3,
+        most=2,
+    ),
+    case(PlanErrorCode.OUTSIDE_FOR_A_LARGE_ONE, lambda: balanced_of([900, 10, 10, 10]), broker=1, partition="t-0"),
+    case(PlanErrorCode.OUTSIDE_FOR_THE_REST, lambda: balanced_of([900, 10, 10, 10]), broker=2),
+    case(
+        PlanErrorCode.OUTSIDE_AND_STUCK,
+        lambda: balanced_of([50, 50, 60, 10, 70, 80, 30]),
+        broker=1,
+        held=100,
+        mean=88,
+    ),
+    case(PlanErrorCode.MORE_OUTSIDE, lambda: balanced_of([900] * 2 + [1] * 6, brokers=8), brokers=3),
+)
+def test_what_a_placement_cannot_give(one: Case) -> None:
+    one.check()
+
+
+def judged(
+    rows: Sequence[PartitionMove],
+    request: PlanRequest,
+    cluster: ClusterTopology = TWO,
+    proof: PlanProof | None = None,
+    **limits: Any,
+) -> str:
+    """As the job tells what failed."""
+    rules: Sequence[CheckedRule] = check(
+        rows, cluster, CheckRequest.of_request(replace(request, **limits)), None, proof
+    )
+    return " ".join(str(fault) for fault in _list_checker_faults({"rules": [pack_dataclass(rule) for rule in rules]}))
+
+
+ADDED = PlanRequest(ADD, (3,))
+CLAIM = PlanProof(moved=20, bound=20, prices={}, widened={})
+
+
+@each(
+    case(
+        CheckErrorCode.ROW_OUTSIDE,
+        lambda: judged([row(RACKS, "t", 0, (1, 2, 6))], PlanRequest(BALANCE, topics=("x",)), RACKS),
+        row="t-0",
+    ),
+    case(
+        CheckErrorCode.ROW_TAKES_WHAT_STAYS,
+        lambda: judged([row(RACKS, "t", 0, (1, 5, 6))], PlanRequest(SET_RF, factor=3), _two_of(RACKS)),
+        row="t-0",
+        broker=2,
+    ),
+    case(
+        CheckErrorCode.ROW_KEEPS_WHAT_LEAVES,
+        lambda: judged([], PlanRequest(DRAIN, (1,), rebalance=True), TWO),
+        row="t-0",
+        broker=1,
+    ),
+    case(CheckErrorCode.ROW_WITH_WRONG_FACTOR, lambda: judged([], PlanRequest(SET_RF, factor=3)), row="t-0", factor=3),
+    case(
+        CheckErrorCode.ROW_UNEVEN_IN_RACK,
+        lambda: judged([row(RACKS, "t", 0, (1, 4, 2))], PlanRequest(BALANCE), RACKS),
+        row="t-0",
+        held=2,
+        rack="a",
+        wanted=(1, 1),
+    ),
+    case(CheckErrorCode.BROKER_OUT_OF_BOUNDS, lambda: judged([], ADDED), broker=3, replicas=0, low=1, high=2),
+    case(
+        CheckErrorCode.NO_PLAN_MEETS_IT,
+        lambda: judged([], PlanRequest(SET_RF, factor=5)),
+        partitions=2,
+    ),
+    case(CheckErrorCode.BOUND_DIFFERS, lambda: judged([], PlanRequest(BALANCE), proof=CLAIM), report=20),
+    case(
+        CheckErrorCode.BROKER_NOT_WITHIN_EPS,
+        lambda: judged([], PlanRequest(BALANCE, eps=0.05), SKEWED, proof=replace(CLAIM, disk_bound=20)),
+        broker=3,
+        held=10,
+        eps=5,
+    ),
+    case(CheckErrorCode.MOVED_DIFFERS, lambda: judged([], PlanRequest(BALANCE), proof=CLAIM), rows=0, report=20),
+)
+def test_a_plan_that_is_not_what_was_asked_for(one: Case) -> None:
+    one.check()
+
+
+def _two_of(cluster: ClusterTopology) -> ClusterTopology:
+    """With two replicas of each partition, so that a third is to come."""
+    topic = cluster.topics["t"]
+    partitions = tuple(replace(p, replicas=p.replicas[:2], isr=p.replicas[:2]) for p in topic.partitions)
+    return replace(cluster, topics={"t": replace(topic, partitions=partitions)})
+
+
+def stored(rules: Sequence[CheckedRule]) -> str:
+    """As the job stores what failed, and as the page of the plan shows what cannot be judged."""
+    rows = [pack_dataclass(rule) for rule in rules]
+    judged = " ".join(str(fault) for fault in _list_checker_faults({"rules": rows}))
+    return " ".join([judged, *(text for row in rows if row["passed"] is None for text in _rule(row).problems)])
+
+
+def tell_check(
+    rows: Sequence[PartitionMove],
+    cluster: ClusterTopology = CHECKED_CLUSTER,
+    asked: CheckRequest = ASKED,
+    impact: PlanImpact | None = None,
+) -> Callable[[], str]:
+    return lambda: stored(check(rows, cluster, asked, impact))
+
+
+def first(**changes: object) -> Callable[[], str]:
+    """The plan with another first row: of t-0, on 1, 2 and 3."""
+    return tell_check([replace(PLAN[0], **changes), *PLAN[1:]])  # type: ignore[arg-type]
+
+
+def moving() -> ClusterTopology:
+    topic = CHECKED_CLUSTER.topics["t"]
+    partitions = (replace(topic.partitions[0], moving=True), *topic.partitions[1:])
+    return replace(CHECKED_CLUSTER, topics={"t": replace(topic, partitions=partitions)})
+
+
+class Teller(Desk):
+    def told(self, mode: str, *words: str) -> str:
+        return "".join(str(part) for part in self.plans(mode, *words))
+
+    def not_written(self) -> str:
+        self.path("plan.json.unfinished").mkdir()
+        return self.told("leaders")
+
+    def checked(self, *words: str) -> str:
+        return "".join(str(part) for part in self.checks(self.brings(("t", 0, [1, 2, 3]), ("t", 1, [4, 1, 2])), *words))
+
+    def with_no_report(self) -> str:
+        return self.checked("--report", str(self.path("topology.json")))
+
+    def with_no_topology(self) -> str:
+        self.path("topology.json").write_text("{")
+        return self.told("leaders")
+
+    def with_another_report(self) -> str:
+        self.plans("drain", "--brokers", "3")
+        return self.checked("--report", str(self.path("report.json")))
+
+    def with_disks_alone(self) -> str:
+        given = {"brokers": [{"id": id_, "disk_bytes": GB} for id_ in (1, 2)], "topics": []}
+        self.path("topology.json").write_text(json.dumps(given))
+        return self.told("balance")
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Teller:
+    return Teller(tmp_path)
+
+
+@each(
+    case(
+        ReassignmentErrorCode.OPTION_NO_IDS,
+        lambda t: t.told("drain", "--brokers", "3,b"),
+        option="--brokers",
+        given="3,b",
+    ),
+    case(
+        ReassignmentErrorCode.OPTION_NO_WHOLE_NUMBER,
+        lambda t: t.told("set-rf", "--rf", "three"),
+        option="--rf",
+        given="three",
+    ),
+    case(
+        ReassignmentErrorCode.OPTION_NO_WHOLE_NUMBER,
+        lambda t: t.told("balance", "--max-replicas-per-broker", "x"),
+        option="--max-replicas-per-broker",
+    ),
+    case(
+        ReassignmentErrorCode.OPTION_NO_SHARE,
+        lambda t: t.told("balance", "--disk-limit", "80 %"),
+        option="--disk-limit",
+    ),
+    case(ReassignmentErrorCode.FILE_REFUSED, Teller.with_no_topology, file="topology.json"),
+    case(ReassignmentErrorCode.FILE_NOT_WRITTEN, Teller.not_written, fault="Is a directory"),
+    case(
+        ReassignmentErrorCode.ONE_FILE_FOR_BOTH,
+        lambda t: "".join(
+            map(
+                str,
+                t.types("plan", "--topology", "x", "--mode", "leaders", "--out", "both.json", "--report", "both.json"),
+            )
+        ),
+        file="both.json",
+    ),
+    case(ReassignmentErrorCode.NO_REPORT_OF_A_PLAN, Teller.with_no_report),
+    case(ReassignmentErrorCode.REPORT_OF_ANOTHER_PLAN, Teller.with_another_report),
+    case(ReassignmentErrorCode.ROWS_AS_NOW, Teller.checked, partitions=1),
+    case(ReassignmentErrorCode.DISK_USE_RECKONED, Teller.with_disks_alone, brokers=(1, 2)),
+)
+def test_what_is_said(one: Case, teller: Teller) -> None:
+    one.check(teller)

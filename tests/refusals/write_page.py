@@ -16,54 +16,104 @@ import django
 
 DOC = Path(__file__).parents[2] / "docs/errors.md"
 ROOT = Path(__file__).parents[2] / "kafkadash"
-# Title → module of the codes, and module of their messages: packages that know no Django leave texts to an app.
+HEAD = """# Codes of refusals, failures and reasons
+
+Made by `python -m tests.refusals.write_page`. A code stands beside its message on pages, behind it on the command line,
+and in logs: search for it here. Names in ‹› are put in when the message is shown. Where: the module that uses the code.
+"""
+# Title → the enum of codes, and their messages: packages that know no Django leave texts to an app.
 CATALOGUES = {
-    "Signing in, accounts, and pages that cannot be shown": ("accounts.errors", "accounts.messages"),
-    "Clusters: their registration, settings and rights": ("clusters.errors", "clusters.messages"),
-    "Kafka: connections, and what it answers": ("kafka.errors", "clusters.kafka_messages"),
-    "Work in the background": ("jobs.errors", "jobs.messages"),
-    "Reading clusters, lists, and the files of the history": ("observe.errors", "observe.messages"),
-    "Changes: drafts, checks and people": ("changes.errors", "changes.messages"),
-    "Changes: what is possible in which state": ("domain.workflow_errors", "changes.workflow_messages"),
-    "Reassignments: forms, plans and runs": ("reassign.errors", "reassign.messages"),
-    "Findings": ("oncall.errors", "oncall.messages"),
-    "The demo, commands and the audit": ("ops.errors", "ops.messages"),
-    "The pipeline": ("pipeline.errors", "pipeline.messages"),
-    "Servers that run beside kafkadash": ("embedded.errors", "ops.server_messages"),
-    "The playground": ("playground.errors", "ops.playground_messages"),
+    "Signing in, accounts, and pages that cannot be shown": (
+        "accounts.errors:AccountErrorCode",
+        "accounts.messages:ACCOUNT_MESSAGES",
+    ),
+    "Requests to any page": ("core.errors:RequestErrorCode", "accounts.messages:REQUEST_MESSAGES"),
+    "Clusters: their registration, settings and rights": (
+        "clusters.errors:ClusterErrorCode",
+        "clusters.messages:CLUSTER_MESSAGES",
+    ),
+    "Kafka: connections, and what it answers": ("kafka.errors:KafkaErrorCode", "clusters.messages:KAFKA_MESSAGES"),
+    "Work in the background": ("jobs.errors:JobErrorCode", "jobs.messages:JOB_MESSAGES"),
+    "Reading clusters": ("monitoring.errors:CollectionErrorCode", "monitoring.messages:COLLECTION_MESSAGES"),
+    "Files for the pipeline": ("export.errors:ExportErrorCode", "export.messages:EXPORT_MESSAGES"),
+    "The history": ("history.errors:HistoryErrorCode", "history.messages:HISTORY_MESSAGES"),
+    "Changes: drafts, checks and people": ("changes.errors:ChangeErrorCode", "changes.messages:CHANGE_MESSAGES"),
+    "Changes: what is possible in which state": (
+        "changes.state_machine:WorkflowErrorCode",
+        "changes.messages:WORKFLOW_MESSAGES",
+    ),
+    "Reassignments: forms, plans and runs": (
+        "planning.errors:ReassignmentErrorCode",
+        "planning.messages:REASSIGNMENT_MESSAGES",
+    ),
+    "Files: Kafka's JSON of an assignment, and an exported topology": (
+        "planning.problem_codes:FileErrorCode",
+        "planning.messages:FILE_MESSAGES",
+    ),
+    "Plans: what is asked for, and what cannot be given": (
+        "changes.plan:PlanErrorCode",
+        "planning.messages:PLAN_MESSAGES",
+    ),
+    "Plans: what the checker and the checks before a run find": (
+        "planning.problem_codes:CheckErrorCode",
+        "planning.messages:CHECK_MESSAGES",
+    ),
+    "Findings": ("findings.errors:OnCallErrorCode", "findings.messages:ONCALL_MESSAGES"),
+    "The demo": ("devtools.errors:DemoErrorCode", "devtools.messages:DEMO_MESSAGES"),
+    "Commands and the audit": ("ops.errors:OperationErrorCode", "ops.messages:OPERATION_MESSAGES"),
+    "Settings in the environment": ("core.setting_errors:SettingErrorCode", "core.setting_errors:SETTING_MESSAGES"),
+    "The pipeline": ("pipeline.errors:PipelineErrorCode", "pipeline.messages:PIPELINE_MESSAGES"),
+    "Servers that run beside kafkadash": (
+        "devtools.embedded.errors:ServerErrorCode",
+        "devtools.messages:SERVER_MESSAGES",
+    ),
+    "The playground": ("devtools.playground.errors:PlaygroundErrorCode", "devtools.messages:PLAYGROUND_MESSAGES"),
 }
 
 
 def whole_page() -> str:
     """Return the page: codes by app, then reasons of runs and of rows, and answers to orders."""
-    from kafkadash.domain.refusals import catalogue
-    from kafkadash.reassign.run.order_answers import ORDER_MESSAGES
-    from kafkadash.reassign.run.row_messages import ROW_MESSAGES
-    from kafkadash.reassign.run.run_messages import RUN_MESSAGES
-    from kafkadash.reassign.run.stuck_messages import STUCK_MESSAGES
+    from kafkadash.changes.messages import RISK_MESSAGES
+    from kafkadash.execution.command_answers import ORDER_MESSAGES
+    from kafkadash.execution.messages import (
+        LEDGER_MESSAGES,
+        REPORT_NOTE_MESSAGES,
+        ROW_MESSAGES,
+        RUN_MESSAGES,
+        STUCK_MESSAGES,
+    )
+    from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES
 
     places = places_of_codes()
     sections = [error_section(title, catalogue_messages(title), places) for title in CATALOGUES]
     sections += [
+        message_section("Changes: what makes one risky", RISK_MESSAGES),
+        finding_section("Findings: what is wrong with a cluster", FINDING_MESSAGES),
+        message_section("Findings: what is said besides", FINDING_NOTE_MESSAGES),
         message_section("A run as a whole: why it does not begin, does not go on, or failed", RUN_MESSAGES),
         message_section("Rows of a run: why one is in its state", ROW_MESSAGES),
         message_section("Rows in flight: why one does not get on", STUCK_MESSAGES),
         message_section("Rows of a run: what came of what was asked", ORDER_MESSAGES),
+        message_section("The throttle ledger of a run: what became of an entry", LEDGER_MESSAGES),
+        message_section("The report of a run: what came otherwise, and what happened elsewhere", REPORT_NOTE_MESSAGES),
     ]
-    return "\n".join([catalogue.HEAD, *sections, catalogue.page()])
+    return "\n".join([HEAD, *sections])
 
 
 def catalogue_messages(title: str) -> Mapping[StrEnum, Any]:
     """Return the messages of a catalogue's own codes."""
-    module = import_module(f"kafkadash.{CATALOGUES[title][1]}")
-    found: Mapping[StrEnum, Any] = next(value for name, value in vars(module).items() if name.endswith("_MESSAGES"))
+    found: Mapping[StrEnum, Any] = _named(CATALOGUES[title][1])
     return found
 
 
 def catalogue_codes(title: str) -> type[StrEnum]:
-    module = import_module(f"kafkadash.{CATALOGUES[title][0]}")
-    found: type[StrEnum] = next(value for name, value in vars(module).items() if name.endswith("ErrorCode"))
+    found: type[StrEnum] = _named(CATALOGUES[title][0])
     return found
+
+
+def _named(path: str) -> Any:
+    module, name = path.split(":")
+    return getattr(import_module(f"kafkadash.{module}"), name)
 
 
 def places_of_codes() -> Mapping[str, set[str]]:
@@ -96,12 +146,25 @@ def message_section(title: str, messages: Mapping[Any, Any]) -> str:
     return "\n".join([f"## {title}", "", "| code | message | what to do |", "|---|---|---|", *lines, ""])
 
 
+def finding_section(title: str, messages: Mapping[Any, Any]) -> str:
+    """Return the section; a finding stands alone, continues a cluster's name in a heading, and has details."""
+    lines = [
+        " | ".join(
+            (f"| `{code}`", *(_shown(part) or "—" for part in (each.text, each.answer, each.detail)), "")
+        ).rstrip()
+        for code, each in messages.items()
+    ]
+    return "\n".join([f"## {title}", "", "| code | finding | cluster … | detail |", "|---|---|---|---|", *lines, ""])
+
+
 def _row(code: StrEnum, message: Any) -> str:
     return f"| `{code}` | {_shown(message.many or message.text) or '—'} | {_shown(message.advice) or '—'} |"
 
 
 def _shown(template: str) -> str:
-    return re.sub(r"\{(\w+)[^}]*\}", r"‹\1›", template).replace("|", r"\|")
+    """Return a text with the names of its parameters; a plural where there are two forms."""
+    plural = re.sub(r"\{(\w+):[^|}]*\|([^}]*)\}", lambda two: two[2].replace("#", f"‹{two[1]}›"), template)
+    return re.sub(r"\{(\w+)[^}]*\}", r"‹\1›", plural).replace("|", r"\|")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kafkadash.playground.cluster import Playground
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.agreement.tools import Tools
 from tests.smoke.browser import Browser
 from tests.smoke.demo_process import DemoProcess
@@ -94,7 +94,7 @@ class Smoke:
         shown = re.search(r'data-controller="(\d+)"', browser.get("/clusters/demo/"))
         demand(shown is not None, "the overview page names no active controller")
         assert shown is not None
-        leader = Tools(Playground(self.folder / "playground", detached=True)).quorum_status().leader_id
+        leader = Tools(KafkaPlayground(self.folder / "playground", detached=True)).quorum_status().leader_id
         demand(shown[1] == str(leader), f"the page says {shown[1]}, kafka-metadata-quorum says {leader}")
         return f"page and kafka-metadata-quorum say {leader}"
 

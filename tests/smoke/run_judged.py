@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.smoke.browser import Row, rows_of
-from tests.smoke.run_truth import Copy, PlanTruth
+from tests.smoke.kafka_truth import POINTS_ALLOWED, Copy, PlanTruth
 from tests.smoke.steps import demand
 from tests.smoke.watching import Sample, each_once
 
-POINTS_ALLOWED = 2.0
 # What is smaller can arrive whole between two raw reads: there is no line to be judged by.
 JUDGED_BYTES = 20_000_000
 ROW_SAMPLES_NEEDED = 15
@@ -63,12 +62,12 @@ def eta_error(figures: Sequence[Row], samples: Sequence[Sample]) -> str:
 def gap_of_the_whole(samples: Sequence[Sample], truth: PlanTruth) -> str:
     """Shown percent of the run against that of all its bytes."""
     found = [(percent, truth.whole(at)) for at, percent in samples]
-    gaps = [(points_apart(percent, *true), percent, true[0]) for percent, true in found if true is not None]
+    gaps = [(true.points_off(percent), percent, str(true)) for percent, true in found if true is not None]
     failed = f", {truth.slow} too slow to count" if truth.slow else ""
     failed += f", {len(truth.failures)} failed ({truth.failures[0]})" if truth.failures else ""
     demand(len(gaps) >= len(samples) - 2, f"only {len(gaps)} of {len(samples)} samples were in reach{failed}")
-    gap, percent, true = max(gaps)
-    said = f"largest gap {gap:.2f} points (shown {percent:.2f} %, true {true:.2f} %) of {len(gaps)} samples"
+    gap, percent, told = max(gaps)
+    said = f"largest gap {gap:.2f} points (shown {percent:.2f} %, {told}) of {len(gaps)} samples"
     demand(gap <= POINTS_ALLOWED, said + failed)
     return f"{said}, {truth.reads} raw reads{failed}"
 
@@ -77,30 +76,16 @@ def gap_of_rows(row_samples: Sequence[tuple[Copy, Sample]], truth: PlanTruth) ->
     """Of each row; small ones only against the two raw reads around."""
     gaps, on_the_line = [], 0
     for copy, (at, percent) in row_samples:
-        found = truth.around(copy, at)
-        if found is not None:
-            true, low, high = found
+        true = truth.around(copy, at)
+        if true is not None:
             small = copy.size < JUDGED_BYTES
-            on_the_line += not small and high - low <= POINTS_ALLOWED
-            apart = outside(percent, low, high) if small else points_apart(percent, true, low, high)
-            gaps.append((apart, f"{copy.topic}-{copy.partition}", percent, true))
+            on_the_line += not small and true.high - true.low <= POINTS_ALLOWED
+            off = true.points_outside(percent) if small else true.points_off(percent)
+            gaps.append((off, f"{copy.topic}-{copy.partition}", percent, str(true)))
     demand(on_the_line >= ROW_SAMPLES_NEEDED, f"only {on_the_line} samples on a line, {ROW_SAMPLES_NEEDED} needed")
     demand(len(gaps) >= len(row_samples) - 2, f"only {len(gaps)} of {len(row_samples)} samples were in reach")
-    gap, name, percent, true = max(gaps)
-    said = f"largest gap {gap:.2f} points ({name}: shown {percent:.2f} %, true {true:.2f} %) of {len(gaps)} samples, "
+    gap, name, percent, told = max(gaps)
+    said = f"largest gap {gap:.2f} points ({name}: shown {percent:.2f} %, {told}) of {len(gaps)} samples, "
     said += f"{on_the_line} on a line"
     demand(gap <= POINTS_ALLOWED, said)
     return said
-
-
-def points_apart(percent: float, line: float, low: float, high: float) -> float:
-    """From the line between the two raw reads around; what comes in a burst, from these two.
-
-    Kafka throttles by letting nothing pass and then much at once: where more came between two raw reads than a sample
-    may be off, the line between them says nothing of the moment of the sample, only they do.
-    """
-    return abs(percent - line) if high - low <= POINTS_ALLOWED else outside(percent, low, high)
-
-
-def outside(percent: float, low: float, high: float) -> float:
-    return max(0.0, low - percent, percent - high)

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kafkadash.playground.cluster import Playground
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.agreement.tools import Tools
 from tests.smoke.browser import Row, rows_of
 from tests.smoke.demo_process import DemoProcess
 from tests.smoke.extent import SmokeExtent
-from tests.smoke.kafka_truth import TruthReader, make_topic
-from tests.smoke.run_judged import POINTS_ALLOWED, points_apart
+from tests.smoke.kafka_truth import POINTS_ALLOWED, Copy, PlanTruth, make_topic
 from tests.smoke.steps import Steps, demand
 from tests.smoke.watching import Sample, Watcher, each_once, judge_samples
 
@@ -30,7 +29,7 @@ class ToolMove:
     def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps, extent: SmokeExtent) -> None:
         self._demo, self._servers, self._folder, self._steps = demo, servers, folder, steps
         self._size, self._rate = extent.move_bytes, extent.move_rate
-        self._tools = Tools(Playground(demo.folder / "playground", detached=True))
+        self._tools = Tools(KafkaPlayground(demo.folder / "playground", detached=True))
         self._plan = folder / "tool-move.json"
 
     def run(self) -> None:
@@ -39,7 +38,8 @@ class ToolMove:
             made = make_topic(self._servers, TOPIC, BEFORE, self._size)
             say(f"{made / 1e6:.0f} MB in {len(BEFORE)} partitions, 2 replicas each")
         watcher = Watcher(self._demo, "alice", self._folder / "tool-move.jsonl", KEY)
-        truth = TruthReader(self._servers, TOPIC, LEADERS, DESTINATION)
+        copies = [Copy(TOPIC, partition, DESTINATION, leader, made) for partition, leader in LEADERS.items()]
+        truth = PlanTruth(self._servers, copies)
         try:
             watcher.wait_for_a_frame()
             truth.start()
@@ -52,8 +52,8 @@ class ToolMove:
         finally:
             watcher.end()
             truth.stop()
-        for partition in LEADERS:
-            self._judge(partition, frames, truth)
+        for copy in copies:
+            self._judge(copy, frames, truth)
         with step("its throttle taken away") as say:
             demand("is completed" in self._tool("--verify"), "kafka-reassign-partitions does not say that it is done")
             say("kafka-reassign-partitions --verify says completed")
@@ -63,15 +63,15 @@ class ToolMove:
         self._plan.write_text(json.dumps({"version": 1, "partitions": moves}), encoding="utf-8")
         return self._tools.run("reassign", "--reassignment-json-file", str(self._plan), *options)
 
-    def _judge(self, partition: int, frames: Sequence[dict[str, Any]], truth: TruthReader) -> None:
+    def _judge(self, copy: Copy, frames: Sequence[dict[str, Any]], truth: PlanTruth) -> None:
         """One partition: enough samples, in order, growing, true; the last says completed."""
-        rows = [row for frame in frames if (row := _rows(frame).get(partition)) is not None]
+        rows = [row for frame in frames if (row := _rows(frame).get(copy.partition)) is not None]
         samples = _samples(rows)
-        with self._steps.step(f"{TOPIC}-{partition}: samples") as say:
+        with self._steps.step(f"{TOPIC}-{copy.partition}: samples") as say:
             say(judge_samples(samples))
-        with self._steps.step(f"{TOPIC}-{partition}: against raw reads") as say:
-            say(_largest_gap(partition, samples, truth))
-        with self._steps.step(f"{TOPIC}-{partition}: end") as say:
+        with self._steps.step(f"{TOPIC}-{copy.partition}: against raw reads") as say:
+            say(_largest_gap(copy, samples, truth))
+        with self._steps.step(f"{TOPIC}-{copy.partition}: end") as say:
             last = rows[-1]
             demand(last.outcome == "completed" and "completed" in last.text, f"the row says: {last.text}")
             say(f"the row says: {last.text}")
@@ -109,16 +109,16 @@ def _samples(rows: Sequence[Row]) -> list[Sample]:
     )
 
 
-def _largest_gap(partition: int, samples: Sequence[Sample], truth: TruthReader) -> str:
+def _largest_gap(copy: Copy, samples: Sequence[Sample], truth: PlanTruth) -> str:
     gaps = []
     for at, percent in samples:
-        true = truth.around(partition, at)
+        true = truth.around(copy, at)
         if true is not None:
-            gaps.append((points_apart(percent, *true), percent, true[0]))
+            gaps.append((true.points_off(percent), percent, str(true)))
     failed = f", {len(truth.failures)} reads failed" if truth.failures else ""
     # A sample taken before the first raw read that got an answer has nothing to be compared with.
     demand(len(gaps) >= len(samples) - 2, f"only {len(gaps)} of {len(samples)} samples were in reach{failed}")
     worst = max(gaps)
-    found = f"largest gap {worst[0]:.2f} points (shown {worst[1]:.2f} %, true {worst[2]:.2f} %)"
+    found = f"largest gap {worst[0]:.2f} points (shown {worst[1]:.2f} %, {worst[2]})"
     demand(worst[0] <= POINTS_ALLOWED, f"{found}{failed}")
-    return f"{found} of {len(gaps)} samples, {len(truth.readings[partition])} raw reads{failed}"
+    return f"{found} of {len(gaps)} samples, {truth.reads} raw reads{failed}"

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kafkadash.playground.cluster import Playground
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.agreement.tools import Tools
 from tests.smoke import run_judged
 from tests.smoke.browser import Answer, Browser, rows_of
 from tests.smoke.demo_process import DemoProcess
 from tests.smoke.extent import SmokeExtent
-from tests.smoke.run_truth import Copy, PlanTruth
+from tests.smoke.kafka_truth import Copy, PlanTruth
 from tests.smoke.steps import Steps, demand, wait
 from tests.smoke.watching import Watcher, judge_samples
 
@@ -45,7 +45,7 @@ class TwoPeople:
     def __init__(self, demo: DemoProcess, servers: str, folder: Path, steps: Steps, extent: SmokeExtent) -> None:
         self._demo, self._servers, self._folder, self._steps = demo, servers, folder, steps
         self._raised_to = extent.raised_to
-        self._tools = Tools(Playground(demo.folder / "playground", detached=True))
+        self._tools = Tools(KafkaPlayground(demo.folder / "playground", detached=True))
         self._alice, self._bob = Browser(demo.base), Browser(demo.base)
 
     def run(self) -> None:

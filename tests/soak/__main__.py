@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkadash.playground.load import MIB, Topic, load
+from kafkadash.devtools.playground.load import MIB, LoadTopic, load_topics
 from tests.bench.bars import Bar, at_most, conclude
 from tests.soak.needs import Needs, needs_of
 from tests.soak.visitors import Visitors
@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _soaked(stack: Stack, seconds: float) -> int:
     names = ["soak-1", "soak-2"]
-    topics = [Topic(name, placement=[(DRAINED, 3)] * 2, fill_bytes=8 * MIB) for name in names]
-    load(stack.playground.bootstrap, topics)
+    topics = [LoadTopic(name, placement=[(DRAINED, 3)] * 2, fill_bytes=8 * MIB) for name in names]
+    load_topics(stack.playground.bootstrap, topics)
     stack.provision()
     os.environ.update(stack.addresses())
     os.environ |= {"LOG_LEVEL": "ERROR", "DJANGO_SETTINGS_MODULE": "kafkadash.settings"}
@@ -90,7 +90,7 @@ def _soaked(stack: Stack, seconds: float) -> int:
 
 def _moves(until: float, visitors: Visitors) -> int:
     """How many runs ended, the last of them after the time is over."""
-    from kafkadash.domain.workflow_states import OVER
+    from kafkadash.changes.state_machine import OVER
     from tests.chaos.drain import POLL_S, People
 
     people = People(lambda _: None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from kafkadash.embedded.process import POLL_SECONDS, Child, ServerError
+from kafkadash.devtools.embedded.process import POLL_SECONDS, ChildProcess, ServerError
 
 AGAIN_SECONDS = 1.0
 # A start that failed (a port, a database that recovers) is tried again after this long, for as long as the stack runs.
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 class Started:
     """``serves`` tells whether it is ready; what is not within ``late_s`` seconds is ended and started once more."""
 
-    child: Child
+    child: ChildProcess
     serves: Callable[[], bool] = lambda: True
     late_s: float = 60.0
 
@@ -58,7 +58,7 @@ class Keeper:
         self._thread.start()
 
     @property
-    def child(self) -> Child | None:
+    def child(self) -> ChildProcess | None:
         """The live process, None while it is away."""
         with self._lock:
             return self._started.child if self._started is not None and self._started.child.alive() else None
@@ -96,7 +96,7 @@ class Keeper:
         with self._lock:
             self._start = start
 
-    def finish(self) -> Child | None:
+    def finish(self) -> ChildProcess | None:
         """Stops keeping; the process that is left, for whoever ends it."""
         self._end.set()
         if self._thread.is_alive():
@@ -137,7 +137,7 @@ class Keeper:
         self._late_at = time.monotonic() + self._started.late_s
         self._again_at = None
 
-    def _kill(self, child: Child) -> None:
+    def _kill(self, child: ChildProcess) -> None:
         family = psutil.Process(child.pid).children(recursive=True) if self._has_family else []
         child.kill()
         _await_family(family)

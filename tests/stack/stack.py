@@ -8,7 +8,6 @@
         stack.pause("postgres"); stack.resume("postgres")   # away for as long as you like
         stack.wait_serving("postgres")
         stack.environment["worker-execute"] = {"SOME_SWITCH": "1"}   # from its next start on; "" is for all
-        stack.code = another_checkout; stack.kill("worker-execute")  # runs that code from now on
         stack.manage("migrate")                    # manage.py on the stack's database; its output
 
 Names of processes: ``postgres``, ``valkey``, ``web``, ``worker-tick``, ``worker-collect``, ``worker-jobs``,
@@ -36,17 +35,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kafkadash.embedded.ports import LOOPBACK, free_port
-from kafkadash.embedded.postgres import NAME as POSTGRES
-from kafkadash.embedded.postgres import Postgres
-from kafkadash.embedded.process import ServerError, children, find, reap_leftovers, spawn, stop_all
-from kafkadash.embedded.valkey import NAME as VALKEY
-from kafkadash.embedded.valkey import Valkey
-from kafkadash.ops.demo import services
-from kafkadash.ops.demo.folder import Folder
-from kafkadash.ops.demo.folder import make as make_folder
-from kafkadash.ops.demo.people import PEOPLE
-from kafkadash.playground.cluster import Playground
+from kafkadash.core.messages import as_message
+from kafkadash.devtools.demo import supervisor as services
+from kafkadash.devtools.demo.folder import DemoFolder, make_folder
+from kafkadash.devtools.demo.people import PEOPLE
+from kafkadash.devtools.embedded.ports import LOOPBACK, free_port
+from kafkadash.devtools.embedded.postgres import NAME as POSTGRES
+from kafkadash.devtools.embedded.postgres import EmbeddedPostgres
+from kafkadash.devtools.embedded.process import ServerError, find_child, live_children, reap_leftovers, spawn, stop_all
+from kafkadash.devtools.embedded.valkey import NAME as VALKEY
+from kafkadash.devtools.embedded.valkey import EmbeddedValkey
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from tests.stack.keeper import Keeper, Say, Started
 from tests.waiting import wait_until
 
@@ -81,16 +80,15 @@ class Stack:
 
     folder: Path
     shape: Shape = field(default_factory=Shape)
-    code: Path = CHECKOUT
     environment: dict[str, dict[str, str]] = field(default_factory=dict)
     say: Say = lambda _: None
 
     def __post_init__(self) -> None:
         self.folder = self.folder.absolute()
         # Beside the folder, not in it: whoever ends what runs from a folder looks right below it.
-        self.playground = Playground(self.folder.with_name(f"{self.folder.name}-kafka"))
-        self.postgres = Postgres(self.folder)
-        self.valkey = Valkey(self.folder)
+        self.playground = KafkaPlayground(self.folder.with_name(f"{self.folder.name}-kafka"))
+        self.postgres = EmbeddedPostgres(self.folder)
+        self.valkey = EmbeddedValkey(self.folder)
         self.port = 0
         self._base: dict[str, str] = {}
         self._ports: dict[str, int] = {}
@@ -141,7 +139,7 @@ class Stack:
             self.thaw(name)
         for keeper in self._keepers.values():
             keeper.finish()
-        left = children(self.folder)
+        left = live_children(self.folder)
         stop_all([child for child in left if child.entry.stage <= services.WORKER_STAGE], STOP_SECONDS)
         if self.shape.racks:
             self.playground.down()
@@ -169,7 +167,7 @@ class Stack:
 
     def password(self, name: str) -> str:
         """Of alice, bob or admin."""
-        return Folder(self.folder).sign_ins(tuple(PEOPLE))[name]
+        return DemoFolder(self.folder).sign_ins(tuple(PEOPLE))[name]
 
     def provision(self) -> str:
         """Users, and the playground as cluster ``demo``, with first figures read; it needs tick and collect."""
@@ -177,14 +175,14 @@ class Stack:
         return self.manage("provision_demo", cluster.bootstrap, cluster.cluster_id)
 
     def manage(self, *args: str) -> str:
-        """``manage.py`` of ``code`` on this stack; its output. Raises ServerError with what it said."""
+        """``manage.py`` on this stack; its output. Raises ServerError with what it said."""
         return self.python("manage.py", *args)
 
     def python(self, *args: str, timeout: float = COMMAND_SECONDS) -> str:
-        """A Python program of ``code`` in this stack's environment; its output. Raises ServerError."""
+        """A Python program in this stack's environment; its output. Raises ServerError."""
         done = subprocess.run(
             [sys.executable, *args],
-            cwd=self.code,
+            cwd=CHECKOUT,
             env=self.environment_of("command"),
             capture_output=True,
             text=True,
@@ -192,7 +190,7 @@ class Stack:
             check=False,
         )
         if done.returncode != 0:
-            raise ServerError(f"{' '.join(args)} failed: {done.stdout.strip()}\n{done.stderr.strip()}")
+            raise ServerError(as_message(f"{' '.join(args)} failed: {done.stdout.strip()}\n{done.stderr.strip()}"))
         return done.stdout
 
     # --- one process ---
@@ -281,9 +279,9 @@ class Stack:
         try:
             return self._keepers[name]
         except KeyError:
-            raise ServerError(f"No {name} here; there are {', '.join(self._keepers)}.") from None
+            raise ServerError(as_message(f"No {name} here; there are {', '.join(self._keepers)}.")) from None
 
-    def _services(self) -> Iterator[services.Service]:
+    def _services(self) -> Iterator[services.DemoService]:
         kinds = {service.name: service for service in services.workers_and_beat()}
         wanted = {
             "worker-tick": self.shape.ticks,
@@ -295,12 +293,12 @@ class Stack:
         for number in range(1, self.shape.webs + 1):
             name = _numbered("web", number)
             self._ports[name] = free_port(taken=self._ports.values())
-            yield replace(services.web(self._ports[name]), name=name)
+            yield replace(services.web_service(self._ports[name]), name=name)
         for kind, count in wanted.items():
             for number in range(1, count + 1):
                 yield _another(kinds[kind], number)
 
-    def _service_starter(self, service: services.Service) -> Callable[[], Started]:
+    def _service_starter(self, service: services.DemoService) -> Callable[[], Started]:
         def start() -> Started:
             return Started(
                 spawn(
@@ -309,7 +307,7 @@ class Stack:
                     [sys.executable, *service.arguments],
                     log=self.log(service.name),
                     env=self.environment_of(service.name),
-                    cwd=self.code,
+                    cwd=CHECKOUT,
                     stage=service.stage,
                 )
             )
@@ -318,7 +316,7 @@ class Stack:
 
     def _node_starter(self, name: str, node_id: int) -> Callable[[], Started]:
         def start() -> Started:
-            running = find(self.playground.folder, name, self.log(name))
+            running = find_child(self.playground.folder, name, self.log(name))
             if running is not None:
                 return Started(running)
             child, serves = self.playground.launch(node_id)
@@ -331,7 +329,7 @@ def _numbered(name: str, number: int) -> str:
     return name if number == 1 else f"{name}-{number}"
 
 
-def _another(service: services.Service, number: int) -> services.Service:
+def _another(service: services.DemoService, number: int) -> services.DemoService:
     """The same kind of service once more, under a name of its own."""
     if number == 1:
         return service

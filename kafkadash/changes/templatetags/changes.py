@@ -1,4 +1,4 @@
-"""What pages say of change requests: their phase, their facts, what is approved."""
+"""Template tags for change requests: their phase, their facts, what is approved."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from kafkadash.changes.phases import phase_of
-from kafkadash.observe.templatetags.marks import shape
+from kafkadash.changes.lists import phase_of
+from kafkadash.monitoring.templatetags.marks import shape
 
 register = template.Library()
 

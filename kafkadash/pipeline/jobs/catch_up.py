@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import Grain, ResultKind
-from kafkadash.pipeline.jobs.shape import bucket, epoch, result
+from kafkadash.export.results import ResultKind, RollupGrain
+from kafkadash.pipeline.jobs.shape import floor_to_bucket, select_columns, to_epoch_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,19 +24,19 @@ and how much further differs: nothing may depend on it."""
 
 
 def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -> DataFrame:
-    """Of each replica that the newest listing of its cluster is adding.
+    """Return the catch-up rate and ETA of each replica that the newest listing of its cluster is adding.
 
     The rate is that by which the copy's distance to its leader shrinks, so net of what is produced meanwhile, as a line
     through the looks of the last minutes. Distances are records where log ends were read, made bytes by the mean size
     of the leader's records; otherwise bytes on disk. Fewer than two looks have no rate, a distance that does not shrink
     no end, and a copy of which nothing was read has neither; none of these is a zero.
     """
-    adding = _adding(reassignment, _clusters(replica, manifest))
+    adding = _list_copies(reassignment, _find_listings(replica, manifest))
     looks = replica.join(sql.broadcast(adding.select(*_PARTITION)), list(_PARTITION), "left_semi")
     # A row for each copy among the looks, and all that is known of the copy put into it: rows are moved once, by
     # partition, and nothing is joined to them any more.
     rows = looks.select(*_COPY, *_REFRESH, *_SEEN).unionByName(adding, allowMissingColumns=True)
-    rows = _lines(_distances(_mean_record(_recent(rows))))
+    rows = _fit_lines(_add_distances(_mean_record(_keep_recent(rows))))
     exact = sql.col("_rate_log_end").isNotNull() | sql.col("_rate_bytes_on_disk").isNull()
     by_records = sql.col("_left_log_end").isNotNull() & exact
     rate, left = (
@@ -46,7 +46,7 @@ def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -
     factor = sql.when(by_records, sql.col("_record")).otherwise(sql.lit(1.0))
     eta = sql.when(left <= 0, sql.lit(0.0)).when(rate > 0, left / rate)
     at = sql.coalesce(sql.when(by_records, sql.col("_at_log_end")), "_at_bytes_on_disk", "_listed_at")
-    return result(
+    return select_columns(
         rows.withColumns(
             {
                 "observed_at": at,
@@ -59,17 +59,17 @@ def catch_up(reassignment: DataFrame, replica: DataFrame, manifest: DataFrame) -
     )
 
 
-def _clusters(replica: DataFrame, manifest: DataFrame) -> DataFrame:
+def _find_listings(replica: DataFrame, manifest: DataFrame) -> DataFrame:
     """A row for each cluster: its newest listing, and the minutes in which replicas were looked at, newest first."""
     listings = manifest.where(sql.col("kind") == "reassignment").select("cluster", sql.struct(*_REFRESH).alias("_one"))
-    minutes = replica.select("cluster", bucket(sql.col("observed_at"), Grain.MINUTE).alias("_minute"))
+    minutes = replica.select("cluster", floor_to_bucket(sql.col("observed_at"), RollupGrain.MINUTE).alias("_minute"))
     both = listings.unionByName(minutes, allowMissingColumns=True).groupBy("cluster")
     return both.agg(
         sql.max("_one").alias("_listing"), sql.sort_array(sql.collect_set("_minute"), asc=False).alias("_minutes")
     )
 
 
-def _adding(reassignment: DataFrame, clusters: DataFrame) -> DataFrame:
+def _list_copies(reassignment: DataFrame, clusters: DataFrame) -> DataFrame:
     """A row for each copy of the newest listing, which may list nothing any more."""
     current = clusters.select("cluster", *(sql.col(f"_listing.{name}").alias(name) for name in _REFRESH), "_minutes")
     return reassignment.join(sql.broadcast(current), ["cluster", *_REFRESH]).select(
@@ -77,15 +77,15 @@ def _adding(reassignment: DataFrame, clusters: DataFrame) -> DataFrame:
     )
 
 
-def _recent(rows: DataFrame) -> DataFrame:
+def _keep_recent(rows: DataFrame) -> DataFrame:
     """Without looks that are older than the last ``_MINUTES``, and without future replicas."""
     whole = Window.partitionBy(*_PARTITION)
-    newest = bucket(sql.max("observed_at").over(whole), Grain.MINUTE)
+    newest = floor_to_bucket(sql.max("observed_at").over(whole), RollupGrain.MINUTE)
     timed = rows.withColumns({"_newest": newest, "_minutes": sql.max("_minutes").over(whole)})
     counted = sql.filter("_minutes", lambda minute: minute <= sql.col("_newest"))
     oldest = sql.coalesce(sql.get(counted, sql.lit(_MINUTES - 1)), sql.array_min("_minutes"))
-    look = (sql.col("observed_at") >= oldest) & ~sql.col("is_future")
-    return timed.where(sql.col("_listed_at").isNotNull() | look)
+    recent = (sql.col("observed_at") >= oldest) & ~sql.col("is_future")
+    return timed.where(sql.col("_listed_at").isNotNull() | recent)
 
 
 def _mean_record(rows: DataFrame) -> DataFrame:
@@ -103,10 +103,12 @@ def _mean_record(rows: DataFrame) -> DataFrame:
     )
 
 
-def _distances(rows: DataFrame) -> DataFrame:
+def _add_distances(rows: DataFrame) -> DataFrame:
     """How much the copy lacks of its leader, where one look saw both."""
-    look = Window.partitionBy(*_PARTITION, *_REFRESH)
-    ahead = {f"_ahead_{name}": sql.max(sql.when(sql.col("is_leader"), sql.col(name))).over(look) for name in _MEASURES}
+    window = Window.partitionBy(*_PARTITION, *_REFRESH)
+    ahead = {
+        f"_ahead_{name}": sql.max(sql.when(sql.col("is_leader"), sql.col(name))).over(window) for name in _MEASURES
+    }
     lacking = {
         f"_distance_{name}": sql.when(
             ~sql.col("is_leader") & sql.col(name).isNotNull() & sql.col(f"_ahead_{name}").isNotNull(),
@@ -117,7 +119,7 @@ def _distances(rows: DataFrame) -> DataFrame:
     return rows.withColumns(ahead).withColumns(lacking)
 
 
-def _lines(rows: DataFrame) -> DataFrame:
+def _fit_lines(rows: DataFrame) -> DataFrame:
     """Rows of copies: the newest distance, and by how much it shrinks a second along the line through all of them.
 
     As a window in order of time: sums of doubles then come out the same whatever order rows are read in.
@@ -131,7 +133,7 @@ def _lines(rows: DataFrame) -> DataFrame:
     begin = {f"_begin_{name}": sql.first(f"_at_{name}", ignorenulls=True).over(whole) for name in _MEASURES}
     lines = {"_n": sql.row_number().over(order)}
     for name in _MEASURES:
-        seconds = epoch(sql.col(f"_at_{name}")) - epoch(sql.col(f"_begin_{name}"))
+        seconds = to_epoch_seconds(sql.col(f"_at_{name}")) - to_epoch_seconds(sql.col(f"_begin_{name}"))
         distance = sql.col(f"_distance_{name}")
         lines[f"_rate_{name}"] = -sql.regr_slope(distance.cast("double"), seconds).over(whole)
         lines[f"_left_{name}"] = sql.last(distance, ignorenulls=True).over(whole)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import RESULTS, ResultKind
-from kafkadash.domain.segments import COLUMNS, SegmentKind
-from kafkadash.pipeline.jobs.shape import epoch, result
+from kafkadash.export.results import RESULTS, ResultKind
+from kafkadash.export.schema import COLUMNS, SegmentKind
+from kafkadash.pipeline.jobs.shape import select_columns, to_epoch_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,7 +19,7 @@ SECONDS = 3600
 """A line is drawn through no fewer looks, and through no shorter time."""
 
 JUMP = 0.1
-"""Of the directory: so much from one look to the next, and ten times of what is usual there, is no growth …"""
+"""Share of the directory: so much from one look to the next, and ten times of what is usual there, is no growth …"""
 JUMPS = 2
 """… if it is as seldom as this: deleted topics, or replicas that came. More of them are how this disk lives."""
 
@@ -30,7 +30,7 @@ LOOK_COLUMNS = tuple(column for column in COLUMNS[SegmentKind.BROKER] if column.
 _DAY = 86_400.0
 
 
-def looks(broker: DataFrame) -> DataFrame:
+def select_looks(broker: DataFrame) -> DataFrame:
     """The last look at each directory in every ``LOOK_SECONDS``: of days of looks as many as a line needs."""
     keys = RESULTS[ResultKind.DISK_FORECAST].key
     known = broker.where(sql.col("total_bytes").isNotNull() & sql.col("usable_bytes").isNotNull())
@@ -50,13 +50,13 @@ def disk_forecast(broker: DataFrame) -> DataFrame:
     keys = RESULTS[ResultKind.DISK_FORECAST].key
     known = broker.where(sql.col("total_bytes").isNotNull() & sql.col("usable_bytes").isNotNull())
     used = known.withColumn("_used", sql.col("total_bytes") - sql.col("usable_bytes"))
-    line = _line(_since_last_jump(used, keys), keys)
+    line = _fit_line(_since_last_jump(used, keys), keys)
     enough = (sql.col("_n") >= SAMPLES) & (sql.col("_seconds") >= SECONDS)
     days = {}
     for share in (80, 90):
         for end, slope in (("", sql.col("_slope")), ("_low", _steep(2)), ("_high", _steep(-2))):
             days[f"days_to_{share}{end}"] = _days_to(share, slope)
-    return result(
+    return select_columns(
         line.where(enough).withColumns(
             {
                 "used_bytes": sql.col("_used"),
@@ -81,14 +81,14 @@ def _since_last_jump(used: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     return counted.where((sql.col("_all") > JUMPS) | (sql.col("_jumps") == sql.col("_all")))
 
 
-def _line(used: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+def _fit_line(used: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """The newest row of each, with slope (bytes a second), its standard error, looks and seconds.
 
     As a window in order of time: sums of doubles then come out the same whatever order rows are read in.
     """
     order = Window.partitionBy(*keys).orderBy("observed_at", "epoch", "seq")
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    at = epoch(sql.col("observed_at"))
+    at = to_epoch_seconds(sql.col("observed_at"))
     relative = used.withColumns(
         {
             # From the first look on: squares of seconds since 1970 would leave nothing of a double.

@@ -1,6 +1,6 @@
-"""History of the controllers' quorum: how far each node was behind, and how often the leader changed.
+"""History of the controller quorum: the lag of each node, and the number of leader changes.
 
-All times are on the leader's clock: its own ``last_caught_up_ts`` is its now. Ours is never subtracted from them.
+All times are on the leader's clock: its own ``last_caught_up_ts`` is its now. Our clock is never subtracted from them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import RESULTS, Grain, ResultKind
-from kafkadash.pipeline.jobs.rollup import in_buckets
-from kafkadash.pipeline.jobs.shape import result
-from kafkadash.pipeline.jobs.sketch import distribution, gathered
+from kafkadash.export.results import RESULTS, ResultKind, RollupGrain
+from kafkadash.pipeline.jobs.rollup import compute_distribution, gather_values, in_buckets
+from kafkadash.pipeline.jobs.shape import select_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +25,7 @@ _BESIDES = {
 }
 
 
-def quorum_rollup(quorum: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
+def quorum_rollup(quorum: DataFrame, grain: RollupGrain = RollupGrain.MINUTE) -> DataFrame:
     """Per node and bucket; lag in ms, of which neither the leader's own nor what is not known counts.
 
     A node that led all the time, or was never heard, has a count of 0. A change counts in the bucket in which its
@@ -34,28 +33,28 @@ def quorum_rollup(quorum: DataFrame, grain: Grain = Grain.MINUTE) -> DataFrame:
     shows in the epochs only, which count as many changes as they went up by.
     """
     keys = RESULTS[ResultKind.QUORUM_ROLLUP].key
-    looks = _refreshes(quorum, grain).select("*", sql.explode("_nodes").alias("_node"))
+    looks = _summarize_refreshes(quorum, grain).select("*", sql.explode("_nodes").alias("_node"))
     led = sql.col("_node.replica") == sql.col("_node.leader")
     seen = looks.withColumns(
         {
             "replica": sql.col("_node.replica"),
-            "_lag": sql.when(~led, _since("_node.last_caught_up_ts")),
-            "_fetch_age": sql.when(~led, _since("_node.last_fetch_ts")),
+            "_lag": sql.when(~led, _measure_since("_node.last_caught_up_ts")),
+            "_fetch_age": sql.when(~led, _measure_since("_node.last_fetch_ts")),
         }
     )
     besides = {name: sql.max(column).alias(name) for name, column in _BESIDES.items()}
-    lags = gathered(seen, keys, sql.col("_lag"), *besides.values())
-    return result(distribution(lags, [*keys, *besides], "lag_ms"), ResultKind.QUORUM_ROLLUP)
+    lags = gather_values(seen, keys, sql.col("_lag"), *besides.values())
+    return select_columns(compute_distribution(lags, [*keys, *besides], "lag_ms"), ResultKind.QUORUM_ROLLUP)
 
 
-def _since(name: str) -> Column:
+def _measure_since(name: str) -> Column:
     """Milliseconds; null where one of the times is not known. Kafka's −1 is such a one, should it ever come in."""
     then, now = (sql.unix_micros(sql.col(each)) for each in (name, "_now"))
     known = (then >= 0) & (now >= 0)
     return sql.when(known, sql.floor(sql.greatest(now - then, sql.lit(0)) / 1000))
 
 
-def _refreshes(quorum: DataFrame, grain: Grain) -> DataFrame:
+def _summarize_refreshes(quorum: DataFrame, grain: RollupGrain) -> DataFrame:
     """A row for each refresh: its leader's now, all nodes of it, and what changed in its bucket."""
     is_leader = sql.col("replica") == sql.col("leader")
     refreshes = quorum.groupBy(*_REFRESH).agg(

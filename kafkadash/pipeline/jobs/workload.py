@@ -1,7 +1,7 @@
-"""What partitions weigh and take in, by hour of the week: what the planner places by.
+"""Workload of partitions: their size and write rate by hour of the week, which the planner uses.
 
-In two steps, because a week of facts is too much for one: ``hours`` is made of each hour once, and ``workload`` puts
-those of a week together. A week has each hour of the week once, so that nothing is lost in between.
+There are two steps, because a week of facts is too much for one: ``compute_hours`` summarizes each hour once, and
+``compute_workload`` combines those of a week. A week has each hour of the week once.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
-from kafkadash.domain.pipeline_results import HOURS_OF_WEEK, Grain, ResultKind
-from kafkadash.domain.segments import Column as Described
-from kafkadash.domain.segments import Type
-from kafkadash.pipeline.jobs.shape import bucket, epoch, result
+from kafkadash.export.results import HOURS_OF_WEEK, ResultKind, RollupGrain
+from kafkadash.export.schema import ColumnType
+from kafkadash.export.schema import SegmentColumn as Described
+from kafkadash.pipeline.jobs.shape import floor_to_bucket, select_columns, to_epoch_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,16 +29,16 @@ GROWTH_SECONDS = 86_400
 """A growth per day is told of at least one."""
 
 HOUR_COLUMNS = (
-    Described("cluster", Type.STRING),
-    Described("topic", Type.STRING),
-    Described("partition", Type.INT),
-    Described("hour", Type.TIME),
-    Described("in_p50", Type.DOUBLE, required=False),
-    Described("in_p95", Type.DOUBLE, required=False),
-    Described("samples", Type.LONG),
-    Described("size_bytes", Type.LONG),
-    Described("first_at", Type.TIME),
-    Described("last_at", Type.TIME),
+    Described("cluster", ColumnType.STRING),
+    Described("topic", ColumnType.STRING),
+    Described("partition", ColumnType.INT),
+    Described("hour", ColumnType.TIME),
+    Described("in_p50", ColumnType.DOUBLE, required=False),
+    Described("in_p95", ColumnType.DOUBLE, required=False),
+    Described("samples", ColumnType.LONG),
+    Described("size_bytes", ColumnType.LONG),
+    Described("first_at", ColumnType.TIME),
+    Described("last_at", ColumnType.TIME),
 )
 
 _PARTITION = ("cluster", "topic", "partition")
@@ -46,7 +46,7 @@ _DAY = 86_400.0
 _WEEK_SECONDS = HOURS_OF_WEEK * 3600
 
 
-def hours(replica: DataFrame) -> DataFrame:
+def compute_hours(replica: DataFrame) -> DataFrame:
     """Per partition and hour in which its leader's size was seen: the rates of bytes taken in, and the last size.
 
     Taken in is what the leader's log grew by from one look to the next. A log that got smaller says nothing of what
@@ -57,12 +57,12 @@ def hours(replica: DataFrame) -> DataFrame:
     order = Window.partitionBy(*_PARTITION).orderBy("observed_at", "epoch", "seq")
     before = {f"_{name}": sql.lag(name).over(order) for name in ("bytes_on_disk", "observed_at", "broker")}
     looks = leader.select(*_PARTITION, "observed_at", "epoch", "seq", "broker", "bytes_on_disk").withColumns(before)
-    seconds = epoch(sql.col("observed_at")) - epoch(sql.col("_observed_at"))
+    seconds = to_epoch_seconds(sql.col("observed_at")) - to_epoch_seconds(sql.col("_observed_at"))
     grown = sql.col("bytes_on_disk") - sql.col("_bytes_on_disk")
     usable = (sql.col("broker") == sql.col("_broker")) & (seconds > 0) & (seconds <= LONGEST) & (grown >= 0)
     rated = looks.select(
         *_PARTITION,
-        bucket(sql.col("observed_at"), Grain.HOUR).alias("hour"),
+        floor_to_bucket(sql.col("observed_at"), RollupGrain.HOUR).alias("hour"),
         "observed_at",
         sql.struct("observed_at", "epoch", "seq", "bytes_on_disk").alias("_look"),
         sql.when(usable, grown / seconds).alias("_rate"),
@@ -78,7 +78,7 @@ def hours(replica: DataFrame) -> DataFrame:
     )
 
 
-def workload(of_hours: DataFrame) -> DataFrame:
+def compute_workload(of_hours: DataFrame) -> DataFrame:
     """Per partition, of its hours in the week before its last; hours in which nothing could be told are null.
 
     Growth is the slope of a line through the last size of each hour. Sums run over hours in their order, so that they
@@ -112,7 +112,7 @@ def workload(of_hours: DataFrame) -> DataFrame:
     )
     typical = sql.aggregate("_typical", sql.lit(0.0), lambda sum_, one: sum_ + one)
     peak = sql.col("_peak")["rate"]
-    return result(
+    return select_columns(
         made.withColumns(
             {
                 "growth_per_day": _growth(),
@@ -141,7 +141,7 @@ def _sums() -> Column:
     points = sql.transform(
         "_week",
         lambda one: sql.struct(
-            (epoch(one["last_at"]) - epoch(first["last_at"])).alias("x"),
+            (to_epoch_seconds(one["last_at"]) - to_epoch_seconds(first["last_at"])).alias("x"),
             (one["size_bytes"] - first["size_bytes"]).cast("double").alias("y"),
         ),
     )
@@ -164,5 +164,5 @@ def _growth() -> Column:
     slope = (sums["xy"] - sums["x"] * sums["y"] / count) / sql.nullif(
         sums["xx"] - sums["x"] * sums["x"] / count, sql.lit(0.0)
     )
-    long = epoch(sql.col("to_at")) - epoch(sql.col("from_at")) >= GROWTH_SECONDS
+    long = to_epoch_seconds(sql.col("to_at")) - to_epoch_seconds(sql.col("from_at")) >= GROWTH_SECONDS
     return sql.when(long & (count >= SAMPLES), slope * _DAY)

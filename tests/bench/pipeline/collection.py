@@ -13,8 +13,8 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 
-from kafkadash.kafka.connection import Connection
-from kafkadash.kafka.wire_client import WireClient
+from kafkadash.kafka.api import ClusterConnection
+from kafkadash.kafka.mutations import WireClient
 from tests.bench.bars import Bar, at_most
 from tests.bench.big_kafka import PARTITIONS, TOPICS_OF_GROUP, big_kafka
 
@@ -100,7 +100,7 @@ def _collect(client: WireClient, expected: int, deadline: float) -> Figures:
 
 def main(groups: int) -> None:
     with big_kafka(groups * TOPICS_OF_GROUP, groups) as kafka:
-        client = WireClient(Connection("big", 1, tuple(kafka.bootstrap.split(","))))
+        client = WireClient(ClusterConnection("big", 1, tuple(kafka.bootstrap.split(","))))
         _collect(client, groups, QUEUED_FOR_S)
         quickest = min((_collect(client, groups, DEADLINE_S) for _ in range(REPEATS)), key=lambda each: each.seconds)
         client.close()

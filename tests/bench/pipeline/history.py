@@ -20,9 +20,9 @@ CHART_MS = 300.0
 LOOKS = 60
 
 _FILL = """
-    INSERT INTO observe_rollup (bucket, version, samples, series_id, grain, most, p50, p95, p99, mean)
+    INSERT INTO history_rollup (bucket, version, samples, series_id, grain, most, p50, p95, p99, mean)
     SELECT at, 1, 60, s.id, %s, 9000 + s.id, 40 + s.id %% 7, 800 + s.id %% 90, 900, 77.5
-    FROM generate_series(%s::timestamptz, %s::timestamptz, make_interval(secs => %s)) AS at, observe_series s
+    FROM generate_series(%s::timestamptz, %s::timestamptz, make_interval(secs => %s)) AS at, history_series s
     ORDER BY at, md5(s.id::text)
 """
 
@@ -36,9 +36,8 @@ def _measure() -> list[Bar]:
     from django.db import connection
 
     from kafkadash.clusters.models import Cluster
-    from kafkadash.observe.models import Series
-    from kafkadash.observe.queries.histories import group_history_context
-    from kafkadash.observe.queries.rollups import RANGES
+    from kafkadash.history.charts import RANGES, group_history_context
+    from kafkadash.history.models import Series
 
     now = datetime.now(UTC)
     cluster = Cluster.objects.create(name="large", slug="large", bootstrap_servers="127.0.0.1:1")
@@ -48,11 +47,11 @@ def _measure() -> list[Bar]:
     )
     _fill(now)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE observe_rollup")
-        cursor.execute("SELECT count(*), count(DISTINCT tableoid) FROM observe_rollup")
+        cursor.execute("ANALYZE history_rollup")
+        cursor.execute("SELECT count(*), count(DISTINCT tableoid) FROM history_rollup")
         rows, tables = cursor.fetchone()
         cursor.execute(
-            "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('observe_rollup') WHERE isleaf"
+            "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('history_rollup') WHERE isleaf"
         )
         size = int(cursor.fetchone()[0])
     chance = random.Random(7)
@@ -80,13 +79,13 @@ def _measure() -> list[Bar]:
 def _fill(now: datetime) -> None:
     from django.db import connection
 
-    from kafkadash.observe.history import partitions
-    from kafkadash.observe.history.partitions import DAY, HOUR, MINUTE
+    from kafkadash.history import partitions
+    from kafkadash.history.partitions import DAY, HOUR, MINUTE
 
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    partitions.ensure((MINUTE, today - timedelta(days=n)) for n in range(365))
-    partitions.ensure((HOUR, today - timedelta(days=30 * n)) for n in range(4))
-    partitions.ensure((DAY, today - timedelta(days=365 * n)) for n in range(2))
+    partitions.ensure_partitions((MINUTE, today - timedelta(days=n)) for n in range(365))
+    partitions.ensure_partitions((HOUR, today - timedelta(days=30 * n)) for n in range(4))
+    partitions.ensure_partitions((DAY, today - timedelta(days=365 * n)) for n in range(2))
     spans = (
         (MINUTE, now - timedelta(hours=25)),
         (HOUR, today - timedelta(days=89)),
@@ -95,7 +94,7 @@ def _fill(now: datetime) -> None:
     for grain, since in spans:
         begin = datetime.fromtimestamp(since.timestamp() // grain * grain, UTC)
         for place in _days(begin, now):
-            partitions.ensure([(grain, place)])
+            partitions.ensure_partitions([(grain, place)])
         with connection.cursor() as cursor:
             cursor.execute(_FILL, [grain, begin, now, grain])
 

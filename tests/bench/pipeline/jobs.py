@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafkadash.domain.lag import WINDOW
-from kafkadash.domain.pipeline_results import Grain, ResultKind
-from kafkadash.domain.segments import COLUMNS, SegmentKind
+from kafkadash.export.results import ResultKind, RollupGrain
+from kafkadash.export.schema import COLUMNS, SegmentKind
+from kafkadash.monitoring.groups.rules import WINDOW
 from kafkadash.pipeline.session import open_session, require
 from tests.bench.bars import Bar, at_most
 
@@ -44,8 +44,7 @@ def _verdicts(spark: SparkSession, folder: Path) -> list[Bar]:
     from pyspark.sql import functions as f
 
     from kafkadash.pipeline.flushes import FOLDER
-    from kafkadash.pipeline.jobs.figures import asked
-    from kafkadash.pipeline.jobs.verdict import lag_verdicts
+    from kafkadash.pipeline.jobs.figures import encode_request, lag_verdicts
 
     pairs = VERDICT_ROWS // WINDOW
     step, pair = f.floor(f.col("id") / pairs), f.col("id") % pairs
@@ -68,7 +67,7 @@ def _verdicts(spark: SparkSession, folder: Path) -> list[Bar]:
     _kept(spark, place, spark.range(0, VERDICT_ROWS, numPartitions=20), known)
     files = sorted(f"verdicts/{file.name}" for file in place.glob("*.parquet"))
     day = BEGAN // 60, BEGAN // 60 + 24 * 60
-    looks = spark.createDataFrame([(asked(folder.as_uri(), files, {"prod": [day]}),)], "asked string")
+    looks = spark.createDataFrame([(encode_request(folder.as_uri(), files, {"prod": [day]}),)], "asked string")
     assert lag_verdicts(looks).count() == pairs
     took = _quickest(lambda: _run(lag_verdicts(looks)))
     return [at_most(f"verdicts of {pairs:,} partitions over {VERDICT_ROWS:,} rows", took, VERDICT_S, "s")]
@@ -90,9 +89,9 @@ def _percentiles(spark: SparkSession) -> list[Bar]:
         f.timestamp_seconds(BEGAN + at).alias("observed_at"),
         lag.alias("lag"),
     )
-    minutes = rollup.cluster_rollup(rollup.lags(facts))
-    hours = rollup.coarser(minutes, ResultKind.CLUSTER_ROLLUP, Grain.HOUR)
-    (day,) = rollup.coarser(hours, ResultKind.CLUSTER_ROLLUP, Grain.DAY).collect()
+    minutes = rollup.cluster_rollup(rollup.gather_lags(facts))
+    hours = rollup.coarsen_rollup(minutes, ResultKind.CLUSTER_ROLLUP, RollupGrain.HOUR)
+    (day,) = rollup.coarsen_rollup(hours, ResultKind.CLUSTER_ROLLUP, RollupGrain.DAY).collect()
     below = [f.count(f.when(f.col("lag") <= day[f"lag_p{share}"], 1)).alias(str(share)) for share in (50, 95, 99)]
     (ranks,) = facts.agg(*below).collect()
     worst = max(abs(ranks[str(share)] / rows * 100 - share) for share in (50, 95, 99))
@@ -115,7 +114,7 @@ def _beside_duckdb(spark: SparkSession, folder: Path) -> list[Bar]:
         "lag": f.pmod(f.xxhash64("id"), f.lit(10**6)),
     }
     facts = _kept(spark, folder / "compared", spark.range(0, COMPARED_ROWS, numPartitions=20), known)
-    by_spark = _quickest(lambda: _run(rollup.lag_rollup(rollup.lags(facts, Grain.HOUR))))
+    by_spark = _quickest(lambda: _run(rollup.lag_rollup(rollup.gather_lags(facts, RollupGrain.HOUR))))
     quantiles = ", ".join(f"quantile_disc(lag, 0.{share})" for share in (50, 95, 99))
     question = (
         f"SELECT cluster, \"group\", topic, date_trunc('hour', observed_at) AS bucket, count(lag), max(lag), avg(lag),"

@@ -97,9 +97,9 @@ def _taken(slug: str, shape: Shape, segments: int) -> list[float]:
     from django.db import connection, transaction
 
     from kafkadash.clusters.models import Cluster
-    from kafkadash.domain.segments import SegmentKind
-    from kafkadash.observe.models import PipelineLedger
-    from kafkadash.observe.segments import flusher, outbox
+    from kafkadash.export import flusher, outbox
+    from kafkadash.export.schema import SegmentKind
+    from kafkadash.history.models import PipelineLedger
     from tests.pipeline.made_segments import group_offsets
 
     Cluster.objects.create(name=slug, slug=slug, bootstrap_servers="127.0.0.1:1", enabled=False)
@@ -108,11 +108,11 @@ def _taken(slug: str, shape: Shape, segments: int) -> list[float]:
     begin = max(now - timedelta(seconds=INTERVAL_S * segments), now.replace(minute=0, second=0, microsecond=0))
     took = []
     for step in range(segments):
-        packs = outbox.packed([outbox.Facts(SegmentKind.GROUP_OFFSET, [group_offsets(shape, step)])])
+        packs = outbox.pack_facts([outbox.OutboxFacts(SegmentKind.GROUP_OFFSET, [group_offsets(shape, step)])])
         time.sleep(chance.uniform(0, 1))
         known = set(PipelineLedger.objects.values_list("pk", flat=True))
         with transaction.atomic():
-            outbox.store(outbox.Told(slug, begin + timedelta(seconds=INTERVAL_S * step), 100), packs)
+            outbox.store_facts(outbox.OutboxReport(slug, begin + timedelta(seconds=INTERVAL_S * step), 100), packs)
         flusher.flush(flusher.ensure_writer(), only_if_due=False)
         flushed = time.time()
         while not (new := PipelineLedger.objects.exclude(pk__in=known).exclude(flushes=[]).first()):

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from kafkadash.domain.pipeline_results import ResultKind
-from kafkadash.pipeline.results import FOLDER, Name, count_rows, write_marker, write_rows
+from kafkadash.export.results import ResultKind
+from kafkadash.pipeline.flushes import RESULTS_FOLDER, FlushName, count_rows, write_marker, write_rows
 from kafkadash.pipeline.session import open_session, require
-from kafkadash.pipeline.store import Store, open_store
+from kafkadash.pipeline.store import PipelineStore, open_store
 from tests.bench.server import empty_database
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def main(arguments: Sequence[str]) -> None:
             _facts(spark, store, partitions)
             _measured("one hour's piece", store, "piece", lambda: _piece(spark, store))
             _pieces(spark, store, hours)
-            _measured(f"the model of {hours} hours", store, f"{FOLDER}/workload", lambda: _model(spark, store))
+            _measured(f"the model of {hours} hours", store, f"{RESULTS_FOLDER}/workload", lambda: _model(spark, store))
         finally:
             spark.stop()
         _taken_in(store)
 
 
-def _facts(spark: SparkSession, store: Store, partitions: int) -> None:
+def _facts(spark: SparkSession, store: PipelineStore, partitions: int) -> None:
     """A file for each look, as flushes leave them."""
     from pyspark.sql import functions as sql
 
@@ -69,14 +69,14 @@ def _facts(spark: SparkSession, store: Store, partitions: int) -> None:
         rows.write.mode("append").parquet(store.address("facts"))
 
 
-def _piece(spark: SparkSession, store: Store) -> None:
-    from kafkadash.pipeline.jobs.workload import hours
+def _piece(spark: SparkSession, store: PipelineStore) -> None:
+    from kafkadash.pipeline.jobs.workload import compute_hours
 
-    made = hours(spark.read.parquet(store.address("facts")))
+    made = compute_hours(spark.read.parquet(store.address("facts")))
     made.coalesce(1).write.parquet(store.address("piece"))
 
 
-def _pieces(spark: SparkSession, store: Store, hours: int) -> None:
+def _pieces(spark: SparkSession, store: PipelineStore, hours: int) -> None:
     from pyspark.sql import functions as sql
 
     piece = spark.read.parquet(store.address("piece"))
@@ -86,24 +86,25 @@ def _pieces(spark: SparkSession, store: Store, hours: int) -> None:
         piece.withColumns(moved).coalesce(1).write.mode("append").parquet(store.address("pieces"))
 
 
-def _model(spark: SparkSession, store: Store) -> None:
-    from kafkadash.pipeline.jobs.workload import workload
+def _model(spark: SparkSession, store: PipelineStore) -> None:
+    from kafkadash.pipeline.jobs.workload import compute_workload
 
     kept = spark.read.parquet(store.address("pieces"))
-    write_rows(store, Name("bench", 0), ResultKind.WORKLOAD, workload(kept))
+    write_rows(store, FlushName("bench", 0), ResultKind.WORKLOAD, compute_workload(kept))
 
 
-def _taken_in(store: Store) -> None:
+def _taken_in(store: PipelineStore) -> None:
     with empty_database():
         from django.test import override_settings
 
         from kafkadash.clusters.models import Cluster
-        from kafkadash.observe.history import ingest, turns
-        from kafkadash.observe.models import Workload
-        from kafkadash.reassign.workload import load_workloads
+        from kafkadash.history import ingest
+        from kafkadash.history import schedule as turns
+        from kafkadash.history.models import Workload
+        from kafkadash.planning.stored_topology import load_workloads
 
         prod = Cluster.objects.create(name="prod", slug="prod", bootstrap_servers="127.0.0.1:1")
-        write_marker(store, Name("bench", 0), [ResultKind.WORKLOAD], (), ())
+        write_marker(store, FlushName("bench", 0), [ResultKind.WORKLOAD], (), ())
         turns.ensure_state()
         began = time.monotonic()
         with override_settings(PIPELINE_URI=store.uri):
@@ -116,7 +117,7 @@ def _taken_in(store: Store) -> None:
         sys.stdout.write(f"read by the planner: {rates:,} partitions in {time.monotonic() - began:.1f} s\n")
 
 
-def _measured(what: str, store: Store, folder: str, deed: Callable[[], None]) -> None:
+def _measured(what: str, store: PipelineStore, folder: str, deed: Callable[[], None]) -> None:
     cpu, began = _cpu_seconds(), time.monotonic()
     deed()
     took, used = time.monotonic() - began, _cpu_seconds() - cpu

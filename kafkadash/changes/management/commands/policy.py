@@ -8,9 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kafkadash.accounts.errors import command_error
-from kafkadash.changes.errors import ChangeErrorCode
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.policy import FIELDS, change_policy, policy_of
-from kafkadash.changes.refusals import Refused
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster
 
@@ -41,7 +40,7 @@ class Command(BaseCommand):
             raise command_error(ChangeErrorCode.POLICY_REASON)
         try:
             change_policy(cluster, ACTOR, values, reason=options["reason"])
-        except Refused as refused:
+        except ChangeRefused as refused:
             raise CommandError(str(refused)) from None
         policy = policy_of(cluster)
         for name in FIELDS:

@@ -18,7 +18,7 @@ from kafkadash.accounts.services import AccountRefused, create_user, set_active,
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.clusters.passwords import NoSecret, read_secret
-from kafkadash.clusters.services import Refused, give_role, remove_role
+from kafkadash.clusters.services import ClusterRefused, give_role, remove_role
 
 ACTOR = "command line"
 
@@ -50,12 +50,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['action']}")(options)
-        except (AccountRefused, NoSecret, Refused) as error:
+        except (AccountRefused, NoSecret, ClusterRefused) as error:
             raise CommandError(str(error)) from None
 
     def _create(self, options: dict[str, Any]) -> None:
         password, generated = _password(options)
-        cluster, expires_at = _cluster(options["cluster"]), _expiry(options["expires"])
+        cluster, expires_at = _cluster(options["cluster"]), _parse_expiry(options["expires"])
         with transaction.atomic():
             user = create_user(ACTOR, options["name"], password, superuser=options["superuser"])
             if options["role"]:
@@ -67,17 +67,22 @@ class Command(BaseCommand):
 
     def _give(self, options: dict[str, Any]) -> None:
         user, cluster = _user(options["name"]), _cluster(options["cluster"])
-        role = give_role(ACTOR, user, Role(options["role"]), cluster=cluster, expires_at=_expiry(options["expires"]))
+        role = give_role(
+            ACTOR, user, Role(options["role"]), cluster=cluster, expires_at=_parse_expiry(options["expires"])
+        )
         until = f" until {role.expires_at:%Y-%m-%d %H:%M} UTC" if role.expires_at else ""
-        self.stdout.write(f"{user.username} is {options['role']} {_where(cluster)}{until}.")
+        self.stdout.write(f"{user.username} is {options['role']} {_describe_scope(cluster)}{until}.")
 
     def _take(self, options: dict[str, Any]) -> None:
         user, cluster = _user(options["name"]), _cluster(options["cluster"])
         if not remove_role(ACTOR, user, Role(options["role"]), cluster=cluster):
             raise command_error(
-                ClusterErrorCode.NO_ROLE_TO_TAKE, name=user.username, role=options["role"], where=_where(cluster)
+                ClusterErrorCode.NO_ROLE_TO_TAKE,
+                name=user.username,
+                role=options["role"],
+                where=_describe_scope(cluster),
             )
-        self.stdout.write(f"{user.username} is no longer {options['role']} {_where(cluster)}.")
+        self.stdout.write(f"{user.username} is no longer {options['role']} {_describe_scope(cluster)}.")
 
     def _password(self, options: dict[str, Any]) -> None:
         user = _user(options["name"])
@@ -97,7 +102,8 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         for user in User.objects.order_by("username").prefetch_related("cluster_roles__cluster"):
             roles = [
-                f"{role.role} {_where(role.cluster)}{_run_out(role.expires_at)}" for role in user.cluster_roles.all()
+                f"{role.role} {_describe_scope(role.cluster)}{_run_out(role.expires_at)}"
+                for role in user.cluster_roles.all()
             ]
             if user.is_superuser:
                 roles.insert(0, "superuser")
@@ -142,7 +148,7 @@ def _cluster(slug: str | None) -> Cluster | None:
     return cluster
 
 
-def _expiry(text: str | None) -> datetime | None:
+def _parse_expiry(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
@@ -159,7 +165,7 @@ def _expiry(text: str | None) -> datetime | None:
     return moment
 
 
-def _where(cluster: Cluster | None) -> str:
+def _describe_scope(cluster: Cluster | None) -> str:
     return f"on {cluster.slug}" if cluster else "on all clusters"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from kafkadash.accounts.errors import command_error
+from kafkadash.accounts.errors import command_error, with_code
 from kafkadash.accounts.models import User
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, SecurityProtocol
@@ -18,14 +18,15 @@ from kafkadash.clusters.passwords import NoSecret, read_secret
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.clusters.services import (
     SASL_MECHANISMS,
-    Refused,
+    ClusterRefused,
     register_cluster,
     set_enabled,
     update_connection,
 )
+from kafkadash.core.messages import as_message, unpack_value
 from kafkadash.jobs.connection_test import KIND as CONNECTION_TEST
 from kafkadash.jobs.models import Job, JobState
-from kafkadash.jobs.services import enqueue, request_cancel
+from kafkadash.jobs.runner import enqueue, request_cancel
 from kafkadash.ops.errors import OperationErrorCode
 
 ACTOR = "command line"
@@ -59,10 +60,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['action']}")(options)
-        except Refused as error:
-            raise CommandError("\n".join(s for several in error.sentences.values() for s in several)) from None
+        except ClusterRefused as error:
+            told = (as_message(each) for several in error.messages.values() for each in several)
+            raise CommandError("\n".join(map(with_code, told))) from None
         except (NoSecret, SecretError) as error:
-            raise CommandError(str(error)) from None
+            raise command_error(error.message) from None
 
     def _register(self, options: dict[str, Any]) -> None:
         cluster = register_cluster(
@@ -121,8 +123,8 @@ class Command(BaseCommand):
             sys.exit(130)
         if job.state == JobState.DONE:
             self._report(job.result or {})
-        elif job.state == JobState.FAILED:
-            raise CommandError(job.error)
+        elif job.error is not None:
+            raise command_error(job.error)
         elif job.state == JobState.CANCELLED:
             raise command_error(OperationErrorCode.TEST_CANCELLED)
 
@@ -152,7 +154,7 @@ class Command(BaseCommand):
             voters = ", ".join(str(voter) for voter in result["voters"])
             self.stdout.write(f"active controller {result['controller']}, voters {voters}")
         for problem in result["problems"]:
-            self.stdout.write(f"! {problem}")
+            self.stdout.write(f"! {unpack_value(problem)}")
         if result["problems"]:
             sys.exit(2)
 
@@ -170,7 +172,7 @@ def _add_connection(parser: ArgumentParser) -> None:
 
 
 def _connection(options: dict[str, Any]) -> dict[str, Any]:
-    """What was given on the command line, with the content of the files it names. Raises NoSecret."""
+    """Return the options given on the command line, with the content of the files they name. Raises NoSecret."""
     plain = {
         "controller_servers": options["controllers"],
         "security_protocol": options["security"],

@@ -26,9 +26,9 @@ class Command(BaseCommand):
         wanted = options["checks"] or NAMES
         if unknown := sorted(set(wanted) - set(NAMES)):
             raise command_error(OperationErrorCode.CHECK_UNKNOWN, name=unknown[0], known=", ".join(NAMES))
-        found = {name: check for name, check in health.checks().items() if name in wanted}
+        found = {name: check for name, check in health.run_checks().items() if name in wanted}
         for name, check in found.items():
             age = f" ({check.age_s:g} s)" if check.age_s is not None else ""
             self.stdout.write(f"{name}: {check.state}: {check.sentence}{age}")
-        if not health.ready(found):
+        if not health.is_ready(found):
             sys.exit(1)

@@ -1,6 +1,6 @@
-"""`manage.py pipeline`: the Spark application as a process of its own, on the folder that the settings name.
+"""``manage.py pipeline``: the Spark application as a process of its own, on the folder that the settings name.
 
-This process becomes that one; it never holds a Spark session, and that one never Django, nor its secrets.
+The command replaces itself by that process: Django never holds a Spark session, and Spark never Django or its secrets.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from kafkadash.embedded.process import without_secrets
+from kafkadash.core.environment import drop_secrets
 
 ACTIONS = {
     "run": "take in what collectors write, until it is stopped",
@@ -49,4 +49,4 @@ class Command(BaseCommand):
             arguments += [f"--from={options['begin']}", f"--to={options['end']}"]
         self.stdout.flush()
         command = [sys.executable, "-m", "kafkadash.pipeline", *arguments]
-        os.execve(sys.executable, command, without_secrets(os.environ))  # noqa: S606  no shell is wanted
+        os.execve(sys.executable, command, drop_secrets(os.environ))  # noqa: S606  no shell is wanted

@@ -1,0 +1,49 @@
+"""Codes of settings that cannot be used, with their texts: they are needed before any app is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from kafkadash.core.messages import MessageTemplate, register_messages
+
+
+class SettingErrorCode(StrEnum):
+    """Codes; people search for the values."""
+
+    DATABASE_URL_WRONG = "database-url-wrong"
+    SECRET_KEY_TOO_SHORT = "secret-key-too-short"  # noqa: S105
+    SETTING_NOT_USABLE = "setting-not-usable"
+    LEVEL_UNKNOWN = "level-unknown"
+
+
+class SettingKind(StrEnum):
+    """Kinds of values that settings take."""
+
+    WHOLE_NUMBER = "whole-number"
+    NUMBER = "number"
+    NETWORKS = "networks"
+
+
+SETTING_MESSAGES: Mapping[SettingErrorCode, MessageTemplate] = {
+    SettingErrorCode.DATABASE_URL_WRONG: MessageTemplate(
+        "DATABASE_URL cannot be read.", "Write postgres://user:password@host:port/name."
+    ),
+    SettingErrorCode.SECRET_KEY_TOO_SHORT: MessageTemplate(
+        "SECRET_KEY, or a key of SECRET_KEY_FALLBACKS, has fewer than {least} characters, so sessions could be forged.",
+        "Set a long random text; docker-compose.yml says how to make one.",
+    ),
+    SettingErrorCode.SETTING_NOT_USABLE: MessageTemplate(
+        "{name} is {value!r}, which is not {kind:setting_kind}.", "Correct it in the environment of kafkadash."
+    ),
+    SettingErrorCode.LEVEL_UNKNOWN: MessageTemplate(
+        "", "LOG_LEVEL is {level!r}; use DEBUG, INFO, WARNING, ERROR or CRITICAL."
+    ),
+}
+_KINDS = {
+    SettingKind.WHOLE_NUMBER: "a whole number",
+    SettingKind.NUMBER: "a number",
+    SettingKind.NETWORKS: "a list of networks such as 10.20.0.0/16",
+}
+
+register_messages(SETTING_MESSAGES, {"setting_kind": lambda kind: _KINDS[SettingKind(kind)]})

@@ -1,1 +1,0 @@
-"""Django's PostgreSQL backend with a pool that outlives its server, and what it means that the database is away."""

@@ -1,0 +1,53 @@
+"""`manage.py demo`: everything at once, in the foreground, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from kafkadash.devtools.demo import supervisor as run
+from kafkadash.devtools.demo.supervisor import DEFAULT_RACKS, DemoOptions
+
+
+class Command(BaseCommand):
+    help = "Starts kafkadash with a real Kafka cluster, its own database and Valkey, and stops all of it at Ctrl-C."
+    requires_system_checks = []
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--folder", type=Path, default=None, help="for data, logs and keys; default: var")
+        parser.add_argument("--port", type=int, help="of the pages; default: last time's, or the first free from 8000")
+        parser.add_argument("--no-move", action="store_true", help="propose no drain, and make no data for one")
+        parser.add_argument(
+            "--no-pipeline", action="store_true", help="start no Spark: no history, no forecasts, 1 GB of memory less"
+        )
+        parser.add_argument("--reset", action="store_true", help="throw away what an earlier demo left in the folder")
+        parser.add_argument(
+            "--racks",
+            type=lambda text: tuple(text.split(",")),
+            default=DEFAULT_RACKS,
+            help="one broker for each, default a,a,b,b,c; with fewer than five there is no drain",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        os.umask(0o077)  # logs and lake name topics, groups and addresses; processes of the demo inherit it
+        chosen = DemoOptions(
+            folder=options["folder"] or Path(settings.VAR_DIR),
+            port=options["port"],
+            drain=not options["no_move"],
+            reset=options["reset"],
+            racks=tuple(options["racks"]),
+            pipeline=not options["no_pipeline"],
+            given={name: value for name, value in os.environ.items() if name not in settings.NAMES_FROM_FILE},
+        )
+        sys.exit(run.run_demo(chosen, say=self._say, complain=self.stderr.write))
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()

@@ -1,0 +1,88 @@
+"""Throttles and reassignments that belong to runs, reported to ``monitoring`` after each of its refreshes.
+
+Only states are compared: a throttle that a collector found before or after the rows of the run were written is claimed
+one refresh later at most, and no throttle is judged an orphan in less than two refreshes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from django.db.models import Q, Subquery
+from django.urls import reverse
+
+from kafkadash.execution.engine.state import IN_FLIGHT
+from kafkadash.execution.engine.throttle_ledger import LedgerEntry, LedgerState, open_pairs
+from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.execution.worker.throttle_ledger import entry_of
+from kafkadash.kafka.throttles import LISTS
+from kafkadash.monitoring.models import CollectorKind, ThrottleState
+from kafkadash.monitoring.ownership import MoveClaim, OwnershipClaim, Throttle, mark_claims
+
+KINDS = frozenset({CollectorKind.CONFIGS.value, CollectorKind.REASSIGNMENTS.value})
+"""Refreshes after which it is worth comparing."""
+
+
+def reconcile_claims(cluster_id: int, now: datetime) -> None:
+    """At most eight statements, four where no run of this cluster has anything open and none has just ended."""
+    runs = dict(
+        Execution.objects.filter(
+            Q(active=True) | Q(throttles__state__in=[state.value for state in LedgerState if state != "cleared"]),
+            cluster=cluster_id,
+        )
+        .values_list("pk", "request")
+        .distinct()
+    )
+    throttles = _find_removed_throttles(cluster_id)
+    moves: dict[tuple[str, int], MoveClaim] = {}
+    if runs:
+        claims = {pk: _claim(number) for pk, number in runs.items()}
+        throttles |= _find_throttle_claims(claims)
+        moves = _find_move_claims(claims)
+    mark_claims(cluster_id, throttles, moves, now)
+
+
+def _find_removed_throttles(cluster_id: int) -> dict[Throttle, OwnershipClaim]:
+    """Return the throttles that runs removed since the last read; nobody else set them and they are not in force."""
+    ours = ThrottleState.objects.filter(cluster=cluster_id).exclude(claimed_by="").order_by("read_at")
+    since = Subquery(ours.values("read_at")[:1])
+    gone = ThrottleEntry.objects.filter(
+        execution__cluster=cluster_id, state=LedgerState.CLEARED.value, changed_at__gt=since
+    )
+    return {
+        (row.resource, row.name, row.key): replace(_claim(row.execution.request_id), removed_at=row.changed_at)
+        for row in gone.select_related("execution").order_by("changed_at")
+    }
+
+
+def _claim(number: int) -> OwnershipClaim:
+    return OwnershipClaim(f"#{number}", reverse("changes:request", args=[number]))
+
+
+def _find_throttle_claims(claims: dict[int, OwnershipClaim]) -> dict[Throttle, OwnershipClaim]:
+    rows = ThrottleEntry.objects.filter(execution__in=claims).exclude(state=LedgerState.CLEARED.value)
+    return {
+        (row.resource, row.name, row.key): claims[row.execution_id] for row in rows if something_ours(entry_of(row))
+    }
+
+
+def something_ours(entry: LedgerEntry) -> bool:
+    """Return whether the value at the entry's place is at least partly ours, and was not the same before the run."""
+    if entry.place.key in LISTS:
+        return bool(open_pairs(entry) - entry.already) or entry.state is LedgerState.CLEARING
+    return entry.state is not LedgerState.SET or entry.value != entry.restores
+
+
+def _find_move_claims(claims: dict[int, OwnershipClaim]) -> dict[tuple[str, int], MoveClaim]:
+    rows = Move.objects.filter(
+        execution__in=claims, state__in=[state.value for state in IN_FLIGHT], submitted_at__isnull=False
+    )
+    found = {}
+    for row in rows.only("execution", "topic", "partition", "target", "first_at", "submitted_at"):
+        assert row.submitted_at is not None, "as filtered"
+        began = row.first_at or row.submitted_at
+        found[row.topic, row.partition] = MoveClaim(
+            claims[row.execution_id], tuple(row.target), began, row.submitted_at
+        )
+    return found

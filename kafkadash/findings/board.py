@@ -1,0 +1,857 @@
+"""Pages of the health of clusters: the status board, a cluster's overview, the menu of clusters, and single findings.
+
+``rank_clusters`` reads what is stored about many clusters in a number of queries that does not grow with them.
+Findings are stored or made from the ages of facts alone; each has a link to the affected page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Self, TypedDict
+from urllib.parse import urlencode
+
+from django.db.models import Count, FilteredRelation, OuterRef, Q, Subquery
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.accounts.models import User
+from kafkadash.changes.kinds import RunSummary
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.clusters.access import (
+    ACKNOWLEDGE,
+    MANAGE,
+    VIEW,
+    cluster_for,
+    is_allowed,
+    needs,
+    roles_text,
+    signed_in,
+    visible_clusters,
+)
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.formatting import join_items, long_duration
+from kafkadash.core.messages import choose_plural
+from kafkadash.core.middleware import post_only
+from kafkadash.core.revalidation import revalidated
+from kafkadash.core.rows import one_moment
+from kafkadash.core.status import HealthState, is_stale
+from kafkadash.execution.pages.summaries import summarize_run
+from kafkadash.findings import services
+from kafkadash.findings.errors import OnCallErrorCode
+from kafkadash.findings.facts import ClusterFacts
+from kafkadash.findings.judgement import (
+    JudgedPoint,
+    board_headline,
+    is_trusted,
+    judge_reading,
+    not_judged,
+    rolled_up,
+    write_headline,
+)
+from kafkadash.findings.judges import MORE
+from kafkadash.findings.kinds import FactSource, FindingKind, stored_kind
+from kafkadash.findings.kinds import JudgedFinding as Found
+from kafkadash.findings.messages import finding_answer, finding_detail
+from kafkadash.findings.models import Finding
+from kafkadash.findings.runbooks import read_runbook
+from kafkadash.findings.stored_facts import age_facts, count_refusing, partition_facts
+from kafkadash.monitoring.brokers import brokers_context
+from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.freshness import (
+    SILENT,
+    CollectionFreshness,
+    FactFreshness,
+    QuorumSeen,
+    collection_context,
+    freshness_of_kind,
+    newest_quorums,
+)
+from kafkadash.monitoring.groups.pages import groups_context
+from kafkadash.monitoring.models import (
+    BrokerState,
+    ClusterState,
+    CollectorKind,
+    CollectorRun,
+    MoveOutcome,
+    ReassignmentSnapshot,
+)
+from kafkadash.monitoring.partitions import partitions_context
+from kafkadash.monitoring.quorum.pages import quorum_context
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class _NextPage:
+    """``scoped``: the page takes the broker of the scope as well, ``of_group``: the group that is its scope,
+    ``of_all``: the page is of no cluster. ``after``: query or fragment with ``{slug}``.
+    """
+
+    label: str
+    page: str
+    after: str = ""
+    scoped: bool = False
+    of_group: bool = False
+    of_all: bool = False
+
+
+_QUORUM = _NextPage("See the quorum", "monitoring:quorum")
+_BROKER = _NextPage("Open broker {broker}", "monitoring:broker", scoped=True)
+_BROKERS = _NextPage("See the brokers", "monitoring:brokers")
+_GROUP = _NextPage("Open the group", "monitoring:group", of_group=True)
+_GROUPS = _NextPage("See the groups", "monitoring:groups")
+_PIPELINE = _NextPage("See the pipeline", "history:pipeline", of_all=True)
+_COLLECTION = _NextPage("See the collection", "findings:overview", "#collection-{slug}")
+
+
+def _topics(state: str) -> _NextPage:
+    return _NextPage("See the topics", "monitoring:topics", f"?state={state}")
+
+
+# The first whose page is there and whose scope fits is taken.
+_WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
+    FindingKind.OFFLINE: (_topics("offline"),),
+    FindingKind.QUORUM_LOST: (_QUORUM,),
+    FindingKind.QUORUM_MARGIN: (_QUORUM,),
+    FindingKind.UNDER_MIN_ISR: (_topics("under-min-isr"),),
+    FindingKind.BROKER_DOWN: (_BROKER, _BROKERS),
+    FindingKind.FAILED_DIRECTORY: (_BROKER,),
+    FindingKind.AT_MIN_ISR: (_topics("at-min-isr"),),
+    FindingKind.UNDER_REPLICATED: (_topics("under-replicated"),),
+    FindingKind.DISK_SOON: (_BROKER,),
+    FindingKind.DISK_FULL: (_BROKER,),
+    FindingKind.QUORUM_FLAPPING: (_QUORUM,),
+    FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
+    FindingKind.CONSUMER_LOSS: (_GROUP, _GROUPS),
+    FindingKind.ORPHAN_THROTTLE: (_NextPage("See the throttles", "monitoring:throttles"),),
+    FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("See the reassignments", "monitoring:reassignments"),),
+    FindingKind.RACK_VIOLATION: (_NextPage("See the racks", "monitoring:racks"), _topics("racks")),
+    FindingKind.LEADER_SKEW: (_BROKERS,),
+    FindingKind.MIXED_VERSIONS: (_BROKERS,),
+    FindingKind.BROKER_AWAY: (_BROKER,),
+    FindingKind.SEGMENT_SET_ASIDE: (_PIPELINE,),
+    FindingKind.PIPELINE_STILL: (_PIPELINE,),
+    FindingKind.TOPICS_HIDDEN: (_COLLECTION,),
+    FindingKind.ANOTHER_CLUSTER: (_COLLECTION,),
+    FindingKind.REGISTERED_TWICE: (_COLLECTION,),
+    FindingKind.UNREACHABLE: (_COLLECTION,),
+    FindingKind.STALE: (_COLLECTION,),
+    FindingKind.ZOOKEEPER: (_COLLECTION,),
+    FindingKind.DISABLED: (_COLLECTION,),
+}
+
+
+def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | None:
+    """None where there is no page for it."""
+    broker = scope.partition(":")[0]
+    for way in _WAYS.get(kind, ()):
+        if (way.scoped and not broker.isdigit()) or (way.of_group and scope == MORE):
+            continue
+        item = broker if way.scoped else f"~{scope}" if way.of_group else ""
+        if url := _reverse_address(way.page, "" if way.of_all else cluster.slug, item):
+            return NextStep(way.label.format(broker=broker), url + way.after.format(slug=cluster.slug))
+    return None
+
+
+@cache
+def _reverse_address(page: str, slug: str, item: str) -> str:
+    try:
+        return reverse(page, args=[part for part in (slug, item) if part])
+    except NoReverseMatch:
+        return ""
+
+
+STEADY_AFTER = timedelta(minutes=10)
+_WIDTH, _TOP, _BOTTOM = 100.0, 3.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class FindingTrend:
+    """How the number went: in words, as points of a line in a box of 100 × 22, and where the limit lies in it."""
+
+    words: str
+    points: str
+    limit_y: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """Finding on a page. ``row`` is None for a finding that follows from the data's age and is not stored yet.
+
+    ``old``: the data behind the finding is too old to show that it still holds.
+    """
+
+    cluster: Cluster
+    now: datetime
+    kind: FindingKind
+    said: Finding | Found
+    row: Finding | None
+    old: bool = False
+
+    @property
+    def code(self) -> str:
+        return self.said.message.shown_code
+
+    @property
+    def sentence(self) -> str:
+        return self.said.message.cause
+
+    @property
+    def detail(self) -> str:
+        return finding_detail(self.said.message)
+
+    @property
+    def own_state(self) -> HealthState:
+        """State of the finding when it was last seen."""
+        return self.kind.about.state
+
+    @property
+    def state(self) -> HealthState:
+        return HealthState.UNKNOWN if self.old else self.own_state
+
+    @property
+    def word(self) -> str:
+        return f"Was {self.own_state.word}" if self.old else self.kind.about.word
+
+    @property
+    def html_id(self) -> str:
+        return f"finding-{self.row.public_id}" if self.row else f"finding-{self.cluster.slug}-{self.kind}"
+
+    @property
+    def url(self) -> str:
+        """Its own page; '' while it is not stored."""
+        return f"{_findings_url(self.cluster.slug)}{self.row.public_id}/" if self.row else ""
+
+    @property
+    def runbook_url(self) -> str:
+        """Address; '' for a kind that only another version has."""
+        return _runbook_address(self.kind) if self.kind in FindingKind else ""
+
+    @property
+    def since(self) -> datetime | None:
+        if self.said.since is not None:
+            return self.said.since
+        return self.row.first_seen_at if self.row else None
+
+    @property
+    def seen_at(self) -> datetime | None:
+        return self.row.seen_at if self.row else None
+
+    @property
+    def owner(self) -> str:
+        return self.row.acknowledged_by.get_username() if self.row and self.row.acknowledged_by else ""
+
+    @property
+    def trend(self) -> FindingTrend | None:
+        threshold = self.row.threshold if self.row else None
+        return trend_of(self.row.history, threshold, self.now) if self.row and self.row.history else None
+
+    @property
+    def next(self) -> NextStep | None:
+        return next_step(self.cluster, self.kind, self.row.scope if self.row else "")
+
+    @property
+    def point(self) -> JudgedPoint:
+        return JudgedPoint(self.kind, self.state, finding_answer(self.said.message), self.owner)
+
+
+def rows_of(
+    cluster: Cluster, stored: Iterable[Finding], facts: ClusterFacts, judged_at: datetime | None, now: datetime
+) -> tuple[FindingRow, ...]:
+    """All that is wrong with a cluster as of ``now``, most urgent first.
+
+    Ages are judged here and now, so that nothing old looks well when nobody judges any more; what is stored about them
+    gives them their identity. ``facts`` need only hold the ages (``facts.age_facts``).
+    """
+    kept = list(stored)
+    by_kind = {row.kind: row for row in kept}
+    own = list(judge_reading(facts, now))
+    if not own and (forgotten := not_judged(judged_at, facts, now)):
+        own.append(forgotten)
+    rows = [FindingRow(cluster, now, a.kind, a, by_kind.get(a.kind.value)) for a in own]
+    history = not is_trusted(facts, now)
+    for row in kept:
+        kind = stored_kind(row.kind)
+        if kind.about.source is not FactSource.AGES:
+            rows.append(FindingRow(cluster, now, kind, row, row, old=history or _is_old(row, kind, facts, now)))
+    return tuple(sorted(rows, key=_urgency_key))
+
+
+def trend_of(history: list[list[float]], threshold: float | None, now: datetime) -> FindingTrend:
+    """``history`` as ``models.Finding`` keeps it, not empty."""
+    values = [value for _, value in history]
+    changed_at = datetime.fromtimestamp(history[-1][0], UTC)
+    word = "steady"
+    if len(values) > 1 and now - changed_at < STEADY_AFTER:
+        word = "rising" if values[-1] > values[-2] else "falling"
+    at_first = f", {values[0]:,g} at first" if values[0] != values[-1] else ""
+    low, high = min([*values, threshold or 0.0]), max([*values, threshold or 0.0])
+    begin, end = history[0][0], max(now.timestamp(), history[-1][0] + 1)
+
+    def x(at: float) -> float:
+        return _WIDTH * (at - begin) / (end - begin)
+
+    def y(value: float) -> float:
+        return _BOTTOM - (_BOTTOM - _TOP) * ((value - low) / (high - low) if high > low else 0.5)
+
+    corners = []
+    for (at, value), then in zip(history, [*(h[0] for h in history[1:]), end], strict=True):
+        corners += [f"{x(at):.1f},{y(value):.1f}", f"{x(then):.1f},{y(value):.1f}"]
+    return FindingTrend(word + at_first, " ".join(corners), f"{y(threshold):.1f}" if threshold is not None else "")
+
+
+def count_by_kind(rows: Iterable[FindingRow]) -> Mapping[FindingKind, int]:
+    """How many of each kind, most urgent kind first."""
+    found: dict[FindingKind, int] = {}
+    for row in sorted(rows, key=lambda row: row.kind.rank):
+        found[row.kind] = found.get(row.kind, 0) + 1
+    return found
+
+
+def more_words(number: int) -> str:
+    return choose_plural("# more finding|# more findings", number)
+
+
+@cache
+def _findings_url(slug: str) -> str:
+    """Return the URL of a cluster's findings, cached because a board has hundreds of URLs and reversing is slow."""
+    return reverse("findings:finding", args=[slug, "f"]).removesuffix("f/")
+
+
+@cache
+def _runbook_address(kind: FindingKind) -> str:
+    return reverse("findings:runbook", args=[kind.value])
+
+
+def _is_old(row: Finding, kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether the finding's data is stale. QUORUM_LOST never is: every attempt to read shows it again."""
+    if kind is FindingKind.QUORUM_LOST:
+        return False
+    return is_stale(row.seen_at, facts.refreshed(kind.about.source).interval_s, now)
+
+
+def _urgency_key(row: FindingRow) -> tuple[int, bool, int, int, datetime, float, str]:
+    """Return the sort key. Of findings of one kind that opened together, the largest number comes first."""
+    opened = row.row.first_seen_at if row.row else row.now
+    scope = row.row.scope if row.row else ""
+    number = -(row.row.value or 0.0) if row.row else 0.0
+    return row.state.severity, row.old, row.own_state.severity, row.kind.rank, opened, number, scope
+
+
+@dataclass(frozen=True, slots=True)
+class RunningChange:
+    """The change whose run goes on in a cluster, in short."""
+
+    change: ChangeRequest
+    run: RunSummary
+    now: datetime
+
+    @property
+    def percent_words(self) -> str:
+        """How far, such as "51.3 %"; nothing old is told."""
+        if self.run.percent is None or self.run.old:
+            return "progress not known"
+        return f"{math.floor(self.run.percent * 10) / 10:.1f} %"
+
+    @property
+    def end_words(self) -> str:
+        """Until when, such as "about 3 min left"; "" where that is not known."""
+        if self.change.state != ChangeState.EXECUTING:
+            return str(self.change.get_state_display()).lower()
+        if self.run.no_progress:
+            return "no progress"
+        if self.run.ends_at is None or self.run.old:
+            return ""
+        return f"about {long_duration(max(1.0, (self.run.ends_at - self.now).total_seconds()))} left"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStanding:
+    """A cluster with its stored figures and its findings, most urgent first.
+
+    ``figures`` is an unsaved, empty row before the first refresh. ``moving`` is None while nobody has looked.
+    ``silent``: brokers that do not answer. ``running``: the change that is run there.
+    """
+
+    cluster: Cluster
+    now: datetime
+    findings: tuple[FindingRow, ...]
+    state: HealthState
+    figures: ClusterState
+    runs: Mapping[str, CollectorRun]
+    quorum: QuorumSeen | None
+    moving: int | None
+    silent: int
+    running: RunningChange | None
+    last_closed_at: datetime | None
+
+    @property
+    def title(self) -> str:
+        return write_headline(self.cluster.name, self.state, [row.point for row in self.findings])
+
+    @property
+    def brokers(self) -> int | None:
+        """Number of brokers: registered ones, and unregistered ones that are still assigned replicas."""
+        return None if self.figures.brokers is None else self.figures.brokers + (self.figures.brokers_gone or 0)
+
+    @property
+    def brokers_up(self) -> int | None:
+        figures = self.figures
+        return None if figures.brokers is None else figures.brokers - (figures.brokers_fenced or 0) - self.silent
+
+    @property
+    def quorum_stale(self) -> bool:
+        return self.freshness_of(CollectorKind.QUORUM).stale
+
+    @property
+    def freshness(self) -> FactFreshness:
+        return self.freshness_of(CollectorKind.METADATA)
+
+    def freshness_of(self, kind: str) -> FactFreshness:
+        return freshness_of_kind(kind, self.runs, self.now)
+
+    @property
+    def urgency(self) -> tuple[int, int, datetime, str]:
+        """Order of the board: state, then what is worst, then what has been so for longest."""
+        worst = self.findings[0] if self.findings else None
+        opened = worst.row.first_seen_at if worst and worst.row else self.now
+        return self.state.severity, worst.kind.rank if worst else 0, opened, self.cluster.name
+
+
+_JOINED: tuple[str, ...] = ("state", "judgement", "active_run__request")
+_NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
+_NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
+
+
+def rank_clusters(
+    clusters: Iterable[Cluster], now: datetime, known: CollectionFreshness | None = None
+) -> list[ClusterStanding]:
+    """The clusters, worst first. Six queries for any number of them.
+
+    ``known``: what was read already of one.
+    """
+    own = {cluster.pk: cluster for cluster in clusters}
+    held = Cluster.objects.filter(pk__in=own)
+    away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
+    active = FilteredRelation("executions", condition=Q(executions__active=True))
+    seen = held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number")), active_run=active)
+    figures, judged, silent, running = {}, {}, {}, {}
+    for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS):
+        run = getattr(row, "active_run", None)
+        running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
+        silent[row.pk] = row.silent or 0
+        figures[row.pk] = getattr(row, "state", None)
+        judged[row.pk] = getattr(row, "judgement", None)
+    runs = _runs_of(own, known)
+    found = _open_findings(own)
+    moves = dict(
+        ReassignmentSnapshot.objects.filter(cluster__in=own, outcome=MoveOutcome.RUNNING)
+        .values_list("cluster_id")
+        .annotate(number=Count("pk"))
+    )
+    quorums = _quorums_of([pk for pk, cluster in own.items() if cluster.mode == ClusterMode.KRAFT], known)
+    result = []
+    for pk, cluster in own.items():
+        judgement = judged.get(pk)
+        listing = runs[pk].get(CollectorKind.REASSIGNMENTS)
+        rows = rows_of(
+            cluster, found[pk], age_facts(cluster, runs[pk]), judgement.judged_at if judgement else None, now
+        )
+        result.append(
+            ClusterStanding(
+                cluster=cluster,
+                now=now,
+                findings=rows,
+                state=_rolled_up(cluster, rows),
+                figures=figures.get(pk) or ClusterState(cluster=cluster),
+                runs=runs[pk],
+                quorum=quorums.get(pk),
+                moving=moves.get(pk, 0) if listing and listing.succeeded_at else None,
+                silent=silent.get(pk, 0),
+                running=running.get(pk),
+                last_closed_at=judgement.last_closed_at if judgement else None,
+            )
+        )
+    return sorted(result, key=lambda standing: standing.urgency)
+
+
+def summarize_cluster(cluster: Cluster, now: datetime, known: CollectionFreshness | None = None) -> ClusterStanding:
+    return rank_clusters([cluster], now, known)[0]
+
+
+def _runs_of(clusters: Iterable[int], known: CollectionFreshness | None) -> Mapping[int, Mapping[str, CollectorRun]]:
+    runs: dict[int, dict[str, CollectorRun]] = defaultdict(dict)
+    if known is not None:
+        runs[known.cluster.pk] = dict(known.runs)
+    for run in CollectorRun.objects.filter(cluster__in=[pk for pk in clusters if pk not in runs]):
+        runs[run.cluster_id][run.kind] = run
+    return runs
+
+
+def _quorums_of(clusters: Collection[int], known: CollectionFreshness | None) -> dict[int, QuorumSeen]:
+    if known is None or known.cluster.pk not in clusters:
+        return newest_quorums(clusters)
+    others = newest_quorums([pk for pk in clusters if pk != known.cluster.pk])
+    return {**others, known.cluster.pk: known.quorum} if known.quorum else others
+
+
+def _rolled_up(cluster: Cluster, rows: Iterable[FindingRow]) -> HealthState:
+    """The worst of the findings, of which those that are history count as not known."""
+    return rolled_up([row.state for row in rows]) if cluster.enabled else HealthState.MAINTENANCE
+
+
+def _open_findings(clusters: Iterable[int]) -> dict[int, list[Finding]]:
+    found: dict[int, list[Finding]] = defaultdict(list)
+    rows = Finding.objects.filter(cluster__in=clusters, closed_at=None, opened_at__isnull=False)
+    for row in rows.select_related("acknowledged_by"):
+        found[row.cluster_id].append(row)
+    return found
+
+
+QUIET = frozenset({HealthState.OK, HealthState.MAINTENANCE})
+"""States in which there is nothing to do: the cluster takes one line."""
+
+MOST_FINDINGS = 6
+"""Findings of one cluster on the board; its own page shows all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """Filter of the status board. ``owner`` is a user name; '' for all owners."""
+
+    state: HealthState | None = None
+    kind: FindingKind | None = None
+    owner: str = ""
+
+    @classmethod
+    def of(cls, query: QueryDict, user_name: str) -> Self:
+        """From an address; what makes no sense is left out."""
+        state, kind = query.get("state", ""), query.get("kind", "")
+        return cls(
+            HealthState(state) if state in list(HealthState) else None,
+            FindingKind(kind) if kind in list(FindingKind) else None,
+            user_name if query.get("mine") else "",
+        )
+
+    @property
+    def narrows(self) -> bool:
+        """Shows some findings of a cluster and not others."""
+        return self.kind is not None or bool(self.owner)
+
+    def __bool__(self) -> bool:
+        return self.state is not None or self.narrows
+
+    def findings(self, own: ClusterStanding) -> tuple[FindingRow, ...]:
+        return tuple(
+            row for row in own.findings if self.kind in (None, row.kind) and (not self.owner or row.owner == self.owner)
+        )
+
+    def takes(self, own: ClusterStanding) -> bool:
+        return self.state in (None, own.state) and (not self.narrows or bool(self.findings(own)))
+
+    def address(self, **other: Any) -> str:
+        """The query of this choice with something else in it; "?" for none."""
+        wanted = replace(self, **other)
+        return "?" + urlencode(
+            {
+                **({"state": wanted.state.value} if wanted.state else {}),
+                **({"kind": wanted.kind.value} if wanted.kind else {}),
+                **({"mine": "1"} if wanted.owner else {}),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoardTally:
+    """A filter with how much it shows; ``address`` takes it, or takes it away where it is chosen."""
+
+    name: str
+    number: int
+    address: str
+    chosen: bool
+    state: HealthState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusBoard:
+    """The clusters of one person at ``now``. The choice filters what is shown, never the title and the tally."""
+
+    all: Sequence[ClusterStanding]
+    now: datetime
+    choice: ClusterChoice = field(default_factory=ClusterChoice)
+    user_name: str = ""
+
+    @property
+    def title(self) -> str:
+        return board_headline([(s.cluster.name, s.state, s.title) for s in self.all])
+
+    @property
+    def state(self) -> HealthState:
+        return self.all[0].state if self.all else HealthState.UNKNOWN
+
+    @property
+    def shown(self) -> list[ClusterStanding]:
+        return [s for s in self.all if self.choice.takes(s)]
+
+    @property
+    def loud(self) -> list[ClusterStanding]:
+        return [s for s in self.shown if s.state not in QUIET]
+
+    @property
+    def quiet(self) -> list[ClusterStanding]:
+        return [s for s in self.shown if s.state in QUIET]
+
+    @property
+    def quiet_words(self) -> str:
+        states = Counter(s.state for s in self.quiet)
+        known = [state for state in (HealthState.OK, HealthState.MAINTENANCE) if states[state]]
+        return join_items([f"{choose_plural('# cluster|# clusters', states[state])} {state.word}" for state in known])
+
+    @property
+    def tally(self) -> list[BoardTally]:
+        states = Counter(s.state for s in self.all)
+        own = self.choice.state
+        return [
+            BoardTally(s.word, states[s], self.choice.address(state=None if s is own else s), s is own, s)
+            for s in HealthState
+            if states[s] or s is own
+        ]
+
+    @property
+    def kinds(self) -> list[BoardTally]:
+        """Tallies of the findings by kind, the most urgent first, and of the user's own findings."""
+        own = self.choice.kind
+        rows = [row for s in self.all for row in s.findings]
+        numbers = {**count_by_kind(rows), **({own: 0} if own and not any(r.kind is own for r in rows) else {})}
+        mine = sum(row.owner == self.user_name for row in rows)
+        found = [
+            BoardTally(k.about.name, n, self.choice.address(kind=None if k is own else k), k is own)
+            for k, n in numbers.items()
+        ]
+        if mine or self.choice.owner:
+            address = self.choice.address(owner="" if self.choice.owner else self.user_name)
+            found.append(BoardTally("Mine", mine, address, bool(self.choice.owner)))
+        return found
+
+    @property
+    def all_well(self) -> bool:
+        return bool(self.all) and all(s.state is HealthState.OK for s in self.all)
+
+    @property
+    def quiet_since(self) -> datetime | None:
+        """When the last finding of all closed; None while one is open or none ever was."""
+        closed = [s.last_closed_at for s in self.all if s.last_closed_at]
+        return max(closed) if closed and self.all_well else None
+
+    @property
+    def oldest(self) -> ClusterStanding | None:
+        """The cluster with the oldest data."""
+        return max((s for s in self.all if s.freshness.taken_at), key=lambda s: s.freshness.age_s or 0, default=None)
+
+
+class StatusContext(TypedDict):
+    cluster: Cluster
+    now: datetime
+    sampled_at: datetime | None
+    standing: ClusterStanding
+    quiet: bool
+    html_id: str
+    findings: tuple[FindingRow, ...]
+    more: str
+
+
+def status_context(
+    cluster: Cluster, now: datetime, known: ClusterStanding | None = None, choice: ClusterChoice | None = None
+) -> StatusContext:
+    """A cluster's part of the board: a block with its findings, or one line when there is nothing to do.
+
+    A block that shows only some of the findings has another id than the one that is pushed: a push has the page
+    fetched again then.
+    """
+    seen = known or summarize_cluster(cluster, now)
+    narrowed = choice is not None and choice.narrows
+    findings = choice.findings(seen) if choice is not None else seen.findings
+    return {
+        "cluster": cluster,
+        "now": now,
+        "sampled_at": seen.freshness.taken_at,
+        "standing": seen,
+        "quiet": seen.state in QUIET and not narrowed,
+        "html_id": f"{'chosen' if narrowed else 'status'}-{cluster.slug}",
+        "findings": findings[:MOST_FINDINGS],
+        "more": more_words(len(findings) - MOST_FINDINGS) if len(findings) > MOST_FINDINGS else "",
+    }
+
+
+class OverviewContext(TypedDict):
+    cluster: Cluster
+    now: datetime
+    sampled_at: datetime | None
+    standing: ClusterStanding
+    findings: tuple[FindingRow, ...]
+    explained: int | None
+    unexplained: int | None
+    refused: int | None
+
+
+def overview_context(cluster: Cluster, now: datetime, known: ClusterStanding | None = None) -> OverviewContext:
+    """Findings and figures of a cluster. ``known`` saves reading them again."""
+    seen = known or summarize_cluster(cluster, now)
+    under = seen.figures.under_replicated
+    explained = seen.figures.under_replicated_moving or 0
+    if under and seen.moving:
+        running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING)
+        moves = {(t, p): frozenset(adding) for t, p, adding in running.values_list("topic", "partition", "adding")}
+        explained = partition_facts(cluster, seen.figures, moves).under_replicated_moving
+    return {
+        "cluster": cluster,
+        "now": now,
+        "sampled_at": seen.freshness.taken_at,
+        "standing": seen,
+        "findings": seen.findings,
+        "explained": None if under is None else explained,
+        "unexplained": None if under is None else max(0, under - explained),
+        "refused": count_refusing(cluster, seen.figures),
+    }
+
+
+def finding_context(cluster: Cluster, row: Finding, now: datetime) -> FindingRow:
+    """Return one finding with its current facts: as on the board while it is open, as last seen when closed."""
+    if row.closed_at is None:
+        for shown in summarize_cluster(cluster, now).findings:
+            if shown.row is not None and shown.row.pk == row.pk:
+                return shown
+    return FindingRow(cluster, now, stored_kind(row.kind), row, row)
+
+
+@require_safe
+@signed_in
+@revalidated
+def board(request: HttpRequest) -> HttpResponse:
+    """All clusters this person may view, worst first; ``?state=``, ``?kind=`` and ``?mine=1`` show some of it."""
+    now = timezone.now()
+    name = request.user.get_username()
+    choice = ClusterChoice.of(request.GET, name)
+    seen = StatusBoard(rank_clusters(visible_clusters(request.user), now), now, choice, name)
+    loud = seen.shown if choice.narrows else seen.loud
+    context = {
+        "section": "status",
+        "now": now,
+        "board": seen,
+        "nothing_registered": not seen.all and not Cluster.objects.exists(),
+        "registers": not seen.all and is_allowed(request.user, MANAGE, None),
+        # Also those that are not shown: one of them may get into the state that was asked for.
+        "live_keys": ["board", *(f"status:{s.cluster.slug}" for s in seen.all)],
+        "loud": [status_context(s.cluster, now, s, choice) for s in loud],
+        "quiet": [] if choice.narrows else [status_context(s.cluster, now, s) for s in seen.quiet],
+    }
+    return render(request, "findings/board.html", context)
+
+
+_PARTS = ("overview", "groups", "partitions", "brokers", "quorum", "collection")
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def overview(request: HttpRequest, slug: str) -> HttpResponse:
+    cluster = cluster_for(request, slug, VIEW)
+    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    now, known = bar["now"], bar["standing"]
+    judged = summarize_cluster(cluster, now, known)
+    context = {
+        **bar,
+        "title": judged.title,
+        "tab": "overview",
+        "mirrors": f"figures-{slug}",
+        "live_keys": [f"{panel}:{slug}" for panel in _PARTS],
+        "overview": overview_context(cluster, now, judged),
+        "groups": groups_context(cluster, now, known),
+        "partitions": partitions_context(cluster, now, known),
+        "collection": collection_context(cluster, now, known),
+        "quorum": quorum_context(cluster, now, known),
+        "brokers": brokers_context(cluster, now, known),
+    }
+    return render(request, "findings/overview.html", context)
+
+
+@require_safe
+@signed_in
+def switcher(request: HttpRequest) -> HttpResponse:
+    """The menu of clusters with their states now; fetched when it is opened, because a page may stand open for days."""
+    seen = rank_clusters(visible_clusters(request.user), timezone.now())
+    return render(request, "findings/_switcher.html", {"standings": seen, "current": request.GET.get("current", "")})
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+def finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
+    """The permalink of a finding; it goes on saying what was wrong, and from when to when, after it closed."""
+    cluster = cluster_for(request, slug, VIEW)
+    row = _get_finding(slug, finding_id)
+    shown: FindingRow = finding_context(cluster, row, timezone.now())
+    context = {
+        **cluster_bar(request, cluster, CollectorKind.METADATA),
+        "tab": "",
+        "live_keys": [f"status:{slug}"] if row.closed_at is None else [],
+        "finding": shown,
+        "runbook": read_runbook(shown.kind) if shown.runbook_url else None,
+        "may_acknowledge": is_allowed(request.user, ACKNOWLEDGE, cluster),
+        "roles": roles_text(ACKNOWLEDGE),
+        "refused": request.GET.get("refused") == "closed",
+    }
+    return render(request, "findings/finding.html", context)
+
+
+@post_only("findings:finding")
+@needs(ACKNOWLEDGE)
+def acknowledge(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
+    """Make the user the owner of the finding, also if another user was."""
+    return _change_owner(request, slug, finding_id, take=True)
+
+
+@post_only("findings:finding")
+@needs(ACKNOWLEDGE)
+def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
+    """Release the finding, so that it has no owner."""
+    return _change_owner(request, slug, finding_id, take=False)
+
+
+def _change_owner(request: HttpRequest, slug: str, finding_id: str, *, take: bool) -> HttpResponse:
+    cluster_for(request, slug, ACKNOWLEDGE)
+    row = _get_finding(slug, finding_id)
+    user = request.user
+    assert isinstance(user, User), "needs() lets nobody else in"
+    address = redirect("findings:finding", slug, finding_id)
+    try:
+        if take:
+            services.acknowledge(row, user, request, timezone.now())
+        else:
+            services.release(row, user, request)
+    except services.FindingRefused:
+        address["Location"] += "?refused=closed"
+    return address
+
+
+def _get_finding(slug: str, finding_id: str) -> Finding:
+    rows = Finding.objects.select_related("acknowledged_by").filter(opened_at__isnull=False)
+    row = rows.filter(cluster__slug=slug, public_id=finding_id).first()
+    if row is None:
+        raise MissingObject(OnCallErrorCode.FINDING_FORGOTTEN, number=finding_id)
+    return row

@@ -1,0 +1,209 @@
+"""Stored facts of one cluster, as the judgement takes them. None means unknown, never zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kafkadash.core.failures import controllers_are_silent
+from kafkadash.core.messages import CodedMessage
+from kafkadash.core.status import NEVER, RefreshStatus
+from kafkadash.findings.kinds import FactSource
+from kafkadash.monitoring.groups.rules import LagState
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFact:
+    """A log directory of a broker; ``total_bytes`` is None where Kafka does not tell sizes (before 3.3, KIP-827)."""
+
+    path: str
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFact:
+    """A broker as last seen.
+
+    ``fenced``: registered but not let in (KRaft). ``gone``: no longer registered. ``silent``: neither, but it does not
+    answer us. ``since``: when it got into the state it is in. ``directories_at``: when its directories were read, None
+    if never.
+    """
+
+    id: int
+    fenced: bool = False
+    gone: bool = False
+    silent: bool = False
+    replicas: int = 0
+    leaders: int = 0
+    since: datetime | None = None
+    release: str = ""
+    directories: tuple[DirectoryFact, ...] = ()
+    directories_at: datetime | None = None
+
+    @property
+    def away(self) -> bool:
+        return self.fenced or self.gone or self.silent
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFact:
+    """A consumer group in which something is wrong or may be, or whose data is old (``taken_at`` tells).
+
+    ``key`` is of bounded length and stands for ``name``, which Kafka lets be anything. ``worst`` is the state of the
+    worst partition, ``place`` (topic-partition) and ``place_lag``; ``lag`` that of all partitions whose lag is known;
+    ``failing`` partitions stall, stopped or were set back. ``lost``: records deleted before they were committed.
+    ``lag_unknown`` partitions have no lag that is known; ``in_doubt`` ones cannot be judged now, and more waited in
+    them than is allowed. Lags in records.
+    """
+
+    key: str
+    name: str
+    worst: LagState
+    taken_at: datetime
+    place: str = ""
+    place_lag: int | None = None
+    lag: int | None = None
+    allowed: int = 0
+    partitions: int = 0
+    failing: int = 0
+    members: int | None = None
+    since: datetime | None = None
+    lost: int | None = None
+    lag_unknown: int = 0
+    in_doubt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastFact:
+    """How a log directory fills up, as the pipeline's newest forecast (``made_at``) has it from data since ``from_at``.
+
+    ``grows_per_day`` in bytes; ``used_bytes`` of ``total_bytes`` at ``made_at``.
+    """
+
+    broker: int
+    path: str
+    used_bytes: int
+    total_bytes: int
+    grows_per_day: float
+    made_at: datetime
+    from_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFact:
+    """The pipeline as it was last looked at. ``batch_at``: when it finished a batch last, None if it never did.
+
+    ``interval_s`` between two batches. ``set_aside``: files with facts of this cluster that it could not read.
+    """
+
+    batch_at: datetime | None
+    interval_s: float
+    set_aside: tuple[FilesSetAside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSetAside:
+    """``file`` below the segments' folder."""
+
+    file: str
+    why: CodedMessage
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """Some partitions of one class: their number, and the first names; ``missing`` brokers only if all were looked at.
+
+    ``number`` None is not known.
+    """
+
+    number: int | None = None
+    names: tuple[str, ...] = ()
+    missing: tuple[int, ...] = ()
+
+
+NOT_KNOWN = PartitionFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Everything that a judgement needs.
+
+    ``hidden_topics``: at least so many exist that our principal may not see.
+    ``same_as``: the cluster that the same Kafka cluster is registered as.
+    ``kraft``: the controllers form a quorum (ZooKeeper mode and a mode not learned yet: False). ``under_min_isr`` are
+    those that have a leader. ``at_min_isr`` leaves out topics that were built without slack (as many replicas as
+    min.insync.replicas); ``_moving`` ones are explained by a reassignment, ``_last`` ones have one replica in sync and
+    are not. ``voters_in_sync`` counts those *known* to be in sync. ``elections``: leader changes of the quorum within
+    ``monitoring.quorum.rules.FLAPPING_WITHIN``. ``answers``, ``groups`` and ``pipeline`` are None where nobody collects
+    them and where no pipeline is set up; ``pipeline`` tells when it was last looked at, ``pipeline_stands`` what was
+    seen. ``groups_in_trouble`` are all that are, with those of which a finding speaks; ``groups_named`` the keys of
+    those that have one of their own, open or about to.
+    """
+
+    enabled: bool = True
+    kraft: bool = True
+    zookeeper: bool = False
+    addresses: int = 1
+    kafka_id: str = ""
+    other_kafka_id: str = ""
+    same_as: str = ""
+    answers: RefreshStatus | None = None
+    metadata: RefreshStatus = NEVER
+    reassignments: RefreshStatus = NEVER
+    quorum: RefreshStatus = NEVER
+    log_dirs: RefreshStatus = NEVER
+    configs: RefreshStatus = NEVER
+    versions: RefreshStatus = NEVER
+    groups: RefreshStatus | None = None
+    pipeline: RefreshStatus | None = None
+    hidden_topics: int | None = None
+    partitions: int | None = None
+    offline: PartitionFacts = NOT_KNOWN
+    under_min_isr: PartitionFacts = NOT_KNOWN
+    at_min_isr: PartitionFacts = NOT_KNOWN
+    at_min_isr_moving: int = 0
+    at_min_isr_last: int = 0
+    under_replicated: PartitionFacts = NOT_KNOWN
+    under_replicated_moving: int = 0
+    rack_violations: int | None = None
+    brokers_without_rack: int | None = None
+    brokers_registered: int | None = None
+    brokers_gone: int | None = None
+    brokers: tuple[BrokerFact, ...] = ()
+    voters: int | None = None
+    voters_in_sync: int | None = None
+    voters_failing: int | None = None
+    elections: int | None = None
+    zombies: tuple[str, ...] = ()
+    orphan_throttles: tuple[str, ...] = ()
+    groups_in_trouble: tuple[GroupFact, ...] = ()
+    groups_named: frozenset[str] = frozenset()
+    forecasts: tuple[ForecastFact, ...] = ()
+    pipeline_stands: PipelineFact | None = None
+
+    @property
+    def collected(self) -> bool:
+        """True where answers of this cluster are stored."""
+        return self.enabled and not self.other_kafka_id and not self.same_as
+
+    @property
+    def controllers_silent(self) -> bool:
+        """Several questions in a row got no answer from the controllers."""
+        return self.kraft and controllers_are_silent(self.quorum)
+
+    def refreshed(self, source: FactSource) -> RefreshStatus:
+        """How the facts of one source stand; asking for ``FactSource.AGES`` is a KeyError, they are not read."""
+        return {
+            FactSource.ANSWERS: self.answers or NEVER,
+            FactSource.METADATA: self.metadata,
+            FactSource.REASSIGNMENTS: self.reassignments,
+            FactSource.QUORUM: self.quorum,
+            FactSource.LOG_DIRS: self.log_dirs,
+            FactSource.CONFIGS: self.configs,
+            FactSource.VERSIONS: self.versions,
+            FactSource.GROUPS: self.groups or NEVER,
+            FactSource.PIPELINE: self.pipeline or NEVER,
+        }[source]

@@ -1,0 +1,376 @@
+"""Judgement of a cluster: findings from its facts and the ages of the facts, and the life of findings over time.
+
+Critical means that producers or consumers fail now: partitions without a leader, refused writes, controllers without a
+majority, a down broker that hosts replicas. Everything else is a warning. A kind that cannot be judged is *blind*, and
+a blind kind closes no finding.
+
+``judge_reading`` are the findings that follow from the ages alone: disabled, unreachable, stale, another cluster. They
+need no new reading of the cluster, so pages compute them at display time.
+
+``reconcile`` compares open findings with current ones. A finding is identified by kind and scope. It opens after being
+seen in as many different readings as its kind requires, keeps its identity while it is seen, and closes when a reading
+that can judge it no longer shows it. A second call with the same facts changes nothing.
+
+``write_headline`` and ``board_headline`` are the answer in one sentence, for the heading of a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from kafkadash.core.failures import NO_ANSWER_FAILURES, NO_CONTROLLER_FAILURES
+from kafkadash.core.formatting import long_duration, round_duration
+from kafkadash.core.messages import choose_plural, coded
+from kafkadash.core.status import QUICKEST_JUDGED_S, HealthState, RefreshStatus, is_stale
+from kafkadash.findings.facts import ClusterFacts
+from kafkadash.findings.judges import JUDGES, is_unread, old_forecasts, unread_groups
+from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind, JudgedFinding
+
+_READ_FROM = (
+    FactSource.ANSWERS,
+    FactSource.REASSIGNMENTS,
+    FactSource.QUORUM,
+    FactSource.LOG_DIRS,
+    FactSource.CONFIGS,
+    FactSource.VERSIONS,
+    FactSource.GROUPS,
+    FactSource.PIPELINE,
+)
+
+
+def judge_reading(facts: ClusterFacts, now: datetime) -> tuple[JudgedFinding, ...]:
+    """Findings about our own reading, most urgent first; their parameters hold ages, so they are made at each look."""
+    if not facts.enabled:
+        return (JudgedFinding(FindingKind.DISABLED, coded(FindingCode.COLLECTION_OFF), now),)
+    if facts.other_kafka_id:
+        return (_other_cluster_finding(facts, now),)
+    if facts.same_as:
+        return (_double_finding(facts, now),)
+    if facts.metadata.stale(now):
+        return (_nothing_new(facts, now),)
+    return (*_stale_findings(facts, now), *([_zookeeper_finding(now)] if facts.zookeeper else []))
+
+
+def is_trusted(facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether the cluster is read currently; if not, all stored facts about it are out of date."""
+    return facts.collected and not facts.metadata.stale(now)
+
+
+def not_judged(judged_at: datetime | None, facts: ClusterFacts, now: datetime) -> JudgedFinding | None:
+    """Facts that nobody judged lately: without this, the absence of findings would look like health."""
+    if judged_at is not None and not is_stale(judged_at, facts.metadata.interval_s, now):
+        return None
+    age = _age_seconds(judged_at, now)
+    return JudgedFinding(
+        FindingKind.STALE,
+        coded(FindingCode.NOT_JUDGED_YET) if age is None else coded(FindingCode.NOT_JUDGED, age=age),
+        now,
+        measured="not judged" if age is None else long_duration(age),
+        limit=f"limit {_describe_limit([facts.metadata])}",
+        since=judged_at,
+    )
+
+
+def _zookeeper_finding(now: datetime) -> JudgedFinding:
+    message = coded(FindingCode.ZOOKEEPER_MODE)
+    return JudgedFinding(FindingKind.ZOOKEEPER, message, now, measured="ZooKeeper mode", limit="KRaft is supported")
+
+
+def _other_cluster_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding:
+    return JudgedFinding(
+        FindingKind.ANOTHER_CLUSTER,
+        coded(FindingCode.OTHER_CLUSTER_ANSWERS, registered=facts.kafka_id, other=facts.other_kafka_id),
+        now,
+        measured="another id",
+        limit="than the registered one",
+        since=facts.metadata.taken_at,
+    )
+
+
+def _double_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding:
+    return JudgedFinding(
+        FindingKind.REGISTERED_TWICE,
+        coded(FindingCode.REGISTERED_TWICE, first=facts.same_as),
+        now,
+        measured="registered twice",
+        limit="once",
+        since=facts.metadata.taken_at,
+    )
+
+
+def _nothing_new(facts: ClusterFacts, now: datetime) -> JudgedFinding:
+    """Nothing younger than twice the interval tells the state: whatever else is stored is history."""
+    metadata = facts.metadata
+    kind = FindingKind.UNREACHABLE if metadata.failures else FindingKind.STALE
+    if metadata.failures and metadata.failure in NO_ANSWER_FAILURES:
+        code, never = FindingCode.NO_BROKER_ANSWERS, FindingCode.NO_BROKER_ANSWERED_YET
+    elif metadata.failures:
+        code, never = FindingCode.NOTHING_READ, FindingCode.NOTHING_READ_YET
+    else:
+        code, never = FindingCode.NOTHING_COLLECTED, FindingCode.NOTHING_COLLECTED_YET
+    age = _age_seconds(metadata.taken_at, now)
+    why = metadata.error
+    return JudgedFinding(
+        kind,
+        coded(never, why=why) if age is None else coded(code, age=age, why=why),
+        now,
+        measured="no data" if age is None else long_duration(age),
+        limit=choose_plural("# address|# addresses", facts.addresses)
+        if age is None
+        else f"limit {_describe_limit([metadata])}",
+        since=metadata.taken_at,
+    )
+
+
+def _stale_findings(facts: ClusterFacts, now: datetime) -> Iterator[JudgedFinding]:
+    """Facts besides metadata that are too old to say that all is well."""
+    kinds = {source: facts.refreshed(source) for source in _READ_FROM if _is_asked(source, facts)}
+    old = {source: kind for source, kind in kinds.items() if kind.stale(now)}
+    if not old:
+        return
+    why = next((kind.error for kind in old.values() if kind.error), None)
+    unread = tuple(source.value for source, kind in old.items() if kind.taken_at is None)
+    oldest = min((kind.taken_at for kind in old.values() if kind.taken_at), default=None)
+    age = None if unread else _age_seconds(oldest, now)
+    yield JudgedFinding(
+        FindingKind.STALE,
+        coded(FindingCode.FACTS_UNREAD_YET, sources=unread, why=why)
+        if age is None
+        else coded(FindingCode.FACTS_OLD, sources=tuple(source.value for source in old), age=age, why=why),
+        now,
+        measured="no data" if age is None else long_duration(age),
+        limit=f"limit {_describe_limit(old.values())}",
+        since=oldest,
+    )
+
+
+def _age_seconds(then: datetime | None, now: datetime) -> int | None:
+    """Return seconds, as exact as they are shown."""
+    return None if then is None else round_duration((now - then).total_seconds())
+
+
+def _is_asked(source: FactSource, facts: ClusterFacts) -> bool:
+    """Controllers form a quorum only in KRaft mode; what their silence keeps from us has a finding of its own.
+
+    Answers, groups and the pipeline are asked where they are collected and set up.
+    """
+    if source is FactSource.ANSWERS:
+        return facts.answers is not None
+    if source is FactSource.GROUPS:
+        return facts.groups is not None
+    if source is FactSource.PIPELINE:
+        return facts.pipeline is not None
+    if facts.controllers_silent and facts.refreshed(source).failure in NO_CONTROLLER_FAILURES:
+        return False
+    return source is not FactSource.QUORUM or facts.kraft
+
+
+def _describe_limit(kinds: Iterable[RefreshStatus]) -> str:
+    return long_duration(max(2 * max(kind.interval_s, QUICKEST_JUDGED_S) for kind in kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class FindingEvaluation:
+    """All findings of one moment, most urgent first, and what could not be judged: whole kinds, or single scopes.
+
+    ``taken`` is when the facts of a kind were read; kinds whose facts were never read are missing in it.
+    """
+
+    found: tuple[JudgedFinding, ...]
+    blind: frozenset[FindingKind] = frozenset()
+    blind_scopes: frozenset[tuple[FindingKind, str]] = frozenset()
+    taken: Mapping[FindingKind, datetime] = field(default_factory=dict)
+
+    def cannot_tell(self, kind: FindingKind, scope: str) -> bool:
+        return kind in self.blind or (kind, scope) in self.blind_scopes
+
+
+def evaluate(facts: ClusterFacts, now: datetime) -> FindingEvaluation:
+    """Judges one cluster at ``now``. Pure: the same facts at the same time give the same answer."""
+    found = list(judge_reading(facts, now))
+    taken = dict.fromkeys((kind for kind in FindingKind if kind.about.source is FactSource.AGES), now)
+    blind = set()
+    reading = facts.collected
+    for kind in FindingKind:
+        source = kind.about.source
+        if source is FactSource.AGES:
+            continue
+        if at := facts.refreshed(source).taken_at:
+            taken[kind] = at
+        if not reading or not _can_judge(kind, facts, now):
+            blind.add(kind)
+        if reading and not _out_of_date(kind, facts, now):
+            found += JUDGES[kind](facts, taken.get(kind, now), now)
+    scopes = frozenset((*_blind_directories(facts, now), *unread_groups(facts, now), *old_forecasts(facts, now)))
+    found.sort(key=lambda f: (f.state.severity, f.kind.rank, _natural_key(f.scope)))
+    return FindingEvaluation(tuple(found), frozenset(blind), scopes, taken)
+
+
+def _out_of_date(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
+    """Old facts find nothing. Silence of the controllers is no old fact: it is what is seen now."""
+    if kind is FindingKind.QUORUM_LOST:
+        return facts.metadata.stale(now)
+    return facts.refreshed(kind.about.source).stale(now)
+
+
+def _can_judge(kind: FindingKind, facts: ClusterFacts, now: datetime) -> bool:
+    """Return whether the absence of a finding of this kind proves that the problem is absent."""
+    if _out_of_date(kind, facts, now):
+        return False
+    match kind:
+        case FindingKind.QUORUM_LOST:
+            return not facts.kraft or not facts.quorum.stale(now)
+        case FindingKind.QUORUM_MARGIN | FindingKind.QUORUM_FLAPPING:
+            return facts.voters is not None or not facts.kraft
+        case FindingKind.OFFLINE:
+            return facts.offline.number is not None
+        case FindingKind.UNDER_MIN_ISR:
+            return facts.under_min_isr.number is not None and not facts.configs.stale(now)
+        case FindingKind.AT_MIN_ISR:
+            return facts.at_min_isr.number is not None and not facts.configs.stale(now)
+        case FindingKind.UNDER_REPLICATED:
+            # Whether a move explains it is told by the listing; that nothing is under-replicated needs none.
+            return facts.under_replicated.number is not None and (
+                facts.under_replicated.number == 0 or not facts.reassignments.stale(now)
+            )
+        case FindingKind.TOPICS_HIDDEN:
+            return facts.hidden_topics is not None
+        case FindingKind.BROKER_DOWN | FindingKind.BROKER_AWAY:
+            return facts.brokers_gone is not None and not (facts.answers and facts.answers.stale(now))
+        case FindingKind.RACK_VIOLATION:
+            # A single rack, or none at all, has nothing to violate. Some brokers without one hide how the others lie.
+            without = facts.brokers_without_rack
+            return facts.rack_violations is not None or (
+                without is not None and without in (0, facts.brokers_registered)
+            )
+        case _:
+            return True
+
+
+def _blind_directories(facts: ClusterFacts, now: datetime) -> Iterator[tuple[FindingKind, str]]:
+    """Yield directories of brokers that did not answer lately. A broker that left without replicas has none."""
+    for broker in facts.brokers:
+        left = broker.gone and not broker.replicas
+        if not left and (broker.gone or is_unread(facts, broker, now)):
+            for directory in broker.directories:
+                for kind in (FindingKind.DISK_FULL, FindingKind.FAILED_DIRECTORY):
+                    yield kind, f"{broker.id}:{directory.path}"
+
+
+def _natural_key(scope: str) -> tuple[int, str]:
+    """Broker 9 before broker 10."""
+    head, _, tail = scope.partition(":")
+    return (int(head), tail) if head.isascii() and head.isdigit() and len(head) < 11 else (-1, scope)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFindings(Generic[T]):
+    """A finding that is not closed. ``seen_at`` is when the facts behind its last look were read.
+
+    ``looks``: in how many different readings it was seen so far; ``opened``: whether that was enough. ``row`` is
+    whatever the caller keeps it in.
+    """
+
+    kind: FindingKind
+    scope: str
+    opened: bool
+    looks: int
+    seen_at: datetime
+    row: T
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFinding(Generic[T]):
+    """A known finding seen again, with what it says now."""
+
+    known: KnownFindings[T]
+    finding: JudgedFinding
+    looks: int
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementSteps(Generic[T]):
+    """``begin``: found for the first time, and whether each opens at once. ``close``: over, and since which reading.
+
+    ``drop``: never opened and not seen again.
+    """
+
+    begin: tuple[tuple[JudgedFinding, bool], ...]
+    seen: tuple[OpenFinding[T], ...]
+    close: tuple[tuple[KnownFindings[T], datetime], ...]
+    drop: tuple[KnownFindings[T], ...]
+
+
+def reconcile(known: Sequence[KnownFindings[T]], evaluation: FindingEvaluation, now: datetime) -> JudgementSteps[T]:
+    """Return the steps for every known and found finding. ``known`` holds at most one of each kind and scope."""
+    before = {(k.kind, k.scope): k for k in known}
+    found = {(f.kind, f.scope): f for f in evaluation.found}
+    begin, seen, close, drop = [], [], [], []
+    for key, finding in found.items():
+        own = before.get(key)
+        if own is None:
+            begin.append((finding, finding.kind.about.looks <= 1))
+        elif finding.taken_at >= own.seen_at:
+            looks = own.looks + (finding.taken_at > own.seen_at)
+            seen.append(OpenFinding(own, finding, looks, not own.opened and looks >= finding.kind.about.looks))
+    for key, own in before.items():
+        if key in found or evaluation.cannot_tell(*key):
+            continue
+        if own.opened:
+            close.append((own, max(own.seen_at, evaluation.taken.get(own.kind, now))))
+        else:
+            drop.append(own)
+    return JudgementSteps(tuple(begin), tuple(seen), tuple(close), tuple(drop))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPoint:
+    """A finding as a heading needs it; ``answer`` continues the cluster's name."""
+
+    kind: FindingKind
+    state: HealthState
+    answer: str
+    owner: str = ""
+
+
+def rolled_up(states: Sequence[HealthState]) -> HealthState:
+    """The worst child; OK if there is none."""
+    return min(states, key=lambda state: state.severity, default=HealthState.OK)
+
+
+def write_headline(name: str, state: HealthState, points: Sequence[JudgedPoint]) -> str:
+    """Return the headline of one cluster in this state; ``points`` most urgent first."""
+    worst = next((p for p in points if p.state is state), None)
+    if worst is None:
+        return f"{name} is OK." if state is HealthState.OK else f"Cannot tell about {name}."
+    alike = [p for p in points if (p.kind, p.state) == (worst.kind, worst.state)]
+    answer = worst.answer
+    if len(alike) > 1 and worst.kind.about.many:
+        answer = worst.kind.about.many.format(n=len(alike))
+    if state is HealthState.UNKNOWN:
+        return f"Cannot tell about {name}: {answer}."
+    nobody = state is HealthState.CRITICAL and not any(p.owner for p in points if p.state is state)
+    return f"{name} {answer}{', and nobody has it' if nobody else ''}."
+
+
+def board_headline(clusters: Sequence[tuple[str, HealthState, str]]) -> str:
+    """Return the headline of all clusters; ``clusters`` are (name, state, own headline), worst first."""
+    if not clusters:
+        return "No cluster is registered yet."
+    _, state, worst = clusters[0]
+    if state not in (HealthState.OK, HealthState.MAINTENANCE):
+        return worst
+    silent = sum(state is HealthState.MAINTENANCE for _, state, _ in clusters)
+    well = len(clusters) - silent
+    if not silent:
+        return worst if well == 1 else f"All {well} clusters are OK."
+    if not well:
+        return worst if silent == 1 else f"None of {silent} clusters is watched."
+    return f"{choose_plural('# cluster is|# clusters are', well)} OK, {silent} not watched."

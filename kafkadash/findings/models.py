@@ -1,0 +1,91 @@
+"""Problems of clusters and the times they began. Rows are written by ``findings.services`` only."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage
+from kafkadash.core.status import HealthState
+from kafkadash.findings.kinds import FindingKind
+from kafkadash.findings.messages import finding_answer, finding_detail
+
+
+class Finding(models.Model):
+    """Problem, from the reading that showed it first until it closed. A problem that returns later has a new row.
+
+    Times are those of the data: ``first_seen_at`` the reading that showed it first, ``opened_at`` the one that was
+    enough (empty: not open yet), ``seen_at`` the newest that showed it, ``closed_at`` the one that showed it no more.
+    ``since`` is earlier where the facts know when it began. ``history``, format 1: [seconds since 1970, number] at
+    each change of the number, the first one and the newest ones.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="findings")
+    public_id = models.CharField(max_length=32, unique=True)
+    kind = models.CharField(max_length=32, choices=[(kind.value, kind.about.name) for kind in FindingKind])
+    scope = models.TextField(blank=True, help_text="what tells two of a kind apart: a broker's id, broker:path")
+    state = models.CharField(max_length=16, choices=[(state.value, state.word) for state in HealthState])
+    rank = models.PositiveSmallIntegerField(help_text="0 is the most urgent")
+    message_code = models.CharField(max_length=64, blank=True, help_text="FindingCode")
+    message_params = models.JSONField(default=dict, blank=True)
+    value = models.FloatField(null=True)
+    unit = models.CharField(max_length=32, blank=True)
+    threshold = models.FloatField(null=True)
+    measured = models.CharField(max_length=64, blank=True, help_text="the number with its unit, in words")
+    limit = models.CharField(max_length=64, blank=True, help_text="the threshold, in words")
+    format = models.PositiveSmallIntegerField(default=1)
+    history = models.JSONField(default=list)
+    since = models.DateTimeField(null=True)
+    first_seen_at = models.DateTimeField()
+    opened_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField()
+    looks = models.PositiveIntegerField(default=1, help_text="readings that showed it, counted until it opened")
+    closed_at = models.DateTimeField(null=True)
+    acknowledged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="findings"
+    )
+    acknowledged_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["cluster", "kind", "scope"], condition=Q(closed_at__isnull=True), name="one_open_finding"
+            ),
+        )
+        indexes = (
+            models.Index(fields=["cluster", "-closed_at"], name="finding_closed"),
+            models.Index(fields=["closed_at"], name="finding_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.public_id} {self.kind} {self.scope}".strip()
+
+    @property
+    def message(self) -> CodedMessage:
+        return CodedMessage.from_json({"code": self.message_code, "params": self.message_params})
+
+    @property
+    def sentence(self) -> str:
+        return self.message.cause
+
+    @property
+    def answer(self) -> str:
+        """Text that continues the cluster's name in a heading."""
+        return finding_answer(self.message)
+
+    @property
+    def detail(self) -> str:
+        return finding_detail(self.message)
+
+
+class Judgement(models.Model):
+    """Time when a cluster was last judged. Without it, an unjudged cluster would look like one without problems."""
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="judgement")
+    judged_at = models.DateTimeField()
+    last_closed_at = models.DateTimeField(null=True, help_text="when a finding last closed")
+
+    def __str__(self) -> str:
+        return f"judgement of cluster {self.cluster_id}"

@@ -1,0 +1,339 @@
+"""Stored rows as the facts that a judgement takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Max, Min, Q, Sum
+from django.db.models.functions import Least
+
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.status import QUICKEST_JUDGED_S, RefreshStatus
+from kafkadash.findings.facts import (
+    BrokerFact,
+    ClusterFacts,
+    DirectoryFact,
+    FilesSetAside,
+    ForecastFact,
+    GroupFact,
+    PartitionFacts,
+    PipelineFact,
+)
+from kafkadash.findings.judges import MORE
+from kafkadash.findings.kinds import FactSource, FindingKind
+from kafkadash.findings.models import Finding
+from kafkadash.history.models import DiskForecast, PipelineLedger
+from kafkadash.history.standing import pipeline_standing
+from kafkadash.monitoring.freshness import newest_quorums, refreshed_of_run
+from kafkadash.monitoring.groups.rules import LagState
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    ClusterState,
+    CollectorKind,
+    CollectorRun,
+    GroupState,
+    MoveOutcome,
+    QuorumSnapshot,
+    ReassignmentSnapshot,
+    ThrottleState,
+    TopicState,
+)
+from kafkadash.monitoring.partitions import PartitionShape
+from kafkadash.monitoring.quorum.rules import FLAPPING_WITHIN, LeaderTerm, leader_changes, recent_changes
+
+_MOST_TOPICS = 50
+"""Topics that are looked into for names of partitions; their number comes from the figures of the cluster."""
+
+_SET_ASIDE_FOR = timedelta(hours=24)
+_MOST_SET_ASIDE = 20
+"""A finding about files that could not be read stays for a day after the last of them."""
+
+_Moves = Mapping[tuple[str, int], frozenset[int]]
+
+
+def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> ClusterFacts:
+    """Only what is known of our own reading. Asks nothing."""
+    return ClusterFacts(
+        enabled=cluster.enabled,
+        kraft=cluster.mode == ClusterMode.KRAFT,
+        zookeeper=cluster.mode == ClusterMode.ZOOKEEPER,
+        addresses=len([a for a in cluster.bootstrap_servers.split(",") if a.strip()]),
+        kafka_id=cluster.kafka_id,
+        other_kafka_id=cluster.other_kafka_id,
+        same_as=cluster.same_as.name if cluster.same_as else "",
+        answers=refreshed_of_run(runs[CollectorKind.ANSWERS]) if CollectorKind.ANSWERS in runs else None,
+        metadata=refreshed_of_run(runs.get(CollectorKind.METADATA)),
+        reassignments=refreshed_of_run(runs.get(CollectorKind.REASSIGNMENTS)),
+        quorum=refreshed_of_run(runs.get(CollectorKind.QUORUM)),
+        log_dirs=refreshed_of_run(runs.get(CollectorKind.LOG_DIRS)),
+        configs=refreshed_of_run(runs.get(CollectorKind.CONFIGS)),
+        versions=refreshed_of_run(runs.get(CollectorKind.VERSIONS)),
+        groups=refreshed_of_run(runs[FactSource.GROUPS.value]) if FactSource.GROUPS.value in runs else None,
+    )
+
+
+def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
+    """Everything that is stored about one cluster, in at most seventeen queries.
+
+    The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
+    """
+    facts = age_facts(cluster, {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)})
+    figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
+    running = list(
+        ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING).values_list(
+            "topic", "partition", "adding", "removing"
+        )
+    )
+    moves = {(topic, partition): frozenset(adding) for topic, partition, adding, _ in running}
+    return replace(
+        partition_facts(cluster, figures, moves, facts),
+        hidden_topics=figures.hidden_topics,
+        rack_violations=figures.rack_violations,
+        brokers_without_rack=figures.brokers_without_rack,
+        brokers_registered=figures.brokers,
+        brokers_gone=figures.brokers_gone,
+        brokers=tuple(_read_brokers(cluster)),
+        zombies=tuple(
+            sorted(f"{topic}-{partition}" for topic, partition, adding, removing in running if {*adding} & {*removing})
+        ),
+        orphan_throttles=tuple(
+            str(t) for t in ThrottleState.objects.filter(cluster=cluster, orphan=True).order_by("resource", "name")
+        ),
+        **(_quorum_facts(cluster, now) if facts.kraft else {}),
+        **(_group_facts(cluster, facts.groups, now) if facts.groups else {}),
+        **_pipeline_facts(cluster, now),
+    )
+
+
+def _pipeline_facts(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    """Nothing where no pipeline ever reported. A file that could not be read may have had facts of every cluster."""
+    status = pipeline_standing(now)
+    if not status.set_up:
+        return {}
+    aside = PipelineLedger.objects.filter(ingested_at__gte=now - _SET_ASIDE_FOR).exclude(set_aside=[])
+    looked = status.looked
+    return {
+        "pipeline": RefreshStatus(looked.taken_at, looked.interval_s),
+        "pipeline_stands": PipelineFact(
+            status.well_at,
+            status.interval_s,
+            tuple(
+                FilesSetAside(file, why, entry.ingested_at)
+                for entry in aside.order_by("-ingested_at")[:_MOST_SET_ASIDE]
+                for file, why in entry.files_set_aside
+            ),
+        ),
+        "forecasts": tuple(
+            ForecastFact(
+                broker=row.broker,
+                path=row.directory,
+                used_bytes=row.used_bytes,
+                total_bytes=row.total_bytes,
+                grows_per_day=row.grows_per_day,
+                made_at=row.observed_at,
+                from_at=row.from_at,
+            )
+            for row in DiskForecast.objects.filter(cluster=cluster).order_by("broker", "directory")
+        ),
+    }
+
+
+@dataclass(slots=True)
+class _ReadAges:
+    """Result of reading topics with trouble. ``explained`` counts under-replicated partitions of a move.
+
+    ``at_min_last`` counts partitions at min-ISR with one replica in sync.
+    """
+
+    offline: list[str] = field(default_factory=list)
+    under_min_isr: list[str] = field(default_factory=list)
+    at_min_isr: list[str] = field(default_factory=list)
+    under_replicated: list[str] = field(default_factory=list)
+    missing: set[int] = field(default_factory=set)
+    explained: int = 0
+    at_min_explained: int = 0
+    at_min_last: int = 0
+
+
+def partition_facts(
+    cluster: Cluster, figures: ClusterState, moves: _Moves, facts: ClusterFacts | None = None
+) -> ClusterFacts:
+    """``facts`` with what is known of partitions. ``moves``: (topic, partition) → brokers that are being added."""
+    trouble = TopicState.objects.filter(cluster=cluster).filter(
+        Q(offline_partitions__gt=0) | Q(under_replicated__gt=0) | Q(under_min_isr__gt=0)
+    )
+    refusing_first = F("under_min_isr").desc(nulls_last=True)
+    worst = trouble.order_by("-offline_partitions", refusing_first, "-under_replicated", "name")
+    topics = list(worst.only("name", "partitions", "min_isr")[: _MOST_TOPICS + 1])
+    complete = len(topics) <= _MOST_TOPICS
+    if moves and not complete:
+        # Moves that were first seen after the last look at the metadata explain what that look found.
+        names = {topic for topic, _ in moves} - {topic.name for topic in topics}
+        topics += trouble.filter(name__in=names).only("name", "partitions", "min_isr")
+    looked = _look_into(topics, moves)
+    sums = TopicState.objects.filter(cluster=cluster).aggregate(
+        at_min_last=Sum(
+            Least("at_min_isr", "under_replicated"), filter=Q(replication_factor__gt=F("min_isr"), min_isr=1), default=0
+        ),
+        at_min_isr=Sum(
+            # With slack, a partition at min-ISR misses a replica; others of its topic may have none to spare.
+            Least("at_min_isr", "under_replicated"),
+            filter=Q(replication_factor__gt=F("min_isr")),
+            default=0,
+        ),
+        offline_unjudged=Sum("offline_partitions", filter=Q(under_min_isr=None), default=0),
+    )
+    at_min_isr = None
+    if figures.at_min_isr is not None:
+        at_min_isr = len(looked.at_min_isr) + looked.at_min_explained if complete else sums["at_min_isr"]
+    return replace(
+        facts or ClusterFacts(),
+        partitions=figures.partitions,
+        offline=_build_partitions(figures.offline_partitions, looked.offline),
+        under_min_isr=_build_partitions(_subtract_offline(figures, sums["offline_unjudged"]), looked.under_min_isr),
+        at_min_isr=_build_partitions(at_min_isr, looked.at_min_isr),
+        at_min_isr_moving=min(at_min_isr or 0, max(figures.at_min_isr_moving or 0, looked.at_min_explained)),
+        at_min_isr_last=looked.at_min_last if complete else sums["at_min_last"],
+        under_replicated=_build_partitions(
+            figures.under_replicated, looked.under_replicated, looked.missing if complete else frozenset()
+        ),
+        under_replicated_moving=max(figures.under_replicated_moving or 0, looked.explained),
+    )
+
+
+def count_refusing(cluster: Cluster, figures: ClusterState) -> int | None:
+    """Partitions with a leader that refuse writes with acks=all. Asks nothing while no partition is offline."""
+    unjudged = 0
+    if figures.under_min_isr is not None and figures.offline_partitions:
+        topics = TopicState.objects.filter(cluster=cluster, under_min_isr=None)
+        unjudged = topics.aggregate(number=Sum("offline_partitions", default=0))["number"]
+    return _subtract_offline(figures, unjudged)
+
+
+def _subtract_offline(figures: ClusterState, offline_unjudged: int) -> int | None:
+    """Offline ones are among those under min-ISR only where min.insync.replicas of their topic is known."""
+    if figures.under_min_isr is None or figures.offline_partitions is None:
+        return None
+    return max(0, figures.under_min_isr - max(0, figures.offline_partitions - offline_unjudged))
+
+
+def _look_into(topics: Iterable[TopicState], moves: _Moves) -> _ReadAges:
+    looked = _ReadAges()
+    for topic in topics:
+        for number, leader, _, replicas, isr, _ in topic.partitions:
+            name = f"{topic.name}-{number}"
+            shape = PartitionShape(leader, tuple(replicas), tuple(isr), moves.get((topic.name, number), frozenset()))
+            if shape.offline:
+                looked.offline.append(name)
+            elif topic.min_isr is not None and len(isr) < topic.min_isr:
+                looked.under_min_isr.append(name)
+            at_min = topic.min_isr is not None and len(isr) == topic.min_isr < len(replicas)
+            if shape.explained_by_move:
+                looked.explained += 1
+                looked.at_min_explained += at_min
+                continue
+            if at_min:
+                looked.at_min_isr.append(name)
+                looked.at_min_last += len(isr) == 1
+            if shape.under_replicated:
+                looked.under_replicated.append(name)
+                looked.missing |= set(replicas) - set(isr)
+    return looked
+
+
+def _build_partitions(number: int | None, names: list[str], missing: Iterable[int] = ()) -> PartitionFacts:
+    """Which broker is missing is only said if it is the same one everywhere."""
+    brokers = tuple(sorted(missing))
+    return PartitionFacts(number, tuple(names[:3]) if number else (), brokers if number and len(brokers) == 1 else ())
+
+
+def _read_brokers(cluster: Cluster) -> Iterator[BrokerFact]:
+    weights = {
+        broker: (dirs, taken_at)
+        for broker, dirs, taken_at in BrokerWeights.objects.filter(cluster=cluster).values_list(
+            "broker_id", "dirs", "taken_at"
+        )
+    }
+    for broker in BrokerState.objects.filter(cluster=cluster).defer("config"):
+        dirs, taken_at = weights.get(broker.broker_id, ((), None))
+        silent = broker.silent_since is not None and broker.gone_at is None and not broker.fenced
+        yield BrokerFact(
+            id=broker.broker_id,
+            fenced=bool(broker.fenced),
+            gone=broker.gone_at is not None,
+            silent=silent,
+            replicas=broker.replicas,
+            leaders=broker.leaders,
+            since=broker.silent_since if silent else broker.gone_at or broker.changed_at,
+            release=broker.release,
+            directories=tuple(
+                DirectoryFact(d["path"], d["total_bytes"], d["usable_bytes"], d["error"] or "") for d in dirs
+            ),
+            directories_at=taken_at,
+        )
+
+
+def _quorum_facts(cluster: Cluster, now: datetime) -> dict[str, Any]:
+    seen = newest_quorums([cluster.pk]).get(cluster.pk)
+    if seen is None:
+        return {}
+    return {
+        "voters": len(seen.quorum.voters),
+        "voters_in_sync": seen.quorum.in_sync,
+        "voters_failing": seen.quorum.failing,
+        "elections": recent_changes(leader_changes(_recent_reigns(cluster, now)), now),
+    }
+
+
+def _recent_reigns(cluster: Cluster, now: datetime) -> list[LeaderTerm]:
+    """Return the leader terms of the window in which changes count, and the last term before it."""
+    answers = QuorumSnapshot.objects.filter(cluster=cluster)
+    begin = now - FLAPPING_WITHIN
+    last = answers.filter(taken_at__lt=begin).order_by("-taken_at").values_list("leader_id", "leader_epoch", "taken_at")
+    before = {(leader, epoch): LeaderTerm(leader, epoch, at, at) for leader, epoch, at in last[:1]}
+    found = answers.filter(taken_at__gte=begin).values_list("leader_id", "leader_epoch")
+    for leader, epoch, first, newest in found.annotate(first=Min("taken_at"), newest=Max("taken_at")):
+        known = before.get((leader, epoch))
+        before[leader, epoch] = LeaderTerm(leader, epoch, known.first_seen if known else first, newest)
+    return list(before.values())
+
+
+def _group_facts(cluster: Cluster, read: RefreshStatus, now: datetime) -> dict[str, Any]:
+    """Groups that do not read, of which records were lost, whose data is old, or which have findings; and which do."""
+    failing = [state.value for state in LagState if state.failing]
+    old = now - timedelta(seconds=2 * max(read.interval_s, QUICKEST_JUDGED_S))
+    rows = GroupState.objects.filter(cluster=cluster, gone_at=None)
+    named = Finding.objects.filter(
+        cluster=cluster, closed_at=None, kind__in=[FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS]
+    )
+    scopes = frozenset(named.values_list("scope", flat=True))
+    spoken_of = Q(key__in=scopes - {MORE}) | Q(in_doubt__gt=0) if MORE in scopes else Q(key__in=scopes)
+    return {
+        "groups_in_trouble": tuple(
+            GroupFact(
+                key=group.key,
+                name=group.name,
+                worst=LagState(group.worst) if group.worst else LagState.UNKNOWN,
+                taken_at=group.taken_at,
+                place=f"{group.worst_topic}-{group.worst_partition}",
+                place_lag=group.worst_lag,
+                lag=group.lag,
+                allowed=group.allowed_lag,
+                partitions=group.partitions,
+                failing=sum(group.counts.get(state, 0) for state in failing),
+                members=group.members,
+                since=group.verdict_since,
+                lost=group.lost,
+                lag_unknown=group.lag_unknown,
+                in_doubt=group.in_doubt,
+            )
+            for group in rows.filter(Q(worst__in=failing) | Q(lost__gt=0) | Q(taken_at__lt=old) | spoken_of).defer(
+                "topics", "times"
+            )
+        ),
+        "groups_named": scopes - {MORE},
+    }

@@ -1,0 +1,19 @@
+from django.urls import path
+
+from kafkadash.findings.board import acknowledge, board, finding, overview, release, switcher
+from kafkadash.findings.runbooks import runbook, runbooks
+from kafkadash.findings.simulation_page import drill
+
+app_name = "findings"
+
+urlpatterns = [
+    path("", board, name="board"),
+    path("clusters/", switcher, name="switcher"),
+    path("clusters/<slug:slug>/", overview, name="overview"),
+    path("clusters/<slug:slug>/drill/", drill, name="drill"),
+    path("clusters/<slug:slug>/findings/<slug:finding_id>/", finding, name="finding"),
+    path("clusters/<slug:slug>/findings/<slug:finding_id>/acknowledge/", acknowledge, name="acknowledge"),
+    path("clusters/<slug:slug>/findings/<slug:finding_id>/release/", release, name="release"),
+    path("runbooks/", runbooks, name="runbooks"),
+    path("runbooks/<slug:kind>/", runbook, name="runbook"),
+]

@@ -1,0 +1,516 @@
+"""History pages of groups, topics, brokers and the quorum, from the rollups of the pipeline.
+
+Each view takes ``?range=hour``, ``day``, ``week`` or ``year`` and uses five queries at most. A panel shows a series as
+text, as a chart and as a table; a bucket has one value or is a gap.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypedDict, TypeVar
+
+from django.db.models import Max
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core import formatting as wording
+from kafkadash.core.messages import choose_plural, message_text
+from kafkadash.core.revalidation import revalidated
+from kafkadash.core.rows import one_moment
+from kafkadash.history.errors import HistoryErrorCode
+from kafkadash.history.models import Rollup, Series, SeriesKind
+from kafkadash.history.partitions import DAY, HOUR, MINUTE
+from kafkadash.history.schedule import PIPELINE
+from kafkadash.history.standing import PipelineStatus, pipeline_standing
+from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.groups.names import key_of_slug, stored_name
+from kafkadash.monitoring.models import BrokerState, CollectorKind, GroupState, TopicState
+
+Name = TypeVar("Name", str, int)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRange:
+    """``grain``: seconds of a bucket that is drawn; ``chosen_by``: of those by which the worst series is found."""
+
+    name: str
+    words: str
+    length: timedelta
+    grain: int
+    chosen_by: int
+    bucket: str
+
+    def span(self, now: datetime) -> tuple[datetime, datetime]:
+        """Whole buckets; the one that has only begun is the last."""
+        end = datetime.fromtimestamp((now.timestamp() // self.grain + 1) * self.grain, UTC)
+        return end - self.length, end
+
+
+RANGES = (
+    HistoryRange("hour", "hour", timedelta(hours=1), MINUTE, MINUTE, "minute"),
+    HistoryRange("day", "day", timedelta(days=1), MINUTE, HOUR, "minute"),
+    HistoryRange("week", "week", timedelta(days=7), HOUR, HOUR, "hour"),
+    HistoryRange("year", "year", timedelta(days=365), DAY, DAY, "day"),
+)
+DEFAULT_RANGE = RANGES[1]
+
+
+def range_named(name: str | None) -> HistoryRange:
+    """The range of that name, or the default for a name that is none."""
+    return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesLines:
+    """``values``: column → one per bucket, None where there is none; the first bucket begins at ``begin``."""
+
+    begin: datetime
+    grain: int
+    values: Mapping[str, Sequence[float | None]]
+
+    def at(self, bucket: int) -> datetime:
+        return self.begin + timedelta(seconds=bucket * self.grain)
+
+    @property
+    def buckets(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    @property
+    def newest(self) -> int | None:
+        """The last bucket of which something is known."""
+        return max((n for values in self.values.values() for n, v in enumerate(values) if v is not None), default=None)
+
+    @property
+    def newest_at(self) -> datetime | None:
+        return None if self.newest is None else self.at(self.newest)
+
+    @property
+    def known(self) -> int:
+        """Buckets of which something is known."""
+        return sum(any(value is not None for value in bucket) for bucket in zip(*self.values.values(), strict=True))
+
+
+def read_lines(series: int | None, columns: Sequence[str], chosen: HistoryRange, now: datetime) -> SeriesLines:
+    """Return the lines of a series with one query; without a series, lines without values and no query."""
+    begin, end = chosen.span(now)
+    buckets = round(chosen.length.total_seconds() / chosen.grain)
+    values: dict[str, list[float | None]] = {name: [None] * buckets for name in columns}
+    rows = Rollup.objects.filter(series=series, grain=chosen.grain, bucket__gte=begin, bucket__lt=end)
+    for bucket, *figures in rows.values_list("bucket", *columns) if series is not None else ():
+        place = round((bucket - begin).total_seconds() / chosen.grain)
+        for name, value in zip(columns, figures, strict=True):
+            values[name][place] = value
+    if all(line[-1] is None for line in values.values()):
+        for line in values.values():
+            line.pop()  # the bucket that has only begun is left out until there is something in it
+    return SeriesLines(begin, chosen.grain, values)
+
+
+def worst_of(series: Mapping[Name, int], chosen: HistoryRange, now: datetime) -> Name | None:
+    """The one with the largest value of the time, or the first where nothing is known of any; one query."""
+    begin, end = chosen.span(now)
+    found = (
+        Rollup.objects.filter(
+            series__in=series.values(), grain=chosen.chosen_by, bucket__gte=begin, bucket__lt=end, most__isnull=False
+        )
+        .values_list("series_id")
+        .annotate(largest=Max("most"))
+        .order_by("-largest", "series_id")
+        .first()
+    )
+    names = {pk: name for name, pk in series.items()}
+    return names[found[0]] if found else min(series, default=None)
+
+
+_TABLE_ROWS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ChartMeasure:
+    """A unit. ``steps``: (from which top on, what the axis says, by what it is divided), the largest first.
+
+    ``sentence`` names the unit, ``cell`` does so where the head of its column does not. ``least``: the lowest top of an
+    axis.
+    """
+
+    steps: Sequence[tuple[float, str, float]]
+    least: float
+    sentence: Callable[[int], str]
+    cell: Callable[[int], str]
+
+
+def _format_number(value: int) -> str:
+    return f"{value:,}"
+
+
+# The heading has the unit: beside the figures of the axis there is no room for "records".
+RECORDS = ChartMeasure([(0, "", 1)], 10, lambda value: choose_plural("# record|# records", value), _format_number)
+REPLICAS = ChartMeasure([(0, "", 1)], 10, lambda value: choose_plural("# replica|# replicas", value), _format_number)
+BYTES = ChartMeasure(
+    [(1e12, "TB", 1e12), (1e9, "GB", 1e9), (1e6, "MB", 1e6), (1e3, "kB", 1e3), (0, "B", 1)],
+    10,
+    wording.format_size,
+    wording.format_size,
+)
+MILLISECONDS = ChartMeasure([(20_000, "s", 1000), (0, "ms", 1)], 100, lambda value: f"{value:,} ms", _format_number)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesLine:
+    """``column`` of the lines that were read; ``ink`` as ``static/js/charts.js`` has it."""
+
+    column: str
+    label: str
+    ink: int
+    width: float = 1
+
+
+PERCENTILES = (SeriesLine("p50", "p50", 3), SeriesLine("p95", "p95", 1, 1.5), SeriesLine("most", "largest", 2))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSeries:
+    """Content of a panel. ``leads``: the column that the summary is about; the summary calls it ``subject``.
+
+    ``of``: a sentence that says of what a value is. ``events``: a column that counts what is marked in the
+    chart, and what one and several of them are called. ``empty``: why there may be nothing, or ''.
+    """
+
+    key: str
+    title: str
+    measure: ChartMeasure
+    lines: Sequence[SeriesLine]
+    leads: str
+    subject: str
+    of: str
+    events: tuple[str, str] | None = None
+    empty: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        return [line.column for line in self.lines]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryTableRow:
+    """The largest of some buckets, in the order of the lines; '' where nothing is known. ``events``: in those known."""
+
+    at: datetime
+    values: Sequence[str]
+    events: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPanel:
+    """Panel as ``history/_history_panel.html`` shows it. ``table_step``: buckets of a row."""
+
+    shown: ShownSeries
+    known: bool
+    summary: str
+    chart: str
+    table_step: int
+    rows: Sequence[HistoryTableRow]
+
+
+def build_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange) -> HistoryPanel:
+    size = max(1, math.ceil(lines.buckets / _TABLE_ROWS))
+    known = any(value is not None for name in shown.columns for value in lines.values[name])
+    chart = json.dumps(_chart(shown, lines), separators=(",", ":"))
+    return HistoryPanel(shown, known, _describe_panel(shown, lines, chosen), chart, size, _table(shown, lines, size))
+
+
+def _describe_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange) -> str:
+    known = [(value, bucket) for bucket, value in enumerate(lines.values[shown.leads]) if value is not None]
+    if not known:
+        return f"Nothing is known of the last {chosen.words}."
+    worst, bucket = max(known)
+    newest, last = known[-1]
+    most = shown.measure.sentence(round(worst))
+    text = f"{shown.subject} was at most {most}, at {_format_clock(lines.at(bucket), chosen)}"
+    if bucket == last:
+        text += ", the last that is known."
+    else:
+        text += f"; last known {shown.measure.cell(round(newest))}, at {_format_clock(lines.at(last), chosen)}."
+    missing = lines.buckets - len(known)
+    gaps = f" Nothing is known of {missing:,} of {lines.buckets:,} {chosen.bucket}s." if missing else ""
+    return f"{text}{gaps}"
+
+
+def _format_clock(at: datetime, chosen: HistoryRange) -> str:
+    if chosen.bucket == "day":
+        return at.strftime("%-d %b")
+    return at.strftime("%H:%M" if chosen.length <= timedelta(days=1) else "%-d %b %H:%M")
+
+
+def _chart(shown: ShownSeries, lines: SeriesLines) -> dict[str, Any]:
+    """Return the chart as ``static/js/charts.js`` expects it."""
+    largest = max((value for name in shown.columns for value in lines.values[name] if value is not None), default=0)
+    top = max(shown.measure.least, largest * 1.12)
+    _, unit, by = next(step for step in shown.measure.steps if top >= step[0])
+    return {
+        "x": [lines.at(bucket).timestamp() for bucket in range(lines.buckets)],
+        "range": [lines.begin.timestamp(), lines.at(lines.buckets).timestamp()],
+        "unit": unit,
+        "min": 0,
+        "max": round(top / by, 3),
+        "series": [
+            {
+                "label": line.label,
+                "ink": line.ink,
+                "width": line.width,
+                "y": [
+                    value if value is None or by == 1 else round(value / by, 3) for value in lines.values[line.column]
+                ],
+            }
+            for line in shown.lines
+        ],
+        "marks": [
+            {"x": lines.at(bucket).timestamp(), "label": choose_plural(shown.events[1], number)}
+            for bucket, number in enumerate(_count_events(shown, lines))
+            if number and shown.events
+        ],
+    }
+
+
+def _scale_value(value: float | None, by: float) -> float | None:
+    return value if value is None or by == 1 else round(value / by, 3)
+
+
+def _count_events(shown: ShownSeries, lines: SeriesLines) -> list[int | None]:
+    """Return one number of events per bucket."""
+    if not shown.events:
+        return []
+    return [None if number is None else round(number) for number in lines.values[shown.events[0]]]
+
+
+def _table(shown: ShownSeries, lines: SeriesLines, size: int) -> list[HistoryTableRow]:
+    rows, events = [], _count_events(shown, lines)
+    for start in range(0, lines.buckets, size):
+        part = slice(start, start + size)
+        some = [
+            max((value for value in lines.values[name][part] if value is not None), default=None)
+            for name in shown.columns
+        ]
+        words = ["" if value is None else shown.measure.cell(round(value)) for value in some]
+        counted = [number for number in events[part] if number is not None]
+        rows.append(HistoryTableRow(lines.at(start), words, sum(counted) if counted else None))
+    return rows[::-1]
+
+
+_GROUP = ShownSeries(
+    "group-history", "Records of lag", RECORDS, PERCENTILES, "p95", "p95", "Of all partitions and samples."
+)
+_TOPIC_LAG = ShownSeries(
+    "topic-lag-history",
+    "Records of lag",
+    RECORDS,
+    PERCENTILES,
+    "p95",
+    "p95",
+    "Of all groups, partitions and samples.",
+    empty="It may be that no group read the topic.",
+)
+_TOPIC_SIZE = ShownSeries(
+    "topic-size-history",
+    "Bytes on disk",
+    BYTES,
+    [SeriesLine("other", "all replicas", 1, 1.5)],
+    "other",
+    "Its size",
+    "Of all replicas, as they were last read.",
+    empty="Bytes are told where every broker answered.",
+)
+_BROKER_BYTES = ShownSeries(
+    "broker-bytes-history",
+    "Bytes of its replicas",
+    BYTES,
+    [SeriesLine("total", "all replicas together", 1, 1.5), SeriesLine("most", "the largest replica", 2)],
+    "total",
+    "All together",
+    "All together is the mean size of a replica times their number: an estimate where that changes.",
+)
+_BROKER_REPLICAS = ShownSeries(
+    "broker-replicas-history",
+    "Number of replicas",
+    REPLICAS,
+    [SeriesLine("other", "replicas", 1, 1.5)],
+    "other",
+    "Their number",
+    "What its log directories hold, as last read.",
+)
+_NODE_LAG = ShownSeries(
+    "node-lag-history",
+    "Lag in ms",
+    MILLISECONDS,
+    PERCENTILES,
+    "p95",
+    "p95",
+    "Of all samples, on the leader’s clock.",
+    events=("changes", "# leader change|# leader changes"),
+    empty="A node that led all the time has none.",
+)
+_NODE_FETCH = ShownSeries(
+    "node-fetch-history",
+    "Age of the last fetch in ms",
+    MILLISECONDS,
+    [SeriesLine("other", "age of its last fetch", 1, 1.5)],
+    "other",
+    "Its age",
+    "Of all samples, on the leader’s clock.",
+    empty="A node that led all the time has none.",
+)
+
+
+def group_history_context(
+    cluster: Cluster, group: str, topic: str | None, chosen: HistoryRange, now: datetime
+) -> dict[str, Any]:
+    """Return the history of one topic of the group; by default the topic with the largest lag."""
+    series = _read_series(cluster, SeriesKind.GROUP, "topic", group=stored_name(group))
+    shown = topic if topic in series else worst_of(series, chosen, now)
+    unknown = topic and topic not in series
+    return {
+        "group": group,
+        "choices": sorted(series),
+        "choice": shown or "",
+        "choice_name": "topic",
+        "problem": message_text(HistoryErrorCode.NO_HISTORY_OF_TOPIC, topic=topic[:249]) if topic and unknown else "",
+        **_context(cluster, series.get(shown or ""), [_GROUP], chosen, now),
+    }
+
+
+def topic_history_context(cluster: Cluster, topic: str, chosen: HistoryRange, now: datetime) -> dict[str, Any]:
+    series = _read_series(cluster, SeriesKind.TOPIC, "topic", topic=topic)
+    return {"topic": topic, **_context(cluster, series.get(topic), [_TOPIC_LAG, _TOPIC_SIZE], chosen, now)}
+
+
+def broker_history_context(cluster: Cluster, broker: int, chosen: HistoryRange, now: datetime) -> dict[str, Any]:
+    series = _read_series(cluster, SeriesKind.BROKER, "node", node=broker)
+    return {"broker": broker, **_context(cluster, series.get(broker), [_BROKER_BYTES, _BROKER_REPLICAS], chosen, now)}
+
+
+def quorum_history_context(cluster: Cluster, node: str | None, chosen: HistoryRange, now: datetime) -> dict[str, Any]:
+    """Return the history of one node of the quorum; by default the node that was farthest behind."""
+    series = _read_series(cluster, SeriesKind.QUORUM, "node")
+    chosen_node = next((known for known in series if str(known) == node), None)
+    shown = worst_of(series, chosen, now) if chosen_node is None else chosen_node
+    return {
+        "choices": sorted(series),
+        "choice": shown,
+        "choice_name": "node",
+        "zookeeper": cluster.mode == ClusterMode.ZOOKEEPER,
+        "problem": message_text(HistoryErrorCode.NO_HISTORY_OF_NODE, typed=node[:20])
+        if node and series and chosen_node is None
+        else "",
+        **_context(cluster, None if shown is None else series[shown], [_NODE_LAG, _NODE_FETCH], chosen, now),
+    }
+
+
+def _read_series(cluster: Cluster, kind: SeriesKind, by: str, **about: Any) -> Mapping[Any, int]:
+    return dict(Series.objects.filter(cluster=cluster, kind=kind, **about).values_list(by, "pk"))
+
+
+class HistoryContext(TypedDict):
+    cluster: Cluster
+    now: datetime
+    chosen: HistoryRange
+    ranges: tuple[HistoryRange, ...]
+    standing: PipelineStatus
+    lines: SeriesLines
+    newest_at: datetime | None
+    panels: list[HistoryPanel]
+
+
+def _context(
+    cluster: Cluster, series: int | None, shown: Sequence[ShownSeries], chosen: HistoryRange, now: datetime
+) -> HistoryContext:
+    lines = _read_values(series, shown, chosen, now)
+    return {
+        "cluster": cluster,
+        "now": now,
+        "chosen": chosen,
+        "ranges": RANGES,
+        "standing": pipeline_standing(now),
+        "lines": lines,
+        "newest_at": lines.newest_at,
+        "panels": [build_panel(one, lines, chosen) for one in shown],
+    }
+
+
+def _read_values(series: int | None, shown: Sequence[ShownSeries], chosen: HistoryRange, now: datetime) -> SeriesLines:
+    """``total``: bytes of all replicas. A rollup has the mean size of one, and their number."""
+    named = {column for one in shown for column in (*one.columns, *(one.events or ())[:1])}
+    stored = (named - {"total"}) | ({"mean", "other"} if "total" in named else set())
+    lines = read_lines(series, sorted(stored), chosen, now)
+    if "total" not in named:
+        return lines
+    pairs = zip(lines.values["mean"], lines.values["other"], strict=True)
+    total = [None if mean is None or number is None else mean * number for mean, number in pairs]
+    return SeriesLines(lines.begin, lines.grain, {**lines.values, "total": total})
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def group_history(request: HttpRequest, slug: str, group: str) -> HttpResponse:
+    """``?topic=`` one of those that the group reads."""
+    cluster = cluster_for(request, slug, VIEW)
+    known = GroupState.objects.filter(cluster=cluster, key=key_of_slug(group)).values_list("name", flat=True).first()
+    if known is None:
+        raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
+    bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+    chosen, topic = range_named(request.GET.get("range")), request.GET.get("topic")
+    context = {"address": group, **group_history_context(cluster, known, topic, chosen, bar["now"])}
+    return _render_page(request, "group", {**bar, "tab": "groups", **context})
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def topic_history(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
+    cluster = cluster_for(request, slug, VIEW)
+    if "\x00" in topic or not TopicState.objects.filter(cluster=cluster, name=topic).exists():
+        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
+    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    context = topic_history_context(cluster, topic, range_named(request.GET.get("range")), bar["now"])
+    return _render_page(request, "topic", {**bar, "tab": "topics", **context})
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def broker_history(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
+    cluster = cluster_for(request, slug, VIEW)
+    if not BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).exists():
+        raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
+    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    context = broker_history_context(cluster, broker_id, range_named(request.GET.get("range")), bar["now"])
+    return _render_page(request, "broker", {**bar, "tab": "brokers", **context})
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def quorum_history(request: HttpRequest, slug: str) -> HttpResponse:
+    """``?node=`` one of the quorum's."""
+    cluster = cluster_for(request, slug, VIEW)
+    bar = cluster_bar(request, cluster, CollectorKind.QUORUM)
+    chosen = range_named(request.GET.get("range"))
+    context = quorum_history_context(cluster, request.GET.get("node"), chosen, bar["now"])
+    return _render_page(request, "quorum", {**bar, "tab": "quorum", **context})
+
+
+def _render_page(request: HttpRequest, of: str, context: dict[str, Any]) -> HttpResponse:
+    return render(request, f"history/{of}_history.html", {**context, "live_keys": [PIPELINE]})

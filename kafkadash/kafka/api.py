@@ -1,0 +1,723 @@
+"""Port to a Kafka cluster: reads, changes, answers and errors, independent of any client library.
+
+Every call takes a ``deadline`` in seconds from now and returns or raises within that deadline plus half a second,
+whatever the brokers do; an answer about 200,000 partitions takes about a second more to become values. A failure of the
+whole call is a ``KafkaFailure``; a failure of one broker, partition or replica is data inside the answer, so that a
+missing figure is never mistaken for zero.
+
+Offsets are counted in records, sizes in bytes, ``taken_at`` in seconds since the epoch on the clock of
+``kafkadash.core.clock``. A broker reads its state between the request and its answer; ``taken_at`` is the middle of the
+two, so the error is at most half of the duration of the call. For an answer from several brokers ``taken_at`` is that
+of the oldest.
+
+A cluster may have 5,000 groups that read 200,000 partitions, so figures of partitions are nested dictionaries of plain
+numbers, and one call asks for all of them.
+
+A call that changes something raises a ``KafkaFailure`` only if nothing of it can have reached Kafka. Everything else is
+in its answer: an item was done, was refused in Kafka's words, or is lost, so that nobody knows whether it was or will
+be done. Nothing is sent twice: the caller looks up a lost item in the cluster.
+
+Kafka leaves topics that the principal may not describe out of every list, so counts would be too small unnoticed.
+DescribeLogDirs needs Describe on the cluster only and reports all topics on the disks. ``hidden_topics`` asks by name
+for topics that are there and in no list: Kafka then answers whether a topic is hidden, new or deleted.
+
+Connection settings of a cluster: addresses, TLS, credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+from kafkadash.core.errors import UserError
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.kafka.errors import KafkaErrorCode
+
+
+class KafkaFailure(UserError):
+    """A call that failed as a whole, with a message that a person on call can act on."""
+
+    kind: ClassVar = FailureKind.OTHER
+
+
+class KafkaUnreachable(KafkaFailure):
+    """No broker accepted a connection: wrong address, closed port, or everything is down."""
+
+    kind: ClassVar = FailureKind.UNREACHABLE
+
+
+class DeadlineExceeded(KafkaFailure):
+    """Something accepted the connection or the request and did not answer in time."""
+
+    kind: ClassVar = FailureKind.DEADLINE_EXCEEDED
+
+
+class AuthenticationFailed(KafkaFailure):
+    """The brokers refused the credentials, or the TLS handshake failed."""
+
+    kind: ClassVar = FailureKind.CREDENTIALS_REFUSED
+
+
+class NotAuthorized(KafkaFailure):
+    """The principal lacks a permission; the sentence names the resource and the operation."""
+
+    kind: ClassVar = FailureKind.NOT_AUTHORIZED
+
+
+class NotSupported(KafkaFailure):
+    """The cluster does not offer this request, or no version of it that we speak."""
+
+    kind: ClassVar = FailureKind.NOT_SUPPORTED
+
+
+class AnswerTooLarge(KafkaFailure):
+    """The answer has more bytes than are read; a question about less may be answered."""
+
+    kind: ClassVar = FailureKind.ANSWER_TOO_LARGE
+
+
+class QuorumUnavailable(KafkaFailure):
+    """The controllers have no majority (or no leader yet), so nothing can be listed or changed."""
+
+    kind: ClassVar = FailureKind.QUORUM_UNAVAILABLE
+
+
+class RequestFailed(KafkaFailure):
+    """Kafka answered with an error code; ``number`` is the protocol's and ``name`` Kafka's word for it."""
+
+    kind: ClassVar = FailureKind.REQUEST_FAILED
+
+    def __init__(self, message: CodedMessage, *, number: int, name: str) -> None:
+        super().__init__(message)
+        self.number = number
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """Why one item of an answer is missing.
+
+    ``code`` is None when no answer arrived (connection, deadline); ``name`` may then be the kind of the failure.
+    """
+
+    message: CodedMessage
+    code: int | None = None
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        return str(self.message)
+
+    @property
+    def cause(self) -> str:
+        """Return it without what to do next, which whoever shows a refused change says for all of them."""
+        return self.message.cause
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFeatures:
+    """Feature levels (KIP-584) as one broker tells them; both empty where it is too old to (ApiVersions before v3).
+
+    ``supported``: name → (lowest, highest) level the broker's software knows. ``finalized``: name → level in force in
+    the whole cluster, as of ``epoch``, which is None while the broker does not know.
+    """
+
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int]
+    epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """Versions each answering broker offers: broker id → {API key: (lowest, highest)}; ``features`` likewise."""
+
+    brokers: Mapping[int, Mapping[int, tuple[int, int]]]
+    errors: Mapping[int, ItemError]
+    taken_at: float
+    features: Mapping[int, ClusterFeatures] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """A registered broker. ``fenced`` is None when the cluster is too old to tell (DescribeCluster before v2)."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """DescribeCluster (KIP-700), or the broker part of Metadata where that is all there is.
+
+    ``controller_id`` is the id the answer carried. On KRaft that is a random broker, not the active controller:
+    ask ``quorum()`` for that one.
+    """
+
+    cluster_id: str
+    controller_id: int | None
+    brokers: Sequence[BrokerInfo]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """Partition as Metadata describes it. ``leader`` is None when there is none; ``error`` keeps Kafka's code."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """``topic_id`` is the 36-character UUID text, or '' from clusters that have no topic ids (before 2.8)."""
+
+    name: str
+    topic_id: str
+    internal: bool
+    partitions: Sequence[PartitionMetadata]
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    cluster_id: str
+    brokers: Sequence[BrokerInfo]
+    topics: Sequence[TopicMetadata]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OngoingReassignment:
+    """Row of ListPartitionReassignments (KIP-455): targets first in ``replicas``, then the ones being removed."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Replicas once the reassignment is complete, the preferred leader first."""
+        return tuple(r for r in self.replicas if r not in self.removing)
+
+    @property
+    def original(self) -> tuple[int, ...]:
+        """Replicas after a cancel at this moment (``replicas − adding``); the order is Kafka's, not the old one."""
+        return tuple(r for r in self.replicas if r not in self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedReassignments:
+    """Everything in flight in the cluster. An empty listing says nothing about whether a partition exists."""
+
+    rows: Sequence[OngoingReassignment]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    """A replica in a log directory. ``future`` marks a copy that is being moved between disks of one broker."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """Log directory; ``total_bytes`` and ``usable_bytes`` are None before Kafka 3.3, ``cordoned`` before 4.3."""
+
+    path: str
+    replicas: Sequence[ReplicaSize]
+    total_bytes: int | None
+    usable_bytes: int | None
+    cordoned: bool | None = None
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirs:
+    """DescribeLogDirs of several brokers; each asked broker is in ``brokers`` or in ``errors``, never in neither."""
+
+    brokers: Mapping[int, Sequence[LogDir]]
+    errors: Mapping[int, ItemError]
+    taken_at: float
+
+
+class ConfigResourceType(IntEnum):
+    """Type of the resource of a config (org.apache.kafka.common.config.ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConfigResource:
+    """A topic, a broker, or with ``CLUSTER_DEFAULT`` what all brokers start from."""
+
+    type: ConfigResourceType
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> ConfigResource:
+        return cls(ConfigResourceType.TOPIC, name)
+
+    @classmethod
+    def broker(cls, broker: int) -> ConfigResource:
+        return cls(ConfigResourceType.BROKER, str(broker))
+
+    def __str__(self) -> str:
+        if self.type is ConfigResourceType.TOPIC:
+            return f"topic {self.name}"
+        return f"broker {self.name}" if self.name else "the cluster's default"
+
+
+CLUSTER_DEFAULT = ConfigResource(ConfigResourceType.BROKER, "")
+
+
+class ConfigOrigin(IntEnum):
+    """Source of a config value (org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource).
+
+    The names are those of org.apache.kafka.clients.admin.ConfigEntry.ConfigSource, as Kafka's tools print them.
+    """
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A config in force. ``value`` is None where Kafka keeps it back (``sensitive``) or where there is none."""
+
+    name: str
+    value: str | None
+    source: ConfigOrigin
+    sensitive: bool
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceConfigs:
+    """DescribeConfigs: each asked resource is in ``resources`` (config name → entry) or in ``errors``."""
+
+    resources: Mapping[ConfigResource, Mapping[str, ConfigEntry]]
+    errors: Mapping[ConfigResource, ItemError]
+    taken_at: float
+
+
+class OffsetKind(IntEnum):
+    """The ``timestamp`` of ListOffsets: what to ask a replica for."""
+
+    LATEST = -1
+    EARLIEST = -2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetQuery:
+    """A question to one replica: ``broker`` answers for its own copy (ListOffsets with replica_id −2)."""
+
+    broker: int
+    topic: str
+    partition: int
+    kind: OffsetKind
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOffset:
+    """A replica's own log end (LATEST) or log start (EARLIEST) offset, as its broker answered.
+
+    ``took``: seconds from the question to the answer; ``taken_at`` is off by half of it at most.
+    """
+
+    offset: int
+    taken_at: float
+    took: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOffsets:
+    """Each query is in ``offsets`` or in ``errors``, never in neither."""
+
+    offsets: Mapping[OffsetQuery, ReplicaOffset]
+    errors: Mapping[OffsetQuery, ItemError]
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplica:
+    """A voter or observer as the active controller tells it (KIP-836).
+
+    The timestamps are milliseconds on the **leader's** clock; None where the leader has not heard from the replica
+    since it became leader, or where the version (v0, up to Kafka 3.2) has none. ``log_end_offset`` likewise.
+    ``directory_id`` is in Kafka's own form (22 characters, as in meta.properties), '' before v2 (Kafka 3.9).
+    """
+
+    id: int
+    directory_id: str
+    log_end_offset: int | None
+    last_fetch_ms: int | None
+    last_caught_up_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumDescription:
+    """DescribeQuorum's answer. ``leader_id`` is the active controller: the only true source for it on KRaft.
+
+    ``high_watermark`` is None while a new leader does not know it yet.
+    """
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int | None
+    voters: Sequence[QuorumReplica]
+    observers: Sequence[QuorumReplica]
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedPermissions:
+    """Operations that this principal may do, by Kafka's names, such as "DescribeConfigs" (KIP-430).
+
+    None where a broker did not tell. ``cluster`` is empty for a principal without Describe on the cluster, whatever
+    else it may do there. ``topics`` has only the topics that it may describe.
+    """
+
+    cluster: frozenset[str] | None
+    topics: Mapping[str, frozenset[str] | None]
+    taken_at: float
+
+
+class KafkaAdmin(Protocol):
+    """The reads of a cluster. Implementations are safe to call from several threads at once."""
+
+    def api_versions(self, *, deadline: float) -> ApiVersions: ...
+
+    def describe_cluster(self, *, deadline: float) -> ClusterDescription: ...
+
+    def metadata(self, *, deadline: float, topics: Collection[str] | None = None) -> ClusterMetadata:
+        """All topics, or only the named ones; a named topic that does not exist comes back with its ``error``."""
+        ...
+
+    def list_reassignments(self, *, deadline: float) -> ListedReassignments: ...
+
+    def log_dirs(self, brokers: Iterable[int], *, deadline: float) -> LogDirs: ...
+
+    def replica_offsets(self, queries: Collection[OffsetQuery], *, deadline: float) -> ReplicaOffsets: ...
+
+    def quorum(self, *, deadline: float) -> QuorumDescription: ...
+
+    def describe_configs(
+        self, resources: Collection[ConfigResource], *, deadline: float, keys: Collection[str] | None = None
+    ) -> ResourceConfigs:
+        """The named ``keys``, or all of them. A broker answers for itself alone: one that is down is an error.
+
+        A key that a resource does not have is absent (a broker's replication rates while they are not set).
+        """
+        ...
+
+    def permissions(self, *, deadline: float) -> GrantedPermissions:
+        """Raises NotSupported before Kafka 2.8."""
+        ...
+
+    def close(self) -> None: ...
+
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""topic → partition → offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """``instance_id`` is None for a dynamic member (KIP-345); ``assigned``: topic → partitions."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    assigned: Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """Consumer group. ``state`` and ``type`` are Kafka's own words (org.apache.kafka.common.GroupState, GroupType):
+    Stable, Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Dead, Unknown; Classic, Consumer.
+
+    ``assignor`` is '' while there is none, and of an empty group. ``members`` is None where the group could not be
+    described: not the same as no members. ``coordinator`` is a broker's id, None where nobody said.
+    """
+
+    name: str
+    state: str
+    type: str
+    protocol_type: str
+    assignor: str
+    coordinator: int | None
+    members: Sequence[GroupMember] | None
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGroup:
+    """A group that is no consumer group: ``kind`` is Kafka's word for its type ("share", "streams"), or for its
+    protocol where only that tells it apart ("connect"). ``state`` as of ``GroupDescription``.
+    """
+
+    name: str
+    kind: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """``errors``: brokers that did not list theirs, so that groups may be missing. ``others``: no consumer groups."""
+
+    groups: Mapping[str, GroupDescription]
+    errors: Mapping[int, ItemError]
+    taken_at: float
+    others: Mapping[str, OtherGroup] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffsets:
+    """``offsets``: group → what it has committed; a partition without a commit is absent, never 0 and never −1.
+
+    Each asked group is in ``offsets`` or in ``errors``, never in neither; one that was deleted meanwhile has an empty
+    entry. ``taken_at``: when the first of them was read; all were read before ``finished_at``. A broker that is silent
+    moves ``finished_at`` to the deadline: log ends that are read after that are by as much newer than the others'
+    commits. Topics that the principal may not describe are left out by Kafka, without an error.
+
+    A commit may lie beyond the log's end (a topic made anew, an unclean election) or before its start. A coordinator
+    that has just taken over answers from its own high watermark, which may still be behind (CoordinatorLoaderImpl): for
+    a moment an older commit, or none, without an error.
+    """
+
+    offsets: Mapping[str, Offsets]
+    errors: Mapping[str, ItemError]
+    taken_at: float
+    finished_at: float
+
+
+class LogSpan(NamedTuple):
+    """Log span of a partition, as its leader answered: ``start`` is the log start, ``end`` the offset of the next
+    record that consumers can read (high watermark), in records; ``taken_at`` in seconds since the epoch.
+    """
+
+    start: int
+    end: int
+    taken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpans:
+    """topic → partition → span. Each asked partition is in ``spans`` or in ``errors``."""
+
+    spans: Mapping[str, Mapping[int, LogSpan]]
+    errors: Mapping[str, Mapping[int, ItemError]]
+    taken_at: float
+
+
+class KafkaGroups(Protocol):
+    """The reads of groups. Implementations are safe to call from several threads at once."""
+
+    def groups(self, *, deadline: float) -> GroupListing:
+        """All groups of the protocol types "consumer" and '' (offsets committed without one), with their members.
+
+        Of both protocols, classic and KIP-848. Of share groups, streams groups and others only what the list tells.
+        """
+        ...
+
+    def committed(self, groups: Collection[str], *, deadline: float) -> CommittedOffsets:
+        """Return the offsets that these groups committed, many groups to each request to each group's coordinator."""
+        ...
+
+    def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        """Log start and end of partitions (topic → numbers), in one fan-out to their leaders.
+
+        What is asked of ``committed`` before this can never lie behind it: lag is never negative by our doing.
+        """
+        ...
+
+
+class KafkaReads(KafkaAdmin, KafkaGroups, Protocol):
+    """All that can be read of a cluster and of its groups."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChanged(Generic[T]):
+    """Each item that was asked for is in exactly one of the three.
+
+    ``refused``: it was certainly not done. Its ``code`` is Kafka's, or None where it was not sent (its broker could
+    not be connected, while others of the same call could).
+    ``lost``: its ``code`` is Kafka's where Kafka itself does not know (REQUEST_TIMED_OUT 7, UNKNOWN_SERVER_ERROR -1).
+    ``guarded``: whether Kafka itself refused changes of the replication factor (AlterPartitionReassignments v1).
+    """
+
+    done: frozenset[T] = frozenset()
+    refused: Mapping[T, ItemError] = field(default_factory=dict)
+    lost: Mapping[T, ItemError] = field(default_factory=dict)
+    guarded: bool = False
+
+
+class ConfigOperation(IntEnum):
+    """org.apache.kafka.clients.admin.AlterConfigOp.OpType (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """``value`` is None for DELETE. One request names a key of a resource once (else INVALID_REQUEST 42)."""
+
+    resource: ConfigResource
+    key: str
+    operation: ConfigOperation
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReplicaPlace:
+    """A replica of a partition on a broker, to be put into one of its log directories."""
+
+    broker: int
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on broker {self.broker}"
+
+
+class KafkaChanges(Protocol):
+    """The mutating calls. ``deadline`` in seconds from now, as for the reads."""
+
+    def alter_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, deadline: float, keep_factor: bool
+    ) -> ItemChanged[TopicPartition]:
+        """AlterPartitionReassignments (45): new replicas in order, None cancels.
+
+        ``keep_factor``: have Kafka refuse a change of the replication factor where it can (v1, Kafka 4.1+); where it
+        cannot, ``guarded`` is false in the answer. Without it v1's flag allows the change.
+        """
+        ...
+
+    def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
+        """IncrementalAlterConfigs (44); the changes of one resource are done all or none.
+
+        A broker's go to that broker, or, where it does not answer and the connection names controllers, to the active
+        controller; a topic's to any broker.
+        """
+        ...
+
+    def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> ItemChanged[TopicPartition]:
+        """ElectLeaders (43), preferred; ELECTION_NOT_NEEDED (84) is done."""
+        ...
+
+    def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
+        """AlterReplicaLogDirs (34): replica → directory.
+
+        REPLICA_NOT_AVAILABLE (9) is done: the broker does not host it yet and keeps the preference.
+        """
+        ...
+
+
+class KafkaClient(KafkaAdmin, KafkaChanges, Protocol):
+    """A client that reads and changes."""
+
+
+class WholeClient(KafkaClient, KafkaGroups, Protocol):
+    """A client for everything that is asked of a cluster and its consumer groups."""
+
+
+TOPIC_AUTHORIZATION_FAILED = 29
+MOST_ASKED = 100
+
+
+def hidden_topics(admin: KafkaAdmin, suspects: Iterable[str], *, deadline: float) -> list[str]:
+    """Return the topics of ``suspects`` that are hidden, sorted; at most ``MOST_ASKED`` of them are looked at.
+
+    Raises KafkaFailure.
+    """
+    # The controllers' own log is listed on disks and is no topic that anybody may describe.
+    names = sorted(name for name in suspects if name != "__cluster_metadata")[:MOST_ASKED]
+    if not names:
+        return []
+    answer = admin.metadata(deadline=deadline, topics=names)
+    return sorted(t.name for t in answer.topics if t.error is not None and t.error.code == TOPIC_AUTHORIZATION_FAILED)
+
+
+def hidden_message(hidden: list[str], *, all_of_them: bool = False) -> CodedMessage:
+    """Return what is missing and what it costs."""
+    shown = ", ".join(f"“{name}”" for name in hidden[:3])
+    more = f" and {len(hidden) - 3} more topics" if len(hidden) > 3 else ""
+    which = "every topic" if all_of_them else f"{shown}{more}"
+    return coded(KafkaErrorCode.TOPICS_HIDDEN, which=which)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSecurity:
+    """How to connect. Secrets are in here: ``repr`` hides them."""
+
+    protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    sasl_username: str = ""
+    sasl_password: str = field(default="", repr=False)
+    ca_pem: str = field(default="", repr=False)
+    certificate_pem: str = field(default="", repr=False)
+    key_pem: str = field(default="", repr=False)
+    check_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConnection:
+    """Connection settings. ``version`` changes whenever an address or a credential does, and gives a fresh client.
+
+    ``controller_servers``: host:port of the controllers' own listeners (KRaft), connected in the same way; empty where
+    they cannot be reached. ``networks``: nothing outside of these is connected, whatever a name resolves to or a broker
+    names; empty for everywhere.
+    """
+
+    key: str
+    version: int
+    bootstrap_servers: tuple[str, ...]
+    security: ConnectionSecurity = field(default_factory=ConnectionSecurity)
+    client_id: str = "kafkadash"
+    controller_servers: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+
+
+def wire_thread(key: str) -> str:
+    """Name of the thread that drives the sockets of a connection."""
+    return f"kafka-wire-{key}"

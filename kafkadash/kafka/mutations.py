@@ -1,0 +1,441 @@
+"""``WireClient``: the calls that change a cluster, each sent at most once, with an outcome for each item.
+
+A change that may have arrived is never sent again, because the copy could undo a later change. If an answer is missing,
+or does not say whether Kafka did it, the item is lost, and the caller looks at the cluster.
+
+``ControllerClient`` are the controllers' own listeners, which can change the configs of a broker that is down
+(KIP-919). They have no Metadata, and each answers for itself; only the active one executes anything. Unlike a broker,
+the controller checks no value of a broker config, so a value that the broker would not accept must not be sent here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from kafkadash.core.formatting import read_whole_number
+from kafkadash.core.messages import coded, join_messages
+from kafkadash.kafka.api import (
+    CLUSTER_DEFAULT,
+    ClusterConnection,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    ItemChanged,
+    ItemError,
+    KafkaFailure,
+    KafkaUnreachable,
+    QuorumUnavailable,
+    ReplicaPlace,
+    TopicPartition,
+)
+from kafkadash.kafka.connections import NodeId
+from kafkadash.kafka.dispatch import (
+    AtMostOnce,
+    BrokerAnswer,
+    BrokerRequest,
+    ConnectionPool,
+    UnknownOutcome,
+    send_each_once,
+    send_once,
+)
+from kafkadash.kafka.error_codes import (
+    ELECTION_NOT_NEEDED,
+    NETWORK_EXCEPTION,
+    NOT_CONTROLLER,
+    REPLICA_NOT_AVAILABLE,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+    call_failure,
+    code_name,
+    item_error,
+)
+from kafkadash.kafka.errors import KafkaErrorCode
+from kafkadash.kafka.messages import (
+    DESCRIBE_QUORUM,
+    QUORUM_TOPIC,
+    AlterConfigsAnswer,
+    AlterLogDirsAnswer,
+    AlterReassignmentsAnswer,
+    ApiRanges,
+    ClusterAnswer,
+    ElectLeadersAnswer,
+    KafkaResponse,
+    QuorumAnswer,
+    Request,
+    alter_configs_request,
+    alter_log_dirs_request,
+    alter_reassignments_request,
+    controllers_request,
+    elect_leaders_request,
+    quorum_request,
+)
+from kafkadash.kafka.reads import WireAdmin, start_countdown
+
+RATES = frozenset(
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+
+
+def is_harmless(change: ConfigChange) -> bool:
+    """Return whether any broker understands the change: a rate set to whole bytes per second, or one deleted."""
+    if change.key not in RATES:
+        return False
+    if change.operation is ConfigOperation.DELETE:
+        return True
+    return change.operation is ConfigOperation.SET and read_whole_number(change.value or "") is not None
+
+
+class ControllerClient(WireAdmin):
+    """``connection.controller_servers`` as a client of their own."""
+
+    def __init__(self, connection: ClusterConnection) -> None:
+        own = replace(connection, key=f"{connection.key}-controllers", bootstrap_servers=connection.controller_servers)
+        super().__init__(own)
+
+    def send(
+        self, ask: BrokerRequest[AlterConfigsAnswer], cluster_id: str, *, deadline: float
+    ) -> BrokerAnswer[AlterConfigsAnswer] | UnknownOutcome:
+        """To the active controller of this cluster, once. Raises KafkaFailure where it certainly was not sent."""
+        left = start_countdown(deadline)
+        node = self._active(left() / 3)
+        self._refuse_another(node, cluster_id, left() / 2)
+        return send_once(ask, lambda: self._with_wire(lambda wire: wire.ask_bootstrap(node, ask, deadline=left())))
+
+    def _refuse_another(self, node: NodeId, cluster_id: str, deadline: float) -> None:
+        """Brokers are numbered alike everywhere: what is meant for one must not reach its namesake elsewhere."""
+        ask: BrokerRequest[ClusterAnswer] = BrokerRequest(controllers_request, ConnectionPool.CONTROLLER)
+        response = self._with_wire(lambda wire: wire.ask_bootstrap(node, ask, deadline=deadline)).response
+        if response.error_code:
+            raise call_failure(
+                response.error_code,
+                "DescribeCluster",
+                permission="Describe on the cluster",
+                detail=response.error_message,
+            )
+        if not cluster_id or response.cluster_id != cluster_id:
+            raise KafkaUnreachable(
+                KafkaErrorCode.ANOTHER_QUORUM,
+                answered=response.cluster_id,
+                expected=cluster_id or "that of the brokers, which is not known",
+            )
+
+    def _active(self, deadline: float) -> NodeId:
+        """The one that describes the quorum: a standby answers NOT_LEADER_OR_FOLLOWER in the partition."""
+        # The lane of the changes: bootstrap servers are numbered by each lane for itself.
+        ask: BrokerRequest[QuorumAnswer] = BrokerRequest(quorum_request, ConnectionPool.CONTROLLER)
+        results = self._with_wire(lambda wire: wire.ask_each_bootstrap(ask, deadline=deadline))
+        for result in results:
+            if isinstance(result, BrokerAnswer) and _has_leader(result.response):
+                return result.node
+        failures = (result.message for result in results if isinstance(result, KafkaFailure))
+        raise QuorumUnavailable(join_messages([coded(KafkaErrorCode.NO_LEADER_THERE), *failures]))
+
+
+def _has_leader(response: QuorumAnswer) -> bool:
+    partitions = [p for topic in response.topics if topic.topic_name == QUORUM_TOPIC for p in topic.partitions]
+    return not response.error_code and any(not p.error_code and p.leader_id >= 0 for p in partitions)
+
+
+T = TypeVar("T")
+R = TypeVar("R", bound=KafkaResponse)
+Codes = Mapping[T, tuple[int, str | None]]  # item → Kafka's code and words
+Result = BrokerAnswer[R] | UnknownOutcome | KafkaFailure
+
+# Kafka does not know either whether it was done, or will be: a forwarded request may still wait for a controller.
+_UNCERTAIN = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NETWORK_EXCEPTION})
+_ALTER_CLUSTER = "Alter on the cluster"
+
+
+class WireClient(WireAdmin):
+    """A client that reads and changes one cluster."""
+
+    def __init__(self, connection: ClusterConnection) -> None:
+        super().__init__(connection)
+        self._controllers = ControllerClient(connection) if connection.controller_servers else None
+
+    def close(self) -> None:
+        super().close()
+        if self._controllers is not None:
+            self._controllers.close()
+
+    def alter_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, deadline: float, keep_factor: bool
+    ) -> ItemChanged[TopicPartition]:
+        if not targets:
+            return ItemChanged()
+        left = start_countdown(deadline)
+        result = self._to_controller(
+            lambda offered: alter_reassignments_request(
+                offered, targets, keep_factor=keep_factor, timeout_ms=_milliseconds(left)
+            ),
+            left,
+            _not_controller_everywhere,
+        )
+        sorting = _AnswerSorting(targets, "The reassignment of {} was not accepted", _ALTER_CLUSTER)
+        if isinstance(result, UnknownOutcome):
+            return sorting.lost(result)
+        response: AlterReassignmentsAnswer = result.response
+        guarded = keep_factor and response.API_VERSION >= 1
+        if response.error_code:
+            return sorting.all(response.error_code, response.error_message, guarded=guarded)
+        codes = {
+            TopicPartition(topic.name, p.partition_index): (p.error_code, p.error_message)
+            for topic in response.responses
+            for p in topic.partitions
+        }
+        return sorting.each(codes, guarded=guarded)
+
+    def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> ItemChanged[TopicPartition]:
+        if not partitions:
+            return ItemChanged()
+        left = start_countdown(deadline)
+        result = self._to_controller(
+            lambda offered: elect_leaders_request(offered, partitions, timeout_ms=_milliseconds(left)),
+            left,
+            _not_controller_for_each,
+        )
+        sorting = _AnswerSorting(partitions, "The preferred leader of {} was not elected", _ALTER_CLUSTER)
+        if isinstance(result, UnknownOutcome):
+            return sorting.lost(result)
+        response: ElectLeadersAnswer = result.response
+        if response.API_VERSION >= 1 and response.error_code:
+            return sorting.all(response.error_code, None)
+        codes = {
+            TopicPartition(topic.topic, p.partition_id): (p.error_code, p.error_message)
+            for topic in response.replica_election_results
+            for p in topic.partition_result
+        }
+        return sorting.each(codes, fine=ELECTION_NOT_NEEDED)
+
+    def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
+        left = start_countdown(deadline)
+        groups: defaultdict[ConfigResource, list[ConfigChange]] = defaultdict(list)
+        for change in changes:
+            groups[change.resource].append(change)
+        brokers = {r: o for r, o in groups.items() if r.type is ConfigResourceType.BROKER and r != CLUSTER_DEFAULT}
+        anywhere = {resource: own for resource, own in groups.items() if resource not in brokers}
+        parts: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = []
+        if brokers:
+            parts += self._alter_brokers(brokers, start_countdown(left() / 2) if anywhere else left)
+        if anywhere:
+            ask = _alter_configs(anywhere)
+            parts.append((list(anywhere), _try_send(lambda: self._forwarded(ask, left))))
+        return _join_results(
+            parts,
+            "The configuration of {} was not changed",
+            "AlterConfigs on the topic or the cluster",
+            _config_codes,
+            uncertain=_UNCERTAIN | {NOT_CONTROLLER},  # only a controller that was asked by itself says so
+        )
+
+    def _alter_brokers(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], left: Callable[[], float]
+    ) -> list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]]:
+        """Each through its own broker; those that could not be sent through the active controller, if it is known."""
+        asks = [(int(broker.name), _alter_configs({broker: own})) for broker, own in changes.items()]
+        through_them = left() if self._controllers is None else left() / 2
+        results = send_each_once(asks, self._with_wire, through_them)
+        unsent = [
+            broker
+            for broker, result in zip(changes, results, strict=True)
+            if isinstance(result, KafkaFailure) and all(is_harmless(change) for change in changes[broker])
+        ]
+        if self._controllers is None or not unsent:
+            return [([broker], result) for broker, result in zip(changes, results, strict=True)]
+        found: list[tuple[Collection[ConfigResource], Result[AlterConfigsAnswer]]] = [
+            ([broker], result) for broker, result in zip(changes, results, strict=True) if broker not in unsent
+        ]
+        controllers, ask = self._controllers, _alter_configs({broker: changes[broker] for broker in unsent})
+        through = _try_send(
+            lambda: controllers.send(ask, self.describe_cluster(deadline=left() / 3).cluster_id, deadline=left())
+        )
+        if isinstance(through, KafkaFailure):
+            failures = (result.message for result in [*results, through] if isinstance(result, KafkaFailure))
+            through = KafkaUnreachable(join_messages(failures))
+        found.append((unsent, through))
+        return found
+
+    def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
+        by_broker: defaultdict[int, dict[ReplicaPlace, str]] = defaultdict(dict)
+        for place, path in places.items():
+            by_broker[place.broker][place] = path
+        asks = [(broker, _alter_log_dirs(own)) for broker, own in by_broker.items()]
+        results = send_each_once(asks, self._with_wire, deadline) if asks else []
+        parts: list[tuple[Collection[ReplicaPlace], Result[AlterLogDirsAnswer]]] = [
+            (own, result) for own, result in zip(by_broker.values(), results, strict=True)
+        ]
+        return _join_results(
+            parts,
+            "The directory of {} was not chosen",
+            _ALTER_CLUSTER,
+            _place_codes,
+            fine=REPLICA_NOT_AVAILABLE,
+        )
+
+    # ---- routing
+
+    def _forwarded(self, ask: BrokerRequest[R], left: Callable[[], float]) -> BrokerAnswer[R] | UnknownOutcome:
+        return send_once(ask, lambda: self._with_wire(lambda wire: wire.ask_controller(ask, deadline=left())))
+
+    def _to_controller(
+        self, build: Callable[[ApiRanges], Request], left: Callable[[], float], refused: Callable[[R], bool]
+    ) -> BrokerAnswer[R] | UnknownOutcome:
+        """Through any broker, which forwards it; in ZooKeeper mode to the controller, which Metadata names truly.
+
+        NOT_CONTROLLER of a broker in ZooKeeper mode is told before anything is done, so that asking the one that is
+        named is safe. A controller of a quorum may also say so of what it had already written when it lost its
+        leadership (org.apache.kafka.controller.QuorumController, renounce).
+        """
+        forwarded = True
+
+        def noted(offered: ApiRanges) -> Request:
+            nonlocal forwarded
+            forwarded = DESCRIBE_QUORUM in offered
+            return build(offered)
+
+        ask: BrokerRequest[R] = BrokerRequest(noted, ConnectionPool.CONTROLLER, AtMostOnce())
+        result = self._forwarded(ask, left)
+        if isinstance(result, UnknownOutcome) or not refused(result.response):
+            return result
+        if forwarded:
+            return UnknownOutcome(coded(KafkaErrorCode.LOST_LEADERSHIP, code=code_name(NOT_CONTROLLER)))
+        controller = self.describe_cluster(deadline=left()).controller_id
+        if controller is None:
+            raise QuorumUnavailable(KafkaErrorCode.NO_CONTROLLER)
+        named: BrokerRequest[R] = BrokerRequest(build, ConnectionPool.CONTROLLER, AtMostOnce())
+        [again] = send_each_once([(controller, named)], self._with_wire, left())
+        if isinstance(again, KafkaFailure):
+            raise again
+        return again
+
+
+class _AnswerSorting(Generic[T]):
+    """Puts each item that was asked for into what was done, refused or lost."""
+
+    def __init__(self, items: Iterable[T], subject: str, permission: str) -> None:
+        self._asked = list(items)
+        self._subject = subject
+        self._permission = permission
+
+    def lost(self, result: UnknownOutcome) -> ItemChanged[T]:
+        return ItemChanged(lost=dict.fromkeys(self._asked, ItemError(result.why)))
+
+    def unsent(self, failure: KafkaFailure) -> ItemChanged[T]:
+        return ItemChanged(
+            refused=dict.fromkeys(self._asked, ItemError(coded(KafkaErrorCode.NOTHING_SENT, why=failure)))
+        )
+
+    def all(self, code: int, message: str | None, *, guarded: bool = False) -> ItemChanged[T]:
+        return self.each(dict.fromkeys(self._asked, (code, message)), guarded=guarded)
+
+    def each(
+        self,
+        codes: Codes[T],
+        *,
+        fine: int = 0,
+        uncertain: Collection[int] = _UNCERTAIN,
+        guarded: bool = False,
+    ) -> ItemChanged[T]:
+        done: set[T] = set()
+        refused: dict[T, ItemError] = {}
+        lost: dict[T, ItemError] = {}
+        for item in self._asked:
+            if item not in codes:
+                lost[item] = ItemError(coded(KafkaErrorCode.CHANGE_NOT_IN_ANSWER, subject=self._subject.format(item)))
+                continue
+            code, message = codes[item]
+            if code in (0, fine):
+                done.add(item)
+            elif code in uncertain:
+                lost[item] = self._error(item, code, message)
+            else:
+                refused[item] = self._error(item, code, message)
+        return ItemChanged(frozenset(done), refused, lost, guarded)
+
+    def _error(self, item: T, code: int, message: str | None) -> ItemError:
+        detail = message.strip().rstrip(".") if message else None
+        return item_error(code, self._subject.format(item), detail=detail, permission=self._permission)
+
+
+def _join_results(
+    parts: Sequence[tuple[Collection[T], Result[R]]],
+    subject: str,
+    permission: str,
+    codes: Callable[[BrokerAnswer[R]], Codes[T]],
+    *,
+    fine: int = 0,
+    uncertain: Collection[int] = _UNCERTAIN,
+) -> ItemChanged[T]:
+    """Join the results of several requests of one call. Raises the first KafkaFailure where none of them was sent."""
+    done: set[T] = set()
+    refused: dict[T, ItemError] = {}
+    lost: dict[T, ItemError] = {}
+    failures = [result for _, result in parts if isinstance(result, KafkaFailure)]
+    if failures and len(failures) == len(parts):
+        raise failures[0]
+    for items, result in parts:
+        sorting = _AnswerSorting(items, subject, permission)
+        if isinstance(result, KafkaFailure):
+            part = sorting.unsent(result)
+        elif isinstance(result, UnknownOutcome):
+            part = sorting.lost(result)
+        else:
+            part = sorting.each(codes(result), fine=fine, uncertain=uncertain)
+        done |= part.done
+        refused.update(part.refused)
+        lost.update(part.lost)
+    return ItemChanged(frozenset(done), refused, lost)
+
+
+def _try_send(send: Callable[[], BrokerAnswer[R] | UnknownOutcome]) -> Result[R]:
+    try:
+        return send()
+    except KafkaFailure as failure:
+        return failure
+
+
+def _alter_configs(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> BrokerRequest[AlterConfigsAnswer]:
+    return BrokerRequest(
+        lambda offered: alter_configs_request(offered, changes), ConnectionPool.CONTROLLER, AtMostOnce()
+    )
+
+
+def _config_codes(answer: BrokerAnswer[AlterConfigsAnswer]) -> Codes[ConfigResource]:
+    return {
+        ConfigResource(ConfigResourceType(row.resource_type), row.resource_name): (row.error_code, row.error_message)
+        for row in answer.response.responses
+    }
+
+
+def _alter_log_dirs(places: Mapping[ReplicaPlace, str]) -> BrokerRequest[AlterLogDirsAnswer]:
+    return BrokerRequest(lambda offered: alter_log_dirs_request(offered, places), once=AtMostOnce())
+
+
+def _place_codes(answer: BrokerAnswer[AlterLogDirsAnswer]) -> Codes[ReplicaPlace]:
+    return {
+        ReplicaPlace(int(answer.node), topic.topic_name, p.partition_index): (p.error_code, None)
+        for topic in answer.response.results
+        for p in topic.partitions
+    }
+
+
+def _milliseconds(left: Callable[[], float]) -> int:
+    return max(1, int(left() * 1000))
+
+
+def _not_controller_everywhere(response: AlterReassignmentsAnswer) -> bool:
+    return response.error_code == NOT_CONTROLLER
+
+
+def _not_controller_for_each(response: ElectLeadersAnswer) -> bool:
+    """ZooKeeper mode tells it of each partition, with no error at the top."""
+    rows = [p for topic in response.replica_election_results for p in topic.partition_result]
+    return bool(rows) and all(row.error_code == NOT_CONTROLLER for row in rows)

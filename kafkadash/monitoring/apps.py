@@ -1,0 +1,12 @@
+from django.apps import AppConfig
+
+
+class MonitoringConfig(AppConfig):
+    name = "kafkadash.monitoring"
+    label = "monitoring"
+
+    def ready(self) -> None:
+        from kafkadash.core.messages import register_messages
+        from kafkadash.monitoring.messages import COLLECTION_MESSAGES
+
+        register_messages(COLLECTION_MESSAGES)

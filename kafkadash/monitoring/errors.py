@@ -1,0 +1,44 @@
+"""Codes of what people are refused, and of what fails, in this app; the texts are in ``messages``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class CollectionErrorCode(StrEnum):
+    """Codes; people search for the values."""
+
+    # Verifications, plans and reassignments that are not there
+    NO_SUCH_REASSIGNMENT = "no-such-reassignment"
+
+    # Results of the pipeline that are not taken in, whole or in part
+
+    # Clusters that do not answer, and what a connection test finds
+    ANOTHER_COLLECTOR = "another-collector"
+    COLLECTOR_FAULT = "collector-fault"
+    COLLECTOR_SET_ASIDE = "collector-set-aside"
+    COLLECTED_BY_ANOTHER = "collected-by-another"
+    REFRESH_FAILED = "refresh-failed"
+    NEVER_REFRESHED = "never-refreshed"
+    READ_DENIED = "read-denied"
+    NEVER_ALLOWED = "never-allowed"
+    READ_IN_PART = "read-in-part"
+    BROKER_NOT_READ = "broker-not-read"
+    BROKER_FENCED = "fenced-not-asked"
+    DIRECTORY_NOT_READ = "directory-not-read"
+    TOPIC_NOT_READ = "topic-not-read"
+    GROUPS_NOT_DESCRIBED = "groups-not-described"
+    COMMITS_NOT_READ = "commits-not-read"
+    LOG_ENDS_NOT_READ = "log-ends-not-read"
+    GROUPS_UNSTORABLE = "groups-unstorable"
+    THROTTLES_IN_DOUBT = "throttles-in-doubt"
+    SAME_FOR_OTHERS = "same-for-others"
+
+    # Segments for the pipeline, and faults in them
+
+    # Filters and addresses of pages that name what is not there
+    PARTITIONS_NO_BROKER = "partitions-no-broker"
+    REASSIGNMENTS_NO_BROKER = "reassignments-no-broker"
+    BROKER_NOT_SEEN = "broker-not-seen"
+    TOPIC_NOT_SEEN = "topic-not-seen"
+    GROUP_NOT_SEEN = "group-not-seen"

@@ -1,0 +1,1014 @@
+"""Pages of consumer groups: the list, the summary for the overview, and one group with its figures and partitions.
+
+The list is filtered, sorted and paged in the database, without reading the windows of samples.
+The charts show lag and time lag of a group over the last hours, from stored runs of equal figures.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypedDict, TypeVar
+
+from django.core.paginator import Page
+from django.db.models import Count, F, QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import HOUR, format_duration, join_items, listed_shortly, long_duration
+from kafkadash.core.listing import FilterChoice, ListQuery
+from kafkadash.core.messages import choose_plural
+from kafkadash.core.revalidation import revalidated
+from kafkadash.core.rows import one_moment
+from kafkadash.core.status import HealthState
+from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, freshness_of, load_standing, not_read
+from kafkadash.monitoring.groups.names import key_of_slug, slug_of
+from kafkadash.monitoring.groups.rules import STATES, GroupLag, LagDrain, LagState, LagTrend, PartitionLag, TimeLag
+from kafkadash.monitoring.groups.window import RANKS, WORST_FIRST, SampledMember, members_of, read_group
+from kafkadash.monitoring.groups.wording import (
+    WORDS,
+    LagVerdict,
+    drain_words,
+    group_verdict,
+    partition_word,
+    time_lag_words,
+    unread_verdict,
+)
+from kafkadash.monitoring.models import CollectorKind, CollectorRun, GroupLagPoint, GroupState, UnjudgedGroup
+
+T = TypeVar("T", int, float)
+_CALM = (LagState.OK, LagState.UNKNOWN)
+# A state that is worse than another when both were seen in one interval.
+_WORSE = (LagState.OK, LagState.UNKNOWN, LagState.WARN, LagState.REWIND, LagState.ERR, LagState.STALL, LagState.STOP)
+
+
+@dataclass(frozen=True, slots=True)
+class LagRun:
+    """Figures that held from ``since`` to ``until`` (seconds since the epoch). Lag in records, time lag in seconds.
+
+    ``worst_lag`` is that of the partition with most, ``rest_lag`` of all others together; None where not known.
+    """
+
+    since: float
+    until: float
+    worst: LagState
+    worst_lag: int | None
+    rest_lag: int | None
+    time_lag_s: float | None
+    rest_time_lag_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChartBand:
+    """A stretch in which the group was in one state that is not well; seconds since the epoch."""
+
+    start: int
+    end: int
+    state: LagState
+    open: bool
+
+    @property
+    def tone(self) -> str:
+        return STATES[self.state].value
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHistory:
+    """``step_s`` seconds an interval, the first begins at ``start``. Lines have a value for each, None is a gap."""
+
+    start: int
+    step_s: int
+    worst: Sequence[int | None]
+    rest: Sequence[int | None]
+    time: Sequence[float | None]
+    rest_time: Sequence[float | None]
+    bands: Sequence[ChartBand]
+
+    @property
+    def end(self) -> int:
+        return self.at(len(self.worst))
+
+    def at(self, interval: int) -> int:
+        return self.start + interval * self.step_s
+
+    @property
+    def known(self) -> bool:
+        return any(value is not None for value in self.worst)
+
+
+def group_history(runs: Iterable[LagRun], now: float, length_s: int, step_s: int) -> GroupHistory:
+    """The greatest of each interval; an interval in which nobody looked is a gap."""
+    last = math.floor(now / step_s)
+    first = last + 1 - math.ceil(length_s / step_s)
+    number = last + 1 - first
+    worst: list[int | None] = [None] * number
+    rest: list[int | None] = [None] * number
+    time: list[float | None] = [None] * number
+    rest_time: list[float | None] = [None] * number
+    states: list[LagState | None] = [None] * number
+    for run in runs:
+        begin, end = math.floor(run.since / step_s), min(last, math.floor(run.until / step_s))
+        for at in range(max(0, begin - first), end - first + 1):
+            worst[at] = _max_of_known(worst[at], run.worst_lag)
+            rest[at] = _max_of_known(rest[at], run.rest_lag)
+            time[at] = _max_of_known(time[at], run.time_lag_s)
+            rest_time[at] = _max_of_known(rest_time[at], run.rest_time_lag_s)
+            seen = states[at]
+            states[at] = run.worst if seen is None else max(seen, run.worst, key=_WORSE.index)
+    if number > 1 and states[-1] is None:  # it has only begun
+        for column in (worst, rest, time, rest_time, states):
+            column.pop()
+    start = first * step_s
+    return GroupHistory(start, step_s, worst, rest, time, rest_time, _bands(states, start, step_s))
+
+
+def _max_of_known(one: T | None, other: T | None) -> T | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
+
+
+def _bands(states: Sequence[LagState | None], start: int, step_s: int) -> list[ChartBand]:
+    found: list[ChartBand] = []
+    for at, state in enumerate(states):
+        if state is None or state in _CALM:
+            continue
+        begin, end = start + at * step_s, start + (at + 1) * step_s
+        is_open = at == len(states) - 1
+        if found and found[-1].end == begin and found[-1].state is state:
+            found[-1] = ChartBand(found[-1].start, end, state, is_open)
+        else:
+            found.append(ChartBand(begin, end, state, is_open))
+    return found
+
+
+def lag_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
+    """Return a one-line summary of the lag. ``clock`` formats a time in seconds as text."""
+    sums = [None if a is None else a + (b or 0) for a, b in zip(seen.worst, seen.rest, strict=True)]
+    known = [value for value in sums if value is not None]
+    if not known:
+        return "No lag is known of this time."
+    top = max(known)
+    if not top:
+        return f"Nothing waited at any look.{_describe_gaps(seen)}"
+    if known[-1] == top:
+        most = choose_plural("# record waits, the most of this time.|# records wait, the most of this time.", top)
+    else:
+        at = clock(seen.at(sums.index(top)))
+        most = f"Up to {choose_plural('# record|# records', top)} waited, at {at}; {known[-1]:,} at the last look."
+    return f"{most}{_bands_words(seen, clock)}{_describe_gaps(seen)}"
+
+
+def time_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
+    known = [value for value in seen.time if value is not None]
+    if not known:
+        return "No time lag is known of this time."
+    top = max(known)
+    at = clock(seen.at(seen.time.index(top)))
+    longest = f"Up to {format_duration(top)}, at {at}. " if top >= 1 else "Below 1 s throughout. "
+    return f"{longest}How long the next record has waited, estimated from log ends."
+
+
+def _bands_words(seen: GroupHistory, clock: Callable[[int], str]) -> str:
+    if not seen.bands:
+        return ""
+    words = [
+        f"{WORDS[band.state].lower()} {'since' if band.open else 'from'} {clock(band.start)}"
+        f"{'' if band.open else f' to {clock(band.end)}'}"
+        for band in reversed(seen.bands)
+    ]
+    text = listed_shortly(words)
+    return f" {text[:1].upper()}{text[1:]}."
+
+
+def _describe_gaps(seen: GroupHistory) -> str:
+    first = next((n for n, value in enumerate(seen.worst) if value is not None), 0)
+    missing = sum(value is None for value in seen.worst[first:])
+    return f" In {missing} of {len(seen.worst) - first} intervals nothing is known." if missing else ""
+
+
+_TABLE_ROWS = 24
+_LONG_S = 600  # from here on the axis of the time lag is in minutes
+
+
+@dataclass(frozen=True, slots=True)
+class LagRange:
+    """How far back the charts go, and how long one interval of them is; both in seconds."""
+
+    name: str
+    words: str
+    length_s: int
+    step_s: int
+
+
+RANGES = (LagRange("hour", "hour", HOUR, 60), LagRange("day", "day", 24 * HOUR, 600))
+DEFAULT_RANGE = RANGES[0]
+
+
+def range_named(name: str | None) -> LagRange:
+    """The range of that name, or the default for a name that is none."""
+    return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
+
+
+class GroupHistoryContext(TypedDict):
+    chosen: LagRange
+    ranges: tuple[LagRange, ...]
+    known: bool
+    single: bool
+    ink: str
+    interval_s: int
+    table_interval_s: int
+    lag_summary: str
+    time_summary: str
+    lag_chart: str
+    time_chart: str
+    rows: list[LagTableRow]
+
+
+def history_context(row: GroupState, now: datetime, chosen: LagRange, interval_s: float) -> GroupHistoryContext:
+    """Both charts with their lines in words and their tables. An interval is longer than that of the collector."""
+    step = max(chosen.step_s, math.ceil(1.5 * interval_s))
+    seen = group_history(
+        _read_runs(row, now - timedelta(seconds=chosen.length_s)), now.timestamp(), chosen.length_s, step
+    )
+    in_minutes = max((value for value in seen.time if value is not None), default=0) >= _LONG_S
+    single = row.partitions == 1
+    return {
+        "chosen": chosen,
+        "ranges": RANGES,
+        "known": seen.known,
+        "single": single,
+        "ink": "warning" if seen.bands else "1",
+        "interval_s": step,
+        "table_interval_s": step * _table_step(seen),
+        "lag_summary": lag_summary(seen, lambda at: _format_clock(at, now)),
+        "time_summary": time_summary(seen, lambda at: _format_clock(at, now)),
+        "lag_chart": _spec(seen, "", [_line("all others together", 2, seen.rest)] * (not single), seen.worst),
+        "time_chart": _spec(
+            seen,
+            "min" if in_minutes else "s",
+            [_line("longest of the others", 2, _scale_values(seen.rest_time, in_minutes))] * (not single),
+            _scale_values(seen.time, in_minutes),
+        ),
+        "rows": _table(seen),
+    }
+
+
+def _read_runs(row: GroupState, start: datetime) -> list[LagRun]:
+    """Stored runs; the newest goes on to the group's last look."""
+    points = GroupLagPoint.objects.filter(group=row, at__gte=start).order_by("at", "since")
+    runs = [_run_of_point(p, p.at) for p in points]
+    newest = GroupLagPoint.objects.filter(group=row, at=row.point_at).last() if row.point_at else None
+    return runs if newest is None else [*runs, _run_of_point(newest, row.taken_at)]
+
+
+def _run_of_point(point: GroupLagPoint, until: datetime) -> LagRun:
+    rest = None if point.lag is None else point.lag - (point.worst_lag or 0)
+    return LagRun(
+        point.since.timestamp(),
+        until.timestamp(),
+        LagState(point.worst),
+        point.worst_lag,
+        rest,
+        point.time_lag_s,
+        point.rest_time_lag_s,
+    )
+
+
+def _line(label: str, ink: int | str, values: Sequence[float | None]) -> dict[str, Any]:
+    return {"label": label, "ink": ink, "width": 1.5, "y": list(values)}
+
+
+def _scale_values(values: Sequence[float | None], in_minutes: bool) -> list[float | None]:
+    return [None if v is None else round(v / 60, 2) if in_minutes else round(v, 1) for v in values]
+
+
+def _spec(seen: GroupHistory, unit: str, others: list[dict[str, Any]], worst: Sequence[float | None]) -> str:
+    """Return the chart as JSON for ``static/js/charts.js``."""
+    lines = [*others, _line("worst partition", "warning" if seen.bands else 1, worst) | {"width": 2}]
+    top = max((value for line in lines for value in line["y"] if value is not None), default=0)
+    spec: Mapping[str, Any] = {
+        "x": [seen.at(n) for n in range(len(seen.worst))],
+        "range": [seen.start, seen.end],
+        "unit": unit,
+        "min": 0,
+        "max": max(top * 1.12, 1 if unit else 10),
+        "series": lines,
+        "bands": [{"from": b.start, "to": b.end, "state": b.tone, "label": WORDS[b.state].lower()} for b in seen.bands],
+    }
+    return json.dumps(spec, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class LagTableRow:
+    """The greatest of an interval: lag in records, time lag in seconds; ``words`` of the states that were not well."""
+
+    at: datetime
+    worst: int | None
+    rest: int | None
+    time: float | None
+    rest_time: float | None
+    words: str
+
+
+def _table_step(seen: GroupHistory) -> int:
+    return max(1, math.ceil(len(seen.worst) / _TABLE_ROWS))
+
+
+def _table(seen: GroupHistory) -> list[LagTableRow]:
+    size, rows = _table_step(seen), []
+    for begin in range(0, len(seen.worst), size):
+        start, end = seen.at(begin), seen.at(begin + size)
+        own = dict.fromkeys(WORDS[b.state] for b in seen.bands if b.start < end and b.end > start)
+        part = slice(begin, begin + size)
+        worst, rest = _greatest(seen.worst[part]), _greatest(seen.rest[part])
+        time, rest_time = _greatest(seen.time[part]), _greatest(seen.rest_time[part])
+        rows.append(LagTableRow(datetime.fromtimestamp(start, UTC), worst, rest, time, rest_time, ", ".join(own)))
+    return rows[::-1]
+
+
+def _greatest(values: Sequence[T | None]) -> T | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _format_clock(at: int, now: datetime) -> str:
+    then = datetime.fromtimestamp(at, UTC)
+    return f"{then:%H:%M}" if now - then < timedelta(hours=20) else f"{then:%-d %b %H:%M}"
+
+
+MOST_OTHERS = 100
+"""Groups that are not judged, on one page."""
+
+NOTHING = "nothing"
+"""In addresses: groups that have committed nothing."""
+VERDICTS = FilterChoice(
+    "verdict", "verdict", {**{state.value: WORDS[state] for state in WORST_FIRST}, NOTHING: "Nothing committed"}
+)
+KAFKA_STATES = FilterChoice(
+    "state",
+    "state",
+    {
+        "stable": "Stable",
+        "empty": "Empty",
+        "rebalancing": "Rebalancing",
+        "dead": "Dead",
+        "other": "Another state",
+    },
+)
+# Of both protocols (org.apache.kafka.common.GroupState); each is in one of the filters.
+_STATES: Mapping[str, tuple[str, ...]] = {
+    "stable": ("Stable",),
+    "empty": ("Empty",),
+    "rebalancing": ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"),
+    "dead": ("Dead",),
+}
+_DO: Mapping[LagState, str] = {
+    LagState.STOP: "# has stopped|# have stopped",
+    LagState.STALL: "# stalls|# stall",
+    LagState.ERR: "# stands still|# stand still",
+    LagState.REWIND: "# was set back|# were set back",
+    LagState.WARN: "# falls behind|# fall behind",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """Group in a list. ``old``: the group's data is stale, so its current state is unknown."""
+
+    group: GroupState
+    freshness: FactFreshness
+
+    @property
+    def slug(self) -> str:
+        return slug_of(self.group.name)
+
+    @property
+    def old(self) -> bool:
+        return self.freshness.stale
+
+    @property
+    def state(self) -> HealthState:
+        """Colour and shape; nothing old is green."""
+        if self.old or not self.group.worst:
+            return HealthState.UNKNOWN
+        return STATES[LagState(self.group.worst)]
+
+    @property
+    def word(self) -> str:
+        if not self.group.worst:
+            return "Nothing committed"
+        word = WORDS[LagState(self.group.worst)]
+        return f"Was {word}" if self.old else word
+
+    @property
+    def worst_name(self) -> str:
+        if self.group.worst_partition is None:
+            return ""
+        return f"{self.group.worst_topic}-{self.group.worst_partition}"
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted(self.group.topics)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSegment:
+    """A filter by verdict with how many groups it leaves."""
+
+    value: str
+    word: str
+    number: int
+    state: str
+
+
+def group_listing(query: QueryDict) -> ListQuery:
+    return ListQuery(
+        query,
+        choices=[VERDICTS, KAFKA_STATES],
+        texts=["q"],
+        exact=["topic"],
+        sorts={
+            "worst": [F("rank"), F("worst_lag").desc(nulls_last=True), F("name")],
+            "name": [F("name")],
+            "lag": [F("lag"), F("name")],
+            "time": [F("time_lag_s"), F("name")],
+            "members": [F("members"), F("name")],
+            "partitions": [F("partitions"), F("name")],
+            "read": [F("read_rate"), F("name")],
+        },
+        descending_first={"lag", "time", "members", "partitions", "read"},
+    )
+
+
+class GroupListContext(TypedDict):
+    listing: ListQuery
+    page: Page[Any]
+    total: int
+    segments: list[GroupSegment]
+    states: Mapping[str, str]
+    freshness: FactFreshness
+    title: str
+    other_groups: list[UnjudgedGroup]
+    others_more: bool
+    rows: list[GroupLine]
+
+
+def group_list_context(
+    cluster: Cluster, listing: ListQuery, runs: Mapping[str, CollectorRun], now: datetime
+) -> GroupListContext:
+    """Return the context of one page of groups, with the counts of all groups."""
+    run = runs.get(CollectorKind.GROUPS)
+    freshness = freshness_of(run, now)
+    tally = tally_of(cluster)
+    page = listing.page_of(_filter_groups(cluster, listing))
+    others = list(others_of(cluster)[: MOST_OTHERS + 1])
+    return {
+        "listing": listing,
+        "page": page,
+        "total": sum(tally.values()),
+        "segments": _segments(tally),
+        "states": KAFKA_STATES.words,
+        "freshness": freshness,
+        "title": title_of(cluster.name, tally, freshness, other_words(cluster)),
+        "other_groups": others[:MOST_OTHERS],
+        "others_more": len(others) > MOST_OTHERS,
+        "rows": [GroupLine(row, _freshness(row, run, freshness, now)) for row in page.object_list],
+    }
+
+
+def present_groups(cluster: Cluster) -> QuerySet[GroupState]:
+    """Groups that Kafka lists, as far as is known."""
+    return GroupState.objects.filter(cluster=cluster, gone_at=None)
+
+
+def group_freshness(row: GroupState, run: CollectorRun | None, now: datetime) -> FactFreshness:
+    """Return the freshness of one group: its coordinator may have failed to answer while others answered."""
+    return _freshness(row, run, freshness_of(run, now), now)
+
+
+def _freshness(row: GroupState, run: CollectorRun | None, of_kind: FactFreshness, now: datetime) -> FactFreshness:
+    return FactFreshness(row.taken_at, run.interval_s if run else of_kind.interval_s, now)
+
+
+def _filter_groups(cluster: Cluster, listing: ListQuery) -> QuerySet[GroupState]:
+    rows = present_groups(cluster).defer("times", "counts")
+    if verdict := listing.values["verdict"]:
+        rows = rows.filter(worst="" if verdict == NOTHING else verdict)
+    if state := listing.values["state"]:
+        named = [word for words in _STATES.values() for word in words]
+        rows = rows.exclude(state__in=named) if state == "other" else rows.filter(state__in=_STATES[state])
+    if topic := listing.values["topic"]:
+        rows = rows.filter(topics__has_key=topic)
+    if text := listing.values["q"]:
+        rows = rows.filter(name__icontains=text)
+    return rows.order_by(*listing.order())
+
+
+def tally_of(cluster: Cluster) -> dict[str, int]:
+    """How many groups have a worst partition in each state; '' for those that have none."""
+    found = present_groups(cluster).values("worst").annotate(number=Count("pk"))
+    return {row["worst"]: row["number"] for row in found}
+
+
+def _segments(tally: Mapping[str, int]) -> list[GroupSegment]:
+    every = GroupSegment("", "All", sum(tally.values()), "")
+    own = [GroupSegment(s.value, WORDS[s], tally.get(s.value, 0), STATES[s].value) for s in WORST_FIRST]
+    return [every, *own, GroupSegment(NOTHING, VERDICTS.words[NOTHING], tally.get("", 0), HealthState.UNKNOWN.value)]
+
+
+def others_of(cluster: Cluster) -> QuerySet[UnjudgedGroup]:
+    """Groups that are no consumer groups, by name."""
+    return UnjudgedGroup.objects.filter(cluster=cluster).order_by("name")
+
+
+def other_words(cluster: Cluster) -> str:
+    """How many groups there are that are not judged, such as "2 share groups are not judged"; "" without any."""
+    kinds = others_of(cluster).order_by("kind").values_list("kind").annotate(number=Count("pk"))
+    # A kind may be any word of a client.
+    words = [f"{number:,} {kind} {choose_plural('group|groups', number)}" for kind, number in kinds]
+    total = sum(number for _, number in kinds)
+    return f"{join_items(words)} {choose_plural('is|are', total)} not judged" if words else ""
+
+
+def title_of(name: str, tally: Mapping[str, int], freshness: FactFreshness, others: str = "") -> str:
+    """``others``: as ``other_words``; said beside what is said of consumer groups."""
+    title = _describe_groups(name, tally, freshness)
+    if not others or freshness.stale:
+        return title
+    return f"{title.removesuffix('.')}; {others}."
+
+
+def _describe_groups(name: str, tally: Mapping[str, int], freshness: FactFreshness) -> str:
+    total = sum(tally.values())
+    if freshness.taken_at is None:
+        return f"Cannot tell which groups {name} has: they were not read yet."
+    groups = choose_plural("# group|# groups", total)
+    if freshness.stale and freshness.age_s is not None:
+        were_there = choose_plural("# group was there|# groups were there", total)
+        return f"Cannot tell how the groups of {name} do: {were_there} {format_duration(freshness.age_s)} ago."
+    if not total:
+        return f"{name} has no consumer groups."
+    wrong = [choose_plural(texts, tally[s.value]) for s, texts in _DO.items() if tally.get(s.value)]
+    if wrong:
+        return f"Of {groups}, {join_items(wrong)}."
+    unknown, well = tally.get(LagState.UNKNOWN.value, 0), tally.get(LagState.OK.value, 0)
+    if unknown == total:
+        those = f"None of {groups} of {name} can" if total > 1 else f"The only group of {name} cannot"
+        return f"{those} be judged yet."
+    if unknown:
+        return f"Of {groups}, {choose_plural('# keeps|# keep', well)} up; {unknown:,} cannot be judged yet."
+    if not well:
+        return f"{groups} of {name} {choose_plural('has|have', total)} committed nothing."
+    if well < total:
+        return (
+            f"All {well:,} groups of {name} that have committed something keep up."
+            if well > 1
+            else (f"The only group of {name} that has committed something keeps up.")
+        )
+    return f"The only group of {name} keeps up." if total == 1 else f"All {groups} of {name} keep up."
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLine:
+    """A group that reads a topic: how many partitions of it, their lag, and the worst of their states."""
+
+    group: GroupState
+    freshness: FactFreshness
+    partitions: int
+    lag: int | None
+    worst: LagState
+
+    @property
+    def slug(self) -> str:
+        return slug_of(self.group.name)
+
+    @property
+    def state(self) -> HealthState:
+        return HealthState.UNKNOWN if self.freshness.stale else STATES[self.worst]
+
+    @property
+    def word(self) -> str:
+        return f"Was {WORDS[self.worst]}" if self.freshness.stale else WORDS[self.worst]
+
+
+def readers_of(cluster: Cluster, topic: str, run: CollectorRun | None, now: datetime, most: int) -> list[ReaderLine]:
+    """Groups that read the topic, the worst first."""
+    rows = (
+        present_groups(cluster).filter(topics__has_key=topic).order_by("rank", F("lag").desc(nulls_last=True), "name")
+    )
+    found = []
+    for row in rows.defer("times", "counts")[:most]:
+        number, lag, worst = row.topics[topic]
+        found.append(ReaderLine(row, group_freshness(row, run, now), number, lag, LagState(worst)))
+    return found
+
+
+class GroupsContext(TypedDict):
+    cluster: Cluster
+    now: datetime
+    sampled_at: datetime | None
+    freshness: FactFreshness
+    title: str
+    total: int
+    unwell: int
+    worst: GroupLine | None
+
+
+def groups_context(cluster: Cluster, now: datetime, known: CollectionFreshness | None = None) -> GroupsContext:
+    """``worst``: the group that is farthest from well, None where all are. Three queries."""
+    seen = known or load_standing(cluster, now)
+    freshness = seen.freshness_of(CollectorKind.GROUPS)
+    tally = tally_of(cluster)
+    unwell = sum(
+        tally.get(s.value, 0) for s, colour in STATES.items() if colour not in (HealthState.OK, HealthState.UNKNOWN)
+    )
+    return {
+        "cluster": cluster,
+        "now": now,
+        "sampled_at": freshness.taken_at,
+        "freshness": freshness,
+        "title": title_of(cluster.name, tally, freshness, other_words(cluster)),
+        "total": sum(tally.values()),
+        "unwell": unwell,
+        "worst": _find_worst_group(cluster, seen, now) if unwell else None,
+    }
+
+
+def _find_worst_group(cluster: Cluster, seen: CollectionFreshness, now: datetime) -> GroupLine | None:
+    """The first one of the list of groups as it is sorted unless asked otherwise."""
+    rows = present_groups(cluster).defer("times", "counts")
+    row = rows.order_by("rank", F("worst_lag").desc(nulls_last=True), "name").first()
+    return None if row is None else GroupLine(row, group_freshness(row, seen.runs.get(CollectorKind.GROUPS), now))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenGroup:
+    """A partition with what takes a while to work out, once."""
+
+    lag: PartitionLag
+    time: TimeLag | None
+    trend: LagTrend
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTile:
+    """``value`` and ``unit``, and ``words`` about it; ``state`` colours it where something is to be seen."""
+
+    name: str
+    value: str
+    unit: str
+    words: str
+    state: str = ""
+
+
+def tiles_of(group: GroupLag, every: Sequence[SeenGroup], *, stale: bool) -> list[FigureTile]:
+    """Nothing old is green, nor coloured at all."""
+    warned = group.worst is not None and STATES[group.verdict] is HealthState.WARNING and not stale
+    state = HealthState.WARNING.value if warned else ""
+    reads = [seen.trend.read for seen in every]
+    writes = [seen.trend.written for seen in every]
+    return [
+        _lag_tile(group, every, state),
+        _time_lag_tile(every, state),
+        _rate_tile("Read", reads),
+        _rate_tile("Written", writes),
+        _drain_tile(every, stale=stale),
+        _loss_tile(group, every, stale=stale),
+    ]
+
+
+def _lag_tile(group: GroupLag, every: Sequence[SeenGroup], state: str) -> FigureTile:
+    unknown = f"; {group.lag_unknown:,} not known" if group.lag_unknown else ""
+    if group.lag is None:
+        return FigureTile("Lag", "unknown" if every else "none", "", f"of {group.partitions:,} partitions")
+    most = max((seen.lag for seen in every if seen.lag.lag is not None), key=lambda each: each.lag or 0)
+    words = "nothing waits"
+    if group.lag:
+        words = f"{most.name} holds {100 * (most.lag or 0) // group.lag} %" if group.partitions > 1 else most.name
+    return FigureTile("Lag", f"{group.lag:,}", choose_plural("record|records", group.lag), words + unknown, state)
+
+
+def _time_lag_tile(every: Sequence[SeenGroup], state: str) -> FigureTile:
+    known = [(seen.time, seen.lag) for seen in every if seen.time is not None]
+    if not known:
+        return FigureTile("Worst time lag", "unknown", "", "needs a commit and two log ends")
+    longest, each = max(known, key=lambda pair: pair[0].seconds)
+    if not longest.seconds:
+        return FigureTile("Worst time lag", time_lag_words(longest), "", "all is read")
+    return FigureTile("Worst time lag", time_lag_words(longest), "", each.name, state)
+
+
+def _rate_tile(name: str, rates: Sequence[float | None]) -> FigureTile:
+    """All together, and from the slowest to the fastest partition."""
+    known = [rate for rate in rates if rate is not None]
+    if not known:
+        return FigureTile(name, "unknown", "", "needs two looks")
+    low, high = _format_rate(min(known)), _format_rate(max(known))
+    words = f"{low} a partition" if low == high else f"{low} to {high} a partition"
+    return FigureTile(name, _format_rate(sum(known)), "/s", "over its last samples" if len(known) == 1 else words)
+
+
+def _format_rate(value: float) -> str:
+    return f"{value:,.0f}" if value == 0 or abs(value) >= 10 else f"{value:.1f}"
+
+
+def _drain_tile(every: Sequence[SeenGroup], *, stale: bool) -> FigureTile:
+    by_kind: dict[LagDrain, list[SeenGroup]] = {}
+    for seen in every:
+        by_kind.setdefault(seen.trend.drain, []).append(seen)
+    if own := by_kind.get(LagDrain.NEVER):
+        seen = max(own, key=lambda each: each.lag.lag or 0)
+        net = seen.trend.net or 0.0
+        words = f"net {'−' if net < 0 else ''}{_format_rate(abs(net))} a second in {seen.lag.name}"
+        return FigureTile("Drains in", "never", "", words, "" if stale else HealthState.WARNING.value)
+    if own := by_kind.get(LagDrain.DRAINS):
+        seen = max(own, key=lambda each: each.trend.drain_s or 0.0)
+        words = f"{seen.lag.name}, if rates stay as they are"
+        return FigureTile("Drains in", format_duration(seen.trend.drain_s or 0.0), "", words)
+    if LagDrain.KEEPS_UP in by_kind:
+        return FigureTile("Drains in", LagDrain.KEEPS_UP.value, "", "what waits is on its way")
+    if LagDrain.EMPTY in by_kind:
+        return FigureTile("Drains in", LagDrain.EMPTY.value, "", "no lag")
+    return FigureTile("Drains in", "unknown", "", "needs two looks at commits and log ends")
+
+
+def _loss_tile(group: GroupLag, every: Sequence[SeenGroup], *, stale: bool) -> FigureTile:
+    if group.lost and group.most_lost is not None:
+        place = group.most_lost.name if group.lost_in == 1 else f"{group.lost_in:,} partitions"
+        state = "" if stale else HealthState.WARNING.value
+        return FigureTile("Data loss", f"≤ {group.lost:,}", "records", f"deleted before committed, in {place}", state)
+    if all(seen.lag.lost is None for seen in every):
+        return FigureTile("Data loss", "unknown" if every else "none", "", "no commit and log start to compare")
+    return FigureTile("Data loss", "none", "", "committed is above log start", "" if stale else HealthState.OK.value)
+
+
+FEWEST = 10
+"""Rows that are shown at first, if there are so many; more where more are not well."""
+MOST = 100
+PARTITION_VERDICTS = FilterChoice("verdict", "verdict", {state.value: WORDS[state] for state in WORST_FIRST})
+SHOWS = FilterChoice("show", "choice of rows", {"all": "All"})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartitionLine:
+    """Partition with its assigned member; ``member`` is None if no member is assigned, or if the member is unknown.
+
+    ``named``: the verdict of the group is about this partition.
+    """
+
+    seen: SeenGroup
+    member: SampledMember | None
+    stale: bool
+    named: bool
+
+    @property
+    def lag(self) -> PartitionLag:
+        return self.seen.lag
+
+    @property
+    def trend(self) -> LagTrend:
+        return self.seen.trend
+
+    @property
+    def state(self) -> HealthState:
+        return HealthState.UNKNOWN if self.stale else STATES[self.lag.state]
+
+    @property
+    def word(self) -> str:
+        word = partition_word(self.lag)
+        return f"Was {word}" if self.stale else word
+
+    @property
+    def time_lag(self) -> str:
+        return time_lag_words(self.seen.time)
+
+    @property
+    def drain(self) -> str:
+        return drain_words(self.seen.trend) or "unknown"
+
+    @property
+    def commits(self) -> list[int | None]:
+        return [sample.committed for sample in self.lag.looks]
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictSegment:
+    value: str
+    word: str
+    number: int
+    state: str
+
+
+def find_group(cluster: Cluster, slug: str) -> GroupState | None:
+    """The group that an address names, with its window."""
+    rows = GroupState.objects.filter(cluster=cluster, key=key_of_slug(slug))
+    return rows.select_related("window").first()
+
+
+def find_other_group(cluster: Cluster, slug: str) -> UnjudgedGroup | None:
+    """The group that an address names, if it is none that is judged."""
+    return UnjudgedGroup.objects.filter(cluster=cluster, key=key_of_slug(slug)).first()
+
+
+def group_partition_listing(query: QueryDict) -> ListQuery:
+    return ListQuery(
+        query,
+        choices=[PARTITION_VERDICTS, SHOWS],
+        exact=["topic"],
+        sorts={
+            "worst": [F("worst")],
+            "partition": [F("partition")],
+            "lag": [F("lag")],
+            "time": [F("time")],
+            "committed": [F("committed")],
+            "end": [F("end")],
+            "read": [F("read")],
+            "written": [F("written")],
+        },
+        descending_first={"lag", "time", "read", "written"},
+    )
+
+
+class GroupContext(TypedDict):
+    group: GroupState
+    listing: ListQuery
+    page: Page[Any]
+    rows: list[GroupPartitionLine]
+    rest: int
+    rest_words: str
+    segments: list[VerdictSegment]
+    total: int
+    freshness: FactFreshness
+    verdict: LagVerdict
+    tiles: list[FigureTile]
+    topics: list[Any]
+    topics_more: int
+    members_known: bool
+    history: object
+
+
+def group_context(
+    row: GroupState, listing: ListQuery, run: CollectorRun | None, now: datetime, chosen: str | None
+) -> GroupContext:
+    freshness = group_freshness(row, run, now)
+    members = members_of(row)
+    partitions, group = read_group(row, members)
+    every = [SeenGroup(each, each.time_lag, each.trend) for each in partitions]
+    verdict = _verdict(row, group, freshness, now)
+    kept = _sort_partitions(_filter_partitions(every, listing), listing)
+    first, rest = _split_first(kept, listing)
+    page = listing.page_of(first, MOST)
+    owners = {(topic, n): member for member in members for topic, numbers in member.assigned.items() for n in numbers}
+    counts = Counter(each.state for each in partitions)
+    topics = sorted(row.topics)
+    worst = (row.worst_topic, row.worst_partition)
+    return {
+        "group": row,
+        "listing": listing,
+        "page": page,
+        "rows": [
+            GroupPartitionLine(each, owners.get(_partition_key(each)), freshness.stale, _partition_key(each) == worst)
+            for each in page.object_list
+        ],
+        "rest": len(rest),
+        "rest_words": _rest_words(rest),
+        "segments": [
+            VerdictSegment(s.value, WORDS[s], counts[s], STATES[s].value)
+            for s in WORST_FIRST
+            if counts[s] or listing.values["verdict"] == s.value
+        ],
+        "total": len(partitions),
+        "freshness": freshness,
+        "verdict": verdict,
+        "tiles": tiles_of(group, every, stale=freshness.stale),
+        "topics": topics[:3],
+        "topics_more": len(topics) - 3,
+        "members_known": row.members is not None,
+        "history": history_context(row, now, range_named(chosen), freshness.interval_s),
+    }
+
+
+def _partition_key(seen: SeenGroup) -> tuple[str, int]:
+    return seen.lag.topic, seen.lag.partition
+
+
+def _verdict(row: GroupState, group: GroupLag, freshness: FactFreshness, now: datetime) -> LagVerdict:
+    if row.gone_at is not None:
+        ago = long_duration((now - row.gone_at).total_seconds())
+        return LagVerdict(
+            HealthState.UNKNOWN,
+            "Gone",
+            f"Kafka no longer lists this group: it was first missed {ago} ago.",
+            "It was deleted, or it expired with its last commits. What you see here is history.",
+        )
+    if freshness.stale:
+        return unread_verdict(freshness.age_s)
+    return group_verdict(group, now.timestamp())
+
+
+def _filter_partitions(every: Sequence[SeenGroup], listing: ListQuery) -> list[SeenGroup]:
+    verdict, topic = listing.values["verdict"], listing.values["topic"]
+    return [
+        seen for seen in every if (not verdict or seen.lag.state == verdict) and (not topic or seen.lag.topic == topic)
+    ]
+
+
+def _sort_partitions(kept: Sequence[SeenGroup], listing: ListQuery) -> list[SeenGroup]:
+    """Sort the partitions; unknown values come last in both directions."""
+    sign = -1 if listing.descending else 1
+    if listing.sort == "worst":
+        return sorted(kept, key=lambda s: (sign * RANKS[s.lag.state], -(s.lag.lag or 0), s.lag.topic, s.lag.partition))
+    if listing.sort == "partition":
+        return sorted(kept, key=lambda s: (s.lag.topic, s.lag.partition), reverse=listing.descending)
+    value = _VALUES[listing.sort]
+    keyed = [(value(each), each) for each in kept]
+
+    def place(pair: tuple[float | None, SeenGroup]) -> tuple[bool, float, str, int]:
+        own, each = pair
+        return own is None, sign * (own or 0), each.lag.topic, each.lag.partition
+
+    return [each for _, each in sorted(keyed, key=place)]
+
+
+_VALUES: Mapping[str, Callable[[SeenGroup], float | None]] = {
+    "lag": lambda s: s.lag.lag,
+    "time": lambda s: s.time.seconds if s.time else None,
+    "committed": lambda s: s.lag.committed,
+    "end": lambda s: s.lag.end,
+    "read": lambda s: s.trend.read,
+    "written": lambda s: s.trend.written,
+}
+
+
+def _split_first(kept: list[SeenGroup], listing: ListQuery) -> tuple[list[SeenGroup], list[SeenGroup]]:
+    """Split the partitions into those shown first (``FEWEST``, or all not OK up to ``MOST``) and the rest."""
+    if listing.filtered or listing.sort != "worst" or listing.descending or listing.page_number:
+        return kept, []
+    unwell = sum(STATES[each.lag.state] is not HealthState.OK for each in kept)
+    number = min(MOST, max(FEWEST, unwell))
+    return (kept, []) if len(kept) <= number + 2 else (kept[:number], kept[number:])
+
+
+def _rest_words(rest: Sequence[SeenGroup]) -> str:
+    states = {each.lag.state for each in rest}
+    return f", all {WORDS[states.pop()]}" if len(states) == 1 else ""
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def groups(request: HttpRequest, slug: str) -> HttpResponse:
+    """All groups that Kafka lists; filtered, sorted and paged by the address."""
+    cluster = cluster_for(request, slug, VIEW)
+    bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+    runs = bar["standing"].runs
+    context = {
+        **bar,
+        "tab": "groups",
+        "mirrors": f"group-list-{slug}",
+        "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
+        "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
+        **group_list_context(cluster, group_listing(request.GET), runs, bar["now"]),
+    }
+    return render(request, "monitoring/groups.html", context)
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
+    """Show one group by its name (``group_names``); ``?range=day`` chooses the time range of the charts."""
+    cluster = cluster_for(request, slug, VIEW)
+    row = find_group(cluster, group)
+    other = find_other_group(cluster, group) if row is None or row.gone_at else None
+    if other is not None:
+        bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+        freshness = bar["standing"].freshness_of(CollectorKind.GROUPS)
+        context = {**bar, "tab": "groups", "live_keys": [read_hint(CollectorKind.GROUPS, slug)], "group": other}
+        return render(request, "monitoring/other_group.html", {**context, "freshness": freshness})
+    if row is None:
+        raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
+    bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+    runs, listing = bar["standing"].runs, group_partition_listing(request.GET)
+    context = {
+        **bar,
+        "tab": "groups",
+        "slug": group,
+        "mirrors": f"group-partitions-{slug}",
+        "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
+        "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
+        **group_context(row, listing, runs.get(CollectorKind.GROUPS), bar["now"], request.GET.get("range")),
+    }
+    return render(request, "monitoring/group.html", context)

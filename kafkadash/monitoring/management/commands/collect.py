@@ -1,0 +1,49 @@
+"""``manage.py collect CLUSTER [--kind KIND]``: refresh now, under the same lease as the workers."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from kafkadash.accounts.errors import command_error, with_code
+from kafkadash.clusters.errors import ClusterErrorCode
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import coded
+from kafkadash.monitoring.collection import ensure_runs, refresh
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.models import CollectorKind, CollectorRun
+
+
+class Command(BaseCommand):
+    help = "Refreshes what is known about a cluster now. Exit 1 if a kind failed, 3 if another collector has it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("cluster", help="name in the URL of the cluster's pages")
+        parser.add_argument("--kind", choices=CollectorKind.values, action="append", help="may be given more than once")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster = Cluster.objects.filter(slug=options["cluster"]).first()
+        if cluster is None:
+            known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
+            raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=options["cluster"], known=known)
+        ensure_runs()
+        worst = 0
+        for kind in options["kind"] or CollectorKind.values:
+            run = CollectorRun.objects.get(cluster=cluster, kind=kind)
+            worst = max(worst, self._refresh(run, kind))
+        if worst:
+            sys.exit(worst)
+
+    def _refresh(self, run: CollectorRun, kind: str) -> int:
+        result = refresh(run.pk, only_if_due=False)
+        if result is None:
+            self.stderr.write(with_code(coded(CollectionErrorCode.COLLECTED_BY_ANOTHER, kind=kind)))
+            return 3
+        if result.error:
+            self.stderr.write(f"{kind}: {with_code(result.error)}")
+            return 1 if result.seq else 3
+        self.stdout.write(f"{kind}: stored as refresh {result.epoch}.{result.seq}")
+        return 0

@@ -1,0 +1,208 @@
+"""Collectors of API versions and features, and of answers of brokers as a sign of life.
+
+Versions tell the metadata mode of the cluster, the common capabilities of all brokers, and their least Kafka release.
+
+Answers are asked for often: controllers take a broker for alive until its session has timed out
+(broker.session.timeout.ms, 9 s), and metadata says so that long, while a killed process refuses connections at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.failures import FailureKind
+from kafkadash.core.leases import WriteStamp, one_writer_of_shapes
+from kafkadash.core.rows import update_rows
+from kafkadash.kafka.api import ApiVersions
+from kafkadash.monitoring.collectors import (
+    CollectContext,
+    CollectedFacts,
+    broker_errors,
+    find_silent_brokers,
+    refuse_nothing,
+    to_utc,
+)
+from kafkadash.monitoring.metadata_collector import store_figures
+from kafkadash.monitoring.models import BrokerState, Capabilities, CollectorKind
+
+DESCRIBE_QUORUM = 55
+K = TypeVar("K", bound=Hashable)
+
+# Lowest Kafka release that offers a version of a request, newest first: (API key, version, release).
+_FIRST_OFFERED: Sequence[tuple[int, int, str]] = (
+    (35, 5, "4.3"),  # DescribeLogDirs with cordoned directories
+    (45, 1, "4.1"),  # AlterPartitionReassignments with allow_replication_factor_change
+    (60, 2, "4.0"),  # DescribeCluster with fenced brokers
+    (55, 2, "3.9"),  # DescribeQuorum with directory ids
+    (60, 1, "3.7"),  # DescribeCluster with the type of endpoint (KIP-919); in ZooKeeper mode there is no 55
+    (55, 1, "3.3"),  # DescribeQuorum with timestamps (KIP-836)
+    (60, 0, "2.8"),  # DescribeCluster (KIP-700)
+    (45, 0, "2.4"),  # AlterPartitionReassignments (KIP-455)
+)
+
+
+def at_least(offered: Mapping[int, tuple[int, int]]) -> str:
+    """The newest Kafka release this broker is sure to have reached, or '' when it is older than 2.4.
+
+    ``offered``: API key → (lowest, highest version). Patch releases do not show in the protocol.
+    """
+    for key, version, release in _FIRST_OFFERED:
+        if key in offered and offered[key][1] >= version:
+            return release
+    return ""
+
+
+def is_kraft(offered: Mapping[int, tuple[int, int]]) -> bool:
+    """Return whether the broker is in KRaft mode: only such brokers offer DescribeQuorum (KIP-595)."""
+    return DESCRIBE_QUORUM in offered
+
+
+def common_apis(brokers: Sequence[Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
+    """API key → (lowest, highest version) that every broker offers; keys that some of them cannot do are left out."""
+    return _intersect_ranges(brokers)
+
+
+def common_features(brokers: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
+    """Feature → (lowest, highest level) that the software of every broker supports (KIP-584)."""
+    return _intersect_ranges(brokers)
+
+
+def _intersect_ranges(ranges: Sequence[Mapping[K, tuple[int, int]]]) -> dict[K, tuple[int, int]]:
+    if not ranges:
+        return {}
+    found: dict[K, tuple[int, int]] = {}
+    for key in ranges[0]:
+        if all(key in own for own in ranges):
+            low, high = max(own[key][0] for own in ranges), min(own[key][1] for own in ranges)
+            if low <= high:
+                found[key] = (low, high)
+    return found
+
+
+def read(asking: CollectContext) -> CollectedFacts:
+    """Asks every broker. With brokers of different age the oldest one speaks for the cluster."""
+    asking.step()
+    answer = asking.admin.api_versions(deadline=asking.deadline)
+    refuse_nothing(answer.brokers, answer.errors)
+    cluster, taken_at = asking.cluster, to_utc(answer.taken_at)
+    releases = {broker: at_least(offered) for broker, offered in answer.brokers.items()}
+    modes = {ClusterMode.KRAFT if is_kraft(offered) else ClusterMode.ZOOKEEPER for offered in answer.brokers.values()}
+    known = {
+        b.broker_id: b for b in BrokerState.objects.filter(cluster=cluster).only("broker_id", "release", "gone_at")
+    }
+    changed = {
+        known[broker].pk: {"release": release}
+        for broker, release in sorted(releases.items())
+        if broker in known and known[broker].release != release
+    }
+    # A broker that did not answer is what it was the last time.
+    others = {b.broker_id: b.release for b in known.values() if b.release and b.gone_at is None}
+    oldest = min({**others, **releases}.values(), key=_release_order, default="")
+    capable = _pack_capabilities(answer, {**others, **releases})
+
+    def write(_: WriteStamp) -> None:
+        one_writer_of_shapes(cluster.pk)
+        if len(modes) == 1:
+            _learn_mode(cluster, modes.pop())
+        if releases:
+            store_figures(cluster, {"kafka_version": f"{oldest} or newer" if oldest else ""})
+            _store_capabilities(cluster, capable, taken_at)
+        update_rows(BrokerState, changed)
+
+    return CollectedFacts(
+        taken_at=taken_at,
+        rows=len(answer.brokers),
+        write=write,
+        not_answered=sorted(find_silent_brokers(answer.errors)),
+        errors=broker_errors(answer.errors),
+    )
+
+
+def _pack_capabilities(answer: ApiVersions, releases: Mapping[int, str]) -> dict[str, object]:
+    """The packed columns of ``Capabilities``."""
+    newest = max(answer.features.values(), key=lambda told: -1 if told.epoch is None else told.epoch, default=None)
+    supported = common_features([told.supported for told in answer.features.values()])
+    finalized = newest.finalized if newest else {}
+    return {
+        "apis": {str(key): list(versions) for key, versions in common_apis(list(answer.brokers.values())).items()},
+        "features": {
+            name: {"finalized": finalized.get(name), "supported": list(supported[name]) if name in supported else None}
+            for name in sorted({*supported, *finalized})
+        },
+        "releases": {str(broker): release for broker, release in sorted(releases.items())},
+    }
+
+
+def _store_capabilities(cluster: Cluster, capable: Mapping[str, object], taken_at: datetime) -> None:
+    known = Capabilities.objects.filter(cluster=cluster).values(*capable).first()
+    if known != capable:
+        Capabilities.objects.update_or_create(cluster=cluster, defaults={**capable, "changed_at": taken_at})
+
+
+def _learn_mode(cluster: Cluster, mode: ClusterMode) -> None:
+    if cluster.mode != mode:
+        Cluster.objects.filter(pk=cluster.pk).update(mode=mode)
+
+
+def _release_order(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split(".") if part)
+
+
+TRY_S = 4.0
+"""A broker that does not answer within two tries of so many seconds is silent; one that refuses is so at once."""
+
+
+def read_answers(asking: CollectContext) -> CollectedFacts:
+    """Asks every broker that the cluster lists as alive; one that fails is asked once more, over a new connection."""
+    answer = _ask_versions(asking)
+    if silent := _find_silent(answer):
+        answer = _ask_versions(asking)
+        silent &= _find_silent(answer)
+    refuse_nothing(answer.brokers, answer.errors)
+    taken_at = to_utc(answer.taken_at)
+    known = list(
+        BrokerState.objects.filter(cluster=asking.cluster).only("broker_id", "silent_since", "fenced", "gone_at")
+    )
+    changed = _silence_changes(known, answer.brokers, silent, taken_at)
+
+    def write(_: WriteStamp) -> None:
+        one_writer_of_shapes(asking.cluster.pk)
+        update_rows(BrokerState, changed)
+
+    listed = answer.brokers.keys() | answer.errors.keys()
+    up = {row.broker_id for row in known if row.gone_at is None and not row.fenced}
+    return CollectedFacts(
+        taken_at=taken_at,
+        rows=len(listed),
+        write=write,
+        not_answered=sorted(silent),
+        errors=broker_errors(answer.errors),
+        doubts=[CollectorKind.METADATA] if changed or up != listed else [],
+    )
+
+
+def _ask_versions(asking: CollectContext) -> ApiVersions:
+    asking.step()
+    return asking.admin.api_versions(deadline=min(TRY_S, asking.deadline))
+
+
+def _find_silent(answer: ApiVersions) -> set[int]:
+    """Brokers from which nothing came; a refused login is an answer."""
+    refused = FailureKind.CREDENTIALS_REFUSED
+    return {broker for broker, error in answer.errors.items() if error.code is None and error.name != refused}
+
+
+def _silence_changes(
+    known: Collection[BrokerState], answered: Collection[int], silent: Collection[int], taken_at: datetime
+) -> dict[int, dict[str, datetime | None]]:
+    """Primary key → since when it is silent. One that is not listed as alive stays what it was until it answers."""
+    changed: dict[int, dict[str, datetime | None]] = {}
+    for row in known:
+        if row.broker_id in silent and row.silent_since is None:
+            changed[row.pk] = {"silent_since": taken_at}
+        elif row.broker_id in answered and row.silent_since is not None:
+            changed[row.pk] = {"silent_since": None}
+    return changed

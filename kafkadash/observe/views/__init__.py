@@ -1,1 +1,0 @@
-"""Pages of one cluster, one module for each."""

@@ -1,0 +1,18 @@
+"""Plans of reassignments: wizard, solver, checker, impact, review."""
+
+PUBLIC_MODULES = (
+    "errors",
+    "impact",
+    "kafka_json",
+    "models",
+    "options",
+    "preconditions",
+    "proposal",
+    "review",
+    "solver.replacement",
+    "stored_checks",
+    "stored_topology",
+    "topology",
+    "window",
+)
+"""Modules that other rooms may import (``tests.doors``)."""

@@ -1,0 +1,48 @@
+"""The checks of a reassignment request, from stored rows. They run at each refresh of its cluster and are quick."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from kafkadash.changes import plan
+from kafkadash.changes.checks import CheckOutcome
+from kafkadash.changes.models import ChangeRequest, PlanArtifact
+from kafkadash.changes.plan import PartitionMove, read_rows
+from kafkadash.planning.preconditions import PreconditionLimits, check_preconditions
+from kafkadash.planning.proposal import ROLLBACK
+from kafkadash.planning.stored_topology import load_topology
+from kafkadash.planning.window import run_options
+
+KEPT_PLANS = 8
+"""Unpacked plans that a process keeps; 50,000 rows are about 25 MB."""
+
+
+def run_stored_checks(change: ChangeRequest, now: datetime) -> CheckOutcome:
+    """Return the checks of a request with an artifact. The plan's topics and all brokers are read, Kafka is not."""
+    if change.artifact_id is None:
+        raise ValueError(f"#{change.pk} has no plan to check")
+    rows = plan_rows(change.artifact_id)
+    loaded = load_topology(change.cluster, frozenset(row.topic for row in rows))
+    return check_preconditions(rows, run_options(change), limits_of(change.input), loaded.seen, now)
+
+
+@lru_cache(maxsize=KEPT_PLANS)
+def plan_rows(sha256: str) -> tuple[PartitionMove, ...]:
+    """Return the rows of the artifact with this name; an artifact never changes.
+
+    Raises PlanArtifact.DoesNotExist, and ValueError where the stored bytes are not those of the name.
+    """
+    artifact = zlib.decompress(PlanArtifact.objects.values_list("data", flat=True).get(sha256=sha256))
+    if plan.hash_artifact(artifact) != sha256:
+        raise ValueError(f"plan {sha256}: stored bytes have another sha256")
+    return read_rows(artifact)
+
+
+def limits_of(stored: Mapping[str, Any]) -> PreconditionLimits:
+    """From ``ChangeRequest.input``, which names them as the request of ``kafkadash.planning.plan_process`` does."""
+    taken_back = stored.get("of", 0) if stored.get("mode") == ROLLBACK else 0
+    return PreconditionLimits(stored.get("disk_limit"), taken_back=taken_back)

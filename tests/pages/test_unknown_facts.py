@@ -1,0 +1,128 @@
+"""A broker that does not answer is said to be so on every page, although the controllers still have it alive.
+
+Kafka leaves topics that our principal may not describe out of every list: nothing is OK as long as there are any.
+
+After the database's clock was set back, nobody can tell whether what was read before that is true still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun
+from tests.factories import NOW, judged, watched
+from tests.pages.conftest import Page, figures_of
+from tests.pages.test_drill import topic
+
+pytestmark = pytest.mark.django_db
+GetPage = Callable[[str], Page]
+
+
+@pytest.fixture
+def demo(db: None) -> Cluster:
+    cluster = watched("demo", rack_violations=0)
+    topic(cluster, "orders", [1, 2, 3], [2, 3, 1], rack_violations=0)
+    topic(cluster, "apart", [1, 3], rack_violations=0)
+    BrokerState.objects.filter(cluster=cluster, broker_id=2).update(silent_since=NOW - timedelta(seconds=4))
+    judged(cluster)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("/", "demo has broker 2 that does not answer, and nobody has it."),
+        ("/clusters/demo/", "demo has broker 2 that does not answer, and nobody has it."),
+        ("/clusters/demo/brokers/", "Broker 2 does not answer; 2 brokers are up."),
+        ("/clusters/demo/brokers/2/", "Broker 2 does not answer: the 79 partitions that it leads are not served."),
+        ("/clusters/demo/topics/", "Cannot tell how all topics of demo are: broker 2 does not answer."),
+        ("/clusters/demo/topics/orders/", "1 of 2 partitions of orders has a leader that does not answer."),
+        ("/clusters/demo/topics/apart/", "The only partition of apart has all its replicas in sync."),
+        ("/clusters/demo/racks/", "Cannot tell how all of demo lies over its racks: broker 2 does not answer."),
+    ],
+)
+def test_title_says_it(demo: Cluster, get_page: GetPage, path: str, title: str) -> None:
+    assert get_page(path).title == title
+
+
+@pytest.mark.parametrize("path", ["drill/", "drill/?broker=1"])
+def test_drill_says_that_its_answer_leaves_it_out(demo: Cluster, get_page: GetPage, path: str) -> None:
+    assert figures_of(get_page(f"/clusters/demo/{path}").title)[-1] == "2"
+
+
+def test_board_and_overview_count_the_brokers_that_are_up(demo: Cluster, get_page: GetPage) -> None:
+    assert get_page("/").figures("#status-demo .inline-facts")[1:3] == ["2", "3"]
+    tile = get_page("/clusters/demo/").first("#figures-demo .stat-tile")
+    assert tile.get("data-state") == "critical"
+    assert figures_of(tile.text)[:3] == ["2", "3", "1"]
+
+
+def test_partitions_of_a_topic_are_none_of_them_ok(demo: Cluster, get_page: GetPage) -> None:
+    shown = get_page("/clusters/demo/topics/orders/")
+    assert "Leader does not answer" in shown.text
+    assert "Cannot tell" in shown.text
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
+
+
+def test_list_of_brokers_can_be_narrowed_to_it(demo: Cluster, get_page: GetPage) -> None:
+    shown = get_page("/clusters/demo/brokers/?state=silent")
+    assert "Silent 1" in shown.words("broker-list-demo")
+    assert "Does not answer" in shown.words("broker-list-demo")
+
+
+@pytest.fixture
+def partly_seen(db: None) -> Cluster:
+    cluster = watched("demo", hidden_topics=2, rack_violations=0)
+    judged(cluster)
+    return cluster
+
+
+@pytest.mark.parametrize("path", ["/", "/clusters/demo/"])
+def test_board_and_overview__topics_are_hidden__say_that_they_cannot_tell(
+    partly_seen: Cluster, get_page: GetPage, path: str
+) -> None:
+    shown = get_page(path)
+    assert "demo" in shown.title
+    assert "unknown" in shown.states("main [data-state]")
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") : shown.html.index("finding-row")]
+
+
+def test_tally__topics_are_hidden__counts_the_cluster_as_unknown(partly_seen: Cluster, get_page: GetPage) -> None:
+    assert "1 cluster unknown" in get_page("/").words("board-head")
+
+
+def test_topics__none_is_shown__are_not_said_to_be_none(partly_seen: Cluster, get_page: GetPage) -> None:
+    assert figures_of(get_page("/clusters/demo/topics/").title) == ["2"]
+
+
+@pytest.mark.parametrize("path", ["topics/", "racks/", "drill/", "drill/?broker=1"])
+def test_page_of_partitions__topics_are_hidden__is_not_green(
+    partly_seen: Cluster, get_page: GetPage, path: str
+) -> None:
+    topic(partly_seen, "orders", [1, 2, 3], rack_violations=0)
+    shown = get_page(f"/clusters/demo/{path}")
+    assert "2" in figures_of(shown.title)
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") : shown.html.rindex("</h1>")]
+
+
+def test_drill__topics_are_hidden__has_no_green_tile(partly_seen: Cluster, get_page: GetPage) -> None:
+    topic(partly_seen, "orders", [1, 2, 3])
+    shown = get_page("/clusters/demo/drill/?broker=1")
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
+
+
+@pytest.mark.parametrize("path", ["brokers/", "topics/", "topics/orders/", "racks/", "drill/"])
+def test_page_of_metadata_from_the_future__is_not_green(get_page: Callable[[str], Page], path: str) -> None:
+    cluster = watched("ahead")
+    topic(cluster, "orders", [1, 2, 3])
+    assert 'data-state="ok"' in get_page("/clusters/ahead/brokers/").html
+    ahead = NOW + timedelta(hours=1)
+    CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.METADATA).update(succeeded_at=ahead)
+
+    shown = get_page(f"/clusters/ahead/{path}")
+
+    assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
