@@ -15,23 +15,23 @@ TEST_PROCESSES ?= 3
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export DJANGO_SETTINGS_MODULE ?= kafkadash.settings
 
-.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-commits check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline clean
+.PHONY: help setup demo test test-fast check check-style check-types check-imports check-templates check-migrations check-wording check-words check-commits check-packages pin-images smoke chaos proof soak bench bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline docs check-docs measured pictures clean
 
-help: ## say what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## make .venv with everything that uv.lock names; starts nothing
+setup: $(STAMP) ## create .venv with the packages of uv.lock
 
-demo: $(STAMP) ## start the whole product with a real Kafka cluster (ARGS="--reset --port 8080")
+demo: $(STAMP) ## start kafkadash with a real Kafka cluster (ARGS="--reset --port 8080")
 	@exec $(BIN)/python manage.py demo $(ARGS)
 
-test: $(STAMP) ## all tests, then a table of tiers (ARGS="-k name")
+test: $(STAMP) ## run all tests (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(ARGS)
 
-test-fast: $(STAMP) ## tests of rules, models and pages, without Java and browser: for the loop of writing (ARGS="-k name")
+test-fast: $(STAMP) ## run the tests that need no Java and no browser (ARGS="-k name")
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m "(domain or app) and not kafka and not browser" $(ARGS)
 
-check: check-style check-types check-imports check-templates check-migrations check-wording check-commits check-packages ## style, types, import contracts, templates, migrations, decisions that depend on wording, commit subjects, known holes in packages
+check: check-style check-types check-imports check-templates check-migrations check-wording check-words check-commits check-packages check-docs ## check style, types, imports, templates, migrations, wording, texts, commits, packages and docs
 
 check-style: $(STAMP)
 	$(BIN)/ruff check .
@@ -46,69 +46,83 @@ check-templates: $(STAMP)
 	$(BIN)/python -m tests.template_names
 check-wording: $(STAMP)
 	$(BIN)/python -m tests.wording_check
+check-words: $(STAMP)
+	$(BIN)/python -m tests.page_words
+	$(BIN)/python -m pytest -q -n0 tests/pages/test_markup.py -k words
 check-commits: $(STAMP)
 	$(BIN)/python -m tests.commit_subjects
 check-packages: $(STAMP)
 	$(BIN)/python -m tests.supply audit
 check-migrations: $(STAMP)
 	$(BIN)/python manage.py makemigrations --check --dry-run
+check-docs: docs
+	$(BIN)/python -m tests.doc_links
 
-smoke: $(STAMP) ## start the demo apart, move 200 MB, drain and roll back 460 MB, compare every figure (ARGS="people" for one part, ARGS="--full" for more bytes)
+docs: $(STAMP) ## build the documentation site in var/docs; warnings are errors
+	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky --fresh-env docs var/docs
+
+measured: $(STAMP) ## write bench results into docs/measured.md and README.md
+	@$(BIN)/python -m tests.measured
+
+pictures: $(STAMP) ## take the screenshots of README.md; needs Chromium
+	@$(BIN)/python -m tests.pictures
+
+smoke: $(STAMP) ## run a separate demo end to end and compare it with Kafka (ARGS="people" or ARGS="--full")
 	@$(BIN)/python -m tests.smoke $(ARGS)
 
-chaos: $(STAMP) ## kill, freeze and disturb everything while real drains and rollbacks go on (ARGS="--seed 1 --faults 50 --write")
+chaos: $(STAMP) ## inject faults during real drains and rollbacks (ARGS="--seed 1 --faults 50 --write")
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-proof: $(STAMP) ## compare the shared tool process with Kafka's scripts, plans with another solver, kill writers of segments, the pipeline and the worker of runs at every point of a step, run the pipeline on a Spark cluster, follow a lag through Spark to its page, attack it and read its pages, let a crowd work, put faults into the code that tests have to notice (ARGS="crowd --minutes 3")
+proof: $(STAMP) ## run the long proofs: tools, solver, kills, Spark, attacks, load, mutations (ARGS="crowd --minutes 3")
 	@$(BIN)/python -m tests.proof $(ARGS)
 
-soak: $(STAMP) ## 20 minutes of continuous moves: memory, threads, sockets and files of each process (ARGS="--minutes 5")
+soak: $(STAMP) ## measure each process during 20 min of moves (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-bench: bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline ## every bench, one after the other; leave the machine alone meanwhile
+bench: bench-collect bench-pages bench-changes bench-execution bench-freshness bench-planner bench-pipeline ## run all benches in sequence, on an otherwise idle machine
 
-bench-collect: $(STAMP) ## how long a refresh of 200,000 partitions takes, what it writes, how much memory it needs
+bench-collect: $(STAMP) ## measure a refresh of 200,000 partitions: time, writes, memory
 	@$(BIN)/python -m tests.bench collect $(ARGS)
 
-bench-pages: $(STAMP) ## how fast pages answer and how soon a commit is seen (ARGS="live_pixel" for one part)
+bench-pages: $(STAMP) ## measure page latency and live updates (ARGS="live_pixel" for one part)
 	@$(BIN)/python -m tests.bench pages $(ARGS)
 
-bench-changes: $(STAMP) ## how long a plan of 50,000 rows takes from its upload to its review, and to be submitted
+bench-changes: $(STAMP) ## measure a plan of 50,000 rows: upload, review, submit
 	@$(BIN)/python -m tests.bench changes $(ARGS)
 
-bench-execution: $(STAMP) ## how long a run takes against its bound, how true its time left is, what a step and a page cost
+bench-execution: $(STAMP) ## measure runs: time against the bound, ETA accuracy, step and page cost
 	@$(BIN)/python -m tests.bench execution $(ARGS)
 
-bench-freshness: $(STAMP) ## how soon pages tell of a killed broker, a lost quorum and what others change, and what reading costs
+bench-freshness: $(STAMP) ## measure the time until pages show broker, quorum and external changes
 	@$(BIN)/python -m tests.bench freshness $(ARGS)
 
-bench-planner: $(STAMP) ## bytes of plans against the proven least, their time and memory, at 10k, 100k and 1M partitions
+bench-planner: $(STAMP) ## measure plans at 10k, 100k and 1M partitions: bytes against the optimum, time, memory
 	@$(BIN)/python -m tests.bench planner $(ARGS)
 
-bench-pipeline: $(STAMP) ## how long a collection of 5,000 groups takes, and what the pipeline makes of it (ARGS="pipeline.collection")
+bench-pipeline: $(STAMP) ## measure collection and processing of 5,000 groups (ARGS="pipeline.collection")
 	@$(BIN)/python -m tests.bench pipeline $(ARGS)
 
-pin-images: $(STAMP) ## write into docker-compose.yml the digest behind the tag of each image
+pin-images: $(STAMP) ## pin the image digests in docker-compose.yml
 	@$(BIN)/python -m tests.supply pin
 
-clean: ## remove .venv and caches; var (data, keys, passwords) stays
+clean: ## remove .venv and caches; keep var (data, keys, passwords)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage
 	find . -name __pycache__ -type d -not -path './var/*' -prune -exec rm -rf {} +
 
 $(STAMP): uv.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || \
-	  { echo "There is no $(PYTHON) here: install Python 3.11 or newer, or name one: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	  { echo "$(PYTHON) not found. Install Python 3.11 or newer, or run: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "kafkadash needs Python 3.11 or newer and $(PYTHON) is $$($(PYTHON) -c 'import platform; print(platform.python_version())'): name another one: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	  { echo "kafkadash needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -c 'import platform; print(platform.python_version())'). Run: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@if ! { test -x $(BIN)/python && $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; }; then \
 	  rm -rf $(VENV); \
 	  $(PYTHON) -m venv $(VENV) || \
-	    { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: python3-venv), or name another Python: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }; \
+	    { rm -rf $(VENV); echo "$(PYTHON) cannot create a virtual environment. Install its venv module (Debian: python3-venv), or run: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }; \
 	fi
 	@test -x $(BIN)/uv || { \
 	  { $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; } && \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; } || \
-	  { echo "uv could not be fetched from PyPI: check the network, then run make setup again." >&2; exit 1; }
+	  { echo "uv could not be downloaded from PyPI. Check the network, then run make setup again." >&2; exit 1; }
 	@$(BIN)/uv sync --frozen --extra pipeline --extra dev --compile-bytecode --python $(BIN)/python || \
-	  { echo "The packages of uv.lock could not be installed (see above); what was fetched is kept: run make setup again." >&2; exit 1; }
+	  { echo "The packages of uv.lock could not be installed (see above). Run make setup again; finished downloads are kept." >&2; exit 1; }
 	@touch $@

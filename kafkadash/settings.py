@@ -216,6 +216,7 @@ COLLECT_INTERVALS: dict[str, float] = {
     "configs": env.float("INTERVAL_CONFIGS", default=30),
     "versions": env.float("INTERVAL_VERSIONS", default=600),
     "groups": env.float("INTERVAL_GROUPS", default=30),
+    "traffic": env.float("INTERVAL_TRAFFIC", default=60),
 }
 # These kinds are read at this pace instead where that is cheap: where a refresh then takes less than this share of one
 # processor core of the worker (``CollectorRun.processor_s``). Never slower than above.
@@ -266,6 +267,8 @@ KEEP_COLLECTIONS_HOURS = env.float("KEEP_COLLECTIONS_HOURS", default=24)
 # Lag of groups for charts: each sample for so long, then the worst of each five minutes.
 KEEP_LAG_WHOLE_HOURS = env.float("KEEP_LAG_WHOLE_HOURS", default=1)
 KEEP_LAG_HOURS = env.float("KEEP_LAG_HOURS", default=24)
+# Records and bytes in by the minute, and figures of a cluster with them.
+KEEP_TRAFFIC_HOURS = env.float("KEEP_TRAFFIC_HOURS", default=25)
 KEEP_QUORUM_HOURS = env.float("KEEP_QUORUM_HOURS", default=24)
 # Leader changes of the quorum, and what left the cluster: brokers, nodes of the quorum, throttles of both.
 KEEP_LEADERS_HOURS = env.float("KEEP_LEADERS_HOURS", default=24 * 30)

@@ -6,6 +6,7 @@ from allauth.account import views as account
 from django.urls import URLPattern, URLResolver, include, path
 
 from kafkadash.accounts import sessions as session_views
+from kafkadash.accounts.passwords import change_password
 from kafkadash.clusters.access import public, signed_in
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -22,7 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login/", public(account.login), name="account_login"),
     path("logout/", public(account.logout), name="account_logout"),
     path("account/inactive/", public(account.account_inactive), name="account_inactive"),
-    path("account/password/", signed_in(account.password_change), name="account_change_password"),
+    path("account/password/", signed_in(change_password), name="account_change_password"),
     path("account/sessions/", signed_in(session_views.sessions), name="account_sessions"),
     path("account/sessions/end-others/", signed_in(session_views.end_others), name="account_end_others"),
     path("account/sessions/<int:number>/end/", signed_in(session_views.end_session), name="account_end_session"),

@@ -43,6 +43,7 @@ GB = 1_000_000_000
 FIRST_IN_SEQUENCE = 1000
 ROWS = {
     CollectorKind.ANSWERS: 3,
+    CollectorKind.TRAFFIC: 1120,
     CollectorKind.METADATA: 1120,
     CollectorKind.REASSIGNMENTS: 0,
     CollectorKind.QUORUM: 6,

@@ -27,6 +27,7 @@ class AccountErrorCode(StrEnum):
     PASSWORD_WRONG = "password-wrong"  # noqa: S105
     PASSWORD_REFUSED = "password-refused"  # noqa: S105
     PASSWORD_TOO_PLAIN = "password-too-plain"  # noqa: S105
+    NO_PASSWORD = "no-password"  # noqa: S105
     ACCOUNT_NAME_REFUSED = "account-name-refused"
     ACCOUNT_NAME_TAKEN = "account-name-taken"
 

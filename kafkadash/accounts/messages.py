@@ -1,4 +1,4 @@
-"""Texts of this app's codes (``errors``): what is so, and what to do next."""
+"""Texts of this app's codes (``errors``): what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -12,82 +12,75 @@ ACCOUNT_MESSAGES: Mapping[Code, MessageTemplate] = {
     # Signing in, accounts and passwords
     Code.SIGN_IN_WRONG: MessageTemplate(
         "The name or the password is wrong.",
-        "Try again; if the password is lost, an administrator can set a new one on the server.",
+        "Try again. An administrator can set a new password on the server.",
     ),
     Code.SIGN_IN_TOO_OFTEN: MessageTemplate(
-        "There were too many wrong tries to sign in with this name.", "Wait five minutes, then try again."
+        "Too many failed sign-ins with this name.", "Wait 5 minutes, then try again."
     ),
-    Code.SESSION_IDLE: MessageTemplate("The session was idle for too long.", "Sign in again."),
-    Code.ACCOUNT_IS_CLOSED: MessageTemplate(
-        "This account is closed.", "An administrator of kafkadash can open it again."
-    ),
-    Code.PASSWORD_WRONG: MessageTemplate("This is not your current password.", "Type it again."),
+    Code.SESSION_IDLE: MessageTemplate("The session expired because it was idle.", "Sign in again."),
+    Code.ACCOUNT_IS_CLOSED: MessageTemplate("This account is closed.", "Ask an administrator to reopen it."),
+    Code.PASSWORD_WRONG: MessageTemplate("The current password is wrong.", "Enter it again."),
     Code.PASSWORD_REFUSED: MessageTemplate("{why}", "Choose another password."),
     Code.PASSWORD_TOO_PLAIN: MessageTemplate(
-        "A few characters repeat in it, or follow each other.",
-        "Use at least {fewest} different ones, in no simple order.",
+        "The password repeats a few characters, or is a simple sequence.",
+        "Use at least {fewest} different characters in no simple order.",
+    ),
+    Code.NO_PASSWORD: MessageTemplate(
+        "Your account has no password.", "An administrator can set one on the server, if you need it."
     ),
     Code.ACCOUNT_NAME_REFUSED: MessageTemplate("{why}", "Choose another name."),
     Code.ACCOUNT_NAME_TAKEN: MessageTemplate(
-        "There is a user called {name} already.", "Choose another name, or give that user the role."
+        "The user {name} already exists.", "Choose another name, or grant that user the role."
     ),
-    # Pages that cannot be shown, requests that are not taken, and the database away
+    # Pages that cannot be shown, rejected requests, and the unavailable database
     Code.REQUEST_MALFORMED: MessageTemplate(
-        "This request cannot be understood.",
-        "Something in its address or its form is not as it should be. Go back and try again from the page.",
+        "The address or the form of this request is invalid.", "Go back to the page and try again."
     ),
-    Code.NOT_INCLUDED: MessageTemplate("Your role does not include it.", "An administrator can give the role."),
+    Code.NOT_INCLUDED: MessageTemplate("Your role does not allow this.", "Ask an administrator for the role."),
     Code.FORM_TOO_OLD: MessageTemplate(
-        "This form is too old, or cookies are blocked.",
-        "Nothing was changed. Go back, load the page again and send it once more; kafkadash needs its cookies "
-        "for that.",
+        "This form expired, or cookies are blocked. Nothing was changed.",
+        "Allow cookies for kafkadash, go back, reload the page and submit the form again.",
     ),
     Code.PAGE_MISSING: MessageTemplate(
-        "The page does not exist, or you have no role on the cluster it is about. Reassignments that ended are kept "
-        "for a limited time.",
+        "The page does not exist, or you have no role on its cluster. Ended reassignments are kept for a limited time.",
         "Go to the status board, or ask an administrator for a role on the cluster.",
     ),
-    Code.TOO_MANY_REQUESTS: MessageTemplate("Too many requests came from here.", "Wait a minute, then try again."),
+    Code.TOO_MANY_REQUESTS: MessageTemplate("Your address sent too many requests.", "Wait a minute, then try again."),
     Code.PAGE_CRASHED: MessageTemplate(
-        "What you asked for could not be shown; nothing was changed in any cluster by this page.",
-        "The fault was logged on the server. Try again; if it stays, report what the log says.",
+        "The page could not be shown. It changed nothing in any cluster.",
+        "Try again. If the error persists, report it with the server's log.",
     ),
     Code.DATABASE_AWAY: MessageTemplate(
         "kafkadash cannot reach its database.",
-        "It comes back by itself, and this page with it: it looks again every {seconds} seconds.",
+        "This page retries every {seconds} seconds and reloads when the database answers.",
     ),
     Code.DATABASE_AWAY_FORM: MessageTemplate(
         "kafkadash cannot reach its database.",
-        "It comes back by itself, and this page says so: it looks again every {seconds} seconds.",
+        "This page retries every {seconds} seconds and shows when the database answers.",
     ),
     Code.DATABASE_AWAY_PART: MessageTemplate(
-        "kafkadash cannot reach its database.", "It comes back by itself: this looks again every {seconds} seconds."
+        "kafkadash cannot reach its database.", "This panel retries every {seconds} seconds."
     ),
     Code.DATABASE_AWAY_ASKED: MessageTemplate(
-        "kafkadash cannot reach its database. What you asked for has probably not been stored.",
-        "Load the page again when it is back.",
+        "kafkadash cannot reach its database. Your request was probably not stored.",
+        "Reload the page when the database answers, and check.",
     ),
     Code.FORM_KEPT: MessageTemplate(
-        "What you sent has probably not been stored.",
-        "Nothing that you typed is lost: it is kept on this page. Send it again when the database answers.",
+        "Your form was probably not stored.",
+        "This page keeps your entries. Submit them again when the database answers.",
     ),
     Code.FORM_NOT_KEPT: MessageTemplate(
-        "What you sent has probably not been stored.",
-        "Go back in your browser and send it again when the database answers; a password or a file has to be given "
-        "once more.",
+        "Your form was probably not stored.",
+        "When the database answers, go back and submit it again. Enter passwords and choose files again.",
     ),
-    Code.DATABASE_BACK: MessageTemplate("", "The database answers again: send it now."),
-    Code.WATCHES_TOO_MUCH: MessageTemplate("", "Ask for 1 to {most} keys."),
+    Code.DATABASE_BACK: MessageTemplate("The database answers again.", "Submit the form now."),
+    Code.WATCHES_TOO_MUCH: MessageTemplate("", "Request 1 to {most} keys."),
 }
 
 REQUEST_MESSAGES: Mapping[RequestErrorCode, MessageTemplate] = {
-    RequestErrorCode.CHOICE_UNKNOWN: MessageTemplate(
-        "There is no {noun} “{asked}”; it is left out.", "There are: {known}."
-    ),
+    RequestErrorCode.CHOICE_UNKNOWN: MessageTemplate("Unknown {noun} “{asked}”, ignored.", "Use one of: {known}."),
     RequestErrorCode.COLUMN_UNKNOWN: MessageTemplate(
-        "The list cannot be sorted by “{column}”; it is sorted by {instead}.", "Columns: {columns}."
+        "The list cannot be sorted by “{column}”. It is sorted by {instead}.", "Use one of: {columns}."
     ),
-    RequestErrorCode.BODY_TOO_LARGE: MessageTemplate(
-        "This is more than kafkadash takes at once.", "Go back and send less."
-    ),
+    RequestErrorCode.BODY_TOO_LARGE: MessageTemplate("The request is too large.", "Go back and send less."),
 }

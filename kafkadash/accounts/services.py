@@ -23,6 +23,8 @@ from kafkadash.core.messages import CodedMessage, message_columns
 
 # One event must stay readable; what is longer belongs elsewhere, with a digest here.
 LONGEST_REASON = 2_000
+COMMAND_LINE = "command line"
+"""Actor of changes that a command of ``manage.py`` made."""
 
 
 def record(

@@ -141,7 +141,7 @@ def too_few_approvers(change: ChangeRequest) -> str:
     needed, names = approvals_needed(change), sorted(user.get_username() for user in able)
     if len(names) >= needed:
         return ""
-    who = "nobody may give one" if not names else f"only {join_items(names)} may give one"
+    who = "no user can approve it" if not names else f"only {join_items(names)} can approve it"
     return message_text(ChangeErrorCode.TOO_FEW_APPROVERS, needed=needed, who=who, cluster=change.cluster.name)
 
 

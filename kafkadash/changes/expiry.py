@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import connection, transaction
@@ -14,12 +14,13 @@ from kafkadash.changes.kinds import registered_kinds
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.policy import policy_of, rules_of
 from kafkadash.changes.state_machine import WAITING, ActorKind, ChangeState, ChangeTrigger, TransitionRequest
-from kafkadash.changes.transitions import move
+from kafkadash.changes.transitions import announce_changes, audit_change, move
 
 log = structlog.get_logger(__name__)
 
 ITSELF = "kafkadash"
 AT_ONCE = 100
+KEEP_UNTOUCHED = timedelta(days=1)
 
 
 def expire_due() -> int:
@@ -45,6 +46,23 @@ def queue_due() -> int:
         cluster__removed_at=None,
     )
     return _move_all(begun, ChangeTrigger.SCHEDULE)
+
+
+def delete_untouched() -> int:
+    """Delete drafts that nobody edited or commented within a day of their creation; returns how many."""
+    old = ChangeRequest.objects.untouched().filter(created_at__lt=Now() - KEEP_UNTOUCHED, comments=None)
+    deleted = 0
+    for number in list(old.order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
+        with transaction.atomic():
+            # Locked and looked at again: its author may come back at this instant.
+            held = ChangeRequest.objects.untouched().select_related("cluster").select_for_update(of=("self",))
+            row = held.filter(pk=number).first()
+            if row is not None:
+                audit_change(row, ITSELF, "deleted", before={"kind": row.kind, "title": row.title})
+                announce_changes(row.pk)
+                row.delete()
+                deleted += 1
+    return deleted
 
 
 def _move_all(due: QuerySet[ChangeRequest], trigger: ChangeTrigger) -> int:

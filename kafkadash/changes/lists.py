@@ -228,28 +228,28 @@ def runs_of(changes: Iterable[ChangeRequest]) -> Mapping[int, RunSummary]:
 
 
 def waits_for(change: ChangeRequest, approvals: int, run: RunSummary | None = None) -> str:
-    """Return the words on what has to happen next, '' when nothing has to."""
+    """Return who has to do what next, or what the request is waiting for; '' for nothing."""
     match ChangeState(change.state):
         case ChangeState.DRAFT:
-            return f"{change.author_name}, to propose it"
+            return "author: submit"
         case ChangeState.PROPOSED:
-            return choose_plural("# approval|# approvals", max(1, approvals_needed(change) - approvals))
+            return choose_plural("approver: review|# approvers: review", max(1, approvals_needed(change) - approvals))
         case ChangeState.STALE:
-            return "a new plan"
+            return "author: refresh plan"
         case ChangeState.APPROVED:
-            return "an operator, to start it" if _can_start(change) else ""
+            return "operator: start" if _can_start(change) else ""
         case ChangeState.QUEUED if run and run.behind:
-            return join_items([f"#{number}" for number in run.behind])
+            return f"after {join_items([f'#{number}' for number in run.behind])}"
         case ChangeState.QUEUED if run and run.blocked:
             return run.blocked
         case ChangeState.QUEUED:
-            return "its turn"
+            return "in queue"
         case ChangeState.PAUSED:
-            return "an operator, to go on"
+            return "operator: resume"
         case ChangeState.EXECUTING | ChangeState.CANCELLING:
-            return "its rows to end"
+            return "in progress"
         case ChangeState.VERIFYING:
-            return "its rows to be read again"
+            return "verification"
         case _:
             return ""
 
@@ -288,7 +288,7 @@ def list_context(request: HttpRequest, now: datetime) -> ChangeListContext:
     """Return one page of the requests that this user may view; the number of queries is the same for any page."""
     clusters = list(visible_clusters(request.user).only("name", "slug"))
     listing = change_listing(request.GET, clusters)
-    seen = ChangeRequest.objects.filter(cluster__in=clusters)
+    seen = ChangeRequest.objects.listed().filter(cluster__in=clusters)
     waiting = waiting_for(request.user)
     shown = _filter_changes(_select_changes(seen, waiting, listing, request.user.pk), listing)
     page = listing.page_of(_with_facts(shown).order_by(*_running_first(listing), *listing.order()))

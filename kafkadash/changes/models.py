@@ -46,6 +46,21 @@ class PlanArtifact(models.Model):
         return f"plan {self.sha256[:12]}"
 
 
+_UNTOUCHED = models.Q(state=RequestState.DRAFT, version=1, round=0, artifact=None, job=None, origin_word="", why="")
+
+
+class ChangeRequestQuerySet(models.QuerySet["ChangeRequest"]):
+    """Change requests apart from drafts that were begun and left alone."""
+
+    def untouched(self) -> ChangeRequestQuerySet:
+        """Return the drafts that nobody edited or planned since they were begun."""
+        return self.filter(_UNTOUCHED)
+
+    def listed(self) -> ChangeRequestQuerySet:
+        """Return all but untouched drafts: who only looked at the form changed nothing that others have to see."""
+        return self.exclude(_UNTOUCHED)
+
+
 class ChangeRequest(models.Model):
     """Request for one change of one cluster. ``state`` is written by ``changes.transitions`` alone.
 
@@ -59,16 +74,16 @@ class ChangeRequest(models.Model):
     kind = models.CharField(max_length=32, help_text="a name of changes.kinds")
     state = models.CharField(max_length=16, choices=RequestState, default=RequestState.DRAFT)
     state_since = models.DateTimeField(db_default=Now())
-    title = models.CharField(max_length=200, blank=True, help_text='what it does, for example "Drain broker 3"')
+    title = models.CharField(max_length=200, blank=True, help_text='short summary, for example "Drain broker 3"')
     why = models.TextField(blank=True)
-    input = models.JSONField(default=dict, help_text="what the author asked for; its shape is the kind's")
-    options = models.JSONField(default=dict, help_text="how it may be run; what is approved of it is in the digest")
+    input = models.JSONField(default=dict, help_text="settings of the author; their shape depends on the kind")
+    options = models.JSONField(default=dict, help_text="limits of the run; the approved ones are in the digest")
     artifact = models.ForeignKey(PlanArtifact, on_delete=models.PROTECT, null=True, blank=True)
     digest = models.CharField(max_length=64, blank=True)
     job = models.ForeignKey(
         Job, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="the last planning"
     )
-    topology_at = models.DateTimeField(null=True, blank=True, help_text="age of the topology the plan was made from")
+    topology_at = models.DateTimeField(null=True, blank=True, help_text="time of the topology behind the plan")
     version = models.PositiveIntegerField(default=1)
     round = models.PositiveIntegerField(default=0)
     author = models.ForeignKey(
@@ -85,18 +100,20 @@ class ChangeRequest(models.Model):
     checked_at = models.DateTimeField(null=True, blank=True)
     stale_reasons = models.JSONField(default=list, blank=True, help_text="messages, one per row or check that failed")
     broke_glass_name = models.CharField(
-        max_length=150, blank=True, help_text="administrator who queued it without its approvals"
+        max_length=150, blank=True, help_text="administrator who queued it without approvals"
     )
     self_approved_name = models.CharField(
-        max_length=150, blank=True, help_text="who approved it though he wrote, edited or refreshed it"
+        max_length=150, blank=True, help_text="approver who also wrote, edited or refreshed it"
     )
     submitted_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
-    not_before = models.DateTimeField(null=True, blank=True, help_text="start of the window; empty: at once")
+    not_before = models.DateTimeField(null=True, blank=True, help_text="start of the window; empty: immediately")
     not_after = models.DateTimeField(null=True, blank=True, help_text="end of the window; empty: open")
     origin = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="successors")
     origin_word = models.CharField(max_length=16, blank=True, help_text='"copy", "rollback" or "re-plan"')
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = ChangeRequestQuerySet.as_manager()
 
     class Meta:
         ordering = ("-id",)
@@ -117,12 +134,12 @@ class ReviewVerdict(models.TextChoices):
 class VoidCode(models.TextChoices):
     """Codes of why an approval does not count any more."""
 
-    NEW_PLAN = "new-plan", "a new plan was made"
-    EDITED = "edited", "taken back to be edited"
+    NEW_PLAN = "new-plan", "new plan created"
+    EDITED = "edited", "reopened for editing"
     WITHDRAWN = "withdrawn", "withdrawn"
     CHANGED = "changed", "changed"
     DECLINED_LATER = "declined-later", "declined later"
-    MAY_NOT_APPROVE = "may-not-approve", "may not approve here any more"
+    MAY_NOT_APPROVE = "may-not-approve", "approver lost the permission"
 
 
 class Review(models.Model):
@@ -141,7 +158,7 @@ class Review(models.Model):
     at = models.DateTimeField(db_default=Now(), editable=False)
     void_at = models.DateTimeField(null=True, blank=True)
     void_code = models.CharField(max_length=20, choices=VoidCode.choices, blank=True)
-    void_by = models.CharField(max_length=200, blank=True, help_text="whose action voided it, or who may not approve")
+    void_by = models.CharField(max_length=200, blank=True, help_text="user who voided it, or who lost the permission")
 
     class Meta:
         ordering = ("at", "id")
@@ -203,7 +220,7 @@ class PolicyLoosening(models.Model):
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     asked_at = models.DateTimeField(db_default=Now(), editable=False)
     confirmed_by_name = models.CharField(max_length=150, blank=True)
-    counts_from = models.DateTimeField(null=True, blank=True, help_text="empty until it is confirmed")
+    counts_from = models.DateTimeField(null=True, blank=True, help_text="empty until confirmed")
 
     def __str__(self) -> str:
         return f"loosening of the policy of cluster {self.cluster_id}"

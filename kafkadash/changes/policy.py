@@ -21,6 +21,7 @@ from kafkadash.accounts.models import User
 from kafkadash.accounts.services import LONGEST_REASON, record
 from kafkadash.changes.errors import ChangedMeanwhile, ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import Policy, PolicyLoosening
+from kafkadash.changes.risk import HIGH_FROM, MEDIUM_FROM
 from kafkadash.changes.state_machine import PolicyRules
 from kafkadash.clusters.access import LOOSEN, MANAGE, cluster_for, is_allowed, needs, roles_text, users_allowed
 from kafkadash.clusters.contact import judge_contact
@@ -230,20 +231,20 @@ class PolicyForm(SettingsForm):
     """Form for the policy of a cluster; each error is shown at its field."""
 
     hints = {
-        "approvals_low": "Nothing that moves more than little, and nothing that cannot be undone.",
-        "approvals_medium": "A good part of the cluster moves, or internal topics do.",
-        "approvals_high": "Most of the cluster moves, replicas are given up, or racks are spread worse.",
-        "valid_hours": "A proposal that nobody approved in that time expires, and so does an approval.",
-        "self_approval": "Whoever wrote, edited or refreshed a change may approve it as well, with the role approver.",
-        "break_glass": "In an emergency an administrator may let a change run without approvals; it is said loudly "
-        "and audited.",
-        "reason": "Kept in the audit.",
+        "approvals_low": "Few bytes and partitions move; nothing irreversible.",
+        "approvals_medium": "Large parts of the cluster or internal topics move.",
+        "approvals_high": "Most of the cluster moves, replicas are removed, or rack spread gets worse.",
+        "valid_hours": "Proposals and approvals expire after this time.",
+        "self_approval": "Users who wrote, edited or refreshed a change may approve it if they have the role approver.",
+        "break_glass": "In an emergency, administrators may start a change without approvals. Its pages and the audit "
+        "log show it.",
+        "reason": "Shown in the audit log.",
     }
 
     approvals_low = forms.CharField(label="Low risk", required=False)
     approvals_medium = forms.CharField(label="Medium risk", required=False)
     approvals_high = forms.CharField(label="High risk", required=False)
-    valid_hours = forms.CharField(label="Hours that a proposal and an approval are valid", required=False)
+    valid_hours = forms.CharField(label="Validity of proposals and approvals, in hours", required=False)
     self_approval = forms.BooleanField(label="Allow self-approval", required=False)
     break_glass = forms.BooleanField(label="Allow break-glass", required=False)
     reason = forms.CharField(label="Reason", required=False, max_length=LONGEST_REASON)
@@ -285,6 +286,8 @@ def policy(request: HttpRequest, slug: str) -> HttpResponse:
         "loosening": loosening,
         "looser": _looser_words(loosening) if loosening else (),
         "now": timezone.now(),
+        "medium_from": MEDIUM_FROM,
+        "high_from": HIGH_FROM,
         "title": _describe_policy(own, held),
     }
     return render(request, "changes/policy.html", context)
@@ -298,7 +301,9 @@ def _act_on_loosening(request: HttpRequest, cluster: Cluster, do: str) -> str:
         act(cluster, request.user, request.POST.get("asked_at", ""), request=request)
     except ChangeRefused as refused:
         return str(refused)
-    messages.success(request, "Confirmed." if do == CONFIRM else "Dropped: the policy stays as it is.")
+    messages.success(
+        request, "Policy request confirmed." if do == CONFIRM else "Policy request discarded. The policy is unchanged."
+    )
     return ""
 
 
@@ -324,12 +329,12 @@ def _save_form(request: HttpRequest, cluster: Cluster, form: PolicyForm) -> bool
     except ChangeRefused as refused:
         form.add_error(None, form_error(refused.message))
         return False
-    said = []
+    shown = []
     if _policy_fields(before) != _policy_fields(policy_of(cluster)):
-        said.append("Saved. It also holds for requests that are open, where it asks for more than before.")
+        shown.append("Policy saved. Stricter rules also apply to open changes.")
     if loosening is not None:
-        said.append("What asks for less than before waits until another administrator confirms it.")
-    messages.success(request, " ".join(said) or "Nothing was changed, so nothing was saved.")
+        shown.append("Less strict rules wait until another administrator confirms them.")
+    messages.success(request, " ".join(shown) or "No changes to save.")
     return True
 
 
@@ -338,8 +343,8 @@ def _policy_fields(policy: Policy) -> dict[str, Any]:
 
 
 def _describe_policy(cluster: Cluster, held: Policy) -> str:
-    """Return the present policy in one sentence."""
+    """Return the title of the page: the approvals that the present policy needs."""
     fewest, most = held.approvals_low, held.approvals_high
     if fewest == most:
-        return f"A change of {cluster.name} needs {choose_plural('# approval|# approvals', most)}, whatever its risk."
-    return f"A change of {cluster.name} needs {fewest} to {most} approvals, by its risk."
+        return f"{cluster.name}: changes need {choose_plural('# approval|# approvals', most)}"
+    return f"{cluster.name}: changes need {fewest} to {most} approvals"

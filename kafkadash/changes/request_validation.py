@@ -39,8 +39,8 @@ _DOING = {
     APPROVE: "To approve changes",
     DECLINE: "To decline changes",
     COMMENT: "To comment on changes",
-    MANAGE: "To start a change without its approvals",
-    START: "To start a change or to steer its run",
+    MANAGE: "To start a change without approvals",
+    START: "To start a change or to control its run",
     CANCEL: "To cancel a run",
     GIVE_UP: "To give up a run",
 }

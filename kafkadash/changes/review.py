@@ -70,7 +70,6 @@ WAITING = (ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED, Chang
 _ENDS = ("change.failed", "change.cancelled")
 """Events whose reason is why a run did not end as planned."""
 _RISK_STATES = {"low": "ok", "medium": "warning", "high": "critical"}
-_NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +95,7 @@ class CheckRow:
 
     @property
     def word(self) -> str:
-        return {"failed": "fails", "unknown": "not known"}.get(
-            self.check.result.value, "passed" if self.old else "passes"
-        )
+        return self.check.result.value
 
     @property
     def more(self) -> int:
@@ -149,12 +146,11 @@ class ReviewChecks:
 
     @property
     def sentence(self) -> str:
-        """Ends without a full stop: "12 of 12 checks pass"."""
+        """Ends without a full stop: "12 of 12 checks passed"."""
         if not self.rows:
-            return "not checked against the cluster yet"
-        verb = "passed" if self.old else "pass"
-        unknown = f", {self.unknown} cannot be told" if self.unknown else ""
-        return f"{self.passed} of {choose_plural('# check|# checks', len(self.rows))} {verb}{unknown}"
+            return "not checked yet"
+        unknown = f", {self.unknown} unknown" if self.unknown else ""
+        return f"{self.passed} of {choose_plural('# check|# checks', len(self.rows))} passed{unknown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,8 +323,8 @@ def verdict_of(change: ChangeRequest, checks: ReviewChecks, approvals: Sequence[
         return None
     level = level_of(change.risk)
     begun = change.state in (*RUNS, *RAN)
-    what = "Before it began" if begun else _can_be_run(checks)
-    sentence = f"{what}: {checks.sentence}. Risk {change.risk} of 100, {_describe_approvals(change, len(approvals))}."
+    what = "Before the start" if begun else _can_be_run(checks)
+    sentence = f"{what}: {checks.sentence}. Risk {change.risk} of 100. {_describe_approvals(change, len(approvals))}."
     state = "unknown" if change.state in RAN else _RISK_STATES[level]
     return RiskAssessment(
         state=checks.state if state == "ok" else state,
@@ -345,33 +341,29 @@ def stale_sentence(change: ChangeRequest, reviews: Sequence[Review], checks: Rev
     rows = change.artifact.rows if change.artifact else 0
     changed_ = "The plan no longer fits the cluster."
     if 0 < failed <= rows:
-        changed_ = f"{failed:,} of {choose_plural('# row|# rows', rows)} changed since the plan."
+        changed_ = f"{failed:,} of {choose_plural('# partition|# partitions', rows)} changed since planning."
     void = [r.user_name for r in reviews if r.verdict == ReviewVerdict.APPROVED and r.round == change.round]
     if not void:
-        return f"{changed_} Nothing was sent."
+        return f"{changed_} Nothing was sent to Kafka."
     names = join_items([f"{name}’s" for name in void])
-    return f"{changed_} Nothing was sent; {names} {choose_plural('approval is|approvals are', len(void))} void."
+    return (
+        f"{changed_} Nothing was sent to Kafka; {names} {choose_plural('approval is|approvals are', len(void))} void."
+    )
 
 
 def _describe_approvals(change: ChangeRequest, given: int) -> str:
     needed = approvals_needed(change)
-    count = f"{_spell_number(needed)} {choose_plural('approval|approvals', needed)}"
-    if given >= needed:
-        return f"{count} given"
-    return f"{count} needed, {_spell_number(given)} given" if given else f"{count} needed"
+    return f"{given} of {choose_plural('# approval|# approvals', needed)} given"
 
 
 def _can_be_run(checks: ReviewChecks) -> str:
     if checks.old and checks.rows and (checks.failed or not checks.repeated):
-        could = "could not" if checks.failed else "could" if not checks.unknown else "perhaps could"
-        return f"When it was last checked it {could} be run"
+        if checks.unknown and not checks.failed:
+            return "Unknown at the last check whether the plan could run"
+        return f"At the last check, the plan {'could not' if checks.failed else 'could'} run"
     if checks.failed:
-        return "Cannot be run as it is now"
-    return "Whether it can be run is not known" if checks.state == "unknown" else "Can be run as planned"
-
-
-def _spell_number(number: int) -> str:
-    return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
+        return "The plan cannot run now"
+    return "Unknown whether the plan can run" if checks.state == "unknown" else "The plan can run"
 
 
 def _read_trail(change: ChangeRequest) -> Sequence[TrailEntry]:

@@ -1,4 +1,4 @@
-"""The audit trail of one change request in sentences."""
+"""The audit trail of one change request as text."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ _SAID = {
     "change.created": "created the draft",
     "change.copied": "copied it to a new draft",
     "change.edited": "edited the draft",
-    "change.planned": "made the plan",
+    "change.planned": "created the plan",
     "change.submitted": "submitted it for approval",
-    "change.reopened": "took it back to a draft to edit it",
+    "change.reopened": "reopened it as a draft",
     "change.withdrawn": "withdrew it",
     "change.approved": "approved it",
     "change.declined": "declined it",
     "change.commented": "commented",
-    "change.turned_stale": "found that the plan no longer fits the cluster",
-    "change.refresh_started": "asked for a new plan",
-    "change.refreshed": "made a new plan; approvals of the old one are void",
-    "change.expired": "let it expire: its time was over",
-    "change.broke_glass": "broke the glass: queued it without the approvals",
-    "change.started": "started it: queued for its turn",
-    "change.scheduled": "queued it, as its window began",
-    "change.turn_came": "began to run it",
-    "change.paused": "paused it: nothing more is submitted",
-    "change.resumed": "resumed it",
+    "change.turned_stale": "marked it stale: the plan no longer fits the cluster",
+    "change.refresh_started": "requested a new plan",
+    "change.refreshed": "created a new plan; earlier approvals are void",
+    "change.expired": "marked it expired",
+    "change.broke_glass": "queued it without approvals (break-glass)",
+    "change.started": "started it: queued",
+    "change.scheduled": "queued it at the start of its window",
+    "change.turn_came": "began the run",
+    "change.paused": "paused the run",
+    "change.resumed": "resumed the run",
     "change.cancelled": "cancelled the run",
-    "change.rows_ended": "found every row ended, and reads them again",
+    "change.rows_ended": "started verification: all moves have ended",
     "change.cancel_ended": "ended the cancelled run",
-    "change.verified": "verified what it did",
-    "change.failed": "gave it up",
-    "change.throttle_vanished": "found its throttle removed by somebody else",
-    "change.throttle_foreign": "found somebody else’s rate in the place of its own",
-    "change.throttle_left": "left a throttle that was not its own any more",
-    "change.throttle_late": "found a throttle that a late call had set",
-    "change.throttle_obliged": "put off the clearing of a throttle",
-    "change.throttle_settled": "cleared what it still owed",
-    "change.rollback_proposed": "began a draft of the way back",
-    "change.row_replanned": "began a draft that gives a row other brokers",
+    "change.verified": "verified the run",
+    "change.failed": "marked it failed",
+    "change.throttle_vanished": "found its throttle removed by others",
+    "change.throttle_foreign": "found a rate set by others in place of its own",
+    "change.throttle_left": "left a throttle that others had changed",
+    "change.throttle_late": "found a throttle set by a late call",
+    "change.throttle_obliged": "postponed the removal of a throttle",
+    "change.throttle_settled": "removed the postponed throttles",
+    "change.rollback_proposed": "created a rollback draft",
+    "change.row_replanned": "created a draft with other brokers for one move",
 }
 _TROUBLE = {"change.turned_stale": "warning", "change.failed": "critical", "change.broke_glass": "critical"}
 _SHOWN_DIGITS = 8
@@ -103,7 +103,7 @@ def _is_self_approval(event: AuditEvent) -> bool:
 
 def _describe_event(event: AuditEvent) -> str:
     if _is_self_approval(event):
-        return "approved what they wrote, edited or refreshed themselves"
+        return "approved it despite having written, edited or refreshed it"
     if words := _SAID.get(event.action):
         return words
     before, after = _recorded_fields(event.before), _recorded_fields(event.after)
@@ -133,20 +133,20 @@ def _parallel_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
         for name, text in words.items()
         if before.get(name) != after.get(name)
     ]
-    return f"changed the moves at once: {', '.join(changes)}"
+    return f"changed the concurrent moves: {', '.join(changes)}"
 
 
 def _order_words(after: Mapping[str, Any]) -> str:
     of = after.get("entity") or f"{after.get('topic')}-{after.get('partition')}"
     words = {
         "cancel_row": f"cancelled {of}",
-        "again": f"had {of} submitted again",
-        "give_up": f"gave {of} up",
-        "elect": f"asked for the preferred leader of {of}",
-        "set_throttle": f"had our throttle set again on {of}",
-        "leave_throttle": f"left the throttle of others on {of}",
+        "again": f"resubmitted {of}",
+        "give_up": f"gave up {of}",
+        "elect": f"requested preferred leader election for {of}",
+        "set_throttle": f"requested the kafkadash throttle on {of} again",
+        "leave_throttle": f"kept the throttle set by others on {of}",
     }
-    return words.get(str(after.get("order_type")), f"asked something of {of}")
+    return words.get(str(after.get("order_type")), f"requested an action on {of}")
 
 
 def _recorded_fields(fields: object) -> Mapping[str, Any]:

@@ -83,7 +83,7 @@ def review_page(
     wrong: Mapping[str, object] | None = None,
 ) -> HttpResponse:
     """The page as it is now; after a refusal with the sentence and with what was typed, by name of the field."""
-    bar = cluster_bar(request, change.cluster, CollectorKind.METADATA)
+    bar = cluster_bar(change.cluster, CollectorKind.METADATA)
     shown = review_context(request, change, bar["now"])
     context: dict[str, Any] = {
         **bar,
@@ -101,10 +101,10 @@ def review_page(
 
 
 def describe_waiting(waiting: int) -> str:
-    """The answer of the list."""
+    """Return the title of the list."""
     if not waiting:
-        return "Nothing waits for you."
-    return choose_plural("# change waits for you.|# changes wait for you.", waiting)
+        return "Changes: none waiting for you"
+    return choose_plural("Changes: # waiting for you|Changes: # waiting for you", waiting)
 
 
 def _without_a_field(typed: Mapping[str, str], shown: Mapping[str, Any]) -> Sequence[str]:
@@ -182,7 +182,7 @@ def break_glass(request: HttpRequest, number: int) -> HttpResponse:
         request,
         change,
         lambda user: services.break_glass(change, user, digest, reason, request, seen_round=_read_round(request)),
-        done_text=f"You started #{number} without its approvals.",
+        done_text=f"You started #{number} without approvals.",
         missing=None if reason else coded(WorkflowErrorCode.GLASS_REASON),
         field="glass_reason",
     )
@@ -215,7 +215,7 @@ def comment(request: HttpRequest, number: int) -> HttpResponse:
         request,
         change,
         lambda user: services.comment(change, user, text, request=request),
-        done_text="Your comment is there.",
+        done_text="Comment added.",
         missing=None if text else coded(ChangeErrorCode.COMMENT_MISSING),
         field=field,
         anchor="#comments",
@@ -231,7 +231,7 @@ def refresh(request: HttpRequest, number: int) -> HttpResponse:
         request,
         change,
         lambda user: services.start_refresh(change, user, request=request),
-        done_text="A new plan is being made; it is shown here as soon as it is done.",
+        done_text="A new plan is being created. It appears here when it is ready.",
     )
 
 
@@ -259,7 +259,7 @@ def copy(request: HttpRequest, number: int) -> HttpResponse:
         request,
         change,
         lambda user: made.append(drafting.copy(change, user, request=request)),
-        done_text=f"This is a copy of #{number}: a draft of yours.",
+        done_text=f"You copied #{number} as a new draft.",
     )
     return _to_its_pages(made[0].pk) if made else answer
 
@@ -273,7 +273,7 @@ def delete(request: HttpRequest, number: int) -> HttpResponse:
         request,
         change,
         lambda user: drafting.delete(change, user, request=request),
-        done_text=f"The draft #{number} is deleted.",
+        done_text=f"Draft #{number} was deleted.",
     )
     return redirect("changes:list") if answer.status_code == HTTPStatus.FOUND else answer
 

@@ -37,10 +37,10 @@ class RefreshRun(Protocol):
 
 
 _WORDS: Mapping[str, str] = {
-    FailureKind.UNREACHABLE: "Not reached",
-    FailureKind.DEADLINE_EXCEEDED: "No answer in time",
-    FailureKind.CREDENTIALS_REFUSED: "Refused",
-    FailureKind.NOT_AUTHORIZED: "Permission missing",
+    FailureKind.UNREACHABLE: "Unreachable",
+    FailureKind.DEADLINE_EXCEEDED: "Timed out",
+    FailureKind.CREDENTIALS_REFUSED: "Credentials rejected",
+    FailureKind.NOT_AUTHORIZED: "Not authorized",
     FailureKind.NOT_SUPPORTED: "Not supported",
     FailureKind.SECRET_UNREADABLE: "Secret unreadable",
 }
@@ -82,24 +82,24 @@ def _judge_state(
     cluster: Cluster, metadata: RefreshRun | None, answered: datetime | None, interval: float, now: datetime
 ) -> tuple[str, str, tuple[CodedMessage | str, ...]]:
     if not cluster.enabled:
-        return "maintenance", "Disabled", ("Nothing is collected; what was collected stays.",)
+        return "maintenance", "Disabled", ("Collection is off. Collected data stays.",)
     if cluster.other_kafka_id:
         return "critical", "Another cluster", (other_cluster(cluster),)
     if cluster.same_as is not None:
         return "critical", "Registered twice", (double_message(cluster, cluster.same_as),)
     if metadata is None or metadata.attempted_at is None:
-        return "unknown", "Not tried yet", ("A worker tries it within seconds of the registration.",)
+        return "unknown", "Not contacted yet", ("A worker connects within seconds of the registration.",)
     if metadata.failures:
-        word = _WORDS.get(metadata.last_failure, "Fails")
+        word = _WORDS.get(metadata.last_failure, "Failing")
         state = "unknown" if metadata.last_failure in NO_ANSWER_FAILURES else "warning"
         return state, word, tuple(filter(None, (metadata.last_error, _describe_retry(metadata))))
     if answered is None or is_stale(answered, interval, now):
         age = format_duration((now - answered).total_seconds()) if answered else ""
-        silent = f"The last answer is {age} old" if answered else "No answer was stored yet"
-        return "unknown", "Not looked at", (coded(ClusterErrorCode.NOT_LOOKED_AT, silent=silent),)
+        silent = f"Last answer {age} ago" if answered else "No answer yet"
+        return "unknown", "Not collected", (coded(ClusterErrorCode.NOT_LOOKED_AT, silent=silent),)
     if cluster.mode == ClusterMode.ZOOKEEPER:
         return "warning", "Not supported yet", (coded(ClusterErrorCode.WITH_ZOOKEEPER),)
-    return "ok", "Answers", ()
+    return "ok", "Connected", ()
 
 
 def _describe_retry(run: RefreshRun) -> CodedMessage | None:

@@ -18,10 +18,10 @@ from kafkadash.clusters.services import CONNECTION_FIELDS, SASL_MECHANISMS, Clus
 from kafkadash.core.messages import as_message
 
 SECURITY_WORDS = {
-    SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no login",
-    SecurityProtocol.SSL: "SSL: encryption, perhaps a client certificate",
-    SecurityProtocol.SASL_PLAINTEXT: "SASL_PLAINTEXT: a login without encryption",
-    SecurityProtocol.SASL_SSL: "SASL_SSL: encryption and a login",
+    SecurityProtocol.PLAINTEXT: "PLAINTEXT: no encryption, no authentication",
+    SecurityProtocol.SSL: "SSL: encryption, optional client certificate",
+    SecurityProtocol.SASL_PLAINTEXT: "SASL_PLAINTEXT: authentication, no encryption",
+    SecurityProtocol.SASL_SSL: "SASL_SSL: encryption and authentication",
 }
 
 
@@ -55,19 +55,19 @@ class ConnectionForm(SettingsForm):
     """How to reach a cluster. The secrets are only taken, never shown: a page has no way to read them."""
 
     hints = {
-        "bootstrap_servers": "host:port of one or more brokers, separated by commas or lines.",
-        "controller_servers": "host:port of the controllers' own listeners, if they can be reached from here.",
-        "sasl_username": "It only needs to read: Describe and DescribeConfigs on the cluster and on topics.",
-        "ca_pem": "Certificates to trust, PEM. Empty: those of the system that kafkadash runs on.",
-        "certificate_pem": "Only if the brokers ask for a client certificate. PEM.",
-        "check_hostname": "Off only if brokers have certificates for other names than those they are reached by.",
-        "read_only": "kafkadash then never changes anything in this cluster, whatever anybody's role.",
+        "bootstrap_servers": "host:port of one or more brokers, comma-separated or one per line.",
+        "controller_servers": "host:port of the controller listeners, if kafkadash can reach them.",
+        "sasl_username": "Reading needs Describe and DescribeConfigs on the cluster and on topics.",
+        "ca_pem": "Trusted certificates, PEM. Leave empty for those of kafkadash's system.",
+        "certificate_pem": "PEM. Only if the brokers require a client certificate.",
+        "check_hostname": "Turn off only if the broker certificates are for other host names.",
+        "read_only": "kafkadash never changes this cluster, for any role.",
     }
 
     bootstrap_servers = forms.CharField(label="Bootstrap addresses", required=False)
     controller_servers = forms.CharField(label="Controller addresses", required=False)
     security_protocol = forms.ChoiceField(
-        label="Protocol", choices=[(p, SECURITY_WORDS[p]) for p in SecurityProtocol], required=False
+        label="Security protocol", choices=[(p, SECURITY_WORDS[p]) for p in SecurityProtocol], required=False
     )
     sasl_mechanism = forms.ChoiceField(
         label="SASL mechanism", choices=[("", "none"), *((m, m) for m in SASL_MECHANISMS)], required=False
@@ -76,8 +76,8 @@ class ConnectionForm(SettingsForm):
     sasl_password = forms.CharField(label="Password", required=False, strip=False)
     ca_pem = forms.CharField(label="CA certificates", required=False)
     certificate_pem = forms.CharField(label="Client certificate", required=False)
-    key_pem = forms.CharField(label="Private key of the client certificate", required=False)
-    check_hostname = forms.BooleanField(label="Check that certificates fit the host name", required=False, initial=True)
+    key_pem = forms.CharField(label="Client private key", required=False)
+    check_hostname = forms.BooleanField(label="Verify host name", required=False, initial=True)
     read_only = forms.BooleanField(label="Read-only", required=False)
 
     def __init__(self, *args: Any, cluster: Cluster | None = None, **kwargs: Any) -> None:
@@ -89,9 +89,9 @@ class ConnectionForm(SettingsForm):
         for name in SECRETS:
             stored = cluster is not None and bool(cluster.__dict__[name])
             self.fields[name].help_text = (
-                "Set. It is not shown; leave this empty to keep it. New addresses or security need it again."
+                "Set, not shown. Leave empty to keep it. Enter it again for new addresses or security."
                 if stored
-                else "Stored encrypted, and never shown again."
+                else "Stored encrypted, never shown again."
             )
 
     def connection(self) -> dict[str, Any]:
@@ -107,27 +107,27 @@ class ConnectionForm(SettingsForm):
 
 
 class RegisterForm(ConnectionForm):
-    hints = {**ConnectionForm.hints, "name": "As people call it. It becomes part of the address of its pages."}
+    hints = {**ConnectionForm.hints, "name": "Shown on all pages, and part of their addresses."}
 
     name = forms.CharField(label="Name", required=False)
     field_order = ["name"]
 
 
 class RemoveForm(SettingsForm):
-    hints = {"reason": "Kept in the audit."}
+    hints = {"reason": "Stored in the audit log."}
 
-    typed_name = forms.CharField(label="Name of the cluster, to confirm", required=False, strip=False)
+    typed_name = forms.CharField(label="Cluster name, to confirm", required=False, strip=False)
     reason = forms.CharField(label="Reason", required=False)
 
 
 class RoleForm(SettingsForm):
-    """Form that gives a person a role until a time (UTC; empty: without an end)."""
+    """Form that gives a person a role until a time (UTC; empty: no end)."""
 
-    hints = {"expires_at": "UTC. Empty: without an end."}
+    hints = {"expires_at": "UTC. Leave empty for no end."}
 
-    user = forms.CharField(label="Person", required=False)
+    user = forms.CharField(label="User", required=False)
     role = forms.ChoiceField(label="Role", choices=Role.choices, required=False, initial=Role.VIEWER)
-    expires_at = forms.DateTimeField(label="Until", required=False)
+    expires_at = forms.DateTimeField(label="Expires", required=False)
 
     def clean_user(self) -> User:
         name = self.cleaned_data["user"].strip()

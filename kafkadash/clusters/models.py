@@ -16,7 +16,7 @@ from kafkadash.kafka.api import ClusterConnection, ConnectionSecurity
 class ClusterMode(models.TextChoices):
     """How the cluster keeps its metadata; learned from the brokers, never entered."""
 
-    UNKNOWN = "unknown", "not known yet"
+    UNKNOWN = "unknown", "unknown"
     KRAFT = "kraft", "KRaft"
     ZOOKEEPER = "zookeeper", "ZooKeeper"
 

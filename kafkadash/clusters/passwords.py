@@ -31,9 +31,7 @@ def read_secret(source: str, what: str) -> str:
             ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault=_describe_error(error)
         ) from None
     except UnicodeDecodeError:
-        raise NoSecret(
-            ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault="it is no UTF-8 text"
-        ) from None
+        raise NoSecret(ClusterErrorCode.SECRET_NOT_READ, what=what, source=source, fault="not UTF-8 text") from None
     content = content.removesuffix("\n").removesuffix("\r")
     if not content:
         where = "standard input" if source == "-" else source
@@ -42,4 +40,4 @@ def read_secret(source: str, what: str) -> str:
 
 
 def _describe_error(error: OSError) -> str:
-    return (error.strerror or "it cannot be opened").lower()
+    return (error.strerror or "cannot be opened").lower()

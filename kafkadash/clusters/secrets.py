@@ -75,7 +75,7 @@ class SecretUse:
         changed += ["protocol"] if self.protocol != meant.protocol else []
         changed += ["SASL mechanism"] if self.mechanism != meant.mechanism else []
         changed += ["CA certificates"] if self.ca != meant.ca else []
-        changed += ["check of host names"] if meant.check_hostname and not self.check_hostname else []
+        changed += ["host name verification"] if meant.check_hostname and not self.check_hostname else []
         return join_items(changed) if changed else ""
 
 

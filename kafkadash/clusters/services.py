@@ -79,7 +79,7 @@ def _find_fault(item: str) -> CodedMessage | None:
     if not colon or not host or item.endswith("]"):
         return coded(ClusterErrorCode.PORT_MISSING, item=item)
     if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        return coded(ClusterErrorCode.PORT_WRONG, item=item, port=port or "(none)")
+        return coded(ClusterErrorCode.PORT_WRONG, item=item, port=port or "(empty)")
     return _host_fault(item, host)
 
 

@@ -20,10 +20,14 @@ from kafkadash.clusters.access import (
     ACKNOWLEDGE,
     ALLOWS,
     APPROVE,
+    CANCEL,
     COMMENT,
     DECLINE,
+    GIVE_UP,
+    LOOSEN,
     MANAGE,
     PROPOSE,
+    START,
     VIEW,
     VIEW_AUDIT,
     cluster_for,
@@ -88,7 +92,7 @@ def register(request: HttpRequest) -> HttpResponse:
         except SecretError as error:
             form.add_error(None, form_error(error.message))
         else:
-            messages.success(request, f"{cluster.name} is registered. A worker looks at it within seconds.")
+            messages.success(request, f"{cluster.name} registered. A worker connects within seconds.")
             return redirect("clusters:cluster", cluster.slug)
     return render(request, "clusters/register.html", {"section": "settings", "form": form})
 
@@ -111,8 +115,8 @@ def enabled(request: HttpRequest, slug: str) -> HttpResponse:
     own = cluster_for(request, slug, MANAGE)
     wanted = {"yes": True, "no": False}.get(request.POST.get("enabled", ""))
     if wanted is not None and set_enabled(_actor(request), own, wanted, request=request):
-        done_text = "is looked at again" if wanted else "is disabled: nothing is collected, what was collected stays"
-        messages.success(request, f"{own.name} {done_text}.")
+        done_text = "enabled. Collection starts within seconds." if wanted else "disabled. Collected data stays."
+        messages.success(request, f"{own.name} {done_text}")
     return redirect("clusters:cluster", slug)
 
 
@@ -128,7 +132,7 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
         except ClusterRefused as refused:
             form.refuse(refused)
         else:
-            messages.success(request, f"{own.name} is removed. What was collected from it is being deleted.")
+            messages.success(request, f"{own.name} removed. Its data is being deleted.")
             return redirect("clusters:settings" if is_allowed(request.user, MANAGE, None) else "findings:board")
     context = {
         **_build_context(own),
@@ -151,9 +155,9 @@ def _save_connection(request: HttpRequest, own: Cluster, form: ConnectionForm) -
         form.add_error(None, form_error(error.message))
         return False
     if changed.connection_version != own.connection_version:
-        messages.success(request, "Saved. The collectors use the new settings from their next turn on, within seconds.")
+        messages.success(request, "Saved. Collectors use the new settings within seconds.")
     else:
-        messages.success(request, "Saved." if flagged else "Nothing was changed, so nothing was saved.")
+        messages.success(request, "Saved." if flagged else "No changes to save.")
     return True
 
 
@@ -176,12 +180,10 @@ def _build_context(own: Cluster) -> ConnectionContext:
 
 def _title(clusters: int, silent: int) -> str:
     if not clusters:
-        return "No cluster is registered yet."
-    registered = choose_plural("# cluster is registered|# clusters are registered", clusters)
-    if not silent:
-        return f"{registered}."
-    those = "it" if clusters == 1 else f"{silent} of them"
-    return f"{registered}, {those} {choose_plural('needs|need', silent)} a look."
+        return "No clusters registered"
+    registered = choose_plural("# cluster registered|# clusters registered", clusters)
+    attention = choose_plural("# needs attention|# need attention", silent)
+    return f"{registered}, {attention}" if silent else registered
 
 
 def _actor(request: HttpRequest) -> User:
@@ -192,16 +194,20 @@ def _actor(request: HttpRequest) -> User:
 # Names offered while somebody types; beyond that many nobody looks through a list.
 MOST_NAMES = 200
 _ROLES_THAT_WAIT = frozenset({Role.OPERATOR, Role.APPROVER, Role.ADMIN})
-# All actions of the policy, in the words of the page.
+# All actions of the policy, as the page names them.
 _MAY = {
-    VIEW: "see clusters, their figures, moves and changes",
-    ACKNOWLEDGE: "take findings",
+    VIEW: "view clusters, reassignments and changes",
+    ACKNOWLEDGE: "acknowledge findings",
     PROPOSE: "draft, submit, refresh and withdraw changes",
-    APPROVE: "approve changes of others",
-    DECLINE: "decline changes, with a reason",
+    START: "start, pause, resume and throttle runs",
+    APPROVE: "approve changes by others",
+    DECLINE: "decline changes",
     COMMENT: "comment on changes",
-    MANAGE: "change settings, roles and the policy for changes",
-    VIEW_AUDIT: "read and export the audit",
+    CANCEL: "cancel runs",
+    GIVE_UP: "give up cancelled runs on unreachable clusters",
+    LOOSEN: "confirm less strict policies",
+    MANAGE: "change settings, roles and the approval policy",
+    VIEW_AUDIT: "read and export the audit log",
 }
 
 
@@ -280,7 +286,7 @@ def _give_role(request: HttpRequest, cluster: Cluster | None, form: RoleForm) ->
         form.refuse(refused)
         return False
     ends = f" until {until:%Y-%m-%d %H:%M} UTC" if until else ""
-    messages.success(request, f"{user.get_username()} is {role.label} on {_describe_scope(cluster)}{ends}.")
+    messages.success(request, f"{user.get_username()} has the role {role.label} on {_describe_scope(cluster)}{ends}.")
     return True
 
 
@@ -296,7 +302,7 @@ def _take_role(request: HttpRequest, cluster: Cluster | None) -> str:
         return str(refused)
     if not taken:
         return message_text(ClusterErrorCode.ROLE_TAKEN_MEANWHILE, name=user.get_username(), role=Role(role).label)
-    messages.success(request, f"{user.get_username()} is no longer {Role(role).label} on {_describe_scope(cluster)}.")
+    messages.success(request, f"Revoked {Role(role).label} on {_describe_scope(cluster)} from {user.get_username()}.")
     return ""
 
 
@@ -322,7 +328,8 @@ def _names(cluster: Cluster | None, rows: list[RoleRow]) -> list[str]:
 
 def _roles_title(cluster: Cluster | None, rows: list[RoleRow]) -> str:
     people = len({row.user.pk for row in rows if not row.ended and row.user.is_active})
-    return f"{choose_plural('# person has|# people have', people)} a role on {_describe_scope(cluster)}."
+    where = cluster.name if cluster else "All clusters"
+    return f"{where}: {choose_plural('# user with a role|# users with a role', people)}"
 
 
 def _describe_scope(cluster: Cluster | None) -> str:

@@ -289,6 +289,10 @@ def is_code(value: str) -> bool:
     return value in _CODES
 
 
+def registered_messages() -> Mapping[str, MessageTemplate]:
+    return dict(_MESSAGES)
+
+
 def message_template(code: StrEnum) -> MessageTemplate:
     return _MESSAGES[code.value]
 

@@ -27,17 +27,17 @@ class SettingKind(StrEnum):
 
 SETTING_MESSAGES: Mapping[SettingErrorCode, MessageTemplate] = {
     SettingErrorCode.DATABASE_URL_WRONG: MessageTemplate(
-        "DATABASE_URL cannot be read.", "Write postgres://user:password@host:port/name."
+        "DATABASE_URL is not a valid URL.", "Use postgres://user:password@host:port/name."
     ),
     SettingErrorCode.SECRET_KEY_TOO_SHORT: MessageTemplate(
-        "SECRET_KEY, or a key of SECRET_KEY_FALLBACKS, has fewer than {least} characters, so sessions could be forged.",
-        "Set a long random text; docker-compose.yml says how to make one.",
+        "SECRET_KEY, or a key of SECRET_KEY_FALLBACKS, has fewer than {least} characters. Sessions could be forged.",
+        "Set a long random value. docker-compose.yml shows how to create one.",
     ),
     SettingErrorCode.SETTING_NOT_USABLE: MessageTemplate(
-        "{name} is {value!r}, which is not {kind:setting_kind}.", "Correct it in the environment of kafkadash."
+        "{name} is {value!r}, which is not {kind:setting_kind}.", "Correct the variable in kafkadash's environment."
     ),
     SettingErrorCode.LEVEL_UNKNOWN: MessageTemplate(
-        "", "LOG_LEVEL is {level!r}; use DEBUG, INFO, WARNING, ERROR or CRITICAL."
+        "", "LOG_LEVEL is {level!r}. Use DEBUG, INFO, WARNING, ERROR or CRITICAL."
     ),
 }
 _KINDS = {

@@ -28,8 +28,8 @@ class HealthState(StrEnum):
 
     @property
     def word(self) -> str:
-        """Label of the state; a cluster in maintenance is one that kafkadash was told not to watch."""
-        return {HealthState.OK: "OK", HealthState.MAINTENANCE: "not watched"}.get(self, self.value)
+        """Label of the state; a cluster in maintenance is one whose monitoring is switched off."""
+        return {HealthState.OK: "OK", HealthState.MAINTENANCE: "not monitored"}.get(self, self.value)
 
 
 _SEVERITIES = {state: severity for severity, state in enumerate(HealthState)}

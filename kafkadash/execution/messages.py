@@ -15,167 +15,159 @@ from kafkadash.execution.engine.reasons import LedgerReasonCode, RowReasonCode, 
 from kafkadash.execution.progress.figures import FlowDirection, StuckCause
 from kafkadash.planning.options import format_megabytes
 
-_ANEW = "If it is still wanted, propose it anew from the cluster as it is now."
-_NEXT_STEP = "It takes its turn in the next step."
+_NEW_CHANGE = "Propose a new change if the move is still needed."
+_NEXT_STEP = "kafkadash retries in the next step."
+_RESULT_READ = "The next step reads the result from the cluster."
+_FIX_FIRST = "Fix the cause, then propose a new change."
+_CHECK_BROKER = "Check the broker's page for the cause."
+_FREE_DISK = "Free disk space on it, or cancel the move and plan it again."
 
 ROW_MESSAGES: Mapping[RowReasonCode, MessageTemplate] = {
-    RowReasonCode.REASSIGNED_BY_OTHERS: MessageTemplate("Somebody else reassigns it, to {target:brokers}.", _ANEW),
+    RowReasonCode.REASSIGNED_BY_OTHERS: MessageTemplate(
+        "Another reassignment, to {target:brokers}, is in progress.", _NEW_CHANGE
+    ),
     RowReasonCode.NOT_AS_PLANNED: MessageTemplate(
-        "Its replicas are {replicas:brokers}; the plan expects {expected:brokers} before.", _ANEW
+        "Replicas are {replicas:brokers}; the plan starts from {expected:brokers}.", _NEW_CHANGE
     ),
     RowReasonCode.THERE_ALREADY: MessageTemplate(
-        "Its replicas are {replicas:brokers} already, as the plan asks; the plan expects {expected:brokers} before.",
-        "Nothing is left to do for it.",
+        "Replicas are already {replicas:brokers}, as planned; the plan starts from {expected:brokers}.",
+        "No action needed.",
     ),
     RowReasonCode.FACTOR_NOT_APPROVED: MessageTemplate(
-        "It has {has:,} replica and would have {target:,}, which was not approved.",
-        "Propose it anew, and allow another number of replicas under Limits.",
-        many="It has {has:,} replicas and would have {target:,}, which was not approved.",
-        by="has",
+        "A replication factor change from {has:,} to {target:,} is not approved.",
+        "Propose a new change that allows another replication factor.",
     ),
     RowReasonCode.TOPIC_DELETED: MessageTemplate(
-        "{topic} was deleted.", "Nothing is left to move; restore the topic if that was a mistake."
+        "Topic {topic} was deleted.", "Nothing is left to move. Restore the topic if the deletion was a mistake."
     ),
     RowReasonCode.TOPIC_CREATED_AGAIN: MessageTemplate(
-        "{topic} was deleted and created again.", "Plan the new topic in a change of its own, if it has to move."
+        "Topic {topic} was deleted and recreated.", "Propose a new change if the new topic must move."
     ),
     RowReasonCode.TOPIC_DELETED_SINCE: MessageTemplate(
-        "It was done; {topic} was deleted since.", "Restore the topic if that was a mistake."
+        "Completed; topic {topic} was deleted later.", "Restore the topic if the deletion was a mistake."
     ),
-    RowReasonCode.MOVED_BY_OTHERS: MessageTemplate("Somebody else moves it to {target:brokers}.", _ANEW),
+    RowReasonCode.MOVED_BY_OTHERS: MessageTemplate(
+        "Replaced by another reassignment, to {target:brokers}.", _NEW_CHANGE
+    ),
     RowReasonCode.OLD_REPLICAS_SUBMITTED: MessageTemplate(
-        "Somebody submitted its old replicas while it moved; that can never end.", "Cancel it."
+        "The original replicas were submitted again during the move, so the reassignment cannot complete.",
+        "Cancel the reassignment.",
     ),
     RowReasonCode.CHANGED_BY_OTHERS: MessageTemplate(
-        "Somebody else changed it: its replicas are {replicas:brokers}, not {target:brokers}.", _ANEW
+        "Changed outside this run: replicas are {replicas:brokers}, not {target:brokers}.", _NEW_CHANGE
     ),
     RowReasonCode.CHANGED_SINCE: MessageTemplate(
-        "It was done; its replicas are {replicas:brokers} since, by somebody else.", _ANEW
+        "Completed; changed later outside this run: replicas are {replicas:brokers}.", _NEW_CHANGE
     ),
-    RowReasonCode.CANCELLED_BY_OTHERS: MessageTemplate("Somebody else cancelled it.", _ANEW),
-    RowReasonCode.ORDERED_BY_OTHERS: MessageTemplate("Somebody else put its replicas into another order.", _ANEW),
+    RowReasonCode.CANCELLED_BY_OTHERS: MessageTemplate("Cancelled outside this run.", _NEW_CHANGE),
+    RowReasonCode.ORDERED_BY_OTHERS: MessageTemplate("Replica order changed outside this run.", _NEW_CHANGE),
     RowReasonCode.ORDER_NOT_RESTORED: MessageTemplate(
-        "Its order could not be restored: its replicas are {replicas:brokers}.",
-        "A change of its own can put them in order.",
+        "The replica order could not be restored: replicas are {replicas:brokers}.",
+        "Propose a new change to restore the order.",
     ),
     RowReasonCode.NO_TRACE: MessageTemplate(
-        "It was submitted {times:,} time and Kafka shows no trace of it.",
-        "Submit it again, or give it up?",
-        many="It was submitted {times:,} times and Kafka shows no trace of it.",
-        by="times",
+        "Submitted {times:# time|# times}, but Kafka shows no such reassignment.",
+        "Submit the move again, or give it up.",
     ),
-    RowReasonCode.ANSWER_LOST: MessageTemplate(
-        "The answer to its submission was lost.", "The next look at the cluster tells what came of it."
-    ),
-    RowReasonCode.ANSWER_UNCLEAR: MessageTemplate("{answer}", "The next look at the cluster tells what came of it."),
+    RowReasonCode.ANSWER_LOST: MessageTemplate("Kafka's response to the submission was lost.", _RESULT_READ),
+    RowReasonCode.ANSWER_UNCLEAR: MessageTemplate("{answer}", _RESULT_READ),
     RowReasonCode.ARRIVED_LATE: MessageTemplate(
-        "A request that had gone astray reached Kafka late.", "It goes on; nothing is to be done."
+        "A delayed request reached Kafka late.", "The move continues. No action needed."
     ),
     RowReasonCode.ARRIVED_LATE_CANCELLED: MessageTemplate(
-        "A request that had gone astray reached Kafka late.", "It is cancelled again."
+        "A delayed request reached Kafka late.", "kafkadash cancels the move again."
     ),
-    RowReasonCode.REFUSED_BY_KAFKA: MessageTemplate("{answer}", "Propose it anew when that is mended."),
+    RowReasonCode.REFUSED_BY_KAFKA: MessageTemplate("{answer}", _FIX_FIRST),
     RowReasonCode.NOT_SENT: MessageTemplate("{why:reason}", _NEXT_STEP),
     RowReasonCode.REFUSED_TO_CANCEL: MessageTemplate(
-        "Kafka refuses to cancel it: {answer}", "It is asked again until Kafka does."
+        "Kafka rejected the cancel: {answer}", "kafkadash retries until Kafka accepts it."
     ),
     RowReasonCode.REFUSED_TO_ORDER: MessageTemplate(
-        "Kafka refuses to restore the order of its replicas: {answer}",
-        "It is asked again a few times; a change of its own can do it later.",
+        "Kafka rejected the original replica order: {answer}",
+        "kafkadash retries a few times. Propose a new change if that fails.",
     ),
     RowReasonCode.NOT_ELECTED: MessageTemplate(
-        "Its preferred leader was not elected: {why:reason}",
-        "Ask for the election on the page of the row, or with Kafka's own tool once the run has ended.",
+        "The preferred leader is not elected: {why:reason}",
+        "Elect it on the move's page, or with kafka-leader-election after the run.",
     ),
     RowReasonCode.UNTOLD: MessageTemplate(
-        "Nobody can tell how it ended: Kafka lists no move of it, but {topic} is not described to kafkadash any more.",
-        "Verify it when it is.",
+        "Result unknown: Kafka lists no reassignment, and topic {topic} is no longer visible to kafkadash.",
+        "Verify the partition when the topic is visible again.",
     ),
     RowReasonCode.NOT_REREAD: MessageTemplate(
-        "It could not be read once more: {topic} is not described to kafkadash any more.",
-        "Verify it when the principal may Describe it again.",
+        "Completed, but not verified: topic {topic} is no longer visible to kafkadash.",
+        "Verify the partition when the principal may Describe the topic again.",
     ),
-    RowReasonCode.NO_TIME_LEFT: MessageTemplate("There was no time left for it in this step.", _NEXT_STEP),
+    RowReasonCode.NO_TIME_LEFT: MessageTemplate("This step ran out of time before the request.", _NEXT_STEP),
     RowReasonCode.NO_TIME_FOR_THROTTLE: MessageTemplate(
-        "There was no time left to set its throttle in this step.", _NEXT_STEP
+        "This step ran out of time before the throttle was set.", _NEXT_STEP
     ),
     RowReasonCode.THROTTLE_CHANGED_MEANWHILE: MessageTemplate(
-        "Somebody else changed the rate right before ours was set, so ours was not set.",
-        "It is looked at again in the next step.",
+        "The throttle was not set: others changed the rate just before.", "kafkadash checks again in the next step."
     ),
-    RowReasonCode.CANCELLED_BEFORE: MessageTemplate(
-        "The run was cancelled before it began.", "Propose what is left anew if it is still wanted."
-    ),
-    RowReasonCode.RUN_ENDED_BEFORE: MessageTemplate(
-        "The run ended before it began.", "Propose what is left anew if it is still wanted."
-    ),
+    RowReasonCode.CANCELLED_BEFORE: MessageTemplate("The run was cancelled before this move began.", _NEW_CHANGE),
+    RowReasonCode.RUN_ENDED_BEFORE: MessageTemplate("The run ended before this move began.", _NEW_CHANGE),
     RowReasonCode.RUN_ENDED_UNSEEN: MessageTemplate(
-        "The run ended while nobody could see what became of it.",
-        "See the partition in the cluster, and cancel what still moves with Kafka's own tool.",
+        "The run ended while the state of this move was unknown.",
+        "Check the partition. Cancel a reassignment that is still in progress with kafka-reassign-partitions.",
     ),
-    RowReasonCode.GIVEN_UP: MessageTemplate("The operator gave it up.", "Propose it anew if it is still wanted."),
-    RowReasonCode.ENDED_BY_OPERATOR: MessageTemplate("{name} ended it."),
-    RowReasonCode.ENDED_BY_OPERATOR_WITH_NOTE: MessageTemplate("{name} ended it: {note}"),
+    RowReasonCode.GIVEN_UP: MessageTemplate("Given up by the operator.", _NEW_CHANGE),
+    RowReasonCode.ENDED_BY_OPERATOR: MessageTemplate("Ended by {name}."),
+    RowReasonCode.ENDED_BY_OPERATOR_WITH_NOTE: MessageTemplate("Ended by {name}: {note}"),
     RowReasonCode.BROKER_AWAY: MessageTemplate(
-        "Broker {broker} is away; a move with it would not end.", "Bring it back; the row then goes on."
+        "Broker {broker} is offline, so the move would not complete.", "Start the broker. The move then proceeds."
     ),
     RowReasonCode.BROKER_FENCED: MessageTemplate(
-        "Broker {broker} is fenced; a move with it would not end.",
-        "See why the controller fences it; the row then goes on.",
+        "Broker {broker} is fenced, so the move would not complete.",
+        "Check why the controller fences it. The move proceeds when the broker is unfenced.",
     ),
     RowReasonCode.BROKER_NOT_REGISTERED: MessageTemplate(
-        "Broker {broker} is not registered; a move with it would not end.",
-        "Start it, or cancel the row and plan it anew.",
+        "Broker {broker} is not registered, so the move would not complete.",
+        "Start the broker, or cancel the move and plan it again.",
     ),
     RowReasonCode.RATE_IN_USE: MessageTemplate(
-        "Broker {broker} is throttled to {rate:rate} by somebody else who may be using it; the throttle of this run "
-        "waits.",
-        "It goes on when that rate is gone, or has stood for a minute without moves of others.",
+        "Others throttle broker {broker} to {rate:rate} and may be using that rate, so this run waits with its own.",
+        "kafkadash proceeds when the rate is removed, or set for one minute without moves by others.",
     ),
     RowReasonCode.BROKER_CORDONED: MessageTemplate(
-        "All log directories of broker {broker} are cordoned.", "Uncordon one, or cancel the row and plan it anew."
+        "All log directories of broker {broker} are cordoned.",
+        "Uncordon one, or cancel the move and plan it again.",
     ),
     RowReasonCode.DISKS_NOT_READ: MessageTemplate(
-        "The disks of broker {broker} were not read; nobody can tell whether they take what comes.",
-        "See on the broker's page why they are not read.",
+        "Disks of broker {broker} were not read, so free space is unknown.", _CHECK_BROKER
     ),
     RowReasonCode.DISKS_READ_LONG_AGO: MessageTemplate(
-        "The disks of broker {broker} were read {age:duration} ago; nobody can tell whether they take what comes.",
-        "See on the broker's page why they are not read.",
+        "Disks of broker {broker} were read {age:duration} ago, so free space is unknown.", _CHECK_BROKER
     ),
     RowReasonCode.DISKS_FULL: MessageTemplate(
-        "Broker {broker} has room for {room:bytes} of its disks, and {coming:bytes} are still to come.",
-        "Make room on it, or cancel the row and plan it anew.",
+        "Broker {broker} has {room:bytes} of disk space left; {coming:bytes} are still to come.", _FREE_DISK
     ),
     RowReasonCode.DISKS_ABOVE_LIMIT: MessageTemplate(
-        "Broker {broker} has room for {room:bytes} below {limit:.0f} % of its disks, and {coming:bytes} are still to "
+        "Broker {broker} has {room:bytes} left below its disk limit of {limit:.0f} %; {coming:bytes} are still to "
         "come.",
-        "Make room on it, or cancel the row and plan it anew.",
+        _FREE_DISK,
     ),
     RowReasonCode.NO_LEADER: MessageTemplate(
-        "It has no leader; nothing can be copied.", "Bring back a broker that has it in sync."
+        "The partition has no leader to copy from.", "Start a broker that has an in-sync replica."
     ),
     RowReasonCode.UNDER_MIN_ISR: MessageTemplate(
-        "It is under min-ISR; broker {brokers:brokers} has to catch up first.",
-        "It goes on by itself then; see why that broker lags.",
-        many="It is under min-ISR; brokers {brokers:brokers} have to catch up first.",
-        by="brokers",
+        "The partition is under min-ISR; {brokers:broker|brokers} {brokers:brokers} must catch up first.",
+        "The move then proceeds. Check why {brokers:that broker lags|those brokers lag}.",
     ),
     RowReasonCode.LIES_ELSEWHERE: MessageTemplate(
-        "Its replica on broker {broker} lies in {there}; the plan puts it into {path}.",
-        "Kafka's kafka-reassign-partitions can move it between the directories of the broker.",
+        "The replica on broker {broker} is in {there}; the plan puts it into {path}.",
+        "Move it between the broker's directories with kafka-reassign-partitions.",
     ),
     RowReasonCode.LIES_NOBODY_KNOWS: MessageTemplate(
-        "Nobody can tell whether its replica on broker {broker} lies in {path}, as the plan says. {why}",
-        "See the directories on the broker's page when it answers again.",
+        "The directory of the replica on broker {broker} is unknown; the plan puts it into {path}. {why}",
+        "Check the directories on the broker's page when the broker responds again.",
     ),
 }
 
 
-_SEE_OVERVIEW = "See on its overview why they are not read."
-_SEE_OVERVIEW_OF_CLUSTER = "See on the overview of the cluster why they are not read."
-_NOT_READ = {
-    "metadata": "topics and brokers",
+_CHECK_OVERVIEW = "Check the cluster's overview for the cause."
+_FACT_NAMES = {
+    "metadata": "cluster metadata",
     "reassignments": "reassignments",
     "log_dirs": "log directories",
     "quorum": "controller quorum",
@@ -183,7 +175,7 @@ _NOT_READ = {
 
 
 def _list_facts(kinds: Sequence[str]) -> str:
-    return join_items([_NOT_READ.get(kind, kind) for kind in kinds])
+    return join_items([_FACT_NAMES.get(kind, kind) for kind in kinds])
 
 
 def _list_permissions(permissions: Sequence[Sequence[str]]) -> str:
@@ -199,107 +191,93 @@ RUN_WRITERS: Mapping[str, Writer] = {
 
 RUN_MESSAGES: Mapping[RunReasonCode, MessageTemplate] = {
     RunReasonCode.NOT_WATCHED: MessageTemplate(
-        "{cluster} is not watched now, so nobody can tell whether it is well.", "Enable it under Settings."
+        "{cluster} is not monitored, so its health is unknown.", "Enable the cluster under Settings."
     ),
-    RunReasonCode.WINDOW_NOT_OPEN: MessageTemplate(
-        "Its window is not open.", "It begins by itself when the window opens."
-    ),
+    RunReasonCode.WINDOW_NOT_OPEN: MessageTemplate("The window is not open.", "The run starts when the window opens."),
     RunReasonCode.NOT_READ_LATELY: MessageTemplate(
-        "The {facts:facts} were not read lately, so nobody can tell whether the cluster is well.", _SEE_OVERVIEW
+        "Cluster health is unknown: {facts:facts} not read recently.", _CHECK_OVERVIEW
     ),
     RunReasonCode.CHECK_FAILED: MessageTemplate("{problem:cause}", "{problem:advice}"),
     RunReasonCode.QUORUM_SILENT: MessageTemplate(
-        "The controller quorum does not answer.", "See the controllers on the page of the quorum."
+        "The controller quorum does not respond.", "Check the controllers on the quorum page."
     ),
     RunReasonCode.LISTING_UNREAD: MessageTemplate(
-        "The reassignments in flight could not be read.",
-        "See that the controllers answer, and that the principal may Describe the cluster.",
+        "Reassignments in progress could not be read.",
+        "Check that the controllers respond and that the principal may Describe the cluster.",
     ),
     RunReasonCode.TOPICS_UNREAD: MessageTemplate(
-        "Nothing was told about {number:,} topic: {topics:names}.",
-        "See that the principal may Describe them.",
-        many="Nothing was told about {number:,} topics: {topics:names}.",
-        by="number",
+        "Kafka did not describe {number:# topic|# topics}: {topics:names}.",
+        "Check that the principal may Describe {number:it|them}.",
     ),
     RunReasonCode.LOOKED_ONCE_MORE: MessageTemplate(
-        "Looked at once more: {row}: {why:cause}",
-        "If that says the same, the change turns stale and needs a new plan.",
+        "Checking again: {row}: {why:cause}",
+        "If the second check agrees, the change becomes stale and needs a new plan.",
     ),
     RunReasonCode.ROW_HELD_UP: MessageTemplate("{row}: {why:reason}"),
     RunReasonCode.LACKS_PERMISSION: MessageTemplate(
-        "The principal needs {permissions:permissions}.", "Grant it in Kafka; the run then begins by itself."
+        "The principal needs {permissions:permissions}.", "Grant it in Kafka. The run then starts."
     ),
     RunReasonCode.START_REFUSED: MessageTemplate("{words}"),
-    RunReasonCode.MORE_LIKE_IT: MessageTemplate(
-        "And {number:,} more thing like it.", many="And {number:,} more things like it.", by="number"
-    ),
+    RunReasonCode.MORE_LIKE_IT: MessageTemplate("And {number:# more problem|# more problems} of this kind."),
     RunReasonCode.PAUSED: MessageTemplate(
-        "It is paused; what is in flight goes on.", "Resume it to have the rest submitted."
+        "Paused. Moves in flight will finish.", "Resume the run to submit the remaining moves."
     ),
     RunReasonCode.WINDOW_CLOSED: MessageTemplate(
-        "The window is closed.", "What is in flight goes on; cancel the run to end it."
+        "The window is closed.", "Moves in flight will finish. Cancel the run to end it."
     ),
     RunReasonCode.LOOK_TOO_OLD: MessageTemplate(
-        "The cluster was read {age:duration} ago, too long to act on.", "The next look is under way."
+        "Cluster data is {age:duration} old, too old to submit moves.", "kafkadash is reading the cluster again."
     ),
     RunReasonCode.OTHER_TOPICS_NEVER_READ: MessageTemplate(
-        "The other topics of the cluster were never read, so nobody can tell whether a move would harm them.",
-        _SEE_OVERVIEW_OF_CLUSTER,
+        "Other topics of the cluster were never read, so the impact of another move on them is unknown.",
+        _CHECK_OVERVIEW,
     ),
     RunReasonCode.OTHER_TOPICS_READ_LONG_AGO: MessageTemplate(
-        "The other topics were read {age:duration} ago; nobody can tell whether another move would harm them.",
-        _SEE_OVERVIEW_OF_CLUSTER,
+        "Other topics were read {age:duration} ago, so the impact of another move on them is unknown.",
+        _CHECK_OVERVIEW,
     ),
     RunReasonCode.THROTTLE_REMOVED: MessageTemplate(
-        "Somebody else keeps removing our throttle ({places}).",
-        "It is set again {again:,} min after the last time; until then nothing is submitted.",
+        "Others keep removing the throttle set by kafkadash: {places}.",
+        "kafkadash sets it again {again:,} min after the last time. Until then, nothing is submitted.",
     ),
     RunReasonCode.THROTTLE_MISSING: MessageTemplate(
-        "Somebody else removed our throttle ({places}).",
-        "It is set again when the next look finds the same; until then nothing is submitted.",
+        "Others removed the throttle set by kafkadash: {places}.",
+        "kafkadash sets it again if the next step confirms this. Until then, nothing is submitted.",
     ),
     RunReasonCode.UNDER_MIN_ISR: MessageTemplate(
-        "{partition} is under min-ISR, and no broker is away that would explain it.",
-        "Nothing is submitted but what repairs it. If the moves are what holds it up, cancel the run.",
-        many="{number:,} partitions are under min-ISR, {partition} is the first, and no broker is away that would "
-        "explain it.",
+        "{partition} is under min-ISR, and no offline broker explains it.",
+        "Only repairing moves are submitted. If the moves in flight cause it, cancel the run.",
+        many="{number:,} partitions are under min-ISR (first: {partition}), and no offline broker explains it.",
         by="number",
     ),
     RunReasonCode.CLUSTER_UNREADABLE: MessageTemplate("{words}"),
     RunReasonCode.STEP_FAILED: MessageTemplate(
-        "This step failed inside of kafkadash; the log of the worker says more.",
-        "It is tried again by itself; if that goes on, report what the log says.",
+        "This step failed inside kafkadash.",
+        "kafkadash retries. If the failure persists, report the error in the worker's log.",
     ),
     RunReasonCode.ANOTHER_CLUSTER: MessageTemplate(
-        "The address of {cluster} now leads to the Kafka cluster {answered}, and not to {expected}. Nothing of this "
-        "run is done there.",
-        "Give the cluster its own addresses again under Settings.",
+        "The address of {cluster} leads to Kafka cluster {answered} instead of {expected}. The run changes nothing "
+        "there.",
+        "Correct the cluster's addresses under Settings.",
     ),
     RunReasonCode.NEWER_VERSION: MessageTemplate(
-        "A newer version of kafkadash (format {format}) has worked on this run, and this one (format {own}) does not "
-        "know how to go on.",
+        "A newer kafkadash (run format {format}) worked on this run; this version (format {own}) cannot continue it.",
         "Start the workers of the newer version.",
     ),
     RunReasonCode.STILL_GOING: MessageTemplate(
-        "{number:,} move of it is still in flight.",
-        "What it owes is cleared when that has ended.",
-        many="{number:,} moves of it are still in flight.",
-        by="number",
+        "{number:# move of the run is|# moves of the run are} still in flight.",
+        "kafkadash removes the remaining throttles after that.",
     ),
     RunReasonCode.ALL_REFUSED: MessageTemplate(
-        "Kafka refused {rows:,} row, all there are: {why:cause}",
-        "Propose it anew when that is mended.",
-        many="Kafka refused {rows:,} rows, all there are: {why:cause}",
-        by="rows",
+        "Kafka rejected {rows:the only move|all # moves}: {why:cause}", _FIX_FIRST
     ),
-    RunReasonCode.GIVEN_UP_BY: MessageTemplate("{name} gave it up: {note}"),
+    RunReasonCode.GIVEN_UP_BY: MessageTemplate("Given up by {name}: {note}"),
 }
 
 
-_PLAN_ANEW = "Bring it back, or plan the row anew without it."
-_KEPT = "Kafka ends the move only when every replica is in sync."
-_BRING_BACK = "Bring back what is away, or plan the row anew without it."
-_RAISE = "Raise that limit, or cancel the row."
+_BRING_BACK = "Bring the broker back, or re-plan the move without it."
+_WHEN_IN_SYNC = "Kafka completes a move only when all replicas are in sync."
+_RAISE_LIMIT = "Raise that limit, or cancel the move."
 _MB = 1e6
 _LEAST_MB = 100_000.0
 
@@ -322,78 +300,73 @@ STUCK_WRITERS: Mapping[str, Writer] = {
     "speed": _write_rate,
     "stored_speed": _write_stored_rate,
     "numbers": _list_numbers,
-    "does": lambda way: "sends" if way == FlowDirection.OUT else "takes",
+    "does": lambda way: "sends" if way == FlowDirection.OUT else "receives",
 }
 
 STUCK_MESSAGES: Mapping[StuckReasonCode, MessageTemplate] = {
     StuckReasonCode.DESTINATION_UNREGISTERED: MessageTemplate(
-        "Broker {broker}, which it is copied to, is not registered.", "Start it, or plan the row anew without it."
+        "Destination broker {broker} is not registered.", "Start the broker, or re-plan the move without it."
     ),
-    StuckReasonCode.DESTINATION_AWAY: MessageTemplate("Broker {broker}, which it is copied to, is away.", _PLAN_ANEW),
-    StuckReasonCode.DESTINATION_FENCED: MessageTemplate(
-        "Broker {broker}, which it is copied to, is fenced.", _PLAN_ANEW
-    ),
+    StuckReasonCode.DESTINATION_AWAY: MessageTemplate("Destination broker {broker} is offline.", _BRING_BACK),
+    StuckReasonCode.DESTINATION_FENCED: MessageTemplate("Destination broker {broker} is fenced.", _BRING_BACK),
     StuckReasonCode.KEPT_REPLICA_AWAY: MessageTemplate(
-        "It is copied and in sync, but broker {brokers:numbers}, which keeps a replica, is away. " + _KEPT,
-        _BRING_BACK,
-        many="It is copied and in sync, but brokers {brokers:numbers}, which keep a replica, are away. " + _KEPT,
-        by="brokers",
+        "The copies are in sync, but {brokers:broker|brokers} {brokers:numbers}, which {brokers:keeps|keep} a replica, "
+        "{brokers:is|are} offline. " + _WHEN_IN_SYNC,
+        "Bring the {brokers:broker|brokers} back, or re-plan the move without {brokers:it|them}.",
     ),
     StuckReasonCode.KEPT_NOT_IN_SYNC: MessageTemplate(
-        "It is copied and in sync, but broker {brokers:numbers}, which keeps a replica, is not in sync. " + _KEPT,
-        _BRING_BACK,
-        many="It is copied and in sync, but brokers {brokers:numbers}, which keep a replica, are not in sync. " + _KEPT,
-        by="brokers",
+        "The copies are in sync, but the {brokers:replica on broker|replicas on brokers} {brokers:numbers} "
+        "{brokers:is|are} not. " + _WHEN_IN_SYNC,
+        "Check why {brokers:the broker lags|the brokers lag}, or re-plan the move without {brokers:it|them}.",
     ),
     StuckReasonCode.NO_SOURCE: MessageTemplate(
-        "The partition has no leader, so there is nothing to copy from.", "Bring back a broker that has it in sync."
+        "The partition has no leader to copy from.", "Start a broker that has an in-sync replica."
     ),
     StuckReasonCode.ROW_ABOVE_LIMIT: MessageTemplate(
-        "Broker {broker} {direction:does} replicas at no more than {limit:speed}; {row} receives {inbound:speed}, so "
-        "it can never finish.",
-        _RAISE,
+        "Broker {broker} {direction:does} replicas at {limit:speed} at most, but producers write {inbound:speed} to "
+        "{row}, so the copy cannot finish.",
+        _RAISE_LIMIT,
     ),
     StuckReasonCode.BROKER_ABOVE_LIMIT: MessageTemplate(
-        "Broker {broker} {direction:does} replicas at no more than {limit:speed}; producers write {inbound:speed} to "
-        "what is copied there, so it can never finish.",
-        _RAISE,
+        "Broker {broker} {direction:does} replicas at {limit:speed} at most, but producers write {inbound:speed} to "
+        "the copied partitions, so the copies cannot finish.",
+        _RAISE_LIMIT,
     ),
-    StuckReasonCode.LIMIT_NOT_OURS: MessageTemplate("That limit is not ours."),
+    StuckReasonCode.LIMIT_NOT_OURS: MessageTemplate("That limit is set by others."),
     StuckReasonCode.COPY_BELOW_INBOUND: MessageTemplate(
-        "Producers write {inbound:speed} to {row}, which is no less than its copy gets: so it can never finish.",
-        "Raise the throttle, or cancel the row.",
+        "Producers write {inbound:speed} to {row}, at least as much as is copied, so the copy cannot finish.",
+        "Raise the throttle, or cancel the move.",
     ),
     StuckReasonCode.DESTINATION_DISK_FULL: MessageTemplate(
-        "Broker {broker} may take {room:bytes} more on its disks, and {coming:bytes} are still to come.",
-        "Make room on it, or plan the row anew without it.",
+        "Broker {broker} may take {room:bytes} more on its disks; {coming:bytes} are still to come.",
+        "Free disk space on it, or re-plan the move without it.",
     ),
     StuckReasonCode.DESTINATION_DISK_NOT_READ: MessageTemplate(
-        "The disks of broker {broker} were not read lately; nobody can tell whether they take what comes.",
-        "See on the broker's page why they are not read.",
+        "Disks of broker {broker} were not read recently, so free space is unknown.", _CHECK_BROKER
     ),
     StuckReasonCode.DESTINATION_CORDONED: MessageTemplate(
-        "All log directories of broker {broker} are cordoned.", "Uncordon one, or plan the row anew without it."
+        "All log directories of broker {broker} are cordoned.",
+        "Uncordon one, or re-plan the move without the broker.",
     ),
     StuckReasonCode.SOURCE_AT_ITS_LIMIT: MessageTemplate(
-        "Broker {broker}, which it is copied from, sends {sent:speed} of the {limit:speed} it may, while broker "
-        "{idle:numbers}, in sync as well, could send.",
-        "Raise the throttle, or let another broker lead it.",
-        many="Broker {broker}, which it is copied from, sends {sent:speed} of the {limit:speed} it may, while brokers "
-        "{idle:numbers}, in sync as well, could send.",
-        by="idle",
+        "Source broker {broker} sends {sent:speed} of its limit of {limit:speed}; in-sync {idle:broker|brokers} "
+        "{idle:numbers} could send.",
+        "Raise the throttle, or elect another leader.",
     ),
     StuckReasonCode.RATE_OF_OTHERS: MessageTemplate(
-        "Broker {broker} has a throttle that is not ours: {key} is {value:stored_speed}.",
-        "Decide on the page of its throttles whether it stays.",
+        "Broker {broker} has a throttle set by others: {key} is {value:stored_speed}.",
+        "Decide on the broker's throttles page whether to keep it.",
     ),
     StuckReasonCode.LIST_OF_OTHERS: MessageTemplate(
-        "{key} of {topic} was changed by somebody else.", "Ask who did; it is seen on the page of the throttles."
+        "{key} of {topic} was changed by others.", "Find out who changed it. The throttles page shows its value."
     ),
-    StuckReasonCode.CLUSTER_REFUSES: MessageTemplate("The cluster refuses: {words}", "Mend that, or cancel the row."),
+    StuckReasonCode.CLUSTER_REFUSES: MessageTemplate(
+        "The cluster rejects the request: {words}", "Fix the cause, or cancel the move."
+    ),
     StuckReasonCode.NO_CAUSE_FOUND: MessageTemplate(
-        "It has not come nearer to its leader for {quiet:duration}. Source, destination, leader, disk and throttles "
-        "look well.",
-        "The log of the destination may say why.",
+        "The copy has not gained on the leader for {quiet:duration}. Source, destination, leader, disk and throttles "
+        "show no problem.",
+        "Check the log of the destination broker.",
     ),
 }
 
@@ -412,68 +385,68 @@ LEDGER_MESSAGES: Mapping[LedgerReasonCode, MessageTemplate] = {
     LedgerReasonCode.THROTTLE_ANSWER_LOST: MessageTemplate("{why:reason}"),
     LedgerReasonCode.THROTTLE_CLEARED: MessageTemplate("Removed."),
     LedgerReasonCode.LIST_NAMES_EVERY_REPLICA: MessageTemplate(
-        "The list is “*”, which names every replica; it was left as it is."
+        "The list is “*” (every replica) and was left unchanged."
     ),
-    LedgerReasonCode.LIST_DELETED_WITH_TOPIC: MessageTemplate("The topic was deleted, and its list with it."),
-    LedgerReasonCode.LIST_AS_BEFORE: MessageTemplate("Removed; what was set before stays."),
-    LedgerReasonCode.PAIRS_REMOVED_BY_OTHERS: MessageTemplate("Somebody else removed {pairs:# pair|# pairs} of ours."),
+    LedgerReasonCode.LIST_DELETED_WITH_TOPIC: MessageTemplate("The list was deleted with its topic."),
+    LedgerReasonCode.LIST_AS_BEFORE: MessageTemplate("Removed; earlier entries stay."),
+    LedgerReasonCode.PAIRS_REMOVED_BY_OTHERS: MessageTemplate(
+        "Others removed {pairs:# entry|# entries} set by kafkadash."
+    ),
     LedgerReasonCode.PAIRS_OF_OTHERS_STAY: MessageTemplate(
-        "Removed; {pairs:# pair of others stays|# pairs of others stay}."
+        "Removed; {pairs:# entry set by others stays|# entries set by others stay}."
     ),
-    LedgerReasonCode.RATE_NOT_SET: MessageTemplate("It was not set."),
-    LedgerReasonCode.RATE_STOOD_BEFORE: MessageTemplate("It stood there before, and stays."),
-    LedgerReasonCode.RATE_RESTORED: MessageTemplate("Set back to {rate:whole_rate}."),
+    LedgerReasonCode.RATE_NOT_SET: MessageTemplate("Not set."),
+    LedgerReasonCode.RATE_STOOD_BEFORE: MessageTemplate("Set before the run; it stays."),
+    LedgerReasonCode.RATE_RESTORED: MessageTemplate("Restored to {rate:whole_rate}."),
     LedgerReasonCode.RATE_BEFORE_UNCERTAIN: MessageTemplate(
-        "Somebody else had removed ours meanwhile: what stood there before is not certain."
+        "Others removed the rate set by kafkadash during the run, so the original value is uncertain."
     ),
-    LedgerReasonCode.RATE_REMOVED_BY_OTHERS: MessageTemplate("Somebody else removed it."),
-    LedgerReasonCode.RATE_SET_AGAIN: MessageTemplate("Somebody else removed it; it was set again."),
-    LedgerReasonCode.RATE_RESTORED_BY_OTHERS: MessageTemplate("Somebody else set it back to what it was before."),
+    LedgerReasonCode.RATE_REMOVED_BY_OTHERS: MessageTemplate("Removed by others."),
+    LedgerReasonCode.RATE_SET_AGAIN: MessageTemplate("Removed by others; set again by kafkadash."),
+    LedgerReasonCode.RATE_RESTORED_BY_OTHERS: MessageTemplate("Restored to its original value by others."),
     LedgerReasonCode.RATE_NOT_PUT_BACK: MessageTemplate(
-        "Somebody else removed it; {rate:whole_rate} from before was not put back."
+        "Removed by others; the original {rate:whole_rate} was not restored."
     ),
-    LedgerReasonCode.RATE_OF_OTHERS_LEFT: MessageTemplate(
-        "{rate:whole_rate} stands there now, which is not ours; it was left."
-    ),
+    LedgerReasonCode.RATE_OF_OTHERS_LEFT: MessageTemplate("Now {rate:whole_rate}, set by others; left unchanged."),
 }
 
 
 SENTENCES: Mapping[StuckCause, str] = {
-    StuckCause.DESTINATION_AWAY: "A broker that it goes to is away.",
-    StuckCause.KEPT_REPLICA_AWAY: "A replica that stays is on a broker that is away.",
+    StuckCause.DESTINATION_AWAY: "A destination broker is unavailable.",
+    StuckCause.KEPT_REPLICA_AWAY: "A kept replica is offline or not in sync.",
     StuckCause.NO_LEADER: "The partition has no leader to copy from.",
-    StuckCause.BELOW_INBOUND: "The throttle is below what the partition receives.",
-    StuckCause.DESTINATION_DISK: "The disk that it goes to cannot take it.",
-    StuckCause.SOURCE_AT_THROTTLE: "The broker that it copies from sends all that its throttle allows.",
-    StuckCause.FOREIGN_THROTTLE: "A throttle that is not ours holds it up.",
-    StuckCause.REFUSED: "The cluster refused.",
-    StuckCause.UNKNOWN: "Nobody can tell why.",
+    StuckCause.BELOW_INBOUND: "The throttle is below the producers' write rate.",
+    StuckCause.DESTINATION_DISK: "A destination disk is full, cordoned or not read.",
+    StuckCause.SOURCE_AT_THROTTLE: "The source broker sends at its throttle limit.",
+    StuckCause.FOREIGN_THROTTLE: "A throttle set by others limits the move.",
+    StuckCause.REFUSED: "The cluster rejected the request.",
+    StuckCause.UNKNOWN: "The cause is unknown.",
 }
 
 SHORTLY: Mapping[StuckCause, str] = {
-    StuckCause.DESTINATION_AWAY: "destination away",
-    StuckCause.KEPT_REPLICA_AWAY: "kept replica away",
+    StuckCause.DESTINATION_AWAY: "destination unavailable",
+    StuckCause.KEPT_REPLICA_AWAY: "kept replica not in sync",
     StuckCause.NO_LEADER: "no leader",
-    StuckCause.BELOW_INBOUND: "throttle below inbound",
+    StuckCause.BELOW_INBOUND: "throttle below write rate",
     StuckCause.DESTINATION_DISK: "destination disk",
-    StuckCause.SOURCE_AT_THROTTLE: "source at its throttle",
-    StuckCause.FOREIGN_THROTTLE: "throttle of others",
-    StuckCause.REFUSED: "refused",
-    StuckCause.UNKNOWN: "cause not known",
+    StuckCause.SOURCE_AT_THROTTLE: "source at throttle limit",
+    StuckCause.FOREIGN_THROTTLE: "throttle set by others",
+    StuckCause.REFUSED: "rejected",
+    StuckCause.UNKNOWN: "cause unknown",
 }
 
 
 class ReportNoteCode(StrEnum):
     """Codes of ``deviations`` and ``meanwhile`` of a report; the values are stored."""
 
-    # Otherwise than planned
+    # Deviations from plan
     TOOK_OTHER_TIME = "report-took-other-time"
     ENDED_OTHERWISE = "report-ended-otherwise"
     THROTTLE_CHANGED = "report-throttle-changed"
     WAS_PAUSED = "report-was-paused"
     SUBMITTED_AGAIN = "report-submitted-again"
 
-    # Elsewhere meanwhile
+    # Other cluster activity
     NO_OTHER_MOVES = "report-no-other-moves"
     OTHERS_MOVED = "report-others-moved"
     TOPICS_NOT_RECORDED = "report-topics-not-recorded"
@@ -508,57 +481,55 @@ REPORT_NOTE_WRITERS: Mapping[str, Writer] = {
 
 REPORT_NOTE_MESSAGES: Mapping[ReportNoteCode, MessageTemplate] = {
     ReportNoteCode.TOOK_OTHER_TIME: MessageTemplate(
-        "The plan reckoned with at least {planned:run_time} at {rate:megabytes} MB/s; it took {took:run_time}, "
-        "{ratio:.1f} times that."
+        "Planned: at least {planned:run_time} at {rate:megabytes} MB/s. Actual: {took:run_time}, {ratio:.1f} times "
+        "the plan."
     ),
     ReportNoteCode.ENDED_OTHERWISE: MessageTemplate(
-        "{rows:# partition|# partitions} of {total:,} ended otherwise: {state:row_state}."
+        "{rows:# partition|# partitions} of {total:,} not completed: {state:row_state}."
     ),
     ReportNoteCode.THROTTLE_CHANGED: MessageTemplate(
-        "The throttle was changed {times:often}; it was {rate:megabytes} MB/s last."
+        "The throttle was changed {times:often}; the last rate was {rate:megabytes} MB/s."
     ),
-    ReportNoteCode.WAS_PAUSED: MessageTemplate("It was paused for {paused:duration} in all."),
+    ReportNoteCode.WAS_PAUSED: MessageTemplate("The run was paused for {paused:duration} in total."),
     ReportNoteCode.SUBMITTED_AGAIN: MessageTemplate(
-        "{rows:# partition|# partitions} had to be submitted more than once, at most {most:often}."
+        "{rows:# partition was|# partitions were} submitted more than once, at most {most:often}."
     ),
-    ReportNoteCode.NO_OTHER_MOVES: MessageTemplate("No reassignment of others was seen."),
+    ReportNoteCode.NO_OTHER_MOVES: MessageTemplate("No other reassignments observed."),
     ReportNoteCode.OTHERS_MOVED: MessageTemplate("Others moved {rows:# partition|# partitions}: {named}."),
-    ReportNoteCode.TOPICS_NOT_RECORDED: MessageTemplate(
-        "Which topics were created or deleted elsewhere is not recorded, so it is not known."
-    ),
+    ReportNoteCode.TOPICS_NOT_RECORDED: MessageTemplate("Topics created or deleted during the run are not recorded."),
     ReportNoteCode.TOPICS_DELETED: MessageTemplate(
-        "{topics:# topic of this plan was|# topics of this plan were} deleted, or created again: {named}. Of other "
-        "topics that is not recorded."
+        "{topics:# topic of this plan was|# topics of this plan were} deleted or recreated: {named}. Other topics are "
+        "not recorded."
     ),
-    ReportNoteCode.NO_OTHER_THROTTLES: MessageTemplate("No throttle of others was found where ours stood."),
+    ReportNoteCode.NO_OTHER_THROTTLES: MessageTemplate("No conflicting throttles set by others."),
     ReportNoteCode.OTHER_THROTTLE: MessageTemplate(
-        "{at:second}: {found}", many="{at:second}: {found} That was seen {times:often}.", by="times"
+        "{at:second}: {found}", many="{at:second}: {found} Observed {times:often}.", by="times"
     ),
     ReportNoteCode.MORE_OTHER_THROTTLES: MessageTemplate(
-        "And {more:# more thing|# more things} about throttles; the audit has them."
+        "{more:# more throttle event is|# more throttle events are} in the audit log."
     ),
     ReportNoteCode.RATES_UNCERTAIN: MessageTemplate(
-        "Others removed our rates while it ran, so what stood before is not certain of {named}."
+        "Others removed rates set by kafkadash during the run, so the original values are uncertain: {named}."
     ),
-    ReportNoteCode.ABSENCES_NOT_RECORDED: MessageTemplate("Whether brokers were away meanwhile was not recorded."),
+    ReportNoteCode.ABSENCES_NOT_RECORDED: MessageTemplate("Offline brokers were not recorded during the run."),
     ReportNoteCode.BROKERS_STAYED: MessageTemplate(
-        "Every broker that was there when it began was there at each look until it ended."
+        "All brokers online at the start were online at every reading until the end."
     ),
     ReportNoteCode.BROKERS_NOT_WATCHED: MessageTemplate(
-        "No broker was seen away, but one could have been: the cluster was not read for up to {gap:duration}."
+        "No broker was observed offline, but the cluster was not read for up to {gap:duration}."
     ),
     ReportNoteCode.OTHERS_NOT_WATCHED: MessageTemplate(
-        "Others could have been: the cluster was not read for up to {gap:duration}."
+        "Other brokers may have been offline: the cluster was not read for up to {gap:duration}."
     ),
-    ReportNoteCode.AWAY_ALL_THE_TIME: MessageTemplate("Broker {broker} was away when it began and when it ended."),
+    ReportNoteCode.AWAY_ALL_THE_TIME: MessageTemplate("Broker {broker} was offline at the start and at the end."),
     ReportNoteCode.AWAY_AT_THE_START: MessageTemplate(
-        "Broker {broker} was away when it began, and was back at {back:second}."
+        "Broker {broker} was offline at the start and back at {back:second}."
     ),
     ReportNoteCode.AWAY_AT_THE_END: MessageTemplate(
-        "Broker {broker} was away from {gone:second} on, and was not back when it ended."
+        "Broker {broker} was offline from {gone:second} on and still at the end."
     ),
     ReportNoteCode.AWAY_BETWEEN: MessageTemplate(
-        "Broker {broker} was away from {gone:second} to {back:second}, {away_s:duration}."
+        "Broker {broker} was offline from {gone:second} to {back:second} ({away_s:duration})."
     ),
-    ReportNoteCode.MORE_ABSENCES: MessageTemplate("Brokers were away {more:# more time|# more times}."),
+    ReportNoteCode.MORE_ABSENCES: MessageTemplate("Brokers were offline {more:# more time|# more times}."),
 }

@@ -23,21 +23,21 @@ class RunOutcome(models.TextChoices):
     """How a run that is DONE ended."""
 
     CLEAN = "clean", "clean"
-    OBLIGATIONS = "obligations", "with obligations"
+    OBLIGATIONS = "obligations", "throttle removal pending"
     EXCEPTIONS = "exceptions", "with exceptions"
 
 
 class MoveState(models.TextChoices):
     """``execution.engine.state.RowState`` with the words that pages show."""
 
-    PENDING = RowState.PENDING.value, "waiting for its turn"
-    WAITING = RowState.WAITING.value, "held back"
+    PENDING = RowState.PENDING.value, "waiting"
+    WAITING = RowState.WAITING.value, "held"
     SUBMITTING = RowState.SUBMITTING.value, "submitting"
     MOVING = RowState.MOVING.value, "copying"
-    CATCHING_UP = RowState.CATCHING_UP.value, "catching up with live traffic"
+    CATCHING_UP = RowState.CATCHING_UP.value, "catching up"
     CANCELLING = RowState.CANCELLING.value, "cancelling"
     UNKNOWN = RowState.UNKNOWN.value, "unknown"
-    DONE = RowState.DONE.value, "done"
+    DONE = RowState.DONE.value, "completed"
     CANCELLED = RowState.CANCELLED.value, "cancelled"
     SKIPPED = RowState.SKIPPED.value, "skipped"
     SUPERSEDED = RowState.SUPERSEDED.value, "superseded"
@@ -93,12 +93,12 @@ class Execution(models.Model):
     throttle = models.BigIntegerField(help_text="bytes per second, per broker and direction")
     per_broker = models.PositiveIntegerField()
     per_cluster = models.PositiveIntegerField()
-    rows = models.PositiveIntegerField(default=0, help_text="moves in all")
-    steps = models.PositiveBigIntegerField(default=0, help_text="committed so far")
-    looked_at = models.DateTimeField(null=True, blank=True, help_text="when the cluster was last read for it")
+    rows = models.PositiveIntegerField(default=0, help_text="total moves")
+    steps = models.PositiveBigIntegerField(default=0, help_text="committed steps")
+    looked_at = models.DateTimeField(null=True, blank=True, help_text="time of the last cluster reading")
     error_code = models.CharField(max_length=40, choices=run_reason_choices, blank=True)
     error_params = models.JSONField(default=dict, blank=True)
-    failures = models.PositiveIntegerField(default=0, help_text="looks in a row that failed")
+    failures = models.PositiveIntegerField(default=0, help_text="consecutive failed readings")
     held = models.JSONField(default=list, blank=True, help_text="packed reasons")
     brake_code = models.CharField(max_length=40, choices=run_reason_choices, blank=True)
     brake_params = models.JSONField(default=dict, blank=True)
@@ -106,7 +106,7 @@ class Execution(models.Model):
     absences = models.JSONField(null=True, blank=True)
     throttles_read_at = models.DateTimeField(null=True, blank=True)
     progress = models.BinaryField(default=b"", blank=True)
-    progress_at = models.DateTimeField(null=True, blank=True, help_text="when the offsets behind it were read")
+    progress_at = models.DateTimeField(null=True, blank=True, help_text="time of the offsets")
     samples = models.BinaryField(default=b"", blank=True)
     outcome = models.CharField(max_length=16, choices=RunOutcome, blank=True)
     report = models.JSONField(default=dict, blank=True)
@@ -150,7 +150,7 @@ class Move(models.Model):
     current = ArrayField(models.IntegerField())
     target = ArrayField(models.IntegerField())
     log_dirs = models.JSONField(default=list, blank=True)
-    size_bytes = models.BigIntegerField(null=True, help_text="of one replica when the run began")
+    size_bytes = models.BigIntegerField(null=True, help_text="size of one replica at the start of the run")
     mends_racks = models.BooleanField(default=False)
     state = models.CharField(max_length=16, choices=MoveState, default=MoveState.PENDING)
     reason_code = models.CharField(max_length=40, choices=row_reason_choices, blank=True)
@@ -186,12 +186,12 @@ class Move(models.Model):
 class OrderType(models.TextChoices):
     """Type of an order that a person may give to a run that goes on, besides the states of its request."""
 
-    CANCEL_ROW = "cancel_row", "cancel this row"
-    AGAIN = "again", "submit it again"
-    GIVE_UP = "give_up", "give it up"
-    ELECT = "elect", "elect its preferred leader"
-    SET_THROTTLE = "set_throttle", "set our throttle again"
-    LEAVE_THROTTLE = "leave_throttle", "leave their throttle"
+    CANCEL_ROW = "cancel_row", "cancel move"
+    AGAIN = "again", "submit move again"
+    GIVE_UP = "give_up", "give up move"
+    ELECT = "elect", "elect preferred leader"
+    SET_THROTTLE = "set_throttle", "set kafkadash throttle again"
+    LEAVE_THROTTLE = "leave_throttle", "keep throttle set by others"
 
 
 class Order(models.Model):
@@ -240,9 +240,9 @@ class ThrottleEntryState(models.TextChoices):
 
     INTENT = LedgerState.INTENT.value, "being set"
     SET = LedgerState.SET.value, "set"
-    CLEARING = LedgerState.CLEARING.value, "being cleared"
-    CLEARED = LedgerState.CLEARED.value, "cleared"
-    OBLIGED = LedgerState.OBLIGED.value, "to be cleared later"
+    CLEARING = LedgerState.CLEARING.value, "being removed"
+    CLEARED = LedgerState.CLEARED.value, "removed"
+    OBLIGED = LedgerState.OBLIGED.value, "removal pending"
 
 
 class ThrottleEntry(models.Model):

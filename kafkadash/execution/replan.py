@@ -49,11 +49,9 @@ class RowReplan:
             return message_text(ReassignmentErrorCode.NO_OTHER_BROKER, lost=lost)
         news = broker_names([id_ for id_ in self.target if id_ not in self.move.target])
         waits = (
-            " As long as this row moves, the other plan cannot be made: cancel the row first."
-            if self.move.state in IN_FLIGHT
-            else ""
+            " Cancel this move first: no other plan is possible while it runs." if self.move.state in IN_FLIGHT else ""
         )
-        return f"{news[:1].upper()}{news[1:]} in the place of {lost}, in a draft of its own that is reviewed.{waits}"
+        return f"Replace {lost} with {news} in a new draft, which needs review.{waits}"
 
 
 def replan_of(change: ChangeRequest, move: Move) -> RowReplan | None:

@@ -77,8 +77,8 @@ def left_words(number: int) -> str:
     parts = [f"{number_:,} {MoveState(state).label}" for state, number_ in counts.most_common()]
     total = sum(counts.values())
     partitions = choose_plural("# partition|# partitions", total)
-    stay = choose_plural("was not moved stays as it is|were not moved stay as they are", total)
-    return f"{partitions} of #{number} that {stay}: {join_items(parts)}."
+    stay = choose_plural("was not moved and stays|were not moved and stay", total)
+    return f"{partitions} of #{number} {stay} unchanged: {join_items(parts)}."
 
 
 def _create_draft(row: ChangeRequest, run: Execution, user: User, request: HttpRequest | None) -> ChangeRequest:
@@ -108,7 +108,7 @@ def _create_draft(row: ChangeRequest, run: Execution, user: User, request: HttpR
 
 
 def way_back(number: int, topology: ClusterTopology) -> WayBack:
-    """Return the way back of the run of request ``number``, compared with the cluster in ``topology``. One query."""
+    """Return the rollback of the run of request ``number``, compared with the cluster in ``topology``. One query."""
     partitions: dict[str, dict[int, PlannedPartition]] = {}
     rows, left_out = [], []
     for move in Move.objects.filter(execution__request=number).order_by("topic", "partition"):

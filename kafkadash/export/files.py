@@ -123,7 +123,7 @@ def _check_numbers(address: str, told: list[_Told], seen: _SeenFlushes) -> Itera
         yield coded(ExportErrorCode.FLUSH_MISNAMED, manifest=address, flush=f"{other[0]}.{other[1]}")
     if seen.flush is not None and seq not in (seen.flush[1] + 1, 1):
         gap = seq - seen.flush[1] - 1
-        missing = f"{choose_plural('# flush is|# flushes are', gap)} missing" if gap > 0 else "the numbers go back"
+        missing = f"{choose_plural('# flush is|# flushes are', gap)} missing" if gap > 0 else "flush numbers decrease"
         yield coded(ExportErrorCode.FLUSHES_MISSING, manifest=address, missing=missing)
     seen.flush = epoch, seq
 
@@ -215,7 +215,7 @@ def _count_rows(place: StoragePlace, address: str) -> dict[tuple[str, int, int, 
                 for identity in zip(*columns, strict=True):
                     found[identity] = found.get(identity, 0) + 1
     except (ArrowException, OSError) as error:
-        raise UnreadableFacts((str(error).splitlines() or ["it cannot be read"])[0].rstrip(".")) from error
+        raise UnreadableFacts((str(error).splitlines() or ["unreadable"])[0].rstrip(".")) from error
     return found
 
 

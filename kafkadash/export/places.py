@@ -81,7 +81,7 @@ def open_place(uri: str) -> StoragePlace:
     if parts.scheme in ("file", "") and parts.path:
         if parts.netloc not in ("", "localhost"):
             raise PlaceUnknown(
-                ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault=f"file: is this machine, not {parts.netloc}"
+                ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault=f"file: is for the local machine, not {parts.netloc}"
             )
         return LocalFolder(uri, Path(unquote(parts.path)))
     from pyarrow import ArrowException
@@ -91,7 +91,7 @@ def open_place(uri: str) -> StoragePlace:
     arrows = f"s3{uri[3:]}" if parts.scheme in ("s3a", "s3n") else uri
     if urlsplit(arrows).scheme not in _KNOWN:
         raise PlaceUnknown(
-            ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault=f"“{parts.scheme}” is not read by the pipeline"
+            ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault=f"“{parts.scheme}” is not supported by the pipeline"
         )
     try:
         files, path = FileSystem.from_uri(arrows)
@@ -99,7 +99,7 @@ def open_place(uri: str) -> StoragePlace:
         fault = str(error).splitlines()[0].rstrip(".")
         raise PlaceUnknown(ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault=fault) from error
     if not path.strip("/"):
-        raise PlaceUnknown(ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault="it names no bucket and no folder")
+        raise PlaceUnknown(ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault="bucket or folder is missing")
     return RemoteStore(uri, files, path, renames=urlsplit(arrows).scheme not in _PUT)
 
 

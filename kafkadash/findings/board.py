@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -58,12 +58,12 @@ from kafkadash.findings.judgement import (
     rolled_up,
     write_headline,
 )
-from kafkadash.findings.judges import MORE
+from kafkadash.findings.judges import MORE, UNSEEN
 from kafkadash.findings.kinds import FactSource, FindingKind, stored_kind
 from kafkadash.findings.kinds import JudgedFinding as Found
-from kafkadash.findings.messages import finding_answer, finding_detail
+from kafkadash.findings.messages import finding_detail, finding_title
 from kafkadash.findings.models import Finding
-from kafkadash.findings.runbooks import read_runbook
+from kafkadash.findings.runbooks import fill_commands, read_runbook
 from kafkadash.findings.stored_facts import age_facts, count_refusing, partition_facts
 from kafkadash.monitoring.brokers import brokers_context
 from kafkadash.monitoring.cluster_bar import cluster_bar
@@ -87,6 +87,7 @@ from kafkadash.monitoring.models import (
 )
 from kafkadash.monitoring.partitions import partitions_context
 from kafkadash.monitoring.quorum.pages import quorum_context
+from kafkadash.monitoring.traffic.pages import trends_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +110,17 @@ class _NextPage:
     of_all: bool = False
 
 
-_QUORUM = _NextPage("See the quorum", "monitoring:quorum")
+_QUORUM = _NextPage("Open quorum", "monitoring:quorum")
 _BROKER = _NextPage("Open broker {broker}", "monitoring:broker", scoped=True)
-_BROKERS = _NextPage("See the brokers", "monitoring:brokers")
-_GROUP = _NextPage("Open the group", "monitoring:group", of_group=True)
-_GROUPS = _NextPage("See the groups", "monitoring:groups")
-_PIPELINE = _NextPage("See the pipeline", "history:pipeline", of_all=True)
-_COLLECTION = _NextPage("See the collection", "findings:overview", "#collection-{slug}")
+_BROKERS = _NextPage("Open brokers", "monitoring:brokers")
+_GROUP = _NextPage("Open group", "monitoring:group", of_group=True)
+_GROUPS = _NextPage("Open groups", "monitoring:groups")
+_PIPELINE = _NextPage("Open pipeline", "history:pipeline", of_all=True)
+_COLLECTION = _NextPage("Open collection", "findings:overview", "#collection-{slug}")
 
 
 def _topics(state: str) -> _NextPage:
-    return _NextPage("See the topics", "monitoring:topics", f"?state={state}")
+    return _NextPage("Open topics", "monitoring:topics", f"?state={state}")
 
 
 # The first whose page is there and whose scope fits is taken.
@@ -137,9 +138,9 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.QUORUM_FLAPPING: (_QUORUM,),
     FindingKind.CONSUMER_LAG: (_GROUP, _GROUPS),
     FindingKind.CONSUMER_LOSS: (_GROUP, _GROUPS),
-    FindingKind.ORPHAN_THROTTLE: (_NextPage("See the throttles", "monitoring:throttles"),),
-    FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("See the reassignments", "monitoring:reassignments"),),
-    FindingKind.RACK_VIOLATION: (_NextPage("See the racks", "monitoring:racks"), _topics("racks")),
+    FindingKind.ORPHAN_THROTTLE: (_NextPage("Open throttles", "monitoring:throttles"),),
+    FindingKind.ZOMBIE_REASSIGNMENT: (_NextPage("Open reassignments", "monitoring:reassignments"),),
+    FindingKind.RACK_VIOLATION: (_NextPage("Open racks", "monitoring:racks"), _topics("racks")),
     FindingKind.LEADER_SKEW: (_BROKERS,),
     FindingKind.MIXED_VERSIONS: (_BROKERS,),
     FindingKind.BROKER_AWAY: (_BROKER,),
@@ -153,6 +154,9 @@ _WAYS: Mapping[FindingKind, tuple[_NextPage, ...]] = {
     FindingKind.ZOOKEEPER: (_COLLECTION,),
     FindingKind.DISABLED: (_COLLECTION,),
 }
+
+
+_SIMULATED = frozenset({FindingKind.BROKER_DOWN, FindingKind.AT_MIN_ISR, FindingKind.UNDER_REPLICATED})
 
 
 def next_step(cluster: Cluster, kind: FindingKind, scope: str) -> NextStep | None:
@@ -211,6 +215,11 @@ class FindingRow:
         return self.said.message.cause
 
     @property
+    def title(self) -> str:
+        """Heading without the cluster's name."""
+        return finding_title(self.said.message)
+
+    @property
     def detail(self) -> str:
         return finding_detail(self.said.message)
 
@@ -265,8 +274,21 @@ class FindingRow:
         return next_step(self.cluster, self.kind, self.row.scope if self.row else "")
 
     @property
+    def further(self) -> Sequence[NextStep]:
+        """Pages for the steps of the runbook: what the next failure would do, and how to move replicas away."""
+        found = []
+        if self.kind in _SIMULATED:
+            found.append(NextStep("Simulate failures", _reverse_address("findings:drill", self.cluster.slug, "")))
+        if self.kind is FindingKind.BROKER_DOWN and self.row and self.row.scope.isdigit():
+            address = f"{reverse('planning:new')}?cluster={self.cluster.slug}&mode=drain&brokers={self.row.scope}"
+            found.append(NextStep(f"Drain broker {self.row.scope}", address))
+        return found
+
+    @property
     def point(self) -> JudgedPoint:
-        return JudgedPoint(self.kind, self.state, finding_answer(self.said.message), self.owner)
+        several = self.said.scope in (MORE, UNSEEN)
+        number = max(1, round(self.said.value or 1)) if several else 1
+        return JudgedPoint(self.kind, self.state, self.title, self.owner, number)
 
 
 def rows_of(
@@ -295,10 +317,10 @@ def trend_of(history: list[list[float]], threshold: float | None, now: datetime)
     """``history`` as ``models.Finding`` keeps it, not empty."""
     values = [value for _, value in history]
     changed_at = datetime.fromtimestamp(history[-1][0], UTC)
-    word = "steady"
+    direction = 0
     if len(values) > 1 and now - changed_at < STEADY_AFTER:
-        word = "rising" if values[-1] > values[-2] else "falling"
-    at_first = f", {values[0]:,g} at first" if values[0] != values[-1] else ""
+        direction = 1 if values[-1] > values[-2] else -1
+    words = _describe_trend(direction, values[0], values[-1])
     low, high = min([*values, threshold or 0.0]), max([*values, threshold or 0.0])
     begin, end = history[0][0], max(now.timestamp(), history[-1][0] + 1)
 
@@ -311,7 +333,17 @@ def trend_of(history: list[list[float]], threshold: float | None, now: datetime)
     corners = []
     for (at, value), then in zip(history, [*(h[0] for h in history[1:]), end], strict=True):
         corners += [f"{x(at):.1f},{y(value):.1f}", f"{x(then):.1f},{y(value):.1f}"]
-    return FindingTrend(word + at_first, " ".join(corners), f"{y(threshold):.1f}" if threshold is not None else "")
+    return FindingTrend(words, " ".join(corners), f"{y(threshold):.1f}" if threshold is not None else "")
+
+
+def _describe_trend(direction: int, first: float, last: float) -> str:
+    """Return text such as "up from 12,370" or "steady, up from 5"; ``direction`` is that of the newest change."""
+    newest = {0: "steady", 1: "rising", -1: "falling"}[direction]
+    if first == last:
+        return newest
+    overall = 1 if last > first else -1
+    since_first = f"{'up' if overall > 0 else 'down'} from {first:,g}"
+    return since_first if direction == overall else f"{newest}, {since_first}"
 
 
 def count_by_kind(rows: Iterable[FindingRow]) -> Mapping[FindingKind, int]:
@@ -364,7 +396,7 @@ class RunningChange:
     def percent_words(self) -> str:
         """How far, such as "51.3 %"; nothing old is told."""
         if self.run.percent is None or self.run.old:
-            return "progress not known"
+            return "progress unknown"
         return f"{math.floor(self.run.percent * 10) / 10:.1f} %"
 
     @property
@@ -771,16 +803,16 @@ _PARTS = ("overview", "groups", "partitions", "brokers", "quorum", "collection")
 @one_moment()
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     now, known = bar["now"], bar["standing"]
     judged = summarize_cluster(cluster, now, known)
     context = {
         **bar,
         "title": judged.title,
         "tab": "overview",
-        "mirrors": f"figures-{slug}",
         "live_keys": [f"{panel}:{slug}" for panel in _PARTS],
         "overview": overview_context(cluster, now, judged),
+        "trends": trends_context(cluster, now, known.runs.get(CollectorKind.TRAFFIC)),
         "groups": groups_context(cluster, now, known),
         "partitions": partitions_context(cluster, now, known),
         "collection": collection_context(cluster, now, known),
@@ -807,11 +839,12 @@ def finding(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     row = _get_finding(slug, finding_id)
     shown: FindingRow = finding_context(cluster, row, timezone.now())
     context = {
-        **cluster_bar(request, cluster, CollectorKind.METADATA),
+        **cluster_bar(cluster, CollectorKind.METADATA),
         "tab": "",
         "live_keys": [f"status:{slug}"] if row.closed_at is None else [],
         "finding": shown,
         "runbook": read_runbook(shown.kind) if shown.runbook_url else None,
+        "steps": fill_commands(read_runbook(shown.kind).html, _command_values(shown)) if shown.runbook_url else "",
         "may_acknowledge": is_allowed(request.user, ACKNOWLEDGE, cluster),
         "roles": roles_text(ACKNOWLEDGE),
         "refused": request.GET.get("refused") == "closed",
@@ -833,12 +866,30 @@ def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
     return _change_owner(request, slug, finding_id, take=False)
 
 
+def _command_values(shown: FindingRow) -> Mapping[str, str]:
+    """Return what the commands of a runbook call HOST:9092, ID, GROUP and TOPIC, as far as the finding knows it."""
+    values = {"HOST:9092": shown.cluster.bootstrap_servers}
+    for name, place in (("broker", "ID"), ("group", "GROUP"), ("topic", "TOPIC")):
+        value = shown.said.message.params.get(name)
+        if isinstance(value, str | int):
+            values[place] = str(value)
+    return values
+
+
+_BACK: Mapping[str, Callable[[str], str]] = {
+    "board": lambda _: reverse("findings:board"),
+    "overview": lambda slug: reverse("findings:overview", args=[slug]),
+}
+"""Where a finding can be acknowledged, beside its own page: the person stays there."""
+
+
 def _change_owner(request: HttpRequest, slug: str, finding_id: str, *, take: bool) -> HttpResponse:
     cluster_for(request, slug, ACKNOWLEDGE)
     row = _get_finding(slug, finding_id)
     user = request.user
     assert isinstance(user, User), "needs() lets nobody else in"
     address = redirect("findings:finding", slug, finding_id)
+    back = _BACK.get(request.POST.get("back", ""))
     try:
         if take:
             services.acknowledge(row, user, request, timezone.now())
@@ -846,7 +897,8 @@ def _change_owner(request: HttpRequest, slug: str, finding_id: str, *, take: boo
             services.release(row, user, request)
     except services.FindingRefused:
         address["Location"] += "?refused=closed"
-    return address
+        return address
+    return redirect(f"{back(slug)}#finding-{row.public_id}") if back else address
 
 
 def _get_finding(slug: str, finding_id: str) -> Finding:

@@ -11,7 +11,7 @@ need no new reading of the cluster, so pages compute them at display time.
 seen in as many different readings as its kind requires, keeps its identity while it is seen, and closes when a reading
 that can judge it no longer shows it. A second call with the same facts changes nothing.
 
-``write_headline`` and ``board_headline`` are the answer in one sentence, for the heading of a page.
+``write_headline`` and ``board_headline`` are the headings of pages.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def not_judged(judged_at: datetime | None, facts: ClusterFacts, now: datetime) -
         FindingKind.STALE,
         coded(FindingCode.NOT_JUDGED_YET) if age is None else coded(FindingCode.NOT_JUDGED, age=age),
         now,
-        measured="not judged" if age is None else long_duration(age),
+        measured="never evaluated" if age is None else long_duration(age),
         limit=f"limit {_describe_limit([facts.metadata])}",
         since=judged_at,
     )
@@ -76,7 +76,9 @@ def not_judged(judged_at: datetime | None, facts: ClusterFacts, now: datetime) -
 
 def _zookeeper_finding(now: datetime) -> JudgedFinding:
     message = coded(FindingCode.ZOOKEEPER_MODE)
-    return JudgedFinding(FindingKind.ZOOKEEPER, message, now, measured="ZooKeeper mode", limit="KRaft is supported")
+    return JudgedFinding(
+        FindingKind.ZOOKEEPER, message, now, measured="ZooKeeper mode", limit="only KRaft is supported"
+    )
 
 
 def _other_cluster_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding:
@@ -84,8 +86,8 @@ def _other_cluster_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding:
         FindingKind.ANOTHER_CLUSTER,
         coded(FindingCode.OTHER_CLUSTER_ANSWERS, registered=facts.kafka_id, other=facts.other_kafka_id),
         now,
-        measured="another id",
-        limit="than the registered one",
+        measured="other ID",
+        limit="than registered",
         since=facts.metadata.taken_at,
     )
 
@@ -95,8 +97,8 @@ def _double_finding(facts: ClusterFacts, now: datetime) -> JudgedFinding:
         FindingKind.REGISTERED_TWICE,
         coded(FindingCode.REGISTERED_TWICE, first=facts.same_as),
         now,
-        measured="registered twice",
-        limit="once",
+        measured="2 registrations",
+        limit="limit 1",
         since=facts.metadata.taken_at,
     )
 
@@ -332,12 +334,13 @@ def reconcile(known: Sequence[KnownFindings[T]], evaluation: FindingEvaluation, 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPoint:
-    """A finding as a heading needs it; ``answer`` continues the cluster's name."""
+    """A finding as a heading needs it: ``title`` lacks the cluster, ``number`` counts the things it is about."""
 
     kind: FindingKind
     state: HealthState
-    answer: str
+    title: str
     owner: str = ""
+    number: int = 1
 
 
 def rolled_up(states: Sequence[HealthState]) -> HealthState:
@@ -349,28 +352,28 @@ def write_headline(name: str, state: HealthState, points: Sequence[JudgedPoint])
     """Return the headline of one cluster in this state; ``points`` most urgent first."""
     worst = next((p for p in points if p.state is state), None)
     if worst is None:
-        return f"{name} is OK." if state is HealthState.OK else f"Cannot tell about {name}."
+        return f"{name} is OK" if state is HealthState.OK else f"{name}: state unknown"
     alike = [p for p in points if (p.kind, p.state) == (worst.kind, worst.state)]
-    answer = worst.answer
+    title = worst.title
     if len(alike) > 1 and worst.kind.about.many:
-        answer = worst.kind.about.many.format(n=len(alike))
-    if state is HealthState.UNKNOWN:
-        return f"Cannot tell about {name}: {answer}."
-    nobody = state is HealthState.CRITICAL and not any(p.owner for p in points if p.state is state)
-    return f"{name} {answer}{', and nobody has it' if nobody else ''}."
+        title = worst.kind.about.many.format(n=f"{sum(p.number for p in alike):,}")
+    if state is HealthState.UNKNOWN and worst.kind.about.state is not state:
+        return f"{title} on {name} (stale)"
+    unacknowledged = state is HealthState.CRITICAL and not any(p.owner for p in points if p.state is state)
+    return f"{title} on {name}{' (unacknowledged)' if unacknowledged else ''}"
 
 
 def board_headline(clusters: Sequence[tuple[str, HealthState, str]]) -> str:
     """Return the headline of all clusters; ``clusters`` are (name, state, own headline), worst first."""
     if not clusters:
-        return "No cluster is registered yet."
+        return "No clusters yet"
     _, state, worst = clusters[0]
     if state not in (HealthState.OK, HealthState.MAINTENANCE):
         return worst
     silent = sum(state is HealthState.MAINTENANCE for _, state, _ in clusters)
     well = len(clusters) - silent
     if not silent:
-        return worst if well == 1 else f"All {well} clusters are OK."
+        return worst if well == 1 else f"All {well} clusters are OK"
     if not well:
-        return worst if silent == 1 else f"None of {silent} clusters is watched."
-    return f"{choose_plural('# cluster is|# clusters are', well)} OK, {silent} not watched."
+        return worst if silent == 1 else f"None of {silent} clusters is watched"
+    return f"{choose_plural('# cluster is|# clusters are', well)} OK, {silent} not watched"

@@ -66,7 +66,7 @@ def broker_down(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[Judg
             unit="replicas",
             threshold=0,
             measured=choose_plural("# replica|# replicas", broker.replicas),
-            limit="on a broker that is down",
+            limit="affected",
             since=broker.since,
         )
     unseen = (facts.brokers_gone or 0) - sum(b.gone for b in down)
@@ -88,23 +88,29 @@ def broker_away(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[Ju
                 value=0,
                 unit="replicas",
                 measured="0 replicas",
-                limit="on a broker that is away",
+                limit="hosted",
                 since=broker.since,
             )
 
 
 def leader_skew(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[JudgedFinding]:
-    """Nothing while a broker is away: its leaders are elsewhere, and that is what the finding about it says."""
+    """Judge leaders against a broker's share: of all leaders, the part that it has of all replicas.
+
+    A broker that was drained is expected to lead less. Nothing while a broker is away: its leaders are elsewhere, and
+    that is what the finding about it says.
+    """
     hosting = [b for b in facts.brokers if b.replicas]
     if (facts.partitions or 0) < SKEW_MIN_PARTITIONS or len(hosting) < 2 or any(b.away for b in hosting):
         return
-    mean = sum(b.leaders for b in hosting) / len(hosting)
-    # Within one leader of the mean no other spread would be better.
-    uneven = [b for b in hosting if mean and not math.floor(mean) <= b.leaders <= math.ceil(mean)]
-    worst = max(uneven, key=lambda b: (abs(b.leaders - mean), -b.id), default=None)
+    leaders, replicas = sum(b.leaders for b in hosting), sum(b.replicas for b in hosting)
+    shares = {b.id: leaders * b.replicas / replicas for b in hosting}
+    # Within one leader of its share no other spread would be better.
+    uneven = [b for b in hosting if leaders and not math.floor(shares[b.id]) <= b.leaders <= math.ceil(shares[b.id])]
+    worst = max(uneven, key=lambda b: (abs(b.leaders - shares[b.id]), -b.id), default=None)
     if worst is None:
         return
-    skew = 100 * (worst.leaders - mean) / mean
+    share = shares[worst.id]
+    skew = 100 * (worst.leaders - share) / share
     if abs(skew) >= SKEW_PERCENT:
         yield JudgedFinding(
             FindingKind.LEADER_SKEW,
@@ -113,14 +119,15 @@ def leader_skew(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[Judg
                 broker=worst.id,
                 percent=round(abs(skew)),
                 leaders=worst.leaders,
-                mean=round(mean, 1),
+                share=round(share, 1),
             ),
             at,
+            scope=str(worst.id),
             value=round(skew, 1),
             unit="%",
             threshold=SKEW_PERCENT,
             measured=f"{'+' if skew > 0 else '−'}{abs(skew):.0f} %",
-            limit=f"of the mean, limit {SKEW_PERCENT:.0f} %",
+            limit=f"from its share, limit {SKEW_PERCENT:.0f} %",
         )
 
 
@@ -155,7 +162,7 @@ def quorum_lost(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[Ju
             unit="refresh",
             threshold=QUORUM_FAILURES,
             measured=choose_plural("# refresh|# refreshes", quorum.failures),
-            limit="in a row without an answer",
+            limit="failed in a row",
             since=at if quorum.taken_at else None,
         )
 
@@ -172,7 +179,7 @@ def quorum_margin(facts: ClusterFacts, at: datetime, _: datetime) -> Iterator[Ju
             unit="more failures",
             threshold=1,
             measured=f"{in_sync} of {voters}",
-            limit=f"voters in sync, needs more than {majority}",
+            limit=f"voters in sync, majority is {majority}",
         )
 
 
@@ -207,7 +214,7 @@ def failed_directory(facts: ClusterFacts, at: datetime, now: datetime) -> Iterat
                 unit="directories",
                 threshold=0,
                 measured="1 directory",
-                limit="offline, limit 0",
+                limit="offline",
             )
 
 
@@ -283,7 +290,7 @@ def consumer_lag(facts: ClusterFacts, at: datetime, now: datetime) -> Iterator[J
             unit="records",
             threshold=group.allowed,
             measured="" if group.lag is None else choose_plural("# record|# records", group.lag),
-            limit=f"allowed {group.allowed:,} a partition" if group.allowed else "none allowed to wait",
+            limit=f"lag threshold: {group.allowed:,} per partition" if group.allowed else "lag threshold: 0",
             since=group.since,
         )
     if others:

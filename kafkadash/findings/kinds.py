@@ -90,8 +90,8 @@ class FindingTraits:
     """How a kind is treated.
 
     ``word`` stands on its pill, ``name`` in lists and headings. ``looks`` is in how many successive readings it must
-    be seen before it opens. ``many`` continues the cluster's name when several scopes have it, with ``{n}``; empty
-    where there is only one scope.
+    be seen before it opens. ``many`` is the title where several scopes have it, with ``{n}``; empty where there is
+    only one scope.
     """
 
     state: HealthState
@@ -114,14 +114,14 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
     FindingKind.OFFLINE: FindingTraits(_CRITICAL, "Critical", "Offline partitions", FactSource.METADATA),
     FindingKind.QUORUM_LOST: FindingTraits(_CRITICAL, "Critical", "Controller quorum lost", FactSource.QUORUM),
     FindingKind.QUORUM_MARGIN: FindingTraits(
-        _WARNING, "Quorum", "Controller quorum without margin", FactSource.QUORUM, looks=2
+        _WARNING, "Quorum", "Controller quorum at minimum", FactSource.QUORUM, looks=2
     ),
     FindingKind.UNDER_MIN_ISR: FindingTraits(_CRITICAL, "Critical", "Partitions under min-ISR", FactSource.METADATA),
     FindingKind.BROKER_DOWN: FindingTraits(
-        _CRITICAL, "Critical", "Broker down", FactSource.METADATA, many="has {n} brokers down that host replicas"
+        _CRITICAL, "Critical", "Broker down", FactSource.METADATA, many="{n} brokers are down"
     ),
     FindingKind.FAILED_DIRECTORY: FindingTraits(
-        _WARNING, "Disk", "Failed log directory", FactSource.LOG_DIRS, many="has {n} failed log directories"
+        _WARNING, "Disk", "Failed log directory", FactSource.LOG_DIRS, many="{n} log directories failed"
     ),
     FindingKind.AT_MIN_ISR: FindingTraits(_WARNING, "Warning", "Partitions at min-ISR", FactSource.METADATA, looks=2),
     FindingKind.UNDER_REPLICATED: FindingTraits(
@@ -132,43 +132,42 @@ ABOUT: Mapping[FindingKind, FindingTraits] = {
         "Disk",
         "Log directory full within a day",
         FactSource.PIPELINE,
-        many="has {n} log directories that are full within a day",
+        many="{n} log directories projected to fill",
     ),
     FindingKind.DISK_FULL: FindingTraits(
-        _WARNING, "Disk", "Log directory nearly full", FactSource.LOG_DIRS, 2, "has {n} log directories that fill up"
+        _WARNING, "Disk", "Log directory nearly full", FactSource.LOG_DIRS, 2, "{n} log directories are nearly full"
     ),
-    FindingKind.QUORUM_FLAPPING: FindingTraits(_WARNING, "Quorum", "Controllers keep electing", FactSource.QUORUM),
+    FindingKind.QUORUM_FLAPPING: FindingTraits(_WARNING, "Quorum", "Frequent controller elections", FactSource.QUORUM),
     FindingKind.CONSUMER_LAG: FindingTraits(
-        _WARNING, "Lag", "Consumer group does not read", FactSource.GROUPS, 2, "has several groups that do not read"
+        _WARNING, "Lag", "Consumer group stuck", FactSource.GROUPS, 2, "{n} consumer groups are stuck"
     ),
     FindingKind.CONSUMER_LOSS: FindingTraits(
-        _WARNING, "Data loss", "Records deleted unread", FactSource.GROUPS, 2, "has several groups with records deleted"
+        _WARNING,
+        "Data loss",
+        "Unread records deleted",
+        FactSource.GROUPS,
+        2,
+        "{n} consumer groups: unread records deleted",
     ),
     FindingKind.ORPHAN_THROTTLE: FindingTraits(_WARNING, "Throttle", "Orphan throttle", FactSource.CONFIGS),
-    FindingKind.ZOMBIE_REASSIGNMENT: FindingTraits(_WARNING, "Move", "Zombie reassignment", FactSource.REASSIGNMENTS),
-    FindingKind.RACK_VIOLATION: FindingTraits(
-        _WARNING, "Racks", "Uneven spread over racks", FactSource.METADATA, looks=2
-    ),
-    FindingKind.LEADER_SKEW: FindingTraits(_WARNING, "Leaders", "Uneven leaders", FactSource.METADATA, looks=2),
-    FindingKind.MIXED_VERSIONS: FindingTraits(_WARNING, "Versions", "Mixed versions", FactSource.VERSIONS),
+    FindingKind.ZOMBIE_REASSIGNMENT: FindingTraits(_WARNING, "Move", "Stuck reassignment", FactSource.REASSIGNMENTS),
+    FindingKind.RACK_VIOLATION: FindingTraits(_WARNING, "Racks", "Rack violation", FactSource.METADATA, looks=2),
+    FindingKind.LEADER_SKEW: FindingTraits(_WARNING, "Leaders", "Leader skew", FactSource.METADATA, looks=2),
+    FindingKind.MIXED_VERSIONS: FindingTraits(_WARNING, "Versions", "Mixed Kafka versions", FactSource.VERSIONS),
     FindingKind.BROKER_AWAY: FindingTraits(
-        _WARNING, "Broker", "Broker away", FactSource.METADATA, looks=2, many="misses {n} brokers that host nothing"
+        _WARNING, "Broker", "Empty broker offline", FactSource.METADATA, looks=2, many="{n} empty brokers are offline"
     ),
-    FindingKind.SEGMENT_SET_ASIDE: FindingTraits(_WARNING, "Pipeline", "Segments set aside", FactSource.PIPELINE),
-    FindingKind.PIPELINE_STILL: FindingTraits(
-        _WARNING, "Pipeline", "Pipeline stands still", FactSource.PIPELINE, looks=2
-    ),
-    FindingKind.TOPICS_HIDDEN: FindingTraits(_UNKNOWN, "Cannot tell", "Topics hidden", FactSource.LOG_DIRS),
-    FindingKind.ANOTHER_CLUSTER: FindingTraits(_UNKNOWN, "Cannot tell", "Another cluster answers", FactSource.AGES),
-    FindingKind.REGISTERED_TWICE: FindingTraits(_UNKNOWN, "Cannot tell", "Registered twice", FactSource.AGES),
-    FindingKind.UNREACHABLE: FindingTraits(_UNKNOWN, "Cannot tell", "Unreachable", FactSource.AGES),
-    FindingKind.STALE: FindingTraits(_UNKNOWN, "Cannot tell", "Stale data", FactSource.AGES),
+    FindingKind.SEGMENT_SET_ASIDE: FindingTraits(_WARNING, "Pipeline", "Quarantined segments", FactSource.PIPELINE),
+    FindingKind.PIPELINE_STILL: FindingTraits(_WARNING, "Pipeline", "Pipeline stalled", FactSource.PIPELINE, looks=2),
+    FindingKind.TOPICS_HIDDEN: FindingTraits(_UNKNOWN, "Unknown", "Hidden topics", FactSource.LOG_DIRS),
+    FindingKind.ANOTHER_CLUSTER: FindingTraits(_UNKNOWN, "Unknown", "Cluster ID mismatch", FactSource.AGES),
+    FindingKind.REGISTERED_TWICE: FindingTraits(_UNKNOWN, "Unknown", "Duplicate registration", FactSource.AGES),
+    FindingKind.UNREACHABLE: FindingTraits(_UNKNOWN, "Unknown", "Cluster unreachable", FactSource.AGES),
+    FindingKind.STALE: FindingTraits(_UNKNOWN, "Unknown", "Stale data", FactSource.AGES),
     FindingKind.ZOOKEEPER: FindingTraits(_UNKNOWN, "Not supported", "ZooKeeper mode", FactSource.AGES),
-    FindingKind.DISABLED: FindingTraits(
-        HealthState.MAINTENANCE, "Not watched", "Collection switched off", FactSource.AGES
-    ),
+    FindingKind.DISABLED: FindingTraits(HealthState.MAINTENANCE, "Not watched", "Collection disabled", FactSource.AGES),
 }
-_OF_ANOTHER_VERSION = FindingTraits(_UNKNOWN, "Cannot tell", "Finding of another version", FactSource.METADATA)
+_OF_ANOTHER_VERSION = FindingTraits(_UNKNOWN, "Unknown", "Finding of another version", FactSource.METADATA)
 
 
 @dataclass(frozen=True, slots=True)

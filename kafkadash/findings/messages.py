@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.core.formatting import join_items
@@ -14,324 +14,315 @@ from kafkadash.findings.kinds import FindingNoteCode as Note
 ONCALL_MESSAGES: Mapping[OnCallErrorCode, MessageTemplate] = {
     # Filters and addresses of pages that name what is not there
     OnCallErrorCode.FINDING_FORGOTTEN: MessageTemplate(
-        "There is no finding {number}, or it closed so long ago that it is forgotten.",
-        "The overview of the cluster lists those that are open.",
+        "Finding {number} does not exist, or its retention time is over.",
+        "Open findings are on the overview of the cluster.",
     ),
-    OnCallErrorCode.FINDING_CLOSED: MessageTemplate(
-        "", "This finding has closed; there is nothing left to take care of."
-    ),
-    OnCallErrorCode.NO_SUCH_RUNBOOK: MessageTemplate("", "There is no runbook {kind!r}; see the list of runbooks."),
-    OnCallErrorCode.DRILL_BROKERS_UNKNOWN: MessageTemplate("", "{cluster} has no {brokers}; {there}."),
-    OnCallErrorCode.DRILL_RACK_UNKNOWN: MessageTemplate("", "No broker of {cluster} is in a rack {rack}; {there}."),
+    OnCallErrorCode.FINDING_CLOSED: MessageTemplate("", "This finding is closed. No action is needed."),
+    OnCallErrorCode.NO_SUCH_RUNBOOK: MessageTemplate("", "Runbook {kind!r} does not exist. See the list of runbooks."),
+    OnCallErrorCode.DRILL_BROKERS_UNKNOWN: MessageTemplate("", "{cluster} has no {brokers}. {there}."),
+    OnCallErrorCode.DRILL_RACK_UNKNOWN: MessageTemplate("", "{cluster} has no brokers in rack {rack}. {there}."),
     OnCallErrorCode.DRILL_FENCED: MessageTemplate(
-        "{brokers} fenced already: what that did has happened.", "The overview of the cluster shows it."
+        "{brokers} already fenced: this loss has already happened.", "See the overview of the cluster for its effects."
     ),
     OnCallErrorCode.DRILL_NO_BROKER: MessageTemplate(
-        "", "“{typed}” is no broker id: give numbers with commas between them, such as 1,2."
+        "", "“{typed}” is not a broker ID. Enter comma-separated numbers, such as 1,2."
     ),
     OnCallErrorCode.DRILL_TOO_MANY: MessageTemplate(
-        "Only the first {most:,} of {many:,} brokers are looked at.", "Ask for the others by themselves."
+        "Only the first {most:,} of {many:,} brokers are simulated.", "Simulate the other brokers separately."
     ),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FindingTemplate(MessageTemplate):
-    """``text`` stands alone, ``answer`` continues the cluster's name in a heading, ``detail`` stands below both."""
+    """``text`` stands alone. ``title`` is the object and its state in a heading, which adds the cluster: "{title} on
+    Demo". ``detail`` stands below both.
+    """
 
-    answer: str = ""
+    title: str = ""
     detail: str = ""
 
 
-def finding_answer(message: CodedMessage) -> str:
-    """Return what continues the cluster's name; the code with its parameters where this version has no text of it."""
-    return message_part(message, "answer") or message.cause
+def finding_title(message: CodedMessage) -> str:
+    """Return the heading without the cluster; the code with its parameters where this version has no text of it."""
+    return message_part(message, "title") or message.cause
 
 
 def finding_detail(message: CodedMessage) -> str:
     return message_part(message, "detail")
 
 
-def _template(text: str, answer: str, detail: str = "") -> FindingTemplate:
-    return FindingTemplate(text, answer=answer, detail=detail)
+def _template(text: str, title: str, detail: str = "") -> FindingTemplate:
+    return FindingTemplate(text, title=title, detail=detail)
 
 
 _PARTITIONS = "{partitions:# partition|# partitions}"
-_AT_MIN_ISR = f"{_PARTITIONS} {{partitions:is|are}} at min-ISR: the next lost replica"
-_DIRECTORY = "A log directory of broker {broker}"
+_ARE = f"{_PARTITIONS} {{partitions:is|are}}"
+_AT_MIN_ISR = f"{_ARE} at min-ISR"
+_DIRECTORY = "Log directory {path} of broker {broker}"
+_DISK = "Broker {broker} disk"
 _GROWS = (
-    "It grows by {growth:bytes} a day, as seen over {seen:age}, and had {free:bytes} free of {total:bytes} · "
-    "an estimate; a full directory goes offline"
+    "Growth: {growth:bytes} per day, measured over {seen:age} · {free:bytes} of {total:bytes} were free · "
+    "estimate · Kafka takes a full log directory offline"
 )
-_DEAD = "Broker {broker} is down and hosts {replicas:# replica|# replicas}."
-_IS_DOWN = "has broker {broker} down"
-_EMPTY = "Broker {broker} is away; no replica is hosted there."
-_MISSES = "misses broker {broker}, which hosts nothing"
-_WAITING = "{waiting:# record waits|# records wait}"
-_GROUPS = "{names:names} · the list of groups has all of them, worst first"
-_HISTORY = "What you see elsewhere about this cluster is history."
-_NOT_JUDGED = "Facts are stored, but the workers did not judge them; look at their log"
+_DOWN = "Broker {broker} is down and hosts {replicas:# replica|# replicas}."
+_IS_DOWN = "Broker {broker} is down"
+_GROUP = "Consumer group {group:group}"
+_WAITING = "{waiting:# record|# records}"
+_GROUPS = "{names:names} · The list of consumer groups shows all, worst first"
+_ALL_STALE = "All data of this cluster is stale."
+_NOT_JUDGED = "Data is collected, but not evaluated · Check the worker logs"
 
 FINDING_MESSAGES: Mapping[FindingCode, FindingTemplate] = {
     # Partitions and their replicas
     FindingCode.PARTITIONS_LEADERLESS: _template(
-        f"{_PARTITIONS} {{partitions:has|have}} no leader: nobody can read or write {{partitions:it|them}}.",
-        f"has {_PARTITIONS} without a leader",
+        f"{_PARTITIONS} {{partitions:has|have}} no leader: reads and writes fail.",
+        f"{_ARE} offline",
         "{notes:notes}",
     ),
     FindingCode.WRITES_REFUSED: _template(
-        f"{_PARTITIONS} {{partitions:is|are}} under min-ISR: writes with acks=all are refused.",
-        f"refuses writes to {_PARTITIONS}",
-        "{notes:notes}",
+        f"{_ARE} under min-ISR: writes with acks=all fail.", f"{_ARE} under min-ISR", "{notes:notes}"
     ),
     FindingCode.NEXT_STOPS_WRITES: _template(
-        f"{_AT_MIN_ISR} stops writes.", f"has {_PARTITIONS} at min-ISR", "{notes:notes}"
+        f"{_AT_MIN_ISR}. Losing one more replica stops writes.", _AT_MIN_ISR, "{notes:notes}"
     ),
     FindingCode.NEXT_GOES_OFFLINE: _template(
-        f"{_AT_MIN_ISR} takes {{partitions:it|them}} offline.", f"has {_PARTITIONS} at min-ISR", "{notes:notes}"
+        f"{_AT_MIN_ISR}. Losing one more replica takes {{partitions:the partition|each partition}} offline.",
+        _AT_MIN_ISR,
+        "{notes:notes}",
     ),
     FindingCode.NEXT_DOES_BOTH: _template(
-        f"{_AT_MIN_ISR} takes {{last:,}} of them offline and stops writes to the {{others:other|others}}.",
-        f"has {_PARTITIONS} at min-ISR",
+        f"{_AT_MIN_ISR}. Losing one more replica takes {{last:# partition|# partitions}} offline and stops writes to "
+        "{others:the other|the other #}.",
+        _AT_MIN_ISR,
         "{notes:notes}",
     ),
     FindingCode.UNDER_REPLICATED: _template(
-        f"{_PARTITIONS} {{partitions:is|are}} under-replicated, not explained by a move.",
-        "has {partitions:# under-replicated partition|# under-replicated partitions}",
-        "{notes:notes}",
+        f"{_ARE} under-replicated, not explained by a reassignment.", f"{_ARE} under-replicated", "{notes:notes}"
     ),
     FindingCode.RACKS_UNEVEN: _template(
-        f"{_PARTITIONS} {{partitions:is|are}} not spread evenly over the racks.",
-        f"has {_PARTITIONS} that a lost rack hits harder than it must",
+        f"{_ARE} not spread evenly across racks.",
+        f"{_ARE} unbalanced across racks",
         "One rack holds more than its share of the replicas",
     ),
     FindingCode.TOPICS_NOT_SHOWN: _template(
-        "At least {topics:# topic is|# topics are} hidden from kafkadash; how {topics:it is|they are} cannot be told.",
-        "some topics are hidden",
-        "Describe on topics is missing: every figure leaves them out · the collection names them",
+        "At least {topics:# topic is|# topics are} hidden from kafkadash. {topics:Its|Their} state is unknown.",
+        "At least {topics:# topic is|# topics are} hidden",
+        "The principal lacks Describe on topics: all figures leave hidden topics out · See the collection panel",
     ),
     # Controllers
     FindingCode.QUORUM_SILENT: _template(
-        "The controllers do not answer: no leader can be elected and nothing can be changed.",
-        "has no controller quorum",
+        "The controllers do not respond: no leader election and no change to the cluster is possible.",
+        "Controller quorum lost",
         "{why:reason}",
     ),
     FindingCode.QUORUM_AT_MARGIN: _template(
-        "One more failed controller takes the majority away.",
-        "survives no further failure of a controller",
-        "{in_sync} of {voters} voters are known to be in sync, the majority is {majority}",
+        "The quorum tolerates 0 more failures. Losing one more controller loses the majority.",
+        "Controller quorum tolerates 0 more failures",
+        "{in_sync} of {voters} voters are known to be in sync; the majority is {majority}",
     ),
     FindingCode.KEEPS_ELECTING: _template(
         "The controllers elected a leader {elections} times in 10 min.",
-        "elected its controller {elections} times in 10 min",
-        "every election stops changes to the cluster for a moment",
+        "{elections} controller elections in 10 min",
+        "Each election briefly blocks changes to the cluster",
     ),
     # Brokers
     FindingCode.DOWN_FENCED: _template(
-        _DEAD, _IS_DOWN, "The controller has it fenced: registered, but it sends no heartbeat"
+        _DOWN, _IS_DOWN, "Fenced by the controller: registered, but sends no heartbeats"
     ),
-    FindingCode.DOWN_NOT_REGISTERED: _template(_DEAD, _IS_DOWN, "It is not registered"),
+    FindingCode.DOWN_NOT_REGISTERED: _template(_DOWN, _IS_DOWN, "Not registered with the controller"),
     FindingCode.DOWN_SILENT: _template(
-        "Broker {broker} does not answer and hosts {replicas:# replica|# replicas}.",
-        "has broker {broker} that does not answer",
-        "The cluster still lists it as alive · {leaders:# partition|# partitions} led by it not served",
+        "Broker {broker} does not respond to kafkadash and hosts {replicas:# replica|# replicas}.",
+        "Broker {broker} is unreachable",
+        "The controller lists it as alive · {leaders:# partition that it leads is|# partitions that it leads are} not "
+        "served",
     ),
     FindingCode.DOWN_UNSEEN: _template(
         "{brokers:# broker is|# brokers are} down and {brokers:hosts|host} replicas.",
-        "has {brokers:# broker|# brokers} down",
-        "never seen alive since the cluster is watched",
+        "{brokers:# broker is|# brokers are} down",
+        "Never up since kafkadash monitors the cluster",
     ),
-    FindingCode.AWAY_FENCED: _template(_EMPTY, _MISSES, "fenced: registered, but it sends no heartbeat"),
-    FindingCode.AWAY_NOT_REGISTERED: _template(_EMPTY, _MISSES, "no longer registered"),
+    FindingCode.AWAY_FENCED: _template(
+        "Broker {broker} is fenced. It hosts no replicas.",
+        "Empty broker {broker} is fenced",
+        "Registered, but sends no heartbeats",
+    ),
+    FindingCode.AWAY_NOT_REGISTERED: _template(
+        "Broker {broker} is not registered. It hosts no replicas.",
+        "Empty broker {broker} is unregistered",
+        "No longer registered with the controller",
+    ),
     FindingCode.AWAY_SILENT: _template(
-        "Broker {broker} does not answer; no replica is hosted there.",
-        _MISSES,
-        "the cluster still lists it as alive",
+        "Broker {broker} does not respond to kafkadash. It hosts no replicas.",
+        "Empty broker {broker} is unreachable",
+        "The controller lists it as alive",
     ),
     FindingCode.LEADS_MORE: _template(
-        "Broker {broker} leads {percent} % more partitions than the mean of all brokers.",
-        "has uneven leaders: broker {broker} leads {percent} % more than the mean",
-        "{leaders:# leader|# leaders}, the mean is {mean:,.1f}",
+        "Broker {broker} leads {percent} % more partitions than its share.",
+        "Broker {broker} leads {percent} % too many",
+        "{leaders:# leader|# leaders}; its share by replicas is {share:,.1f}",
     ),
     FindingCode.LEADS_FEWER: _template(
-        "Broker {broker} leads {percent} % fewer partitions than the mean of all brokers.",
-        "has uneven leaders: broker {broker} leads {percent} % fewer than the mean",
-        "{leaders:# leader|# leaders}, the mean is {mean:,.1f}",
+        "Broker {broker} leads {percent} % fewer partitions than its share.",
+        "Broker {broker} leads {percent} % too few",
+        "{leaders:# leader|# leaders}; its share by replicas is {share:,.1f}",
     ),
     FindingCode.VERSIONS_DIFFER: _template(
-        "The brokers run {versions} different versions of Kafka.",
-        "runs {versions} versions of Kafka at once",
-        "{releases:names}, as far as API versions tell",
+        "The brokers run {versions} different Kafka versions.",
+        "Brokers run {versions} Kafka versions",
+        "{releases:names} · Derived from API versions",
     ),
     # Log directories
     FindingCode.DIRECTORY_FAILED: _template(
-        f"{_DIRECTORY} failed: {{path}}.",
-        "has a failed log directory on broker {broker}",
+        f"{_DIRECTORY} failed.",
+        "Broker {broker} log directory failed",
         "Its replicas are offline · {fault}",
     ),
     FindingCode.DIRECTORY_FILLS_UP: _template(
-        f"{_DIRECTORY} is {{percent:.1f}} % full: {{path}}.",
-        "has a log directory on broker {broker} that is {percent:.1f} % full",
-        "{free:bytes} free of {total:bytes}; a full directory goes offline",
+        f"{_DIRECTORY} is {{percent:.1f}} % full.",
+        f"{_DISK} is {{percent:.1f}} % full",
+        "{free:bytes} of {total:bytes} free · Kafka takes a full log directory offline",
     ),
     FindingCode.DIRECTORY_FULL_SOON: _template(
-        f"{_DIRECTORY} is projected to be full in about {{left:age}}: {{path}}.",
-        "has a log directory on broker {broker} that is projected to be full within a day",
-        _GROWS,
+        f"{_DIRECTORY} is projected to be full in about {{left:age}}.", f"{_DISK} projected to fill", _GROWS
     ),
     FindingCode.DIRECTORY_FULL_NOW: _template(
-        f"{_DIRECTORY} is projected to be full in less than 1 min: {{path}}.",
-        "has a log directory on broker {broker} that is projected to be full within a minute",
-        _GROWS,
+        f"{_DIRECTORY} is projected to be full in less than 1 min.", f"{_DISK} about to fill", _GROWS
     ),
     # Consumer groups
     FindingCode.GROUP_STALLS: _template(
-        f"Group {{group:group}} stalls on {{place}}: nothing is committed while {_WAITING}.",
-        "has a consumer group that stalls: {group:group}",
-        "{notes:notes}",
+        f"{_GROUP} is stalled on {{place}}: no commits, lag {_WAITING}.", f"{_GROUP} is stalled", "{notes:notes}"
     ),
     FindingCode.GROUP_STOPPED: _template(
-        f"Group {{group:group}} has no members while {_WAITING}.",
-        "has a consumer group without members: {group:group}",
-        "{notes:notes}",
+        f"{_GROUP} has no active members; lag {_WAITING}.", f"{_GROUP}: no active members", "{notes:notes}"
     ),
     FindingCode.GROUP_SET_BACK: _template(
-        f"Group {{group:group}} was set back on {{place}}; {_WAITING}.",
-        "has a consumer group that was set back: {group:group}",
+        f"{_GROUP}: offsets moved backwards on {{place}}; lag {_WAITING}.",
+        f"{_GROUP}: offsets moved backwards",
         "{notes:notes}",
     ),
     FindingCode.GROUP_STANDS_STILL: _template(
-        f"Group {{group:group}} stands still on {{place}}; {_WAITING}.",
-        "has a consumer group that stands still: {group:group}",
-        "{notes:notes}",
+        f"{_GROUP} is stuck on {{place}}; lag {_WAITING}.", f"{_GROUP} is stuck", "{notes:notes}"
     ),
     FindingCode.MORE_GROUPS_BEHIND: _template(
-        "{groups:# more consumer group does|# more consumer groups do} not read: {states:names}.",
-        "has {total:# consumer group|# consumer groups} that do not read",
+        "{groups:# more consumer group is|# more consumer groups are} stuck: {states:names}.",
+        "{total:# consumer group is|# consumer groups are} stuck",
         _GROUPS,
     ),
     FindingCode.RECORDS_LOST: _template(
-        "{records:# record was|Up to # records were} deleted before group {group:group} read {records:it|them}.",
-        "has records that were deleted before group {group:group} read them",
-        "The log start has passed what it committed; at its next fetch it goes on where its auto.offset.reset says",
+        "{records:# record was|Up to # records were} deleted before consumer group {group:group} read "
+        "{records:it|them}.",
+        f"{_GROUP}: unread records deleted",
+        "The log start offset is past the committed offset · The next fetch resets by auto.offset.reset",
     ),
     FindingCode.MORE_RECORDS_LOST: _template(
-        "Records of {groups:# more consumer group|# more consumer groups} were deleted unread.",
-        "has {total:# consumer group|# consumer groups} whose records were deleted unread",
+        "Unread records of {groups:# more consumer group|# more consumer groups} were deleted.",
+        "{total:# consumer group|# consumer groups}: unread records deleted",
         _GROUPS,
     ),
     # What reassignments leave behind
     FindingCode.THROTTLES_ORPHANED: _template(
-        "{throttles:# replication throttle is|# replication throttles are} in force although nothing moves that needs "
+        "{throttles:# replication throttle is|# replication throttles are} set, but no reassignment needs "
         "{throttles:it|them}.",
-        "has {throttles:# orphan throttle|# orphan throttles}",
-        "{names:names} · replication that lags is slowed down as well",
+        "{throttles:# orphan throttle|# orphan throttles}",
+        "{names:names} · Normal replication is throttled too",
     ),
     FindingCode.MOVES_NEVER_END: _template(
-        "{moves:# reassignment adds and removes|# reassignments add and remove} the same replica and will not end by "
-        "{moves:itself|themselves}.",
-        "has {moves:# zombie reassignment|# zombie reassignments}",
+        "{moves:# reassignment adds and removes|# reassignments add and remove} the same replica and cannot complete.",
+        "{moves:# reassignment is|# reassignments are} stuck",
         "{names:names}",
     ),
     # The pipeline
     FindingCode.SEGMENTS_UNREAD: _template(
-        "The pipeline could not read {segments:# segment|# segments} and set {segments:it|them} aside: history has a "
-        "gap.",
-        "has {segments:# segment|# segments} that the pipeline could not read",
+        "The pipeline quarantined {segments:# unreadable segment|# unreadable segments}: history has a gap.",
+        "{segments:# segment|# segments} quarantined",
         "{why:reason} · {names:names}",
     ),
     FindingCode.PIPELINE_STILL: _template(
-        "The pipeline stands still: history, percentiles and forecasts are not updated.",
-        "gets no history: the pipeline stands still",
-        "What is live does not depend on it; nothing is lost as long as segments are kept",
+        "The pipeline is stalled: history, percentiles and forecasts are not updated.",
+        "Pipeline is stalled",
+        "Live data is not affected · No data is lost while segments are kept",
     ),
     # How kafkadash itself reads the cluster
     FindingCode.OTHER_CLUSTER_ANSWERS: _template(
-        "The address now leads to another Kafka cluster, {other}. Nothing of it is stored.",
-        "its address leads to another Kafka cluster",
-        "Registered was {registered} · correct the address, or register the other one under its own name",
+        "The bootstrap address leads to another Kafka cluster, {other}. Its data is not stored.",
+        "Cluster ID mismatch",
+        "Registered cluster ID: {registered} · Correct the address, or register the other cluster separately",
     ),
     FindingCode.REGISTERED_TWICE: _template(
-        "It is the same Kafka cluster as {first}, which was registered first. It is not read, and read-only.",
-        "it is the same Kafka cluster as {first}",
-        "Use {first}, and remove this one under Settings",
+        "The same Kafka cluster is already registered as {first}. This entry is not collected and is read-only.",
+        "Duplicate registration",
+        "Use {first}, and remove this entry under Settings",
     ),
     FindingCode.NO_BROKER_ANSWERS: _template(
-        f"No broker has answered for {{age:age}}. {_HISTORY}",
-        "no broker has answered for {age:age}",
+        f"No broker has responded for {{age:age}}. {_ALL_STALE}",
+        "Brokers unreachable for {age:age}",
         "{why:reason}",
     ),
     FindingCode.NO_BROKER_ANSWERED_YET: _template(
-        "No broker has answered yet.", "no broker has answered yet", "{why:reason}"
+        "No broker has responded yet.", "No broker has responded yet", "{why:reason}"
     ),
     FindingCode.NOTHING_READ: _template(
-        f"Nothing could be read for {{age:age}}. {_HISTORY}", "nothing could be read for {age:age}", "{why:reason}"
+        f"Collection has failed for {{age:age}}. {_ALL_STALE}", "Collection failing for {age:age}", "{why:reason}"
     ),
-    FindingCode.NOTHING_READ_YET: _template("Nothing could be read yet.", "nothing could be read yet", "{why:reason}"),
+    FindingCode.NOTHING_READ_YET: _template(
+        "Collection has not succeeded yet.", "Collection has not succeeded yet", "{why:reason}"
+    ),
     FindingCode.NOTHING_COLLECTED: _template(
-        f"Nothing was collected for {{age:age}}. {_HISTORY}", "nothing was collected for {age:age}", "{why:reason}"
+        f"No data was collected for {{age:age}}. {_ALL_STALE}", "No data collected for {age:age}", "{why:reason}"
     ),
-    FindingCode.NOTHING_COLLECTED_YET: _template(
-        "Nothing was collected yet.", "nothing was collected yet", "{why:reason}"
-    ),
+    FindingCode.NOTHING_COLLECTED_YET: _template("No data was collected yet.", "No data collected yet", "{why:reason}"),
     FindingCode.NOT_JUDGED: _template(
-        "What was read has not been judged for {age:age}.",
-        "what was read has not been judged for {age:age}",
-        _NOT_JUDGED,
+        "Collected data was not evaluated for {age:age}.", "Health not evaluated for {age:age}", _NOT_JUDGED
     ),
     FindingCode.NOT_JUDGED_YET: _template(
-        "What was read has not been judged yet.", "what was read has not been judged yet", _NOT_JUDGED
+        "Collected data was not evaluated yet.", "Health not evaluated yet", _NOT_JUDGED
     ),
     FindingCode.FACTS_OLD: _template(
-        "Nothing new about {sources:sources} for {age:age}.",
-        "nothing new about {sources:sources} for {age:age}",
-        "{why:reason}",
+        "Stale data: {sources:sources} not updated for {age:age}.", "Stale data: {sources:few_sources}", "{why:reason}"
     ),
     FindingCode.FACTS_UNREAD_YET: _template(
-        "Nothing could be read yet about {sources:sources}.",
-        "nothing could be read yet about {sources:sources}",
-        "{why:reason}",
+        "No data yet: {sources:sources}.", "No data yet: {sources:few_sources}", "{why:reason}"
     ),
     FindingCode.ZOOKEEPER_MODE: _template(
-        "This cluster runs in ZooKeeper mode, which kafkadash does not support yet.",
-        "it runs in ZooKeeper mode, which is not supported yet",
-        "Brokers and partitions are shown as far as brokers tell; controllers and ZooKeeper itself are not watched",
+        "The cluster runs in ZooKeeper mode. kafkadash does not support this mode yet.",
+        "Unsupported ZooKeeper mode",
+        "Brokers and partitions are shown as reported by brokers · Controllers and ZooKeeper are not monitored",
     ),
     FindingCode.COLLECTION_OFF: _template(
-        "Collection is switched off; nothing is read from this cluster.",
-        "is not watched: collection is switched off",
+        "Collection is disabled: no data is read from this cluster.", "Collection disabled"
     ),
 }
 
 FINDING_NOTE_MESSAGES: Mapping[Note, MessageTemplate] = {
     Note.NAMED: MessageTemplate("{names:names}"),
     Note.OF_PARTITIONS: MessageTemplate("of {partitions:# partition|# partitions}"),
-    Note.PRODUCERS_SEE: MessageTemplate("producers see NOT_ENOUGH_REPLICAS"),
+    Note.PRODUCERS_SEE: MessageTemplate("producers get NOT_ENOUGH_REPLICAS"),
     Note.MISS_REPLICA: MessageTemplate(
-        "All miss {partitions:a|their} replica on {brokers:broker|brokers} {brokers:brokers}"
+        "{partitions:The affected replica is|All affected replicas are} on {brokers:broker|brokers} {brokers:brokers}"
     ),
-    Note.EXPLAINED_BY_MOVES: MessageTemplate("{partitions:# more is|# more are} explained by moves"),
+    Note.EXPLAINED_BY_MOVES: MessageTemplate("{partitions:# more is|# more are} explained by reassignments"),
     Note.FAILING_PARTITIONS: MessageTemplate("{failing:,} of {partitions:# partition|# partitions}"),
-    Note.MOST_WAIT_IN: MessageTemplate("{waiting:,} wait in {place}"),
-    Note.MEMBERS: MessageTemplate("{members:# member|# members} in the group"),
-    Note.MEMBERS_UNKNOWN: MessageTemplate("whether it has members is not known"),
-    Note.GROUPS_STALL: MessageTemplate("{groups:# stalls|# stall}"),
-    Note.GROUPS_STAND_STILL: MessageTemplate("{groups:# stands still|# stand still}"),
-    Note.GROUPS_SET_BACK: MessageTemplate("{groups:# was set back|# were set back}"),
-    Note.GROUPS_STOPPED: MessageTemplate("{groups:# has no members|# have no members}"),
+    Note.MOST_WAIT_IN: MessageTemplate("{waiting:,} in {place}"),
+    Note.MEMBERS: MessageTemplate("{members:# member|# members}"),
+    Note.MEMBERS_UNKNOWN: MessageTemplate("members unknown"),
+    Note.GROUPS_STALL: MessageTemplate("{groups:# stalled|# stalled}"),
+    Note.GROUPS_STAND_STILL: MessageTemplate("{groups:# with an error|# with errors}"),
+    Note.GROUPS_SET_BACK: MessageTemplate("{groups:# with offsets moved backwards|# with offsets moved backwards}"),
+    Note.GROUPS_STOPPED: MessageTemplate("{groups:# without active members|# without active members}"),
     Note.RELEASE: MessageTemplate("{release} on {brokers:# broker|# brokers}"),
 }
 
 _SOURCES: Mapping[str, str] = {
-    FactSource.ANSWERS: "answers of brokers",
+    FactSource.ANSWERS: "broker responses",
     FactSource.METADATA: "metadata",
     FactSource.REASSIGNMENTS: "reassignments",
-    FactSource.QUORUM: "the controller quorum",
+    FactSource.QUORUM: "controller quorum",
     FactSource.LOG_DIRS: "log directories",
     FactSource.CONFIGS: "configs and throttles",
     FactSource.VERSIONS: "versions",
     FactSource.GROUPS: "consumer groups",
-    FactSource.PIPELINE: "the pipeline",
+    FactSource.PIPELINE: "pipeline",
 }
 
 
@@ -339,9 +330,18 @@ def _write_sources(sources: Iterable[str]) -> str:
     return join_items([_SOURCES.get(source, source) for source in sources])
 
 
+def _write_few_sources(sources: Sequence[str]) -> str:
+    """Return the name of one source; of several, how many they are."""
+    return _write_sources(sources) if len(sources) == 1 else f"{len(sources)} sources"
+
+
 def _write_group(name: str) -> str:
     """Kafka lets a group have an empty name."""
-    return name or "with the empty name"
+    return name or "(empty name)"
 
 
-FINDING_WRITERS: Mapping[str, Writer] = {"sources": _write_sources, "group": _write_group}
+FINDING_WRITERS: Mapping[str, Writer] = {
+    "sources": _write_sources,
+    "few_sources": _write_few_sources,
+    "group": _write_group,
+}

@@ -10,7 +10,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage
 from kafkadash.core.status import HealthState
 from kafkadash.findings.kinds import FindingKind
-from kafkadash.findings.messages import finding_answer, finding_detail
+from kafkadash.findings.messages import finding_detail, finding_title
 
 
 class Finding(models.Model):
@@ -71,9 +71,9 @@ class Finding(models.Model):
         return self.message.cause
 
     @property
-    def answer(self) -> str:
-        """Text that continues the cluster's name in a heading."""
-        return finding_answer(self.message)
+    def title(self) -> str:
+        """Heading without the cluster's name."""
+        return finding_title(self.message)
 
     @property
     def detail(self) -> str:

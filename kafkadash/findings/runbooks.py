@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 from markdown_it import MarkdownIt
@@ -18,6 +22,7 @@ from kafkadash.findings.errors import OnCallErrorCode
 from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 
+_CODE = re.compile(r"<code[^>]*>.*?</code>", re.DOTALL)
 FOLDER = settings.BASE_DIR / "docs" / "runbooks"
 
 
@@ -47,6 +52,16 @@ def render_markdown(markdown: str) -> SafeString:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     html: str = parser.render(markdown)
     return mark_safe(html)  # noqa: S308  the parser escapes everything that is not Markdown
+
+
+def fill_commands(html: SafeString, values: Mapping[str, str]) -> SafeString:
+    """Return a runbook's HTML with the placeholders of its commands replaced; each value is quoted for a shell."""
+    places = re.compile("|".join(rf"\b{re.escape(place)}\b" for place in values))
+
+    def fill(code: re.Match[str]) -> str:
+        return places.sub(lambda place: escape(shlex.quote(values[place[0]])), code[0])
+
+    return mark_safe(_CODE.sub(fill, html))  # noqa: S308  values are escaped
 
 
 def all_runbooks() -> list[FindingRunbook]:

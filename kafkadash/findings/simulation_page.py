@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster, ClusterMode
-from kafkadash.core.formatting import format_duration, join_items
+from kafkadash.core.formatting import capitalize_first, format_duration, join_items
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment, without_search_for_cycles
@@ -63,7 +63,7 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
     known = sorted(b.broker_id for b in brokers.values() if b.gone_at is None)
     unknown = sorted(set(ids) - set(known))
     if unknown:
-        there = f"there are {join_items([str(b) for b in known[:20]])}" if known else "none is known"
+        there = f"Choose from {join_items([str(b) for b in known[:20]])}" if known else "No broker is known yet"
         more = f" and {len(known) - 20} more" if len(known) > 20 else ""
         problems.append(
             message_text(
@@ -81,7 +81,7 @@ def asked_for(given: QueryDict, cluster: Cluster, brokers: Mapping[int, BrokerSt
         rack = given.get("rack", "")
         of_rack = [b for b in known if brokers[b].rack == rack]
         if not of_rack:
-            there = f"there are {join_items(sorted(racks))}" if racks else "no broker names one"
+            there = f"Choose from {join_items(sorted(racks))}" if racks else "No broker has broker.rack set"
             problems.append(
                 message_text(OnCallErrorCode.DRILL_RACK_UNKNOWN, cluster=cluster.name, rack=rack, there=there)
             )
@@ -290,8 +290,8 @@ def _list_hits(result: SimulationResult) -> list[tuple[str, str, list[HitPartiti
     return [
         ("offline", "go offline", result.offline),
         ("under", "refuse writes", result.under_min_isr),
-        ("at", "get to min-ISR", result.at_min_isr),
-        ("moving", "change their leader", result.moving),
+        ("at", "drop to min-ISR", result.at_min_isr),
+        ("moving", "change leader", result.moving),
     ]
 
 
@@ -324,54 +324,48 @@ def _describe_result(
     freshness: FactFreshness,
     doubts: ReadingDoubts,
 ) -> str:
-    die = choose_plural("dies|die", len(simulation.dying) if simulation.rack is None else 1)
-    happens = []
+    """Return the title: the worst that happens; the page has all of it."""
+    happens = "no new outage"
     if quorum and quorum.lost:
-        happens.append("the quorum is lost")
-    if result.offline:
-        happens.append(choose_plural("# partition goes offline|# partitions go offline", len(result.offline)))
-    if result.under_min_isr:
-        more = "more " if result.under_now else ""
-        texts = f"# {more}partition refuses writes|# {more}partitions refuse writes"
-        happens.append(choose_plural(texts, len(result.under_min_isr)))
-    if not happens:
-        nothing = "no partition goes offline"
-        if result.unknown_min_isr:
-            unknown = choose_plural("# partition refuses|# partitions refuse", result.unknown_min_isr)
-            nothing += f", but whether {unknown} writes is not known"
-        else:
-            nothing += " and none refuses writes"
-        happens.append(nothing)
-    return f"If {simulation.words} {die} now, {join_items(happens)}{_as_of(freshness, doubts)}."
+        happens = "quorum lost"
+    elif result.offline:
+        happens = choose_plural("# partition offline|# partitions offline", len(result.offline))
+    elif result.under_min_isr:
+        happens = f"{len(result.under_min_isr):,} under min-ISR"
+    elif result.unknown_min_isr:
+        happens = f"{result.unknown_min_isr:,} with unknown min-ISR"
+    fail = choose_plural("fails|fail", len(simulation.dying) if simulation.rack is None else 1)
+    return f"{capitalize_first(simulation.words)} {fail}: {happens}{_as_of(freshness, doubts)}"
 
 
 def _title_of_all(
     cluster: Cluster, losses: Sequence[LossRow], known: bool, freshness: FactFreshness, doubts: ReadingDoubts
 ) -> str:
     if not known:
-        return f"Cannot tell what a loss does to {cluster.name}: nothing was collected yet."
+        return f"{cluster.name}: no data to simulate failures yet"
     seen = _as_of(freshness, doubts)
     worst = losses[0] if losses else None
-    does = []
+    does = ""
     if worst and worst.quorum_lost:
-        does.append("loses the quorum")
-    if worst and worst.loss.offline:
-        does.append(f"takes {choose_plural('# partition|# partitions', worst.loss.offline)} offline")
-    if worst and worst.loss.under_min_isr:
-        does.append(f"makes {choose_plural('# partition|# partitions', worst.loss.under_min_isr)} refuse writes")
+        does = "quorum lost"
+    elif worst and worst.loss.offline:
+        does = choose_plural("# partition offline|# partitions offline", worst.loss.offline)
+    elif worst and worst.loss.under_min_isr:
+        does = f"{worst.loss.under_min_isr:,} under min-ISR"
     if worst and does:
-        return f"The worst single loss now is {worst.loss.kind} {worst.loss.name}: it {join_items(does)}{seen}."
+        name = f"{worst.loss.kind} {worst.loss.name}" if worst.loss.name else f"{worst.loss.kind} without a name"
+        return f"Worst failure: {name}, {does}{seen}"
     if any(row.loss.unknown_min_isr for row in losses):
-        return f"No single loss takes a partition offline; whether all still take writes is not known{seen}."
-    return f"No single loss takes a partition offline or makes one refuse writes{seen}."
+        return f"No single failure takes partitions offline; writes unknown{seen}"
+    return f"No single failure stops reads or writes{seen}"
 
 
 def _as_of(freshness: FactFreshness, doubts: ReadingDoubts) -> str:
     """Old data is judged too, and said to be old; so is what cannot be seen."""
-    but = f"; but {doubts.words}" if doubts else ""
+    but = f"; {doubts.words}" if doubts else ""
     if not freshness.stale or freshness.age_s is None:
         return but
-    return f", as far as was known {format_duration(freshness.age_s)} ago{but}"
+    return f" (data {format_duration(freshness.age_s)} old){but}"
 
 
 @require_safe
@@ -381,6 +375,6 @@ def _as_of(freshness: FactFreshness, doubts: ReadingDoubts) -> str:
 def drill(request: HttpRequest, slug: str) -> HttpResponse:
     """``?broker=3``, ``?brokers=1,2`` or ``?rack=b``: what dies. Nothing is asked of the cluster."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     context = {**bar, "tab": "drill", **drill_context(bar["standing"], request.GET)}
     return render(request, "findings/drill.html", context)

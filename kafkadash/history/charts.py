@@ -6,9 +6,8 @@ text, as a chart and as a table; a bucket has one value or is a gap.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar
@@ -22,6 +21,7 @@ from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core import formatting as wording
+from kafkadash.core.charts import ChartLine, ChartMark, ChartSpec, Ink
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
@@ -64,9 +64,12 @@ RANGES = (
 DEFAULT_RANGE = RANGES[1]
 
 
-def range_named(name: str | None) -> HistoryRange:
-    """The range of that name, or the default for a name that is none."""
-    return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
+SHORTEST_RANGE = RANGES[0]
+
+
+def range_named(name: str | None) -> HistoryRange | None:
+    """Return the range of that name, the default for a name that is none; None without a name."""
+    return None if name is None else next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,13 @@ class SeriesLines:
     def newest(self) -> int | None:
         """The last bucket of which something is known."""
         return max((n for values in self.values.values() for n, v in enumerate(values) if v is not None), default=None)
+
+    @property
+    def oldest_at(self) -> datetime | None:
+        """The first bucket of which something is known."""
+        known = (n for values in self.values.values() for n, v in enumerate(values) if v is not None)
+        place = min(known, default=None)
+        return None if place is None else self.at(place)
 
     @property
     def newest_at(self) -> datetime | None:
@@ -116,19 +126,25 @@ def read_lines(series: int | None, columns: Sequence[str], chosen: HistoryRange,
 
 
 def worst_of(series: Mapping[Name, int], chosen: HistoryRange, now: datetime) -> Name | None:
-    """The one with the largest value of the time, or the first where nothing is known of any; one query."""
+    """Return the one with the largest value of the time, or the first where none is known.
+
+    One query; a second one where no bucket of the coarser grain is over yet.
+    """
     begin, end = chosen.span(now)
-    found = (
-        Rollup.objects.filter(
-            series__in=series.values(), grain=chosen.chosen_by, bucket__gte=begin, bucket__lt=end, most__isnull=False
-        )
-        .values_list("series_id")
-        .annotate(largest=Max("most"))
-        .order_by("-largest", "series_id")
-        .first()
-    )
     names = {pk: name for name, pk in series.items()}
-    return names[found[0]] if found else min(series, default=None)
+    for grain in dict.fromkeys((chosen.chosen_by, chosen.grain)):
+        found = (
+            Rollup.objects.filter(
+                series__in=series.values(), grain=grain, bucket__gte=begin, bucket__lt=end, most__isnull=False
+            )
+            .values_list("series_id")
+            .annotate(largest=Max("most"))
+            .order_by("-largest", "series_id")
+            .first()
+        )
+        if found:
+            return names[found[0]]
+    return min(series, default=None)
 
 
 _TABLE_ROWS = 24
@@ -170,11 +186,11 @@ class SeriesLine:
 
     column: str
     label: str
-    ink: int
+    ink: Ink
     width: float = 1
 
 
-PERCENTILES = (SeriesLine("p50", "p50", 3), SeriesLine("p95", "p95", 1, 1.5), SeriesLine("most", "largest", 2))
+PERCENTILES = (SeriesLine("p50", "p50", 3), SeriesLine("p95", "p95", 1, 1.5), SeriesLine("most", "max", 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +214,11 @@ class ShownSeries:
     @property
     def columns(self) -> list[str]:
         return [line.column for line in self.lines]
+
+    @property
+    def events_head(self) -> str:
+        """Head of the column of events: "Leader changes"."""
+        return self.events[1].rpartition("# ")[2].capitalize() if self.events else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,25 +245,32 @@ class HistoryPanel:
 def build_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange) -> HistoryPanel:
     size = max(1, math.ceil(lines.buckets / _TABLE_ROWS))
     known = any(value is not None for name in shown.columns for value in lines.values[name])
-    chart = json.dumps(_chart(shown, lines), separators=(",", ":"))
+    chart = _build_spec(shown, lines).data
     return HistoryPanel(shown, known, _describe_panel(shown, lines, chosen), chart, size, _table(shown, lines, size))
 
 
 def _describe_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange) -> str:
     known = [(value, bucket) for bucket, value in enumerate(lines.values[shown.leads]) if value is not None]
     if not known:
-        return f"Nothing is known of the last {chosen.words}."
+        return f"No data for the last {chosen.words}."
     worst, bucket = max(known)
     newest, last = known[-1]
     most = shown.measure.sentence(round(worst))
-    text = f"{shown.subject} was at most {most}, at {_format_clock(lines.at(bucket), chosen)}"
+    text = f"{shown.subject}: peak {most} at {_format_clock(lines.at(bucket), chosen)}"
     if bucket == last:
-        text += ", the last that is known."
+        text += ", the latest value."
     else:
-        text += f"; last known {shown.measure.cell(round(newest))}, at {_format_clock(lines.at(last), chosen)}."
-    missing = lines.buckets - len(known)
-    gaps = f" Nothing is known of {missing:,} of {lines.buckets:,} {chosen.bucket}s." if missing else ""
-    return f"{text}{gaps}"
+        text += f"; latest {shown.measure.cell(round(newest))} at {_format_clock(lines.at(last), chosen)}."
+    return " ".join([text, *_describe_gaps(lines, [bucket for _, bucket in known], chosen)])
+
+
+def _describe_gaps(lines: SeriesLines, known: Sequence[int], chosen: HistoryRange) -> Iterator[str]:
+    first = known[0]
+    if first:
+        yield f"No data before {_format_clock(lines.at(first), chosen)}."
+    after = lines.buckets - first
+    if missing := after - len(known):
+        yield f"No data in {missing:,} of {f'the last {after:,}' if first else f'{after:,}'} {chosen.bucket}s."
 
 
 def _format_clock(at: datetime, chosen: HistoryRange) -> str:
@@ -251,34 +279,26 @@ def _format_clock(at: datetime, chosen: HistoryRange) -> str:
     return at.strftime("%H:%M" if chosen.length <= timedelta(days=1) else "%-d %b %H:%M")
 
 
-def _chart(shown: ShownSeries, lines: SeriesLines) -> dict[str, Any]:
-    """Return the chart as ``static/js/charts.js`` expects it."""
+def _build_spec(shown: ShownSeries, lines: SeriesLines) -> ChartSpec:
     largest = max((value for name in shown.columns for value in lines.values[name] if value is not None), default=0)
     top = max(shown.measure.least, largest * 1.12)
     _, unit, by = next(step for step in shown.measure.steps if top >= step[0])
-    return {
-        "x": [lines.at(bucket).timestamp() for bucket in range(lines.buckets)],
-        "range": [lines.begin.timestamp(), lines.at(lines.buckets).timestamp()],
-        "unit": unit,
-        "min": 0,
-        "max": round(top / by, 3),
-        "series": [
-            {
-                "label": line.label,
-                "ink": line.ink,
-                "width": line.width,
-                "y": [
-                    value if value is None or by == 1 else round(value / by, 3) for value in lines.values[line.column]
-                ],
-            }
+    return ChartSpec(
+        [lines.at(bucket).timestamp() for bucket in range(lines.buckets)],
+        lines.begin.timestamp(),
+        lines.at(lines.buckets).timestamp(),
+        [
+            ChartLine(line.label, line.ink, [_scale_value(v, by) for v in lines.values[line.column]], line.width)
             for line in shown.lines
         ],
-        "marks": [
-            {"x": lines.at(bucket).timestamp(), "label": choose_plural(shown.events[1], number)}
+        unit,
+        shown.measure.least / by,
+        marks=[
+            ChartMark(lines.at(bucket).timestamp(), choose_plural(shown.events[1], number))
             for bucket, number in enumerate(_count_events(shown, lines))
             if number and shown.events
         ],
-    }
+    )
 
 
 def _scale_value(value: float | None, by: float) -> float | None:
@@ -307,75 +327,75 @@ def _table(shown: ShownSeries, lines: SeriesLines, size: int) -> list[HistoryTab
 
 
 _GROUP = ShownSeries(
-    "group-history", "Records of lag", RECORDS, PERCENTILES, "p95", "p95", "Of all partitions and samples."
+    "group-history", "Lag, records", RECORDS, PERCENTILES, "p95", "p95", "Across all partitions and samples."
 )
 _TOPIC_LAG = ShownSeries(
     "topic-lag-history",
-    "Records of lag",
+    "Lag, records",
     RECORDS,
     PERCENTILES,
     "p95",
     "p95",
-    "Of all groups, partitions and samples.",
-    empty="It may be that no group read the topic.",
+    "Across all groups, partitions and samples.",
+    empty="Possibly no consumer group reads the topic.",
 )
 _TOPIC_SIZE = ShownSeries(
     "topic-size-history",
-    "Bytes on disk",
+    "Size on disk",
     BYTES,
     [SeriesLine("other", "all replicas", 1, 1.5)],
     "other",
-    "Its size",
-    "Of all replicas, as they were last read.",
-    empty="Bytes are told where every broker answered.",
+    "Size",
+    "All replicas, as last read.",
+    empty="Sizes require a response from every broker.",
 )
 _BROKER_BYTES = ShownSeries(
     "broker-bytes-history",
-    "Bytes of its replicas",
+    "Replica bytes",
     BYTES,
-    [SeriesLine("total", "all replicas together", 1, 1.5), SeriesLine("most", "the largest replica", 2)],
+    [SeriesLine("total", "all replicas", 1, 1.5), SeriesLine("most", "largest replica", 2)],
     "total",
-    "All together",
-    "All together is the mean size of a replica times their number: an estimate where that changes.",
+    "Total",
+    "The total is the mean replica size times the number of replicas: an estimate while these change.",
 )
 _BROKER_REPLICAS = ShownSeries(
     "broker-replicas-history",
-    "Number of replicas",
+    "Replicas",
     REPLICAS,
     [SeriesLine("other", "replicas", 1, 1.5)],
     "other",
-    "Their number",
-    "What its log directories hold, as last read.",
+    "Replicas",
+    "Replicas in the log directories, as last read.",
 )
 _NODE_LAG = ShownSeries(
     "node-lag-history",
-    "Lag in ms",
+    "Lag, ms",
     MILLISECONDS,
     PERCENTILES,
     "p95",
     "p95",
-    "Of all samples, on the leader’s clock.",
+    "Across all samples, on the leader’s clock.",
     events=("changes", "# leader change|# leader changes"),
-    empty="A node that led all the time has none.",
+    empty="The leader has no lag. Choose another node.",
 )
 _NODE_FETCH = ShownSeries(
     "node-fetch-history",
-    "Age of the last fetch in ms",
+    "Last fetch age, ms",
     MILLISECONDS,
-    [SeriesLine("other", "age of its last fetch", 1, 1.5)],
+    [SeriesLine("other", "last fetch age", 1, 1.5)],
     "other",
-    "Its age",
-    "Of all samples, on the leader’s clock.",
-    empty="A node that led all the time has none.",
+    "Last fetch age",
+    "Across all samples, on the leader’s clock.",
+    empty="The leader does not fetch. Choose another node.",
 )
 
 
 def group_history_context(
-    cluster: Cluster, group: str, topic: str | None, chosen: HistoryRange, now: datetime
+    cluster: Cluster, group: str, topic: str | None, chosen: HistoryRange | None, now: datetime
 ) -> dict[str, Any]:
     """Return the history of one topic of the group; by default the topic with the largest lag."""
     series = _read_series(cluster, SeriesKind.GROUP, "topic", group=stored_name(group))
-    shown = topic if topic in series else worst_of(series, chosen, now)
+    shown = topic if topic in series else worst_of(series, chosen or DEFAULT_RANGE, now)
     unknown = topic and topic not in series
     return {
         "group": group,
@@ -387,21 +407,23 @@ def group_history_context(
     }
 
 
-def topic_history_context(cluster: Cluster, topic: str, chosen: HistoryRange, now: datetime) -> dict[str, Any]:
+def topic_history_context(cluster: Cluster, topic: str, chosen: HistoryRange | None, now: datetime) -> dict[str, Any]:
     series = _read_series(cluster, SeriesKind.TOPIC, "topic", topic=topic)
     return {"topic": topic, **_context(cluster, series.get(topic), [_TOPIC_LAG, _TOPIC_SIZE], chosen, now)}
 
 
-def broker_history_context(cluster: Cluster, broker: int, chosen: HistoryRange, now: datetime) -> dict[str, Any]:
+def broker_history_context(cluster: Cluster, broker: int, chosen: HistoryRange | None, now: datetime) -> dict[str, Any]:
     series = _read_series(cluster, SeriesKind.BROKER, "node", node=broker)
     return {"broker": broker, **_context(cluster, series.get(broker), [_BROKER_BYTES, _BROKER_REPLICAS], chosen, now)}
 
 
-def quorum_history_context(cluster: Cluster, node: str | None, chosen: HistoryRange, now: datetime) -> dict[str, Any]:
+def quorum_history_context(
+    cluster: Cluster, node: str | None, chosen: HistoryRange | None, now: datetime
+) -> dict[str, Any]:
     """Return the history of one node of the quorum; by default the node that was farthest behind."""
     series = _read_series(cluster, SeriesKind.QUORUM, "node")
     chosen_node = next((known for known in series if str(known) == node), None)
-    shown = worst_of(series, chosen, now) if chosen_node is None else chosen_node
+    shown = worst_of(series, chosen or DEFAULT_RANGE, now) if chosen_node is None else chosen_node
     return {
         "choices": sorted(series),
         "choice": shown,
@@ -430,9 +452,14 @@ class HistoryContext(TypedDict):
 
 
 def _context(
-    cluster: Cluster, series: int | None, shown: Sequence[ShownSeries], chosen: HistoryRange, now: datetime
+    cluster: Cluster, series: int | None, shown: Sequence[ShownSeries], asked: HistoryRange | None, now: datetime
 ) -> HistoryContext:
+    """Without a range that was asked for, a history that has only begun is shown over the shortest one."""
+    chosen = asked or DEFAULT_RANGE
     lines = _read_values(series, shown, chosen, now)
+    if asked is None and lines.oldest_at is not None and lines.oldest_at >= now - SHORTEST_RANGE.length:
+        chosen = SHORTEST_RANGE
+        lines = _read_values(series, shown, chosen, now)
     return {
         "cluster": cluster,
         "now": now,
@@ -467,7 +494,7 @@ def group_history(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     known = GroupState.objects.filter(cluster=cluster, key=key_of_slug(group)).values_list("name", flat=True).first()
     if known is None:
         raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
-    bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+    bar = cluster_bar(cluster, CollectorKind.GROUPS)
     chosen, topic = range_named(request.GET.get("range")), request.GET.get("topic")
     context = {"address": group, **group_history_context(cluster, known, topic, chosen, bar["now"])}
     return _render_page(request, "group", {**bar, "tab": "groups", **context})
@@ -481,7 +508,7 @@ def topic_history(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     if "\x00" in topic or not TopicState.objects.filter(cluster=cluster, name=topic).exists():
         raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     context = topic_history_context(cluster, topic, range_named(request.GET.get("range")), bar["now"])
     return _render_page(request, "topic", {**bar, "tab": "topics", **context})
 
@@ -494,7 +521,7 @@ def broker_history(request: HttpRequest, slug: str, broker_id: int) -> HttpRespo
     cluster = cluster_for(request, slug, VIEW)
     if not BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).exists():
         raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     context = broker_history_context(cluster, broker_id, range_named(request.GET.get("range")), bar["now"])
     return _render_page(request, "broker", {**bar, "tab": "brokers", **context})
 
@@ -506,7 +533,7 @@ def broker_history(request: HttpRequest, slug: str, broker_id: int) -> HttpRespo
 def quorum_history(request: HttpRequest, slug: str) -> HttpResponse:
     """``?node=`` one of the quorum's."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.QUORUM)
+    bar = cluster_bar(cluster, CollectorKind.QUORUM)
     chosen = range_named(request.GET.get("range"))
     context = quorum_history_context(cluster, request.GET.get("node"), chosen, bar["now"])
     return _render_page(request, "quorum", {**bar, "tab": "quorum", **context})

@@ -329,7 +329,7 @@ def _grain_seconds(reading: ResultReading, kind: ResultKind, grain: str) -> int:
         return SECONDS[RollupGrain(grain)]
     except ValueError:
         folder = reading.marker.folder(kind)
-        why = f"no grain is called {grain!r}"
+        why = f"unknown grain {grain!r}"
         raise SetAside(folder, coded(HistoryErrorCode.COLUMNS_WRONG, file=folder, kind=kind, why=why)) from None
 
 

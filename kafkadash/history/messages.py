@@ -7,42 +7,42 @@ from collections.abc import Mapping
 from kafkadash.core.messages import MessageTemplate
 from kafkadash.history.errors import HistoryErrorCode
 
-_LOOK = "The rest was taken in; run the backfill for that time, or look at the pipeline's log."
+_BACKFILL = "All other results were ingested. Run the backfill for that time, or see the pipeline log."
 
 HISTORY_MESSAGES: Mapping[HistoryErrorCode, MessageTemplate] = {
     HistoryErrorCode.NO_HISTORY_OF_TOPIC: MessageTemplate(
-        "There is no history of this group in a topic called “{topic}”.",
-        "Choose one of the topics below; the one with the largest lag is shown.",
+        "The group has no history for topic “{topic}”.",
+        "Choose a listed topic. The page shows the topic with the highest lag.",
     ),
     HistoryErrorCode.NO_HISTORY_OF_NODE: MessageTemplate(
-        "There is no history of a node {typed} of this quorum.",
-        "Choose one of the nodes below; the one that was farthest behind is shown.",
+        "The quorum has no history for node {typed}.",
+        "Choose a listed node. The page shows the node with the highest lag.",
     ),
     HistoryErrorCode.NO_MARKER: MessageTemplate(
-        "{file} is no marker of a result: {why}.", "Nothing of that batch was taken in; run the backfill for its time."
+        "{file} is not a valid result marker: {why}.", "The batch was not ingested. Run the backfill for its time."
     ),
     HistoryErrorCode.MARKER_FROM_FUTURE: MessageTemplate(
-        "{file} has format {format}; this version of kafkadash reads up to {known}.",
-        "Bring the workers to the pipeline's version, then run the backfill for its time.",
+        "{file} has format {format}. This version of kafkadash reads formats up to {known}.",
+        "Upgrade the workers to the version of the pipeline, then run the backfill for its time.",
     ),
     HistoryErrorCode.RESULT_KIND_UNKNOWN: MessageTemplate(
-        "{file} holds results of a kind called {kind!r}, which this version of kafkadash does not know.",
-        "Bring the workers to the pipeline's version, then run the backfill for its time.",
+        "{file} holds results of the unknown kind {kind!r}.",
+        "Upgrade the workers to the version of the pipeline, then run the backfill for its time.",
     ),
     HistoryErrorCode.FILES_MISSING: MessageTemplate(
-        "{file} has {found} rows where its marker says {told}: files of it are missing.", _LOOK
+        "{file} has {found} rows, but its marker lists {told}: files are missing.", _BACKFILL
     ),
-    HistoryErrorCode.RESULT_DAMAGED: MessageTemplate("{file} is no whole Parquet file: {why}.", _LOOK),
+    HistoryErrorCode.RESULT_DAMAGED: MessageTemplate("{file} is not a complete Parquet file: {why}.", _BACKFILL),
     HistoryErrorCode.COLUMNS_WRONG: MessageTemplate(
-        "{file} has not the columns of {kind} that this version of kafkadash knows: {why}.",
-        "Bring workers and pipeline to the same version, then run the backfill for that time.",
+        "{file} does not have the columns of {kind}: {why}.",
+        "Upgrade workers and pipeline to the same version, then run the backfill for that time.",
     ),
     HistoryErrorCode.RESULTS_NEED_PYARROW: MessageTemplate(
-        "PyArrow is not installed on the worker, so no result of the pipeline can be read.",
-        "Install kafkadash with the extra 'pipeline' there; everything else works without it.",
+        "PyArrow is not installed on the worker, so results of the pipeline cannot be read.",
+        "Install kafkadash with the extra 'pipeline' on the worker. All other functions work without it.",
     ),
     HistoryErrorCode.STORE_SILENT: MessageTemplate(
-        "The pipeline's folder cannot be read: {why}.",
-        "Check PIPELINE_URI and the rights of the worker there; it is tried again by itself.",
+        "The pipeline folder cannot be read: {why}.",
+        "Check PIPELINE_URI and the permissions of the worker. The worker retries automatically.",
     ),
 }

@@ -82,7 +82,7 @@ class CatchUp(models.Model):
     broker = models.IntegerField()
     observed_at = models.DateTimeField()
     version = models.BigIntegerField()
-    bytes_per_second = models.FloatField(null=True, help_text="net of what is produced")
+    bytes_per_second = models.FloatField(null=True, help_text="net of produced bytes")
     left_bytes = models.BigIntegerField(null=True)
     eta_seconds = models.FloatField(null=True)
 
@@ -209,8 +209,10 @@ class PipelineLedger(models.Model):
     written_at = models.DateTimeField(null=True, help_text="when the pipeline wrote it; empty where its marker is none")
     ingested_at = models.DateTimeField(db_default=Now())
     newest_at = models.DateTimeField(null=True, help_text="when its newest segment was written")
-    rows = models.JSONField(default=dict, help_text="kind → rows taken in")
-    skipped = models.PositiveBigIntegerField(default=0, help_text="rows of unknown clusters, or past what is kept")
+    rows = models.JSONField(default=dict, help_text="kind → rows ingested")
+    skipped = models.PositiveBigIntegerField(
+        default=0, help_text="rows of unknown clusters, or older than the retention"
+    )
     flushes = models.JSONField(default=list)
     set_aside = models.JSONField(default=list)
     took_ms = models.PositiveIntegerField(default=0)
@@ -244,12 +246,12 @@ class PipelineState(models.Model):
     last_error_code = models.CharField(max_length=64, blank=True, db_default="")
     last_error_params = models.JSONField(default=dict, blank=True, db_default={})
     heartbeats = models.JSONField(default=list, db_default=[], help_text="as the pipeline wrote them")
-    results_waiting = models.PositiveIntegerField(null=True, help_text="markers that are not taken in")
+    results_waiting = models.PositiveIntegerField(null=True, help_text="markers that are not ingested")
     segments_waiting = models.PositiveIntegerField(null=True, help_text="flushes that are in no result")
     oldest_waiting_at = models.DateTimeField(null=True, help_text="when the oldest of them was written")
 
     def __str__(self) -> str:
-        return f"ingest, looked at {self.looked_at}"
+        return f"ingest, checked at {self.looked_at}"
 
     @property
     def last_error(self) -> CodedMessage | None:

@@ -113,7 +113,6 @@ class PipelineContext(TypedDict):
     compared: list[ComparedRow]
     judged: int
     differed: int
-    differed_words: str
     differed_rate: str
     differences: list[VerdictDifference]
     workload: dict[str, Any]
@@ -145,7 +144,6 @@ def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> PipelineCont
         "compared": compared,
         "judged": judged,
         "differed": differed,
-        "differed_words": choose_plural("# judgement|# judgements", differed),
         "differed_rate": rate_words(differed, judged),
         "differences": list(
             VerdictDifference.objects.filter(cluster__in=known, observed_at__gte=now - _COMPARED)

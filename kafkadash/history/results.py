@@ -175,7 +175,9 @@ def parse_marker(file: str, content: bytes) -> ResultMarker:
             file, coded(HistoryErrorCode.NO_MARKER, file=file, why=f"{type(error).__name__}: {error}"[:200])
         ) from error
     if (found.query, found.batch) != parse_marker_name(file):
-        raise SetAside(file, coded(HistoryErrorCode.NO_MARKER, file=file, why=f"it is of {found.query} {found.batch}"))
+        raise SetAside(
+            file, coded(HistoryErrorCode.NO_MARKER, file=file, why=f"it belongs to {found.query} {found.batch}")
+        )
     return found
 
 
@@ -218,13 +220,13 @@ def _read_table(content: bytes | None, path: str, kind: ResultKind, columns: Seq
     from pyarrow import parquet
 
     if content is None:
-        raise SetAside(path, coded(HistoryErrorCode.RESULT_DAMAGED, file=path, why="it is gone"))
+        raise SetAside(path, coded(HistoryErrorCode.RESULT_DAMAGED, file=path, why="the file is missing"))
     try:
         file = parquet.ParquetFile(pa.BufferReader(content))
         missing = [column for column in columns if column not in file.schema_arrow.names]
         if missing:
             raise SetAside(
-                path, coded(HistoryErrorCode.COLUMNS_WRONG, file=path, kind=kind, why=f"no {', '.join(missing)}")
+                path, coded(HistoryErrorCode.COLUMNS_WRONG, file=path, kind=kind, why=f"missing {', '.join(missing)}")
             )
         table = file.read(columns=list(columns))
     except (OSError, ValueError) as error:

@@ -120,65 +120,65 @@ def _judge_standing(seen: PipelineStatus) -> tuple[PipelineVerdict, str, str, Co
         return (
             PipelineVerdict.NEVER_LOOKED,
             "unknown",
-            "Nobody has looked for the pipeline yet.",
-            "A worker does so every few seconds once it runs.",
+            "Pipeline status unknown",
+            "No worker has checked the pipeline yet. Workers check it every few seconds.",
         )
     if row.last_error and seen.looked.stale:
-        return PipelineVerdict.UNREADABLE, "unknown", "What the pipeline does is not known.", row.last_error
+        return PipelineVerdict.UNREADABLE, "unknown", "Pipeline status unknown", row.last_error
     if seen.looked.stale:
         return (
             PipelineVerdict.NO_WORKER,
             "unknown",
-            "What the pipeline does is not known: no worker looks.",
-            "See whether the workers run: results wait until one does, and none is lost.",
+            "Pipeline status unknown: not checked recently",
+            "Check that the workers are running. Results wait for a worker; no result is lost.",
         )
     if beat is None:
         return (
             PipelineVerdict.NOT_STARTED,
             "unknown",
-            "No pipeline has reported yet.",
+            "No pipeline has reported yet",
             _NOT_STARTED,
         )
     ago = format_duration((now - beat.beat_at).total_seconds()) if beat.beat_at else ""
     if beat.state == "failed":
-        return PipelineVerdict.FAILED, "warning", "The pipeline has failed.", beat.fault or "Its log says why."
+        return PipelineVerdict.FAILED, "warning", "Pipeline failed", beat.fault or "See the pipeline log."
     if beat.state == "stopped":
         return (
             PipelineVerdict.STOPPED,
             "warning",
-            f"The pipeline was stopped {ago} ago." if ago else "The pipeline was stopped.",
+            f"Pipeline stopped {ago} ago" if ago else "Pipeline stopped",
             _WAITS,
         )
     if beat.missed(now):
-        since = f": its last sign is {ago} old" if ago else ""
-        return PipelineVerdict.SILENT, "warning", f"The pipeline stands still{since}.", _WAITS
+        since = f": last heartbeat {ago} ago" if ago else ""
+        return PipelineVerdict.SILENT, "warning", f"Pipeline stalled{since}", _WAITS
     waited = (now - row.oldest_waiting_at).total_seconds() if row.oldest_waiting_at else 0.0
     if row.segments_waiting and waited > MISSED * seen.interval_s:
         segments = choose_plural("# segment|# segments", row.segments_waiting)
         return (
             PipelineVerdict.BEHIND,
             "warning",
-            f"The pipeline is behind: {segments} wait, the oldest since {format_duration(waited)}.",
+            f"Pipeline behind: {segments} waiting, oldest {format_duration(waited)}",
             beat.fault,
         )
     if row.results_waiting:
-        waiting = choose_plural("# result|# results", row.results_waiting)
+        waiting = choose_plural("# pipeline result|# pipeline results", row.results_waiting)
         return (
             PipelineVerdict.NOT_TAKEN_IN,
             "warning",
-            f"The database is behind: {waiting} of the pipeline are not taken in.",
+            f"Ingest behind: {waiting} waiting",
             row.last_error or "",
         )
     if seen.newest is None:
-        return PipelineVerdict.NOTHING_YET, "unknown", "The pipeline runs and has handed nothing back yet.", beat.fault
-    return PipelineVerdict.UP_TO_DATE, "ok", "History is up to date.", ""
+        return PipelineVerdict.NOTHING_YET, "unknown", "Pipeline running, no results yet", beat.fault
+    return PipelineVerdict.UP_TO_DATE, "ok", "History is up to date", ""
 
 
 _NOT_STARTED = (
-    "Everything live works without it; percentiles, history and forecasts need it. It is started with: "
-    "python manage.py pipeline run. It needs Java and the extra “pipeline”."
+    "Live data works without the pipeline. Percentiles, history and forecasts need it. Start it with: "
+    "python manage.py pipeline run. It requires Java and the extra “pipeline”."
 )
-_WAITS = "Segments wait for it as long as they are kept; what is live does not depend on it."
+_WAITS = "Segments wait for the pipeline until their retention ends. Live data is not affected."
 
 
 def _parse_beat(told: Mapping[str, Any]) -> PipelineBeat:

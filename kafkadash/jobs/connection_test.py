@@ -55,10 +55,10 @@ from kafkadash.kafka.probe import ProbeResult, ProbeStage, is_ip, probe
 Said: TypeAlias = CodedMessage | str
 MOST_ITEMS = 50
 
-# What is not shown without a permission on the cluster.
+# Data that is not available without a permission on the cluster.
 _CLUSTER_COSTS = {
-    "Describe": "reassignments, the controller quorum, disk sizes and the progress of moves stay unknown",
-    "DescribeConfigs": "the brokers' configuration and throttles stay unknown",
+    "Describe": "reassignments, the controller quorum, disk sizes and the progress of moves",
+    "DescribeConfigs": "broker configuration and throttles",
 }
 
 
@@ -89,13 +89,13 @@ def reach_addresses(steps: TestSteps, connection: ClusterConnection) -> None:
     steps.begin("resolve", "Host names", 0.05)
     probed = probe(addresses, connection.security, deadline=steps.run.kafka_deadline())
     if all(is_ip(address.rpartition(":")[0]) for address in addresses):
-        steps.end("ok", "The addresses are numbers: nothing to look up.")
+        steps.end("ok", "All addresses are IP addresses: no DNS lookup needed.")
     else:
-        found = [f"{p.address.rpartition(':')[0]} is {', '.join(p.ips)}." for p in probed if p.ips]
+        found = [f"{p.address.rpartition(':')[0]} resolves to {', '.join(p.ips)}." for p in probed if p.ips]
         _end_stage(steps, probed, ProbeStage.RESOLVE, " ".join(found))
     _report_stage(steps, probed, ProbeStage.CONNECT, "TCP connection", "accepted the connection")
     if connection.security.protocol.endswith("SSL"):
-        _report_stage(steps, probed, ProbeStage.TLS, "TLS and certificate", "showed a certificate that is trusted")
+        _report_stage(steps, probed, ProbeStage.TLS, "TLS and certificate", "presented a trusted certificate")
     if all(p.failed is not None for p in probed):
         raise JobFailed(join_messages(p.why for p in probed if p.why is not None))
 
@@ -108,8 +108,8 @@ def reach_brokers(steps: TestSteps, security: ConnectionSecurity, brokers: Seque
     wrong = [_listener_message(b, p) for b, p in zip(live, probed, strict=True) if p.failed is not None]
     reachable = len(live) - len(wrong)
     if not wrong:
-        named = ", ".join(_format_address(broker) for broker in live[:5]) + (" and so on" if len(live) > 5 else "")
-        steps.end("ok", f"{_count_brokers(len(live))} can be reached where they say they are: {named}.")
+        named = ", ".join(_format_address(broker) for broker in live[:5]) + (", …" if len(live) > 5 else "")
+        steps.end("ok", f"{_count_brokers(len(live))} can be reached at {named}.")
     else:
         state = "critical" if not reachable else "warning"
         steps.end(
@@ -130,7 +130,7 @@ def check_permissions(steps: TestSteps, admin: KafkaAdmin, brokers: Sequence[Bro
     missing: list[Said] = [*_missing_on_cluster(granted), *_missing_on_topics(granted)]
     missing += _hidden_topics(steps, admin, granted, brokers)
     if missing:
-        texts = "# permission for what the pages show is missing.|# permissions for what the pages show are missing."
+        texts = "# required permission is missing.|# required permissions are missing."
         steps.end("warning", choose_plural(texts, len(missing)), missing)
     else:
         topics = f" and {choose_plural('# topic|# topics', len(granted.topics))}" if granted.topics else ""
@@ -276,13 +276,13 @@ def _run_test(run: JobRun, target: Cluster, admin: KafkaAdmin, *, keep: bool) ->
     reach_addresses(steps, connection)
     described = _first_answer(steps, target, admin)
     reach_brokers(steps, connection.security, described.brokers)
-    steps.begin("versions", "What the brokers speak", 0.6)
+    steps.begin("versions", "API versions", 0.6)
     versions = admin.api_versions(deadline=run.kafka_deadline())
     problems = _list_unanswered(described, versions)
     mode = mode_of(versions)
     quorum = None
     if mode == ClusterMode.KRAFT:
-        steps.end("ok", "Brokers in KRaft mode answer.", problems)
+        steps.end("ok", "The brokers respond in KRaft mode.", problems)
         steps.begin("quorum", "Active controller", 0.7)
         quorum = _read_quorum(admin, run, steps, problems)
     elif mode == ClusterMode.ZOOKEEPER:
@@ -308,7 +308,7 @@ def _first_answer(steps: TestSteps, target: Cluster, admin: KafkaAdmin) -> Clust
     if login:
         steps.begin("sasl", "Login", 0.3)
     else:
-        steps.begin("kafka", "Kafka answers", 0.3)
+        steps.begin("kafka", "Kafka response", 0.3)
     try:
         described = admin.describe_cluster(deadline=steps.run.kafka_deadline())
     except KafkaFailure as failure:
@@ -317,18 +317,18 @@ def _first_answer(steps: TestSteps, target: Cluster, admin: KafkaAdmin) -> Clust
                 "unknown",
                 coded(JobErrorCode.LOGIN_UNANSWERED, user=target.sasl_username, mechanism=target.sasl_mechanism),
             )
-            steps.begin("kafka", "Kafka answers", 0.3)
+            steps.begin("kafka", "Kafka response", 0.3)
         steps.end("critical", failure.message)
         raise
     if login:
         steps.end("ok", f"Logged in {words}.")
-        steps.begin("kafka", "Kafka answers", 0.4)
+        steps.begin("kafka", "Kafka response", 0.4)
     try:
         check_identity(target, described.cluster_id)
     except IdentityChanged as error:
         steps.end("critical", error.message)
         raise JobFailed(error.message) from error
-    steps.end("ok", f"It is the Kafka cluster {described.cluster_id}.")
+    steps.end("ok", f"Kafka cluster ID: {described.cluster_id}.")
     return described
 
 

@@ -1,4 +1,4 @@
-"""Texts of this app's codes (``errors``): what is so, and what to do next."""
+"""Texts of this app's codes (``errors``): the state, and advice."""
 
 from __future__ import annotations
 
@@ -12,62 +12,60 @@ _GRANT = "Grant it in Kafka."
 JOB_MESSAGES: Mapping[Code, MessageTemplate] = {
     # Work that a worker does for a page or a command
     Code.TOOK_TOO_LONG: MessageTemplate(
-        "This took longer than the {seconds} s it may take.",
-        "Ask for it again; if that goes on, see whether the brokers answer and the workers keep up.",
+        "The job exceeded its time limit of {seconds} s.",
+        "Start it again. If it keeps failing, check that the brokers respond and the workers keep up.",
     ),
     Code.CRASHED: MessageTemplate(
-        "kafkadash could not do this because of a fault of its own.",
-        "The log of the worker says more; report what it says.",
+        "The job failed because of an error in kafkadash.", "Report the error in the worker's log."
     ),
     Code.WITHOUT_CLUSTER: MessageTemplate(
-        "The cluster is not registered any more.", "Register it again, then ask for this once more."
+        "The cluster is no longer registered.", "Register the cluster, then start the job again."
     ),
     Code.NO_SUCH_TEST: MessageTemplate(
-        "There is no such connection test, or it was so long ago that it is forgotten.",
+        "This connection test does not exist or was deleted after its retention time.",
         "Test the connection again under Settings.",
     ),
     Code.TEST_FOR_ADMINISTRATORS: MessageTemplate(
-        "Only an administrator of that cluster may see this test.", "Ask one of them, or for the role admin on it."
+        "Only administrators of that cluster may see this test.", "Ask an administrator for the role admin on it."
     ),
     Code.ASKED_BY_ANOTHER: MessageTemplate(
-        "This was asked for by {who}, so only that person or an administrator of the cluster may stop it.",
-        "Ask one of them, or let it end.",
+        "{who} started this job. Only that user and administrators of the cluster may stop it.",
+        "Ask one of them, or wait until it ends.",
     ),
     Code.LOST_WORKER: MessageTemplate(
-        "The worker that ran this stopped in the middle of it. Nothing further was written.", "Start it again."
+        "The worker stopped during this job. Nothing further was written.", "Start the job again."
     ),
     Code.KIND_UNKNOWN: MessageTemplate(
-        "The worker knows no kind of job called {name!r}.",
-        "Start the workers of the version that asked for it, then ask again.",
+        "The worker does not know the job kind {name!r}.",
+        "Start workers of the version that created the job, then start the job again.",
     ),
-    # Clusters that do not answer, and what a connection test finds
+    # Clusters that do not answer, and results of a connection test
     Code.NONE_GOT_THIS_FAR: MessageTemplate(
-        "No bootstrap address got this far.", "Each says below why not; correct what it says."
+        "No bootstrap address passed this step.", "Fix the errors listed below, then test again."
     ),
     Code.LISTENERS_UNREACHABLE: MessageTemplate(
-        "{reached} of {brokers} can be reached.",
-        "Brokers give these addresses to every client; correct advertised.listeners there, or names and firewalls "
-        "between the brokers and the machine that kafkadash's workers run on.",
+        "{reached} of {brokers} can be reached at their advertised listeners.",
+        "Correct advertised.listeners on the brokers, or DNS and firewalls between brokers and kafkadash's workers.",
     ),
     Code.LISTENER_UNREACHABLE: MessageTemplate(
-        "Broker {broker} advertises {address}, which cannot be reached from here.", "{why}"
+        "Broker {broker} advertises {address}, which kafkadash's workers cannot reach.", "{why}"
     ),
     Code.NO_VERSIONS: MessageTemplate(
-        "No broker tells what it speaks.", "Each says below why not; test the connection again then."
+        "No broker returned its API versions.", "Fix the errors listed below, then test again."
     ),
     Code.LOGIN_UNANSWERED: MessageTemplate(
-        "The login as {user} with {mechanism} was not answered.", "The next step says what was in the way."
+        "The login as {user} with {mechanism} was not answered.", "The next step shows the cause."
     ),
     Code.NOT_ASKED: MessageTemplate(
-        "Broker {broker} at {address} was not asked.", "Test the connection again when it is back."
+        "Broker {broker} at {address} was not tested.", "Test the connection again when it is online."
     ),
     Code.TAKES_NO_PART: MessageTemplate(
-        "Broker {broker} is fenced: it takes part in nothing.", "See why the controller fences it."
+        "Broker {broker} is fenced and serves no partitions.", "Check why the controller fences it."
     ),
     Code.QUORUM_UNREAD: MessageTemplate("", "The controller quorum could not be read: {why}"),
-    Code.RIGHTS_UNKNOWN: MessageTemplate("", "What this principal may do could not be asked: {why}"),
-    Code.MISSING_ON_CLUSTER: MessageTemplate("{permission} on the cluster is missing: {costs}.", _GRANT),
+    Code.RIGHTS_UNKNOWN: MessageTemplate("", "The permissions of the principal could not be read: {why}"),
+    Code.MISSING_ON_CLUSTER: MessageTemplate("{permission} on the cluster is missing. Not available: {costs}.", _GRANT),
     Code.MISSING_ON_TOPICS: MessageTemplate(
-        "{permission} on {which} is missing: their configuration and throttled replicas stay unknown.", _GRANT
+        "{permission} on {which} is missing. Not available: their configuration and throttled replicas.", _GRANT
     ),
 }

@@ -30,7 +30,7 @@ class Job(models.Model):
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True)
     input = models.JSONField(default=dict)
     state = models.CharField(max_length=16, choices=JobState, default=JobState.QUEUED)
-    progress = models.FloatField(null=True, blank=True, help_text="0 to 1; empty while nobody can tell")
+    progress = models.FloatField(null=True, blank=True, help_text="0 to 1; empty while unknown")
     progress_note = models.CharField(max_length=200, blank=True)
     result = models.JSONField(null=True, blank=True)
     error_code = models.CharField(max_length=64, blank=True)

@@ -172,7 +172,7 @@ def may_stop(user: User, job: Job) -> bool:
 def stop_job(job: Job, user: User) -> None:
     """Ask for its end on behalf of this person. Raises PermissionDenied for somebody else's job."""
     if not may_stop(user, job):
-        raise ActionForbidden(JobErrorCode.ASKED_BY_ANOTHER, who=job.requested_by or "somebody whose account is gone")
+        raise ActionForbidden(JobErrorCode.ASKED_BY_ANOTHER, who=job.requested_by or "A deleted user")
     request_cancel(job.pk)
 
 

@@ -31,9 +31,9 @@ WAITING_LONG_S = 10.0
 
 _VERDICTS = {
     JobState.QUEUED: ("unknown", "Waiting for a worker"),
-    JobState.RUNNING: ("unknown", "Testing"),
-    JobState.DONE: ("ok", "The connection works"),
-    JobState.FAILED: ("critical", "The connection does not work"),
+    JobState.RUNNING: ("unknown", "Testing connection"),
+    JobState.DONE: ("ok", "Connection OK"),
+    JobState.FAILED: ("critical", "Connection failed"),
     JobState.CANCELLED: ("unknown", "Cancelled"),
 }
 
@@ -88,7 +88,7 @@ def test_context(job: Job) -> ConnectionTestContext:
     steps = found.get("steps", [])
     state, word = _VERDICTS[JobState(job.state)]
     if job.state == JobState.DONE and any(step["state"] in ("warning", "critical") for step in steps):
-        state, word = "warning", "The connection works, with limits"
+        state, word = "warning", "Connection OK, with warnings"
     waited = (timezone.now() - job.created_at).total_seconds()
     told = bool(steps) and steps[-1]["state"] in ("critical", "running")  # it failed there, and that step says why
     return {

@@ -291,7 +291,7 @@ class ConfigResource:
     def __str__(self) -> str:
         if self.type is ConfigResourceType.TOPIC:
             return f"topic {self.name}"
-        return f"broker {self.name}" if self.name else "the cluster's default"
+        return f"broker {self.name}" if self.name else "the cluster default"
 
 
 CLUSTER_DEFAULT = ConfigResource(ConfigResourceType.BROKER, "")
@@ -682,7 +682,7 @@ def hidden_message(hidden: list[str], *, all_of_them: bool = False) -> CodedMess
     """Return what is missing and what it costs."""
     shown = ", ".join(f"“{name}”" for name in hidden[:3])
     more = f" and {len(hidden) - 3} more topics" if len(hidden) > 3 else ""
-    which = "every topic" if all_of_them else f"{shown}{more}"
+    which = "all topics" if all_of_them else f"{shown}{more}"
     return coded(KafkaErrorCode.TOPICS_HIDDEN, which=which)
 
 

@@ -94,9 +94,9 @@ def _present_certificate(context: ssl.SSLContext, security: ConnectionSecurity) 
 def tls_reason(error: OSError) -> str:
     """Return the reason that OpenSSL or the other side's alert gives, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the broker's certificate was refused ({error.verify_message})"
+        return f"the broker's certificate was rejected ({error.verify_message})"
     if isinstance(error, ssl.SSLEOFError | ConnectionResetError):
-        return "the other side ended the handshake (is this really a TLS listener?)"
+        return "the other side closed the TLS handshake; the listener may not use TLS"
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.lower().replace("_", " ")
     return str(error)
@@ -309,7 +309,7 @@ class WireManager(KafkaConnectionManager):  # type: ignore[misc]
     async def _dial(self, sock: socket.socket, address: Any, until: float) -> socket.socket:
         try:
             if self.networks and not any(ipaddress.ip_address(address[0]) in network for network in self.networks):
-                raise ConnectFailed(f"{address[0]} is in none of the networks of KAFKA_NETWORKS")
+                raise ConnectFailed(f"{address[0]} is not in KAFKA_NETWORKS")
             sock.setblocking(False)  # noqa: FBT003  (takes no keyword)
             for option in self.config["socket_options"]:
                 sock.setsockopt(*option)
@@ -365,7 +365,7 @@ class WireManager(KafkaConnectionManager):  # type: ignore[misc]
         except BaseException as error:
             transport.abort(error)
             if expired:
-                raise errors.KafkaTimeoutError("the TLS handshake took too long") from None
+                raise errors.KafkaTimeoutError("the TLS handshake timed out") from None
             if isinstance(error, ssl.SSLError | OSError):
                 raise TlsFailed(tls_reason(error)) from None
             raise

@@ -238,7 +238,7 @@ class RequestDispatcher:
     def close(self) -> None:
         """Closes every connection; questions under way fail."""
         for conn in list(self._open):
-            conn.close(errors.KafkaConnectionError("closed by us"))
+            conn.close(errors.KafkaConnectionError("closed by kafkadash"))
         for manager in self.lanes.values():
             manager.close()
 
@@ -470,7 +470,7 @@ class RequestDispatcher:
             except errors.InvalidReceiveError as error:
                 if oversized:
                     raise AnswerOversized(str(error)) from error
-                raise errors.KafkaConnectionError("the answer to another question was too large") from error
+                raise errors.KafkaConnectionError("the response to another request was too large") from error
             return BrokerAnswer(node, response, sent_at, max(sent_at, stamps[0]))
 
     def _track(self, conn: NodeConnection) -> None:
@@ -528,7 +528,7 @@ def _begin(once: AtMostOnce, conn: NodeConnection, request: Request, until: floa
     if not conn.connected:
         raise errors.KafkaConnectionError("closed before the request was sent")
     if time.monotonic() >= until or not once.begin():
-        raise errors.KafkaTimeoutError("the time was over before the request was sent")
+        raise errors.KafkaTimeoutError("timed out before the request was sent")
 
 
 def _note_read_time(stamps: list[float], conn: NodeConnection, _: object) -> None:

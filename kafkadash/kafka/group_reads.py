@@ -112,7 +112,7 @@ class CoordinatorLocator:
         moving: dict[str, ItemError] = {}
         for group in groups:
             code, node = told.get(group, (None, -1))
-            subject = f"Nobody is known to coordinate group {group}"
+            subject = f"The coordinator of group {group} is unknown"
             if code == 0:
                 at[node].append(group)
             elif code is None:
@@ -295,7 +295,7 @@ class GroupReading:
         if code:
             self._refused.append(code)
             self._errors[broker] = item_error(
-                code, f"Broker {broker} does not list its groups", permission=_LIST_GROUPS
+                code, f"Groups of broker {broker} cannot be listed", permission=_LIST_GROUPS
             )
             return
         self._taken_at.append(result.taken_at)
@@ -537,7 +537,7 @@ class CommittedReading:
         self._locator.locate_again(moved)
 
     def _sort(self, group: str, code: int | None, topics: Sequence[FetchedTopic], moved: dict[str, ItemError]) -> None:
-        subject = f"What group {group} has committed cannot be read"
+        subject = f"Committed offsets of group {group} cannot be read"
         if code == 0:
             code = next((p.error_code for topic in topics for p in topic.partitions if p.error_code), 0)
         if code == 0:

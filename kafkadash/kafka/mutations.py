@@ -124,7 +124,7 @@ class ControllerClient(WireAdmin):
             raise KafkaUnreachable(
                 KafkaErrorCode.ANOTHER_QUORUM,
                 answered=response.cluster_id,
-                expected=cluster_id or "that of the brokers, which is not known",
+                expected=cluster_id or "that of the brokers, which is unknown",
             )
 
     def _active(self, deadline: float) -> NodeId:
@@ -274,7 +274,7 @@ class WireClient(WireAdmin):
         ]
         return _join_results(
             parts,
-            "The directory of {} was not chosen",
+            "The log directory of {} was not set",
             _ALTER_CLUSTER,
             _place_codes,
             fine=REPLICA_NOT_AVAILABLE,

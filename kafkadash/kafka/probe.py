@@ -156,8 +156,8 @@ def _certificate_words(host: str, where: tuple[object, ...], until: float) -> st
         return ""
     names = ", ".join(_names(certificate)) or "no host name"
     ends = f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
-    issuer = _common_name(certificate.issuer) or certificate.issuer.rfc4514_string() or "nobody"
-    return f" It is a certificate for {names}, issued by {issuer}, valid until {ends}."
+    issuer = _common_name(certificate.issuer) or certificate.issuer.rfc4514_string() or "an unknown issuer"
+    return f" The certificate is for {names}, issued by {issuer}, valid until {ends}."
 
 
 def _names(certificate: x509.Certificate) -> list[str]:

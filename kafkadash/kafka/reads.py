@@ -152,7 +152,7 @@ def _topic(topic: MetadataTopic, version: int) -> port.TopicMetadata:
             replicas=tuple(p.replica_nodes),
             isr=tuple(p.isr_nodes),
             offline=tuple(p.offline_replicas),
-            error=item_error(p.error_code, f"Partition {name}-{p.partition_index} is impaired")
+            error=item_error(p.error_code, f"Partition {name}-{p.partition_index} has an error")
             if p.error_code
             else None,
         )
@@ -185,7 +185,7 @@ def reassignments_of(response: ReassignmentsAnswer, taken_at: float) -> port.Lis
 
 
 def log_dirs_error(broker: int, response: LogDirsAnswer) -> ItemError | None:
-    subject = f"Broker {broker} does not tell its log directories"
+    subject = f"Log directories of broker {broker} cannot be read"
     if response.error_code:  # top level from v3 on
         return item_error(response.error_code, subject, permission=CLUSTER_PERMISSION)
     if not response.results:  # every broker has a directory: before v3 this is how a refusal looks
@@ -223,7 +223,7 @@ def sort_offsets(
     answers = {(t.name, p.partition_index): p for t in result.response.topics for p in t.partitions}
     for query in queries:
         word = "log end" if query.kind is OffsetKind.LATEST else "log start"
-        subject = f"Broker {query.broker} gives no {word} offset of {query.topic}-{query.partition}"
+        subject = f"Broker {query.broker} returned no {word} offset of {query.topic}-{query.partition}"
         answer = answers.get((query.topic, query.partition))
         if answer is None:
             errors[query] = ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject))
@@ -566,18 +566,18 @@ def _split_partitions(partitions: Mapping[str, Sequence[int]]) -> Iterator[dict[
 
 
 def _describe_log(leader: int, topic: str, index: int) -> str:
-    return f"Broker {leader} gives no log start and end of {topic}-{index}"
+    return f"Broker {leader} returned no log start and end offsets of {topic}-{index}"
 
 
 def _topic_error(name: str, code: int | None) -> ItemError:
-    subject = f"Log start and end of topic {name} cannot be read"
+    subject = f"Log start and end offsets of topic {name} cannot be read"
     if code is None:
         return ItemError(coded(KafkaErrorCode.NOT_IN_ANSWER, subject=subject))
     return item_error(code, subject, permission=DESCRIBE_TOPIC)
 
 
 def _no_leader(topic: str, index: int, *, exists: bool) -> ItemError:
-    subject = f"Log start and end of {topic}-{index} cannot be read"
+    subject = f"Log start and end offsets of {topic}-{index} cannot be read"
     return item_error(LEADER_NOT_AVAILABLE if exists else UNKNOWN_TOPIC_OR_PARTITION, subject)
 
 
@@ -641,7 +641,7 @@ class WireAdmin:
                 errors[broker] = ItemError(result.message, name=result.kind)
             elif result.response.error_code:
                 errors[broker] = item_error(
-                    result.response.error_code, f"Broker {broker} does not tell its API versions"
+                    result.response.error_code, f"API versions of broker {broker} cannot be read"
                 )
             else:
                 keys = result.response.api_keys

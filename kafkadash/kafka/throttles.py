@@ -81,11 +81,11 @@ def in_flight(rows: Iterable[tuple[str, int, Collection[int]]], copies: Mapping[
 
 
 WORDS: Mapping[str, str] = {
-    LEADER_RATE: "sending as leader",
-    FOLLOWER_RATE: "fetching as follower",
-    DISK_RATE: "copying between its directories",
-    LEADER_LIST: "replicas throttled as leaders",
-    FOLLOWER_LIST: "replicas throttled as followers",
+    LEADER_RATE: "leader rate (outbound)",
+    FOLLOWER_RATE: "follower rate (inbound)",
+    DISK_RATE: "rate between log directories",
+    LEADER_LIST: "throttled leader replicas",
+    FOLLOWER_LIST: "throttled follower replicas",
 }
 
 

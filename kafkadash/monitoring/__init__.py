@@ -22,5 +22,6 @@ PUBLIC_MODULES = (
     "templatetags.figures",
     "templatetags.marks",
     "throttles",
+    "traffic.pages",
 )
 """Modules that other rooms may import (``tests.doors``)."""

@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypedDict
 
 from django.core.paginator import Page
@@ -70,6 +70,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, partition_lines, rack_labels, running_moves
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import ClusterThrottles, RateInForce
+from kafkadash.monitoring.traffic.pages import broker_throughput, range_named
 
 MOST_ROWS = 50
 DISK_MARKS = (80, 90)
@@ -154,16 +155,20 @@ def _broker_row(
 
 def broker_state(broker: BrokerState, freshness: FactFreshness) -> tuple[str, str]:
     """Return the broker's state and the word for it; for stale data the state is "unknown" and the word in the past."""
-    word = broker_word(broker)
+    code = broker_word(broker)
+    word = _BROKER_WORDS[code]
     if freshness.stale:
         return "unknown", f"Was {word}"
-    if word == "up":
+    if code == "up":
         return "ok", "Up"
-    return ("critical" if broker.replicas else "warning"), {"silent": "Does not answer"}.get(word, word.capitalize())
+    return ("critical" if broker.replicas else "warning"), word.capitalize()
+
+
+_BROKER_WORDS = {"up": "up", "fenced": "fenced", "silent": "unreachable", "gone": "unregistered"}
 
 
 def broker_word(broker: BrokerState) -> str:
-    """Return the broker's state when last seen, such as "fenced"."""
+    """Return the code of the broker's state when last seen, such as "fenced"."""
     if broker.gone_at is not None:
         return "gone"
     return "fenced" if broker.fenced else "silent" if broker.silent_since is not None else "up"
@@ -204,7 +209,9 @@ def skew_percent(value: int, mean: float | None, partitions: int | None) -> floa
 FENCED = Q(gone_at=None, fenced=True)
 GONE = Q(gone_at__isnull=False)
 AWAY_FIRST = Case(When(UP, then=Value(1)), default=Value(0))
-STATES = FilterChoice("state", "state", {"up": "Up", "silent": "Silent", "fenced": "Fenced", "gone": "Gone"})
+STATES = FilterChoice(
+    "state", "state", {"up": "Up", "silent": "Unreachable", "fenced": "Fenced", "gone": "Unregistered"}
+)
 _FILTERS = {"up": UP, "silent": SILENT, "fenced": FENCED, "gone": GONE}
 NO_RACK = "(none)"
 """Value of the rack filter for brokers that name no rack."""
@@ -417,38 +424,28 @@ def _percent_of(part: int | None, whole: int | None) -> float | None:
 
 
 def _describe_brokers(name: str, tally: BrokerTally, never_seen: int, freshness: FactFreshness) -> str:
-    """``never_seen``: brokers that hold replicas and were away whenever anybody looked; they have no row."""
+    """``never_seen``: brokers that are assigned replicas and were down at each reading; they have no row."""
     if freshness.taken_at is None:
-        return f"Cannot tell how the brokers of {name} are: nothing was collected yet."
+        return f"{name}: no broker data yet"
+    up = choose_plural("# broker|# brokers", tally.up)
     if freshness.stale and freshness.age_s is not None:
-        were_up = choose_plural("# broker was up|# brokers were up", tally.up)
-        return f"Cannot tell how the brokers of {name} are: {were_up} {format_duration(freshness.age_s)} ago."
+        return f"{name}: {up} up {format_duration(freshness.age_s)} ago"
     absent = []
     if tally.gone_hosting:
-        absent.append(_name_brokers(tally.gone_hosting, tally.gone_hosting_ids, "gone and still assigned replicas"))
+        absent.append(f"{_name_brokers(tally.gone_hosting, tally.gone_hosting_ids)} unregistered with replicas")
     if never_seen > 0:
-        texts = "# broker that was never seen up is|# brokers that were never seen up are"
-        absent.append(f"{choose_plural(texts, never_seen)} assigned replicas")
+        absent.append(choose_plural("# unknown broker with replicas|# unknown brokers with replicas", never_seen))
     if tally.silent:
-        ids = tally.silent_ids
-        which = named_brokers(ids) if len(ids) == tally.silent else f"{tally.silent:,} brokers"
-        absent.append(f"{which} {choose_plural('does|do', tally.silent)} not answer")
+        absent.append(f"{_name_brokers(tally.silent, tally.silent_ids)} unreachable")
     if tally.fenced:
-        absent.append(_name_brokers(tally.fenced, tally.fenced_ids, "fenced"))
+        absent.append(f"{_name_brokers(tally.fenced, tally.fenced_ids)} fenced")
     if absent:
-        text = f"{join_items(absent)}; {choose_plural('# broker is|# brokers are', tally.up)} up."
-        return text[:1].upper() + text[1:]
-    if tally.up == 1:
-        return f"The only broker of {name} is up."
-    return f"All {tally.up:,} brokers of {name} are up."
+        return f"{name}: {join_items(absent)}; {tally.up:,} up"
+    return f"{name}: {tally.up:,} of {up} up"
 
 
-def _name_brokers(number: int, ids: Sequence[int], state: str) -> str:
-    if number == len(ids):
-        which = f"{choose_plural('broker|brokers', number)} {join_items([str(i) for i in ids])}"
-    else:
-        which = f"{number:,} brokers"
-    return f"{which} {choose_plural('is|are', number)} {state}"
+def _name_brokers(number: int, ids: Sequence[int]) -> str:
+    return named_brokers(ids) if number == len(ids) else f"{number:,} brokers"
 
 
 _FLAT_OBJECT = r"\s*:\s*(\{[^{}]*\})"
@@ -545,7 +542,7 @@ def broker_context(
         "listing": listing,
         "state": state,
         "word": word,
-        "title": _broker_title(broker, freshness, now),
+        "title": _broker_title(broker, freshness),
         "freshness": freshness,
         "directories": [directory_row(d) for d in weights.dirs] if weights else None,
         "disk_freshness": FactFreshness(weights.taken_at if weights else None, disk_interval, now),
@@ -635,24 +632,19 @@ def _list_moves(cluster: Cluster, broker: int, now: datetime) -> dict[str, Any]:
     return {"moves": rows[:MOST_MOVES], "moves_more": len(rows) > MOST_MOVES}
 
 
-def _broker_title(broker: BrokerState, freshness: FactFreshness, now: datetime) -> str:
-    if freshness.stale and freshness.age_s is not None:
-        was = broker_word(broker)
-        return f"Cannot tell how broker {broker.broker_id} is: it was {was} {format_duration(freshness.age_s)} ago."
+def _broker_title(broker: BrokerState, freshness: FactFreshness) -> str:
     name = f"Broker {broker.broker_id}"
-    replicas_are = choose_plural("# replica is|# replicas are", broker.replicas)
+    if freshness.stale and freshness.age_s is not None:
+        return f"{name} was {_BROKER_WORDS[broker_word(broker)]} {format_duration(freshness.age_s)} ago"
+    replicas = choose_plural("# replica|# replicas", broker.replicas)
+    partitions = choose_plural("# partition|# partitions", broker.leaders)
     if broker.gone_at is not None:
-        left = broker.gone_at.astimezone(UTC)
-        when = f"{left:%H:%M} UTC" if (now - left).total_seconds() < 72_000 else f"{left.day} {left:%b %H:%M} UTC"
-        rest = f"{replicas_are} still assigned to it" if broker.replicas else "nothing is assigned to it"
-        return f"{name} is gone since {when}; {rest}."
+        return f"{name} is unregistered, {replicas if broker.replicas else 'no replicas'} assigned"
     if broker.fenced:
-        return f"{name} is fenced: {f'{replicas_are} out of service' if broker.replicas else 'it hosts no replica'}."
+        return f"{name} is fenced, {f'{replicas} out of service' if broker.replicas else 'hosts no replicas'}"
     if broker.silent_since is not None:
-        texts = "the # partition that it leads is not served|the # partitions that it leads are not served"
-        rest = choose_plural(texts, broker.leaders) if broker.leaders else "it leads no partition"
-        return f"{name} does not answer: {rest}."
-    return f"{name} is up and leads {choose_plural('# partition|# partitions', broker.leaders)}."
+        return f"{name} is unreachable, {f'{partitions} not served' if broker.leaders else 'leads no partitions'}"
+    return f"{name} is up, leads {partitions}"
 
 
 _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS)
@@ -665,12 +657,11 @@ _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS)
 def brokers(request: HttpRequest, slug: str) -> HttpResponse:
     """All brokers, also those that are gone; filtered, sorted and paged by the address."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     context = {
         **bar,
         "tab": "brokers",
-        "mirrors": f"broker-list-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in _KINDS],
         "not_read": not_read(cluster, runs, _KINDS),
         **broker_list_context(cluster, broker_listing(request.GET), runs, bar["now"]),
@@ -688,16 +679,18 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
     row = BrokerState.objects.filter(cluster=cluster, broker_id=broker_id).first()
     if row is None:
         raise MissingObject(CollectionErrorCode.BROKER_NOT_SEEN, broker=broker_id, cluster=cluster.name)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS)
     context = {
         **bar,
         "tab": "brokers",
-        "mirrors": f"broker-facts-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **broker_context(cluster, row, broker_topics_listing(request.GET), runs, bar["now"]),
         "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "throughput": broker_throughput(
+            cluster, broker_id, range_named(request.GET.get("traffic")), bar["now"], runs.get(CollectorKind.TRAFFIC)
+        ),
     }
     return render(request, "monitoring/broker.html", context)

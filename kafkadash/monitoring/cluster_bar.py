@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypedDict
 
-from django.db.models.query import QuerySet
-from django.http import HttpRequest
 from django.utils import timezone
 
-from kafkadash.clusters.access import visible_clusters
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, load_standing
 from kafkadash.monitoring.models import CollectorKind
@@ -39,7 +36,7 @@ TABS = (
     ClusterTab("throttles", "Throttles", "monitoring:throttles"),
     ClusterTab("quorum", "Quorum", "monitoring:quorum"),
     ClusterTab("groups", "Groups", "monitoring:groups"),
-    ClusterTab("drill", "Drill", "findings:drill"),
+    ClusterTab("drill", "Simulation", "findings:drill"),
 )
 
 
@@ -49,11 +46,10 @@ class ClusterBarContext(TypedDict):
     now: datetime
     standing: CollectionFreshness
     tabs: tuple[ClusterTab, ...]
-    others: QuerySet[Cluster]
     bar_freshness: FactFreshness
 
 
-def cluster_bar(request: HttpRequest, cluster: Cluster, kind: CollectorKind) -> ClusterBarContext:
+def cluster_bar(cluster: Cluster, kind: CollectorKind) -> ClusterBarContext:
     """Context of the bar; ``kind`` is the kind of facts whose age the bar shows."""
     now = timezone.now()
     own = load_standing(cluster, now)
@@ -63,7 +59,6 @@ def cluster_bar(request: HttpRequest, cluster: Cluster, kind: CollectorKind) -> 
         "now": now,
         "standing": own,
         "tabs": TABS,
-        "others": visible_clusters(request.user).only("name", "slug"),
         "bar_freshness": own.freshness_of(kind),
     }
 

@@ -37,6 +37,7 @@ from kafkadash.monitoring.groups import collector as groups
 from kafkadash.monitoring.models import Collection, CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot
 from kafkadash.monitoring.quorum import collector as quorum
 from kafkadash.monitoring.reassignments import collector as reassignments
+from kafkadash.monitoring.traffic import collector as traffic
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +50,7 @@ COLLECTORS: Mapping[CollectorKind, Callable[[CollectContext], CollectedFacts]] =
     CollectorKind.CONFIGS: configs.read,
     CollectorKind.VERSIONS: versions.read,
     CollectorKind.GROUPS: groups.read,
+    CollectorKind.TRAFFIC: traffic.read,
 }
 _MOST_ERRORS_KEPT = 20
 MOST_OVERRUNS, SET_ASIDE_S = 2, 300.0

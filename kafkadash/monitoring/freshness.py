@@ -14,7 +14,7 @@ from django.db.models import OuterRef, Q, Subquery
 
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.failures import FailureKind, controllers_are_unheard
-from kafkadash.core.formatting import capitalize_first, join_items
+from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedMessage, choose_plural, message_parts
 from kafkadash.core.status import NEVER, RefreshStatus, is_stale
 from kafkadash.monitoring.errors import CollectionErrorCode
@@ -109,10 +109,10 @@ class ReadingDoubts:
 
     @property
     def words(self) -> str:
-        """Continues a sentence, such as "broker 2 does not answer"; "" without any."""
+        """Continues a sentence, such as "broker 2 is unreachable"; "" without any."""
         parts = []
         if self.silent:
-            parts.append(f"{named_brokers(self.silent)} {choose_plural('does|do', len(self.silent))} not answer")
+            parts.append(f"{named_brokers(self.silent)} {choose_plural('is|are', len(self.silent))} unreachable")
         if self.hidden_topics:
             parts.append(f"at least {choose_plural('# topic is|# topics are', self.hidden_topics)} hidden")
         return join_items(parts)
@@ -228,7 +228,11 @@ def not_read(cluster: Cluster, runs: Mapping[str, CollectorRun], kinds: Sequence
         by_cause.setdefault(cause, []).append(run)
     found = [_describe_failed(same, denied=denied) for (denied, _, _), same in by_cause.items()]
     good = [kind for kind in kinds if kind in runs and not runs[kind].failures]
-    return found + [_describe_incomplete(one) for one in _newest_collections(cluster, good) if one.ok and one.errors]
+    by_errors: dict[str, list[Collection]] = {}
+    for one in _newest_collections(cluster, good):
+        if one.ok and one.errors:
+            by_errors.setdefault(json.dumps(one.errors, sort_keys=True), []).append(one)
+    return found + [_describe_incomplete(same) for same in by_errors.values()]
 
 
 def _newest_collections(cluster: Cluster, kinds: Sequence[CollectorKind]) -> Iterable[Collection]:
@@ -248,11 +252,20 @@ def _describe_failed(runs: Sequence[CollectorRun], *, denied: bool) -> NotRead:
     return NotRead([run.kind for run in runs], words, [runs[0].last_error] if runs[0].last_error else [], meaning)
 
 
-def _describe_incomplete(newest: Collection) -> NotRead:
-    words, meaning = message_parts(
-        CollectionErrorCode.READ_IN_PART, kind=capitalize_first(CollectorKind(newest.kind).label)
-    )
-    return NotRead([newest.kind], words, newest.messages[:1], meaning, len(newest.errors) - 1)
+def _describe_incomplete(newest: Sequence[Collection]) -> NotRead:
+    """``newest``: collections with equal messages. Where these are about fenced brokers only, one line says it all."""
+    causes = newest[0].messages
+    named = [cause.params.get("broker") for cause in causes if cause.code == CollectionErrorCode.BROKER_FENCED]
+    fenced = {broker for broker in named if isinstance(broker, int)}
+    more = len(causes) - 1
+    if len(fenced) == len(causes):
+        offline = fenced.union(*(one.not_answered for one in newest))
+        missing = f"{named_brokers(offline)} {choose_plural('is|are', len(offline))} offline"
+        causes, more = [], 0
+    else:
+        missing = join_items([CollectorKind(one.kind).label for one in newest])
+    words, meaning = message_parts(CollectionErrorCode.READ_IN_PART, missing=missing)
+    return NotRead([one.kind for one in newest], words, causes[:1], meaning, more)
 
 
 _GRAINS = {
@@ -264,6 +277,7 @@ _GRAINS = {
     CollectorKind.CONFIGS: "topics and brokers",
     CollectorKind.VERSIONS: "brokers",
     CollectorKind.GROUPS: "groups",
+    CollectorKind.TRAFFIC: "partitions",
 }
 
 

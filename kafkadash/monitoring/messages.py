@@ -7,74 +7,75 @@ from collections.abc import Mapping
 from kafkadash.core.messages import MessageTemplate
 from kafkadash.monitoring.errors import CollectionErrorCode as Code
 
-_FAILED = "The last refresh of {kinds} failed."
-_FROM_BEFORE = "What is shown of it is from before, with its age."
-_DENIED = "Kafka does not let kafkadash read {kinds}."
+_FAILED = "Collection of {kinds} failed."
+_FROM_BEFORE = "The page shows older data with its age."
+_DENIED = "Kafka does not allow kafkadash to read {kinds}."
+_EMPTY = "The page shows no data of this kind."
 
 COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
     # Verifications, plans and reassignments that are not there
     Code.NO_SUCH_REASSIGNMENT: MessageTemplate(
-        "{cluster} has no reassignment {asked}, or it ended so long ago that it is forgotten.",
-        "List what moves, and name it as it stands there.",
+        "{cluster} has no reassignment {asked}, or its retention time is over.",
+        "List the reassignments and use an ID from the list.",
     ),
     # Results of the pipeline that are not taken in, whole or in part
     # Clusters that do not answer, and what a connection test finds
     Code.ANOTHER_COLLECTOR: MessageTemplate(
-        "Another collector took over; nothing was stored.", "What the other one reads is stored."
+        "Another collector has taken over. No data was stored.", "The other collector stores its own data."
     ),
     Code.COLLECTOR_FAULT: MessageTemplate(
-        "kafkadash failed while it read {kind} ({fault}). Nothing of that refresh was stored.",
-        "The log of the worker says where; report it if it goes on.",
+        "Collection of {kind} failed inside kafkadash ({fault}). No data was stored.",
+        "See the worker log. Report the error if it continues.",
     ),
     Code.COLLECTOR_SET_ASIDE: MessageTemplate(
-        "Reading {kind} did not end in time {times} times in a row. It is set aside for {pause}, so that no more "
-        "workers are lost to it.",
-        "The log of the worker says what it was at; a restart of the worker frees those that still hang.",
+        "Collection of {kind} timed out {times} times in a row. It is paused for {pause} to keep workers free.",
+        "See the worker log. Restart the worker to end hanging collections.",
     ),
     Code.COLLECTED_BY_ANOTHER: MessageTemplate(
-        "{kind}: another collector is at it; nothing was done.", "What it reads is shown when it is done."
+        "{kind}: another collector is running. No data was read.", "Its data appears when it finishes."
     ),
     Code.REFRESH_FAILED: MessageTemplate(_FAILED, _FROM_BEFORE),
-    Code.NEVER_REFRESHED: MessageTemplate(_FAILED, "Until then, what comes from it is empty here."),
+    Code.NEVER_REFRESHED: MessageTemplate(_FAILED, _EMPTY),
     Code.READ_DENIED: MessageTemplate(_DENIED, _FROM_BEFORE),
-    Code.NEVER_ALLOWED: MessageTemplate(_DENIED, "Until kafkadash may, what comes from it is empty here."),
-    Code.READ_IN_PART: MessageTemplate(
-        "{kind} were read, but not completely.", "The overview lists how each kind is read."
-    ),
+    Code.NEVER_ALLOWED: MessageTemplate(_DENIED, _EMPTY),
+    Code.READ_IN_PART: MessageTemplate("Partial data: {missing}.", "See the collection panel on the overview."),
     Code.BROKER_NOT_READ: MessageTemplate("", "Broker {broker}: {why}"),
     Code.BROKER_FENCED: MessageTemplate(
-        "Broker {broker} is fenced and was not asked.", "See why the controller fences it."
+        "Broker {broker} is fenced and was skipped.", "Check why the controller fences the broker."
     ),
     Code.DIRECTORY_NOT_READ: MessageTemplate("", "Broker {broker}, {path}: {why}"),
     Code.TOPIC_NOT_READ: MessageTemplate("", "Topic {topic}: {why}"),
     Code.GROUPS_NOT_DESCRIBED: MessageTemplate("{groups:# group|# groups} could not be described.", "{why}"),
-    Code.COMMITS_NOT_READ: MessageTemplate("The commits of {groups:# group|# groups} could not be read.", "{why}"),
+    Code.COMMITS_NOT_READ: MessageTemplate(
+        "Committed offsets of {groups:# group|# groups} could not be read.", "{why}"
+    ),
     Code.LOG_ENDS_NOT_READ: MessageTemplate(
-        "The log ends of {partitions:# partition|# partitions} could not be read.", "{why}"
+        "Log end offsets of {partitions:# partition|# partitions} could not be read.", "{why}"
     ),
     Code.GROUPS_UNSTORABLE: MessageTemplate(
-        "{groups:# group|# groups} with a NUL character in {groups:its name|their names} cannot be stored.",
-        "All other groups are; give such groups other names.",
+        "{groups:# group has a NUL character in its name|# groups have a NUL character in their names} and cannot be "
+        "stored.",
+        "Rename these groups. All other groups are stored.",
     ),
-    Code.THROTTLES_IN_DOUBT: MessageTemplate("Whether throttles are still needed is not known.", "{why}"),
-    Code.SAME_FOR_OTHERS: MessageTemplate("", "{why} The same for {others} more."),
+    Code.THROTTLES_IN_DOUBT: MessageTemplate("kafkadash cannot determine whether throttles are still needed.", "{why}"),
+    Code.SAME_FOR_OTHERS: MessageTemplate("", "{why} The same applies to {others} more."),
     # Segments for the pipeline, and faults in them
     # Filters and addresses of pages that name what is not there
     Code.PARTITIONS_NO_BROKER: MessageTemplate(
-        "“{typed}” is no broker id; partitions of all brokers are shown.", "Ids are whole numbers, for example 3."
+        "“{typed}” is not a broker ID. Partitions of all brokers are shown.", "Enter a whole number, such as 3."
     ),
     Code.REASSIGNMENTS_NO_BROKER: MessageTemplate(
-        "“{typed}” is no broker id; those of all brokers are shown.", "Ids are whole numbers, for example 3."
+        "“{typed}” is not a broker ID. Reassignments of all brokers are shown.", "Enter a whole number, such as 3."
     ),
     Code.BROKER_NOT_SEEN: MessageTemplate(
-        "No broker {broker} was seen in {cluster}.", "Choose one from the list of its brokers."
+        "kafkadash has not seen broker {broker} in {cluster}.", "Choose a broker from the list."
     ),
     Code.TOPIC_NOT_SEEN: MessageTemplate(
-        "{cluster} has no topic {topic!r}, as far as was seen.",
-        "Choose one from the list of its topics; a new one is there after the next refresh.",
+        "kafkadash has not seen topic {topic!r} in {cluster}.",
+        "Choose a topic from the list. New topics appear after the next refresh.",
     ),
     Code.GROUP_NOT_SEEN: MessageTemplate(
-        "{cluster} has no consumer group {group!r}, as far as was seen.",
-        "Choose one from the list of its groups; a new one is there after the next refresh.",
+        "kafkadash has not seen consumer group {group!r} in {cluster}.",
+        "Choose a group from the list. New groups appear after the next refresh.",
     ),
 }

@@ -19,7 +19,7 @@ from kafkadash.core.messages import CodedMessage, read_message, stored_message
 class CollectorKind(models.TextChoices):
     """The kinds of facts, each with its own interval (``monitoring.collection.interval_for``)."""
 
-    ANSWERS = "answers", "answers of brokers"
+    ANSWERS = "answers", "broker responses"
     METADATA = "metadata", "topics and brokers"
     REASSIGNMENTS = "reassignments", "reassignments"
     QUORUM = "quorum", "controller quorum"
@@ -27,6 +27,7 @@ class CollectorKind(models.TextChoices):
     CONFIGS = "configs", "configs and throttles"
     VERSIONS = "versions", "API versions and features"
     GROUPS = "groups", "consumer groups"
+    TRAFFIC = "traffic", "records and bytes in"
 
 
 def failure_kind_choices() -> list[tuple[str, str]]:
@@ -134,7 +135,7 @@ class GroupState(models.Model):
     verdict = models.CharField(max_length=8, blank=True, help_text="of all; empty where nothing is committed")
     worst = models.CharField(max_length=8, blank=True, help_text="state of the worst partition")
     rank = models.PositiveSmallIntegerField(help_text="of the verdict, the worst is 0")
-    verdict_since = models.DateTimeField(help_text="since when the worst state is what it is")
+    verdict_since = models.DateTimeField(help_text="since when the group has its worst state")
     allowed_lag = models.BigIntegerField(default=0)
     partitions = models.PositiveIntegerField(help_text="with a commit, or assigned to a member")
     counts = models.JSONField(default=dict)
@@ -232,6 +233,80 @@ class GroupLagPoint(models.Model):
         return f"lag of group {self.group_id} at {self.at:%H:%M:%S}"
 
 
+class LogEndWindow(models.Model):
+    """Log ends of all partitions at the last refresh of traffic, one row per shard of topics.
+
+    ``data``, format 1: zlib of JSON {topic: [topic id, {partition: [end, seconds since the epoch]}]}.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    shard = models.PositiveSmallIntegerField()
+    format = models.PositiveSmallIntegerField(default=1)
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["cluster", "shard"], name="one_window_per_shard"),)
+
+    def __str__(self) -> str:
+        return f"log ends {self.shard} of cluster {self.cluster_id}"
+
+
+class ClusterPoint(models.Model):
+    """Figures of a cluster at one time, for its charts; empty is unknown. Rates are per second since the point before.
+
+    ``bytes_rate`` is estimated (``traffic.rules.byte_rate``), without the partitions that ``without_bytes`` counts.
+    ``brokers``, format 1: {broker: [records per second, bytes per second, bytes used, bytes in all]}, rates of the
+    partitions that it leads.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    taken_at = models.DateTimeField()
+    records_rate = models.FloatField(null=True)
+    bytes_rate = models.FloatField(null=True)
+    partitions = models.PositiveIntegerField(help_text="that the cluster has")
+    unknown = models.PositiveIntegerField(help_text="partitions whose rate is not known")
+    without_bytes = models.PositiveIntegerField(help_text="partitions with records whose bytes are not known")
+    lag = models.BigIntegerField(null=True, help_text="records, of all groups")
+    under_replicated = models.PositiveIntegerField(null=True)
+    offline = models.PositiveIntegerField(null=True)
+    disk_used = models.BigIntegerField(null=True, help_text="bytes")
+    disk_total = models.BigIntegerField(null=True, help_text="bytes")
+    format = models.PositiveSmallIntegerField(default=1)
+    brokers = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["cluster", "taken_at"], name="cluster_point_time"),
+            models.Index(fields=["taken_at"], name="cluster_point_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"figures of cluster {self.cluster_id} at {self.taken_at:%H:%M:%S}"
+
+
+class TopicTraffic(models.Model):
+    """Rates of the topics of one shard at one time.
+
+    ``topics``, format 1: {topic: [records per second, bytes per second or null, partitions whose rate is unknown]}. A
+    topic without any known rate is left out.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
+    shard = models.PositiveSmallIntegerField()
+    taken_at = models.DateTimeField()
+    format = models.PositiveSmallIntegerField(default=1)
+    topics = models.JSONField()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["cluster", "shard", "taken_at"], name="topic_traffic_time"),
+            models.Index(fields=["taken_at"], name="topic_traffic_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"traffic of shard {self.shard} of cluster {self.cluster_id} at {self.taken_at:%H:%M:%S}"
+
+
 class QuorumSnapshot(models.Model):
     """Answer to one DescribeQuorum request (KIP-836). ``leader_id`` is the active controller.
 
@@ -327,7 +402,7 @@ class ReassignmentSnapshot(models.Model):
     started_after = models.DateTimeField(null=True)
     started_before = models.DateTimeField()
     started_from = models.CharField(max_length=16, choices=StartedFrom, default=StartedFrom.FIRST_SEEN)
-    continuity_gap = models.BooleanField(default=False, help_text="nobody looked for longer than two intervals")
+    continuity_gap = models.BooleanField(default=False, help_text="not observed for longer than two intervals")
     leader = models.IntegerField(null=True)
     leader_epoch = models.IntegerField(null=True)
     leader_log_end = models.BigIntegerField(null=True)
@@ -388,7 +463,7 @@ class ClusterState(models.Model):
     preferred_leaders = models.PositiveIntegerField(null=True, help_text="partitions led by their first replica")
     orphan_throttles = models.PositiveIntegerField(null=True, help_text="resources with a throttle that nothing needs")
     hidden_topics = models.PositiveIntegerField(
-        null=True, help_text="on the disks, but not shown to our principal; at least so many"
+        null=True, help_text="on the disks, but hidden from the principal of kafkadash; a lower bound"
     )
     kafka_version = models.CharField(max_length=32, blank=True, help_text="as far as API versions tell")
 
@@ -415,7 +490,7 @@ class TopicState(models.Model):
     replication_factor = models.PositiveSmallIntegerField(help_text="of the widest partition")
     offline_partitions = models.PositiveIntegerField(default=0)
     under_replicated = models.PositiveIntegerField(default=0)
-    offline_replicas = models.PositiveIntegerField(default=0, help_text="on brokers or directories that are away")
+    offline_replicas = models.PositiveIntegerField(default=0, help_text="on offline brokers or directories")
     preferred_leaders = models.PositiveIntegerField(null=True, help_text="partitions led by their first replica")
     min_isr = models.PositiveIntegerField(null=True, help_text="min.insync.replicas in force; empty if not read")
     under_min_isr = models.PositiveIntegerField(null=True, help_text="partitions; empty while min_isr is not known")
@@ -423,7 +498,7 @@ class TopicState(models.Model):
     rack_violations = models.PositiveIntegerField(
         null=True, help_text="partitions (core.racks); empty where not all brokers name their rack"
     )
-    config = models.JSONField(null=True, help_text="what is not default, see above; empty: not read")
+    config = models.JSONField(null=True, help_text="entries that differ from the default, see above; empty: not read")
     config_shape = models.CharField(max_length=32, blank=True, help_text="digest of config and min_isr")
     size_bytes = models.BigIntegerField(null=True, help_text="all replicas, 2 significant digits; empty if not known")
     changed_at = models.DateTimeField()
@@ -455,7 +530,9 @@ class BrokerState(models.Model):
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     gone_at = models.DateTimeField(null=True)
-    silent_since = models.DateTimeField(null=True, help_text="since when it does not answer us; empty: it does")
+    silent_since = models.DateTimeField(
+        null=True, help_text="since when the broker does not respond; empty: it responds"
+    )
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["cluster", "broker_id"], name="one_state_per_broker"),)
@@ -528,7 +605,7 @@ class ThrottleState(models.Model):
     claimed_by = models.CharField(max_length=64, blank=True)
     claim_url = models.CharField(max_length=255, blank=True)
     claimed_at = models.DateTimeField(null=True)
-    removed_at = models.DateTimeField(null=True, help_text="when who claims it took it away, not read since")
+    removed_at = models.DateTimeField(null=True, help_text="when its owner removed it, not read since")
 
     class Meta:
         constraints = (

@@ -129,11 +129,11 @@ class PartitionTrouble(Enum):
     """The worst that holds, worst first."""
 
     OFFLINE = "Offline"
-    LEADER_SILENT = "Leader does not answer"
+    LEADER_SILENT = "Leader unreachable"
     UNDER_MIN_ISR = "Under min-ISR"
     AT_MIN_ISR = "At min-ISR"
     UNDER_REPLICATED = "Under-replicated"
-    IN_DOUBT = "Cannot tell"
+    IN_DOUBT = "Unknown"
     CATCHING_UP = "Moving"
     NONE = "OK"
 

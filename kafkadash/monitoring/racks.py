@@ -69,25 +69,23 @@ class RackJudge:
 
     def _why_not(self, brokers: int) -> str:
         if not brokers:
-            return "no broker is known"
+            return "no brokers known"
         if len(self.unnamed) == brokers:
-            return "no broker names its rack"
+            return "broker.rack is not set"
         if self.unnamed:
-            return f"{named_brokers(self.unnamed)} {choose_plural('names|name', len(self.unnamed))} no rack"
-        return "all brokers are in one rack"
+            return f"{named_brokers(self.unnamed)} {choose_plural('has|have', len(self.unnamed))} no rack"
+        return "all brokers in one rack"
 
 
 def fix_words(spread: RackSpread) -> str:
-    """Return the fix that spreads the partition evenly: "needs one more rack", "2 moves fix it"."""
-    if spread.missing == spread.moves == 1:
-        return "needs one more rack"
+    """Return the fix that spreads the partition evenly: "needs 1 more rack", "2 moves to fix"."""
     if spread.missing == spread.moves:
-        return f"needs {spread.missing} more racks"
+        return choose_plural("needs # more rack|needs # more racks", spread.missing)
     return moves_words(spread.moves)
 
 
 def moves_words(moves: int) -> str:
-    return choose_plural("# move fixes it|# moves fix it", moves)
+    return choose_plural("# move to fix|# moves to fix", moves)
 
 
 TOPICS_PAGE = 20
@@ -169,8 +167,7 @@ class ViolatingTopic:
         """For the whole topic."""
         if len(self.violations) == 1:
             return self.violations[0].fix
-        moves = sum(violation.spread.moves for violation in self.violations)
-        return moves_words(moves).replace("fixes it", "fixes them").replace("fix it", "fix them")
+        return moves_words(sum(violation.spread.moves for violation in self.violations))
 
 
 def rack_listing(query: QueryDict) -> ListQuery:
@@ -290,24 +287,21 @@ def _describe_racks(
     name: str, judge: RackJudge, figures: ClusterState, number: int, freshness: FactFreshness, doubts: ReadingDoubts
 ) -> str:
     if freshness.taken_at is None:
-        return f"Cannot tell how {name} lies over its racks: nothing was collected yet."
+        return f"{name}: no rack data yet"
     if freshness.stale and freshness.age_s is not None:
-        return f"Cannot tell how {name} lies over its racks: it was last seen {format_duration(freshness.age_s)} ago."
+        return f"{name}: rack data is {format_duration(freshness.age_s)} old"
     if not judge.known:
-        if judge.one_rack:
-            return f"All brokers of {name} are in one rack: losing it loses the cluster."
-        return f"Racks of {name} cannot be judged: {judge.why_not}."
+        return f"{name}: {judge.why_not}" if judge.one_rack else f"{name}: rack spread unknown, {judge.why_not}"
     if figures.rack_violations is None and not number:
-        return f"The racks of {name} were not judged yet."
-    total = figures.partitions if figures.partitions is not None else number
-    partitions = choose_plural("# partition|# partitions", total)
-    racks = choose_plural("# rack|# racks", len(judge.racks))
-    if not number and doubts:
-        return f"Cannot tell how all of {name} lies over its racks: {doubts.words}."
-    if not number:
-        return f"All {partitions} of {name} are spread over {racks} as evenly as they can be."
-    are = choose_plural("is|are", number)
-    return f"{number:,} of {partitions} {are} not spread over {racks} as evenly as could be."
+        return f"{name}: racks not evaluated yet"
+    if number:
+        total = choose_plural("# partition|# partitions", max(number, figures.partitions or 0))
+        return f"{name}: {number:,} of {total} unbalanced across racks"
+    if doubts:
+        return f"{name}: rack spread unknown, {doubts.words}"
+    offline = (figures.brokers_fenced or 0) + (figures.brokers_gone or 0)
+    but = f", {choose_plural('# broker|# brokers', offline)} offline" if offline else ""
+    return f"{name}: racks balanced{but}"
 
 
 _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS)
@@ -320,13 +314,12 @@ _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS)
 def racks(request: HttpRequest, slug: str) -> HttpResponse:
     """The map of racks and brokers, and the partitions that are not spread as they could be."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     racks = racks_context(cluster, rack_listing(request.GET), runs, bar["now"])
     context = {
         **bar,
         "tab": "racks",
-        "mirrors": f"rack-map-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in _KINDS],
         "not_read": not_read(cluster, runs, _KINDS),
         **racks,

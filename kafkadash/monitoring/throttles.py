@@ -67,7 +67,7 @@ class RateInForce:
 
     @property
     def short(self) -> str:
-        return {LEADER_RATE: "sending", FOLLOWER_RATE: "fetching"}.get(self.key, "between disks")
+        return {LEADER_RATE: "outbound", FOLLOWER_RATE: "inbound"}.get(self.key, "between log directories")
 
     @property
     def source_words(self) -> str:
@@ -130,12 +130,12 @@ class ClusterThrottles:
 
     def _words(self, topic: str, partition: int, broker: int, rate_key: str, list_key: str) -> str:
         if not self.known:
-            return "unknown, not read yet"
+            return "unknown, no data yet"
         held, listed = self.rate(broker, rate_key), self._lists.get((topic, list_key))
         if listed is None or not listed.names(partition, broker):
             return "not throttled"
         if self.rate(broker, rate_key, own=True) is None and broker not in self._asked:
-            return "unknown, the broker was not read"
+            return "unknown, no data of the broker"
         if held is None:
             return "not throttled"
         return str(rate(held.bytes_per_second))
@@ -153,9 +153,9 @@ def list_words(value: str) -> str:
     if held.everything:
         return "all replicas"
     if held.unreadable:
-        return f"“{held.unreadable[:60]}” is no pair of partition and broker"
+        return f"invalid entry “{held.unreadable[:60]}”"
     if held.empty:
-        return "none: the list is set, but empty"
+        return "empty list"
     partitions = choose_plural("# partition|# partitions", len({partition for partition, _ in held.pairs}))
     return f"{choose_plural('# replica|# replicas', len(held.pairs))} of {partitions}"
 
@@ -163,7 +163,7 @@ def list_words(value: str) -> str:
 MOST_NAMED = 8
 ON = FilterChoice("on", "kind of throttle", {"cluster": "Cluster default", "broker": "Brokers", "topic": "Topics"})
 NEED = FilterChoice(
-    "need", "choice of throttles", {"orphan": "Needed by nothing", "ours": "Ours", "foreign": "Owner unknown"}
+    "need", "choice of throttles", {"orphan": "Orphan", "ours": "Set by kafkadash", "foreign": "Set by others"}
 )
 _NEEDS = {"orphan": Q(orphan=True), "ours": ~Q(claimed_by="") & Q(removed_at=None), "foreign": Q(claimed_by="")}
 _COMPARED_WITHIN = timedelta(seconds=5)
@@ -191,7 +191,7 @@ class ThrottleGroup:
         if self.needed is None:
             return "unknown"
         if not self.needed:
-            return "by nothing now"
+            return "no"
         return "yes" if self.needed == self.number else f"{self.needed:,} of {self.number:,}"
 
     @property
@@ -201,7 +201,7 @@ class ThrottleGroup:
     @property
     def where(self) -> str:
         if self.resource == ThrottledResource.CLUSTER:
-            return "all brokers without a rate of their own"
+            return "all brokers without their own rate"
         if self.resource == ThrottledResource.TOPIC:
             return choose_plural("# topic|# topics", self.number)
         rest = self.number - len(self.names)
@@ -419,28 +419,24 @@ def _list_groups(lists: Mapping[str, tuple[int, int, int | None]]) -> list[Throt
 
 def _describe_throttles(name: str, groups: Sequence[ThrottleGroup], freshness: FactFreshness) -> str:
     if freshness.taken_at is None:
-        return f"Cannot tell what is throttled in {name}: configs were not read yet."
+        return f"{name}: no throttle data yet"
     rates = [group for group in groups if group.resource != ThrottledResource.TOPIC]
-    total = sum(group.number for group in groups)
     if freshness.stale and freshness.age_s is not None:
-        were_set = choose_plural("# throttle was set|# throttles were set", total)
-        return f"Cannot tell what is throttled in {name}: {were_set} {format_duration(freshness.age_s)} ago."
-    orphans = sum(group.orphans for group in groups)
-    if orphans:
-        throttles, are = choose_plural("# throttle|# throttles", orphans), choose_plural("is|are", orphans)
-        return f"{throttles} of {name} {are} needed by nothing in flight."
+        total = choose_plural("# throttle|# throttles", sum(group.number for group in groups))
+        return f"{name}: {total} set {format_duration(freshness.age_s)} ago"
+    if orphans := sum(group.orphans for group in groups):
+        return f"{name}: {choose_plural('# orphan throttle|# orphan throttles', orphans)}"
     if not groups:
-        return f"Nothing is throttled in {name}."
+        return f"{name}: no throttles set"
     if not rates:
-        return f"No rate is set in {name}: its lists of throttled replicas slow nothing down."
-    brokers = {name for group in rates for name in group.all_names}
+        return f"{name}: throttle lists without rates, no effect"
+    if len(rates) == len(groups) and all(group.key != DISK_RATE for group in rates):
+        return f"{name}: throttle rates without replica lists, no effect"
+    brokers = {broker for group in rates for broker in group.all_names}
     everywhere = any(group.resource == ThrottledResource.CLUSTER for group in rates)
     where = "all brokers" if everywhere else choose_plural("# broker|# brokers", len(brokers))
     lowest = min((group.bytes_per_second for group in rates if group.bytes_per_second is not None), default=None)
-    at = f", the lowest is {rate(lowest)}" if lowest is not None else ""
-    if len(rates) == len(groups) and all(group.key != DISK_RATE for group in rates):
-        return f"Rates are set on {where} of {name}{at}; no topic lists a replica, so nothing is slowed down."
-    return f"Rates are set on {where} of {name}{at}."
+    return f"{name}: {where} throttled{f', lowest {rate(lowest)}' if lowest is not None else ''}"
 
 
 @require_safe
@@ -450,12 +446,11 @@ def _describe_throttles(name: str, groups: Sequence[ThrottleGroup], freshness: F
 def throttles(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a summary and the list of all throttles; the URL filters, sorts and pages the list."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.CONFIGS)
+    bar = cluster_bar(cluster, CollectorKind.CONFIGS)
     runs, now = bar["standing"].runs, bar["now"]
     context = {
         **bar,
         "tab": "throttles",
-        "mirrors": f"throttled-{slug}",
         "live_keys": [
             f"throttles:{slug}",
             read_hint(CollectorKind.CONFIGS, slug),

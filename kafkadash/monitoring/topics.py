@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.formatting import LARGEST_INT, format_duration, join_items, read_whole_number
+from kafkadash.core.formatting import LARGEST_INT, format_duration, format_size, read_whole_number
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.racks import RackSpread
@@ -55,6 +55,7 @@ from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, par
 from kafkadash.monitoring.racks import RackJudge, fix_words
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import list_words
+from kafkadash.monitoring.traffic.pages import range_named, topic_throughput
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
 _COUNTED: Mapping[str, tuple[str, str]] = {
@@ -246,28 +247,25 @@ def _describe_topics(
     name: str, tally: Mapping[str, Any], unexplained: int | None, freshness: FactFreshness, doubts: ReadingDoubts
 ) -> str:
     if freshness.taken_at is None:
-        return f"Cannot tell which topics {name} has: nothing was collected yet."
+        return f"{name}: no topic data yet"
     topics = choose_plural("# topic|# topics", tally["topics"])
     if freshness.stale and freshness.age_s is not None:
-        were_there = choose_plural("# topic was there|# topics were there", tally["topics"])
-        return f"Cannot tell how the topics of {name} are: {were_there} {format_duration(freshness.age_s)} ago."
+        return f"{name}: {topics} known {format_duration(freshness.age_s)} ago"
+    but = f"; {doubts.words}" if doubts else ""
     if not tally["topics"]:
-        return f"{name} shows no topics: {doubts.words}." if doubts else f"{name} has no topics."
-    wrong = []
-    if tally["offline_partitions"]:
-        wrong.append(choose_plural("# has offline partitions|# have offline partitions", tally["offline_partitions"]))
-    if tally["under_min_isr"]:
-        wrong.append(choose_plural("# is under min-ISR|# are under min-ISR", tally["under_min_isr"]))
-    if tally["under_replicated"] and not wrong:
-        why = ", waiting for moves" if unexplained == 0 else ""
-        wrong.append(f"{choose_plural('# is|# are', tally['under_replicated'])} under-replicated{why}")
-    if wrong:
-        return f"Of {topics}, {join_items(wrong)}{f'; {doubts.words}' if doubts else ''}."
+        return f"{name}: no {'visible ' if doubts else ''}topics{but}"
+    by_moves = " by reassignments" if unexplained == 0 else ""
+    worst_first = (
+        ("offline_partitions", "with offline partitions"),
+        ("under_min_isr", "under min-ISR"),
+        ("under_replicated", f"under-replicated{by_moves}"),
+    )
+    for column, state in worst_first:
+        if tally[column]:
+            return f"{name}: {tally[column]:,} of {topics} {state}{but}"
     if doubts:
-        return f"Cannot tell how all topics of {name} are: {doubts.words}."
-    if tally["topics"] == 1:
-        return f"The only topic of {name} has all its replicas in sync."
-    return f"All {topics} of {name} have all their replicas in sync."
+        return f"{name}: topic state unknown{but}"
+    return f"{name}: {tally['topics']:,} of {topics} in sync"
 
 
 MIN_ISR = "min.insync.replicas"
@@ -283,17 +281,21 @@ PARTITION_STATES = FilterChoice(
         "under-replicated": "Under-replicated",
         "racks": "Rack violation",
         "moving": "Moving",
-        "not-preferred": "Not led as preferred",
+        "not-preferred": "Non-preferred leader",
     },
 )
 
 
 @dataclass(frozen=True)
 class TopicPartitionRow:
-    """A partition with its spread over the racks; ``spread`` is None where racks cannot be judged."""
+    """A partition with its spread over the racks; ``spread`` is None where racks cannot be judged.
+
+    ``size_percent``: its size beside that of the topic's largest partition; None where a size is unknown.
+    """
 
     line: PartitionLine
     spread: RackSpread | None
+    size_percent: float | None = None
 
     @property
     def rack_words(self) -> str:
@@ -326,6 +328,7 @@ class TopicContext(TypedDict):
     listing: ListQuery
     page: Page[Any]
     rows: list[TopicPartitionRow]
+    size_skew: str
     counts: dict[Any, Any]
     segments: list[tuple[str, ...]]
     freshness: FactFreshness
@@ -355,12 +358,9 @@ def topic_context(
     silent = silent_brokers(cluster)
     every = [TopicPartitionRow(line, racks.judge(line)) for line in partition_lines([topic], moves, labels, silent)]
     kept = _filter_partitions(every, listing)
-    sizes = None
-    if listing.sort == "size":
-        sizes = leader_sizes(cluster, topic.name, {p.line.number: p.line.leader for p in kept})
-    page = listing.page_of(_sort_partitions(kept, listing, sizes or {}))
-    if sizes is None:
-        sizes = leader_sizes(cluster, topic.name, {p.line.number: p.line.leader for p in page.object_list})
+    sizes = leader_sizes(cluster, topic.name, {p.line.number: p.line.leader for p in every})
+    largest = max(sizes.values(), default=0)
+    page = listing.page_of(_sort_partitions(kept, listing, sizes))
     configs = runs.get(CollectorKind.CONFIGS)
     lists = ThrottleState.objects.filter(cluster=cluster, resource=ThrottledResource.TOPIC, name=topic.name)
     config = topic.config or {}
@@ -369,9 +369,8 @@ def topic_context(
         "topic": topic,
         "listing": listing,
         "page": page,
-        "rows": [
-            TopicPartitionRow(replace(p.line, size_bytes=sizes.get(p.line.number)), p.spread) for p in page.object_list
-        ],
+        "rows": [_add_size(each, sizes.get(each.line.number), largest) for each in page.object_list],
+        "size_skew": _describe_size_skew(list(sizes.values())),
         "counts": {name: sum(map(matches, every)) for name, matches in _IS.items()},
         "segments": [(name, word) for name, word in PARTITION_STATES.words.items()],
         "freshness": freshness,
@@ -390,6 +389,19 @@ def topic_context(
         "group_freshness": freshness_of(runs.get(CollectorKind.GROUPS), now),
         "throttles_known": bool(configs and configs.succeeded_at),
     }
+
+
+def _add_size(row: TopicPartitionRow, size: int | None, largest: int) -> TopicPartitionRow:
+    percent = 100.0 * size / largest if size is not None and largest else None
+    return TopicPartitionRow(replace(row.line, size_bytes=size), row.spread, percent)
+
+
+def _describe_size_skew(sizes: Sequence[int]) -> str:
+    """Return text such as "Largest partition 840.0 MB, 2.1 × the mean"; '' for less than two known sizes."""
+    if len(sizes) < 2 or not sum(sizes):
+        return ""
+    mean = sum(sizes) / len(sizes)
+    return f"Largest partition {format_size(max(sizes))}, {max(sizes) / mean:,.1f} × the mean."
 
 
 def _filter_partitions(every: Sequence[TopicPartitionRow], listing: ListQuery) -> list[TopicPartitionRow]:
@@ -436,26 +448,20 @@ class ListRow:
 def _topic_title(topic: TopicState, every: Sequence[TopicPartitionRow], freshness: FactFreshness) -> str:
     partitions = choose_plural("# partition|# partitions", len(every))
     if freshness.stale and freshness.age_s is not None:
-        return f"Cannot tell how {topic.name} is: it had {partitions} {format_duration(freshness.age_s)} ago."
+        return f"{topic.name}: {partitions} known {format_duration(freshness.age_s)} ago"
     troubles = Counter(p.line.trouble for p in every)
     for trouble, words in (
-        (PartitionTrouble.OFFLINE, "is offline|are offline"),
-        (PartitionTrouble.LEADER_SILENT, "has a leader that does not answer|have leaders that do not answer"),
-        (PartitionTrouble.UNDER_MIN_ISR, "refuses writes: under min-ISR|refuse writes: under min-ISR"),
-        (PartitionTrouble.AT_MIN_ISR, "is at min-ISR|are at min-ISR"),
-        (PartitionTrouble.UNDER_REPLICATED, "is under-replicated|are under-replicated"),
-        (
-            PartitionTrouble.IN_DOUBT,
-            "has a replica on a broker that does not answer|have replicas on brokers that do not answer",
-        ),
-        (PartitionTrouble.CATCHING_UP, "is moving|are moving"),
+        (PartitionTrouble.OFFLINE, "offline"),
+        (PartitionTrouble.LEADER_SILENT, "with unreachable leader"),
+        (PartitionTrouble.UNDER_MIN_ISR, "under min-ISR"),
+        (PartitionTrouble.AT_MIN_ISR, "at min-ISR"),
+        (PartitionTrouble.UNDER_REPLICATED, "under-replicated"),
+        (PartitionTrouble.IN_DOUBT, "on unreachable brokers"),
+        (PartitionTrouble.CATCHING_UP, "moving"),
     ):
-        number = troubles[trouble]
-        if number:
-            return f"{number:,} of {partitions} of {topic.name} {choose_plural(words, number)}."
-    if len(every) == 1:
-        return f"The only partition of {topic.name} has all its replicas in sync."
-    return f"All {partitions} of {topic.name} have all their replicas in sync."
+        if number := troubles[trouble]:
+            return f"{topic.name}: {number:,} of {partitions} {words}"
+    return f"{topic.name}: {len(every):,} of {partitions} in sync"
 
 
 _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS)
@@ -468,12 +474,11 @@ _KINDS = (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS)
 def topics(request: HttpRequest, slug: str) -> HttpResponse:
     """All topics; filtered, sorted and paged by the address."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     context = {
         **bar,
         "tab": "topics",
-        "mirrors": f"topic-list-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in (*_KINDS, CollectorKind.REASSIGNMENTS)],
         "not_read": not_read(cluster, runs, _KINDS),
         **topic_list_context(cluster, topic_listing(request.GET), runs, bar["now"]),
@@ -493,15 +498,17 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         row = TopicState.objects.filter(cluster=cluster, name=topic).order_by("-changed_at").first()
     if row is None:
         raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
-    bar = cluster_bar(request, cluster, CollectorKind.METADATA)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS)
     context = {
         **bar,
         "tab": "topics",
-        "mirrors": f"topic-partitions-{slug}",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
+        "throughput": topic_throughput(
+            cluster, row.name, range_named(request.GET.get("traffic")), bar["now"], runs.get(CollectorKind.TRAFFIC)
+        ),
     }
     return render(request, "monitoring/topic.html", context)

@@ -8,6 +8,7 @@ from kafkadash.monitoring.racks import racks
 from kafkadash.monitoring.reassignments.pages import reassignment, reassignments
 from kafkadash.monitoring.throttles import throttles
 from kafkadash.monitoring.topics import topic, topics
+from kafkadash.monitoring.traffic.pages import trends
 
 app_name = "monitoring"
 
@@ -20,6 +21,7 @@ urlpatterns = [
     path("clusters/<slug:slug>/topics/<str:topic>/", topic, name="topic"),
     path("clusters/<slug:slug>/groups/", groups, name="groups"),
     path("clusters/<slug:slug>/groups/<str:group>/", group, name="group"),
+    path("clusters/<slug:slug>/trends/", trends, name="trends"),
     path("clusters/<slug:slug>/racks/", racks, name="racks"),
     path("clusters/<slug:slug>/throttles/", throttles, name="throttles"),
     path("settings/clusters/<slug:slug>/lag/", allowed_lag, name="allowed_lag"),

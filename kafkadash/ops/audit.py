@@ -30,10 +30,11 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import AuditEvent, User
-from kafkadash.accounts.services import record
+from kafkadash.accounts.services import COMMAND_LINE, record
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.clusters.access import VIEW_AUDIT, clusters_allowing, is_allowed, needs
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import format_size
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.middleware import post_only
@@ -42,90 +43,100 @@ from kafkadash.ops.errors import OperationErrorCode
 
 ACTIONS: Mapping[str, Mapping[str, str]] = {
     "Change requests": {
-        "change.created": "began a draft",
+        "change.created": "created a draft",
         "change.edited": "edited a draft",
-        "change.planned": "made a plan",
-        "change.submitted": "proposed a change",
-        "change.reopened": "took a change back to a draft",
+        "change.planned": "computed a plan",
+        "change.submitted": "submitted a change",
+        "change.reopened": "reopened a change as a draft",
         "change.withdrawn": "withdrew a change",
         "change.approved": "approved a change",
         "change.declined": "declined a change",
         "change.commented": "commented on a change",
-        "change.turned_stale": "found a change out of date",
-        "change.refresh_started": "began to refresh a change",
+        "change.turned_stale": "marked a change as outdated",
+        "change.refresh_started": "started to refresh a change",
         "change.refreshed": "refreshed a change",
-        "change.expired": "let a change expire",
-        "change.scheduled": "queued a change, as its window began",
-        "change.broke_glass": "queued a change without its approvals",
+        "change.expired": "expired a change",
+        "change.scheduled": "queued a change at the start of its window",
+        "change.broke_glass": "queued a change without approvals",
         "change.started": "started a change",
-        "change.turn_came": "began a run",
+        "change.turn_came": "started a run",
         "change.paused": "paused a run",
         "change.resumed": "resumed a run",
         "change.throttle_changed": "changed the throttle of a run",
         "change.throttle_vanished": "found the throttle of a run removed",
-        "change.throttle_foreign": "found somebody else’s rate in the place of a run’s",
-        "change.throttle_left": "left a throttle that was not a run’s any more",
-        "change.throttle_late": "found a throttle that a late call had set",
-        "change.throttle_obliged": "put off the clearing of a throttle",
-        "change.throttle_settled": "cleared what a run still owed",
-        "change.parallel_changed": "changed how many moves a run makes at once",
-        "change.ordered": "asked something of a run",
+        "change.throttle_foreign": "found a rate set by others on a run",
+        "change.throttle_left": "kept a throttle that others had changed",
+        "change.throttle_late": "found a throttle set by a late request",
+        "change.throttle_obliged": "deferred the removal of a throttle",
+        "change.throttle_settled": "removed the remaining throttles of a run",
+        "change.parallel_changed": "changed the concurrent moves of a run",
+        "change.ordered": "sent a command to a run",
         "change.cancelled": "cancelled a run",
         "change.came_late": "found that a request reached Kafka late",
-        "change.braked": "submits nothing more, for the sake of min-ISR",
-        "change.brake_released": "submits again, as min-ISR is kept",
-        "change.rows_ended": "ended the last row of a run",
+        "change.braked": "held the moves of a run (min-ISR guard)",
+        "change.brake_released": "released the moves of a run (min-ISR guard)",
+        "change.rows_ended": "ended the last move of a run",
         "change.cancel_ended": "ended a cancelled run",
         "change.verified": "verified a run",
-        "change.failed": "gave up a run",
-        "change.rollback_proposed": "began the rollback of a change",
-        "change.row_replanned": "began another plan for a row of a run",
+        "change.failed": "marked a run as failed",
+        "change.rollback_proposed": "created a rollback",
+        "change.row_replanned": "created a new plan for a move",
         "change.copied": "copied a change",
         "change.deleted": "deleted a draft",
-        "policy.changed": "changed the policy of a cluster",
-        "policy.loosening_asked": "asked to loosen the policy of a cluster",
-        "policy.loosening_confirmed": "confirmed a looser policy of a cluster",
-        "policy.loosening_dropped": "dropped a looser policy of a cluster",
-        "policy.loosened": "loosened the policy of a cluster, as confirmed",
+        "policy.changed": "changed the approval policy",
+        "policy.loosening_asked": "requested a less strict policy",
+        "policy.loosening_confirmed": "confirmed a less strict policy",
+        "policy.loosening_dropped": "discarded a less strict policy",
+        "policy.loosened": "applied a less strict policy",
     },
     "Clusters": {
         "cluster.registered": "registered a cluster",
         "cluster.connection_changed": "changed a connection",
         "cluster.connection_tested": "tested a connection",
-        "cluster.identified": "learned which Kafka it is",
-        "cluster.read_only_changed": "changed whether a cluster is read-only",
-        "cluster.enabled": "switched a cluster on",
-        "cluster.disabled": "switched a cluster off",
+        "cluster.identified": "detected the ID of a cluster",
+        "cluster.read_only_changed": "changed the read-only setting",
+        "cluster.enabled": "enabled a cluster",
+        "cluster.disabled": "disabled a cluster",
         "cluster.removed": "removed a cluster",
-        "allowed_lag.set": "allowed groups a lag",
-        "allowed_lag.removed": "took an allowed lag away",
+        "allowed_lag.set": "set a lag threshold",
+        "allowed_lag.removed": "removed a lag threshold",
     },
-    "Findings": {"finding.acknowledged": "took a finding", "finding.released": "gave a finding back"},
-    "People": {
-        "role.given": "gave a role",
-        "role.removed": "took a role away",
-        "user.created": "created an account",
+    "Findings": {"finding.acknowledged": "acknowledged a finding", "finding.released": "released a finding"},
+    "Users": {
+        "role.given": "granted a role",
+        "role.removed": "revoked a role",
+        "user.created": "created a user",
         "user.closed": "closed an account",
-        "user.opened": "opened an account again",
+        "user.opened": "reopened an account",
         "user.password_set": "set a password",
-        "user.password_changed": "changed the own password",
+        "user.password_changed": "changed their password",
         "user.signed_in": "signed in",
         "user.signed_out": "signed out",
         "user.sessions_ended": "ended other sessions",
-        "user.sign_in_failed": "was refused at sign-in",
+        "user.sign_in_failed": "rejected a sign-in",
     },
-    "Audit": {"audit.exported": "exported the audit"},
+    "Audit log": {"audit.exported": "exported the audit log"},
 }
 WORDS: Mapping[str, str] = {action: words for group in ACTIONS.values() for action, words in group.items()}
 
-NOTHING = "nothing"
+NOTHING = "–"
 LONGEST_IN_LIST = 160
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_NAMES = {"counts_from": "effective from", "expires_at": "expires"}
+_UNITS: Mapping[str, Callable[[float], str]] = {
+    "throttle": lambda rate: f"{format_size(rate)}/s",
+    "throttle_min": lambda rate: f"{format_size(rate)}/s",
+    "throttle_max": lambda rate: f"{format_size(rate)}/s",
+    "disk_limit": lambda share: f"{100 * share:g} %",
+    "valid_hours": lambda hours: f"{hours:,} h",
+    "records": lambda records: f"{records:,} records",
+}
+"""Field → its number with a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedField:
-    """Field of an event. ``before`` and ``after`` are words; None where that side was not recorded."""
+    """Field of an event. ``before`` and ``after`` are texts; None where that side was not recorded."""
 
     field: str
     before: str | None
@@ -137,14 +148,17 @@ def action_words(action: str) -> str:
 
 
 def list_changes(before: object, after: object) -> list[ChangedField]:
-    """The fields that differ between two recorded values, in the order in which they were recorded."""
+    """The fields that differ between two recorded values, in the order in which they were recorded.
+
+    Fields of a nested value are fields of their own: ``{"input": {"mode": "drain"}}`` has the field "input mode".
+    """
     old, new = _recorded_fields(before), _recorded_fields(after)
     names = list(dict.fromkeys([*old, *new]))
     return [
         ChangedField(
             field_words(name),
-            value_words(old[name]) if name in old else None,
-            value_words(new[name]) if name in new else None,
+            value_words(old[name], name) if name in old else None,
+            value_words(new[name], name) if name in new else None,
         )
         for name in names
         if name not in old or name not in new or old[name] != new[name]
@@ -152,20 +166,25 @@ def list_changes(before: object, after: object) -> list[ChangedField]:
 
 
 def field_words(name: str) -> str:
-    return name.replace("_", " ")
+    return " ".join(_NAMES.get(part, part.replace("_", " ")) for part in name.split("."))
 
 
-def value_words(value: object) -> str:
-    """A recorded value as a person reads it."""
+def value_words(value: object, name: str = "") -> str:
+    """Return a recorded value as a person reads it, with the unit of the field ``name``."""
     if value in (None, "", [], {}):
         return NOTHING
+    unit = _UNITS.get(name.rpartition(".")[2])
     match value:
         case bool():
             return "yes" if value else "no"
+        case int() | float() if unit:
+            return unit(value)
         case str():
             return value
-        case list() if all(isinstance(item, str | int | float) for item in value):
-            return ", ".join(map(str, value))
+        case list():
+            return ("; " if any(isinstance(item, dict) for item in value) else ", ").join(map(value_words, value))
+        case dict():
+            return ", ".join(f"{field_words(key)}: {value_words(each, key)}" for key, each in value.items())
         case _:
             return json.dumps(value, ensure_ascii=False)
 
@@ -180,12 +199,20 @@ def shorten_text(text: str) -> str:
 def _recorded_fields(recorded: object) -> Mapping[str, Any]:
     if recorded is None:
         return {}
-    return recorded if isinstance(recorded, dict) else {"value": recorded}
+    return dict(_flatten_fields(recorded)) if isinstance(recorded, dict) else {"value": recorded}
+
+
+def _flatten_fields(recorded: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in recorded.items():
+        if isinstance(value, dict) and value:
+            yield from _flatten_fields(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
 
 
 PAGE_SIZE = 100
 DEFAULT_PERIOD = "7d"
-PERIODS: Mapping[str, str] = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "all": "All"}
+PERIODS: Mapping[str, str] = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "all": "All time"}
 _SPANS = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 NO_CLUSTER = "-"  # the filter for what concerns the whole installation
 CHANGE_TYPES = ("changerequest", "change")
@@ -267,24 +294,21 @@ class AuditFilter:
         return events.filter(wanted)
 
     def title(self, number: int) -> str:
-        """The answer of the page."""
-        if not number:
-            done = "Nothing that matches was done" if self.narrowed else "Nothing was done"
-        elif self.narrowed:
-            done = choose_plural("# thing that matches was done|# things that match were done", number)
-        else:
-            done = choose_plural("# thing was done|# things were done", number)
-        return f"{done}{self._when()}."
+        matching = "matching " if self.narrowed else ""
+        events = choose_plural(f"# {matching}event|# {matching}events", number) if number else f"no {matching}events"
+        return f"Audit log, {events}"
 
-    def _when(self) -> str:
+    @property
+    def span(self) -> str:
+        """The time that the page covers."""
         period = self.values["period"]
         if period in _SPANS:
-            return f" in the last {PERIODS[period]}"
+            return f"last {PERIODS[period]}"
         if not self.since and not self.until:
-            return " since kafkadash was set up"
-        since = f" since {_format_moment(self.since)}" if self.since else ""
-        until = f" before {_format_moment(self.until)}" if self.until else ""
-        return f"{since}{' and' if since and until else ''}{until}"
+            return "all time"
+        since = f"since {_format_moment(self.since)}" if self.since else ""
+        until = f"before {_format_moment(self.until)}" if self.until else ""
+        return " and ".join(filter(None, (since, until)))
 
     def _instant(self, name: str, *, end: bool = False) -> datetime | None:
         """A day or a moment in UTC; a day as the end of a span is meant whole."""
@@ -390,6 +414,10 @@ class AuditRow:
     def _told(self) -> Sequence[ChangedField]:
         """Without what began as nothing: the page of the event has that too."""
         return [c for c in self.changed if c.before is not None or c.after != NOTHING]
+
+    @property
+    def from_command(self) -> bool:
+        return self.event.actor == COMMAND_LINE
 
     @property
     def object_filter(self) -> str:
@@ -601,7 +629,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     clusters = {cluster.slug: cluster.name for cluster in clusters_allowing(user, VIEW_AUDIT)}
     everywhere = is_allowed(user, VIEW_AUDIT, None)
     if everywhere:
-        clusters[NO_CLUSTER] = "The whole installation"
+        clusters[NO_CLUSTER] = "Installation"
     chosen = filters.values["cluster"]
     if chosen and chosen not in clusters:
         clusters[chosen] = chosen

@@ -8,7 +8,7 @@ from enum import StrEnum
 class OperationErrorCode(StrEnum):
     """Codes; people search for the values."""
 
-    # Filters and addresses of pages that name what is not there
+    # Filters and addresses that name unknown objects
     NO_SUCH_EVENT = "no-such-event"
     EVENT_NOT_LISTED = "event-not-listed"
     NO_SUCH_FORMAT = "no-such-format"
@@ -32,5 +32,3 @@ class OperationErrorCode(StrEnum):
     COLLECTION_STANDS = "collection-stands"
     CLUSTERS_SILENT = "clusters-silent"
     RUN_LATE = "run-late"
-
-    # The demo on one's own machine

@@ -201,7 +201,7 @@ def _check_clock() -> HealthCheck:
     ahead, behind = (before - told).total_seconds(), (told - datetime.now(UTC)).total_seconds()
     off = max(ahead, behind)
     if off <= CLOCK_OFF_S:
-        return HealthCheck(CheckState.OK, "This machine's clock is right.")
+        return HealthCheck(CheckState.OK, "This machine's clock is in sync with the database.")
     way = "ahead of" if ahead > behind else "behind"
     message = coded(OperationErrorCode.CLOCK_WRONG, off=format_duration(off), way=way)
     return HealthCheck(CheckState.BAD if off > CLOCK_WRONG_S else CheckState.DEGRADED, message)
@@ -217,7 +217,7 @@ def _check_tick() -> HealthCheck:
     if age > BEAT_LATE_S:
         message = coded(OperationErrorCode.TICK_LATE, age=format_duration(age))
         return HealthCheck(CheckState.BAD, message, round(age, 1))
-    return HealthCheck(CheckState.OK, "The tick runs.", round(age, 1))
+    return HealthCheck(CheckState.OK, "The tick is running.", round(age, 1))
 
 
 def _check_collection() -> HealthCheck:
@@ -234,7 +234,7 @@ def _check_collection() -> HealthCheck:
         overdue, clusters, silent, quiet = cursor.fetchone()
     late = max(0.0, float(overdue))
     if not clusters:
-        return HealthCheck(CheckState.OK, "No cluster is to be collected.")
+        return HealthCheck(CheckState.OK, "No cluster is enabled.")
     if late > COLLECTION_LATE_S:
         if quiet is not None and quiet > COLLECTION_LATE_S:
             return HealthCheck(
@@ -251,7 +251,7 @@ def _check_collection() -> HealthCheck:
             coded(OperationErrorCode.CLUSTERS_SILENT, silent=silent, clusters=clusters),
             round(late, 1),
         )
-    return HealthCheck(CheckState.OK, "Every collector is on time.", round(late, 1))
+    return HealthCheck(CheckState.OK, "All collectors are on time.", round(late, 1))
 
 
 def _check_runs() -> HealthCheck:
@@ -268,7 +268,7 @@ def _check_runs() -> HealthCheck:
         overdue, runs = cursor.fetchone()
     late = max(0.0, float(overdue))
     if not runs:
-        return HealthCheck(CheckState.OK, "No change is running.")
+        return HealthCheck(CheckState.OK, "No runs.")
     if late > RUNS_LATE_S:
         message = coded(OperationErrorCode.RUN_LATE, age=format_duration(late))
         return HealthCheck(CheckState.DEGRADED, message, round(late, 1))

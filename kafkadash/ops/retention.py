@@ -15,6 +15,7 @@ from kafkadash.history.partitions import old_rows
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
+    ClusterPoint,
     Collection,
     GroupLagPoint,
     GroupState,
@@ -23,6 +24,7 @@ from kafkadash.monitoring.models import (
     QuorumSnapshot,
     ReassignmentSnapshot,
     ThrottleState,
+    TopicTraffic,
 )
 from kafkadash.monitoring.quorum.collector import GONE
 
@@ -56,6 +58,8 @@ def prune(now: datetime) -> Mapping[str, int]:
         "groups": _delete(GroupState.objects.filter(gone_at__lt=forgotten)),
         "group_points": _delete(_old_lag(now)),
         "group_points_thinned": _thin_lag(now),
+        "cluster_points": _delete(ClusterPoint.objects.filter(taken_at__lt=_before(now, settings.KEEP_TRAFFIC_HOURS))),
+        "topic_traffic": _delete(TopicTraffic.objects.filter(taken_at__lt=_before(now, settings.KEEP_TRAFFIC_HOURS))),
         "throttles": _delete(ThrottleState.objects.filter(read_at__lt=forgotten)),
         "reassignments": _delete(
             ReassignmentSnapshot.objects.exclude(outcome=MoveOutcome.RUNNING).filter(

@@ -13,7 +13,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from kafkadash.accounts.sessions import forget_expired
-from kafkadash.changes.expiry import expire_due, queue_due
+from kafkadash.changes.expiry import delete_untouched, expire_due, queue_due
 from kafkadash.changes.plans import prune_artifacts
 from kafkadash.changes.policy import apply_due_loosenings
 from kafkadash.clusters.removal import purge_removed
@@ -116,6 +116,7 @@ def _prune_now_and_then(now: datetime) -> None:
         "jobs": forget_old_jobs(),
         "moves": forget_old_moves(),
         "findings": prune_findings(now),
+        "drafts": delete_untouched(),
         "plans": prune_artifacts(),
         "sessions": forget_expired(now),
     }

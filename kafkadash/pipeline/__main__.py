@@ -108,12 +108,14 @@ def _print_status(store: PipelineStore) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m kafkadash.pipeline")
     parser.add_argument("action", choices=("run", "once", "backfill", "status"))
-    parser.add_argument("--uri", required=True, help="the folder of the pipeline: file:, hdfs: or s3a:")
-    parser.add_argument("--every", type=float, default=0.5, metavar="SECONDS", help="between two looks of run")
-    parser.add_argument("--flushes", type=int, default=30, metavar="N", help="at most, in one batch")
-    parser.add_argument("--nice", type=int, default=0, help="how far behind others on this machine, as of nice(1)")
-    parser.add_argument("--from", dest="begin", default="", help="of backfill, in UTC")
-    parser.add_argument("--to", dest="end", default="", help="of backfill, in UTC; not in it")
+    parser.add_argument("--uri", required=True, help="folder of the pipeline: file:, hdfs: or s3a:")
+    parser.add_argument(
+        "--every", type=float, default=0.5, metavar="SECONDS", help="interval of run between checks for segments"
+    )
+    parser.add_argument("--flushes", type=int, default=30, metavar="N", help="maximum flushes per batch")
+    parser.add_argument("--nice", type=int, default=0, help="nice value, as of nice(1)")
+    parser.add_argument("--from", dest="begin", default="", help="start of the backfill, in UTC")
+    parser.add_argument("--to", dest="end", default="", help="end of the backfill, exclusive, in UTC")
     return parser
 
 

@@ -218,5 +218,5 @@ def say(line: str) -> None:
 
 def _describe_batch(done: DoneBatch) -> str:
     rows = ", ".join(f"{count} {kind}" for kind, count in done.rows.items()) or "no results"
-    aside = f"; set aside: {', '.join(each.file for each in done.set_aside)}" if done.set_aside else ""
+    aside = f"; quarantined: {', '.join(each.file for each in done.set_aside)}" if done.set_aside else ""
     return f"batch {done.name.batch}: {done.flushes} flushes in {done.seconds:.1f} s: {rows}{aside}"

@@ -84,7 +84,7 @@ def do_chunks(batches: PipelineBatches, work: Sequence[BackfillChunk], say: Call
         done = batches.do(int(at.timestamp()), chunk.manifests)
         if done is not None:
             rows += sum(done.rows.values())
-            aside = f", {len(done.set_aside)} files set aside" if done.set_aside else ""
+            aside = f", {len(done.set_aside)} files quarantined" if done.set_aside else ""
             took = f"{sum(done.rows.values())} rows in {done.seconds:.1f} s"
             say(f"{number} of {len(work)}: {chunk.hour}:00, {took}{aside}")
     return rows
@@ -107,11 +107,11 @@ def do_coarser(lake: FactLake, begin: datetime, end: datetime, now: datetime, sa
         day = f"{clockwork.begin(first):%Y-%m-%d}"
         missing = [hour for hour in of_day if hour in flushed and hour not in known]
         if clockwork.begin(of_day.stop) + clockwork.SETTLES > now:
-            say(f"day {day} is not over: the stream makes it")
+            say(f"day {day} is not over: left to the stream")
         elif first <= min(flushed):
-            say(f"day {day} left as it is: segments of it are gone")
+            say(f"day {day} unchanged: some of its segments are deleted")
         elif missing:
-            say(f"day {day} left as it is: hour {clockwork.begin(missing[0]):%H}:00 is not rolled up yet")
+            say(f"day {day} unchanged: hour {clockwork.begin(missing[0]):%H}:00 is not rolled up yet")
         else:
             rows += sum(again.merge_day(FlushName(f"{lake.query}-days", first * 3600), first).values())
             say(f"day {day} merged again")

@@ -148,7 +148,7 @@ class RollupScheduler:
 
     def _make_hour(self, name: FlushName, hour: int) -> None:
         if self._is_cut(hour):
-            self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: left as it is, segments of it are gone")
+            self.say(f"hour {begin(hour):%Y-%m-%d %H}:00: unchanged, some of its segments are deleted")
             return
         self._keep_pieces(hour)
         rows = self.roll_up(name, hour)

@@ -127,7 +127,7 @@ def _compute_lag(done: DoneBatch | None, at: datetime | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatStatus:
-    """``lines``: label and words. ``wrong``: None where it runs."""
+    """``lines``: label and text. ``wrong``: None where it runs."""
 
     lines: list[tuple[str, str]]
     wrong: CodedMessage | None
@@ -138,7 +138,7 @@ def read_status(store: PipelineStore, now: datetime) -> HeartbeatStatus:
     from kafkadash.pipeline import flushes  # PySpark: a heartbeat says also that it is missing
 
     kept = flushes.list_manifests(store)
-    lines = [("segments", f"{len(kept)} flushes kept")]
+    lines = [("segments", f"{len(kept)} flushes retained")]
     content = store.read(f"{HEARTBEATS}/{NAME}.json")
     if content is None:
         return HeartbeatStatus(lines, coded(PipelineErrorCode.NEVER_BEATEN, address=store.uri))
@@ -147,10 +147,10 @@ def read_status(store: PipelineStore, now: datetime) -> HeartbeatStatus:
     lines += [
         ("state", " ".join(filter(None, (beat["state"], beat["working_on"])))),
         ("process", f"{beat['pid']} on {beat['host']}, since {_format_time(beat['started_at'])}"),
-        ("heard of", f"{_seconds(age)} ago"),
-        ("query", beat["query"] or "none yet"),
+        ("heartbeat", f"{_seconds(age)} ago"),
+        ("query", beat["query"] or "none"),
         ("last batch", _describe_batch(beat)),
-        ("behind", _describe_lag(beat)),
+        ("event lag", _describe_lag(beat)),
     ]
     if beat["fault"]:
         return HeartbeatStatus(lines, CodedMessage.from_json(beat["fault"]))
@@ -161,16 +161,16 @@ def read_status(store: PipelineStore, now: datetime) -> HeartbeatStatus:
 
 def _describe_batch(beat: dict[str, Any]) -> str:
     if beat["last_batch"] is None:
-        return "none since it was started"
+        return "none since the start"
     return f"{beat['last_batch']}, {_format_time(beat['last_batch_at'])}, took {beat['last_batch_seconds']:.1f} s"
 
 
 def _describe_lag(beat: dict[str, Any]) -> str:
     lag = beat["event_lag_seconds"]
     if lag is None:
-        return "not known"
+        return "unknown"
     return (
-        f"{lag:.0f} s from what was observed last, {_format_time(beat['newest_observed_at'])}, to the end of its batch"
+        f"{lag:.0f} s, from the newest observation ({_format_time(beat['newest_observed_at'])}) to the end of its batch"
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts of this app's codes (``errors``): what is so, and what to do next."""
+"""Texts of this app's codes (``errors``): what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -7,85 +7,82 @@ from collections.abc import Mapping
 from kafkadash.core.messages import MessageTemplate
 from kafkadash.pipeline.errors import PipelineErrorCode as Code
 
+_QUARANTINED = "The file is quarantined; the other files were processed."
+
 PIPELINE_MESSAGES: Mapping[Code, MessageTemplate] = {
-    # The pipeline, and what it sets aside
+    # The pipeline, and the files that it quarantines
     Code.NO_PYSPARK: MessageTemplate(
-        "PySpark is not installed.", "Install kafkadash with its extra “pipeline”: make setup."
+        "PySpark is not installed.", "Install kafkadash with the extra “pipeline”: make setup."
     ),
     Code.NO_PYARROW: MessageTemplate(
-        "PyArrow is not installed.", "Install kafkadash with its extra “pipeline”: make setup."
+        "PyArrow is not installed.", "Install kafkadash with the extra “pipeline”: make setup."
     ),
     Code.NO_JAVA_FOR_SPARK: MessageTemplate(
-        "There is no Java {version} or newer here, which Spark needs.",
-        "Install one, or set JAVA_HOME to one; everything but history and forecasts goes on without.",
+        "Spark needs Java {version} or newer, which was not found.",
+        "Install Java, or set JAVA_HOME. Only history and forecasts need Spark.",
     ),
     Code.JAVA_HOME_UNUSABLE: MessageTemplate(
-        "JAVA_HOME is {home}, and there is no Java {version} or newer in it.",
-        "Correct it, or leave it out: then a Java on PATH is looked for.",
+        "JAVA_HOME ({home}) has no Java {version} or newer.", "Correct JAVA_HOME, or unset it to use Java from PATH."
     ),
     Code.SPARK_NOT_STARTED: MessageTemplate(
-        "Spark could not be started: {fault}.", "Its own words stand above. Correct that, start again."
+        "Spark did not start: {fault}.", "See Spark's output above, correct the cause, and start again."
     ),
     Code.SPARK_SETTING_UNREADABLE: MessageTemplate(
-        "“{given}” is no setting of Spark.",
-        "Write PIPELINE_SPARK_CONF as spark.name=value, with semicolons between several.",
+        "“{given}” in PIPELINE_SPARK_CONF is not a Spark setting.",
+        "Write spark.name=value, separated by semicolons.",
     ),
     Code.ADDRESS_UNUSABLE: MessageTemplate(
-        "“{address}” is no address of a folder.", "Set PIPELINE_URI to one that begins with file:, hdfs: or s3a:."
+        "“{address}” is not the address of a folder.", "Set PIPELINE_URI to an address with file:, hdfs: or s3a:."
     ),
     Code.ADDRESS_UNREACHABLE: MessageTemplate(
-        "{address} cannot be read and written: {fault}.",
-        "See that it is there and that this user may write to it, or set PIPELINE_URI to another.",
+        "{address} is not readable and writable: {fault}.",
+        "Check that the folder exists and this user may write to it, or change PIPELINE_URI.",
     ),
     Code.ANOTHER_PIPELINE: MessageTemplate(
-        "Another pipeline runs on {address}, as process {pid}.", "Stop that one first: one is enough."
+        "Another pipeline, process {pid}, uses {address}.", "Stop that process first."
     ),
     Code.BATCH_FAILED: MessageTemplate(
         "The pipeline stopped: {fault}.",
-        "Nothing is lost: started again, it goes on with what it did not finish. Its log says more.",
+        "See its log, then start it again. It resumes with the unfinished batch, and nothing is lost.",
     ),
-    Code.FILE_GONE: MessageTemplate(
-        "The manifest names it and it is not there.", "Its figures are missing from history."
-    ),
+    Code.FILE_GONE: MessageTemplate("The manifest lists this file, but it does not exist.", "History lacks its data."),
     Code.FILE_TRUNCATED: MessageTemplate(
-        "It is not whole: {fault}.",
-        "It was set aside, the rest went on; see whether the disk of the segments is full or failing.",
+        "The file is truncated or damaged: {fault}.",
+        f"{_QUARANTINED} Check the disk of the segments for free space and faults.",
     ),
     Code.FILE_FROM_FUTURE: MessageTemplate(
-        "It is of schema {version}, and this pipeline knows schemas up to {known}.",
-        "Bring the pipeline to the release of the collectors, then take that time in with manage.py pipeline backfill.",
+        "The file has schema {version}; this pipeline reads schemas up to {known}.",
+        "Update the pipeline to the release of the collectors, then run manage.py pipeline backfill for that time.",
     ),
     Code.FILE_UNLIKE: MessageTemplate(
-        "It is no segment of this kind: {column} is missing or of another type.",
-        "It was set aside, the rest went on; see who else writes into this folder.",
+        "The file is not a segment of this kind: {column} is missing or has another type.",
+        f"{_QUARANTINED} Check for other programs that write to this folder.",
     ),
     Code.FILE_WITHOUT_VALUE: MessageTemplate(
-        "Its column {column} has no value in some rows, and must have one in each.",
-        "It was set aside, the rest went on; see who else writes into this folder.",
+        "The column {column} is empty in some rows, but is required.",
+        f"{_QUARANTINED} Check for other programs that write to this folder.",
     ),
     Code.FILE_OF_OTHER_ROWS: MessageTemplate(
-        "It has {found} rows, and the manifest says {expected}.",
-        "It was set aside, the rest went on; see whether two collectors write under one epoch.",
+        "The file has {found} rows; the manifest lists {expected}.",
+        f"{_QUARANTINED} Check for two collectors with the same epoch.",
     ),
     Code.OPTION_NO_TIME: MessageTemplate(
-        "{option} is “{given}”, which is no date and no time.", "Write one such as 2026-11-22 or 2026-11-22T14:00."
+        "{option} “{given}” is not a date or time.", "Write 2026-11-22 or 2026-11-22T14:00."
     ),
     Code.FROM_AFTER_TO: MessageTemplate(
-        "{begin} is not before {end}.", "Give --from the earlier of the two; times are in UTC."
+        "{begin} is not before {end}.", "Set --from to the earlier time; times are in UTC."
     ),
     Code.NOTHING_RETAINED: MessageTemplate(
-        "No segment is kept of the time from {begin} to {end}.",
-        "The oldest that is kept is of {oldest}; what is older cannot be reckoned again.",
+        "No segments are retained from {begin} to {end}.",
+        "Choose a period after the oldest retained segment, {oldest}.",
     ),
     Code.NOTHING_TO_BACKFILL: MessageTemplate(
-        "There are no segments below {address}.",
-        "Collectors write them: see that beat and a worker for the queue collect run.",
+        "{address} has no segments.", "Check that beat and a worker for the queue collect are running."
     ),
     Code.NEVER_BEATEN: MessageTemplate(
-        "No pipeline has ever run on {address}.", "Start one: manage.py pipeline run, or the service pipeline."
+        "No pipeline has run on {address}.", "Start one: manage.py pipeline run, or the service pipeline."
     ),
     Code.PIPELINE_SILENT: MessageTemplate(
-        "The pipeline was last heard of {age} ago.",
-        "See whether it runs, and what its log says; nothing is lost meanwhile.",
+        "The last heartbeat of the pipeline was {age} ago.", "Check the process and its log. No data is lost."
     ),
 }

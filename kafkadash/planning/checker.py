@@ -174,7 +174,9 @@ class _PlanChecker:
         """
         drained, request = self._asked.drained, self._asked.request
         requested = frozenset(
-            self._topology.topics if request is None else choose_topics(request, self._topology.topics)
+            self._topology.topics
+            if request is None
+            else choose_topics(request, self._topology.topics, self._topology.internal_topics)
         )
         targets = {(row.topic, row.partition): row.target for row, _ in self._known}
         left: Counter[int] = Counter()
@@ -194,7 +196,7 @@ class _PlanChecker:
         """Check that no new replica shares a rack while a rack with fewer could have held it, given those that stay."""
         code = RuleCode.SPREAD_OVER_RACKS
         if self._asked.spread_free:
-            return CheckedRule(code, passed=True, figure="not asked for")
+            return CheckedRule(code, passed=True, figure="not required")
         registered = [b for b in self._topology.brokers.values() if b.alive]
         if all(b.rack is None for b in registered):
             return CheckedRule(code, passed=True, figure="no racks")

@@ -102,32 +102,38 @@ class CommandReport:
 
 def add_request_options(parser: ArgumentParser, *, mode_needed: bool) -> None:
     """Options with which ``request_of`` makes a request."""
-    parser.add_argument("--mode", choices=MODES, required=mode_needed)
-    parser.add_argument("--brokers", metavar="IDS", help="added, drained or replaced: 3,4")
+    parser.add_argument("--mode", choices=MODES, required=mode_needed, help="type of change")
+    parser.add_argument("--brokers", metavar="IDS", help="broker IDs to add, drain or replace, such as 3,4")
     parser.add_argument(
         "--with",
         dest="with_",
         metavar="IDS",
-        help="replace: who takes over; otherwise the only brokers that may be given replicas",
-    )
-    parser.add_argument("--rf", metavar="N", help="of set-rf; explicit: lets the replication factor change")
-    parser.add_argument("--topics", metavar="REGEX", default="", help="only these, matched whole")
-    parser.add_argument("--exclude-topics", metavar="REGEX", default="", help="all but these, matched whole")
-    parser.add_argument(
-        "--eps", metavar="SHARE", help="balances disks as well, to within this of the mean of their rack: 0.05"
+        help="replacement brokers for replace; allowed target brokers for other modes",
     )
     parser.add_argument(
-        "--disk-limit", metavar="SHARE", help="of each disk, kept while old and new copies are there: 0.8"
+        "--rf", metavar="N", help="replication factor for set-rf; with explicit, allow replication factor changes"
     )
-    parser.add_argument("--rebalance", action="store_true", help="others than those asked for may move too")
-    parser.add_argument("--ignore-racks", action="store_true", help="as if no broker named a rack")
+    parser.add_argument("--topics", metavar="REGEX", default="", help="topics to plan; must match whole names")
+    parser.add_argument(
+        "--exclude-topics", metavar="REGEX", default="", help="topics to exclude; must match whole names"
+    )
+    parser.add_argument(
+        "--eps", metavar="SHARE", help="also balance disk usage to within this fraction of the rack mean, such as 0.05"
+    )
+    parser.add_argument(
+        "--disk-limit", metavar="SHARE", help="maximum fraction of each disk, including old and new copies, such as 0.8"
+    )
+    parser.add_argument(
+        "--rebalance", action="store_true", help="also rebalance replica counts within each rack (moves more data)"
+    )
+    parser.add_argument("--ignore-racks", action="store_true", help="plan without rack awareness")
     parser.add_argument(
         "--accept-fewer-racks",
         action="store_true",
-        help="partitions may end in fewer racks, where a rack loses its last broker",
+        help="allow fewer racks if the last broker of a rack leaves",
     )
-    parser.add_argument("--no-leaders", action="store_true", help="preferred leaders are not evened out")
-    parser.add_argument("--max-replicas-per-broker", metavar="N")
+    parser.add_argument("--no-leaders", action="store_true", help="do not balance preferred leaders")
+    parser.add_argument("--max-replicas-per-broker", metavar="N", help="maximum number of replicas per broker")
 
 
 def request_of(options: Mapping[str, Any], mode: str) -> PlanRequest:
@@ -237,7 +243,7 @@ def require_places(files: Sequence[str | None]) -> None:
     for file in named:
         folder = Path(file).parent
         if not folder.is_dir():
-            raise NotPlanned(ReassignmentErrorCode.FILE_NOT_WRITTEN, file=file, fault=f"there is no folder {folder}")
+            raise NotPlanned(ReassignmentErrorCode.FILE_NOT_WRITTEN, file=file, fault=f"folder {folder} does not exist")
 
 
 def _parse_ids(

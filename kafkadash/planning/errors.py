@@ -29,6 +29,7 @@ class ReassignmentErrorCode(StrEnum):
     FILE_AND_TEXT = "file-and-text"
     FILE_EMPTY = "file-empty"
     NO_FILE = "no-file"
+    MORE_PROBLEMS = "more-problems"
     FILE_TOO_LARGE = "file-too-large"
     FILE_NOT_SENT = "file-not-sent"
     TIME_UNREADABLE = "time-unreadable"

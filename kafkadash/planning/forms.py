@@ -6,33 +6,50 @@ Errors are shown at their field, and the input stays.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.forms.boundfield import BoundField
+from django.forms.utils import ErrorDict
+from django.http import QueryDict
+from django.utils import timezone
 
 from kafkadash.accounts.errors import form_error, lazy_text
 from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
-from kafkadash.changes.errors import ChangeErrorCode
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.plan import PlanErrorCode, RunOptions, UnfitReason
+from kafkadash.changes.request_validation import refuse_old_facts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import coded, message_cause, message_text
+from kafkadash.core.problems import InputProblem
 from kafkadash.monitoring.brokers import broker_state, directory_row
 from kafkadash.monitoring.freshness import freshness_of
 from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, CollectorRun
 from kafkadash.planning.errors import ReassignmentErrorCode
-from kafkadash.planning.options import SLOW_BELOW, BadRate, bytes_per_second, format_megabytes, format_rate
+from kafkadash.planning.kafka_json import read_reassignment
+from kafkadash.planning.options import (
+    SLOW_BELOW,
+    BadRate,
+    bounds_of,
+    bytes_per_second,
+    format_megabytes,
+    format_rate,
+)
 from kafkadash.planning.proposal import (
     ADD,
     BALANCE,
     DRAIN,
+    EXPLICIT,
     FINISH,
     LEADERS,
     LONGEST_TITLE,
@@ -47,8 +64,19 @@ from kafkadash.planning.proposal import (
     from_file,
     from_text,
 )
+from kafkadash.planning.solver.explicit import plan_explicitly, plan_unfinished
 from kafkadash.planning.solver.request import EPS
-from kafkadash.planning.topic_choice import BadChoice, count_choice, names_in
+from kafkadash.planning.stored_topology import load_topology
+from kafkadash.planning.topic_choice import (
+    BadChoice,
+    CountedTopics,
+    TopicPicker,
+    TopicSize,
+    build_picker,
+    count_choice,
+    names_in,
+    read_topics,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +181,7 @@ class NewForm(forms.Form):
     use_required_attribute = False
     cluster = forms.ChoiceField(label="Cluster", required=False)
     mode = forms.ChoiceField(
-        label="What to do",
+        label="Change type",
         required=False,
         choices=[(mode, mode) for mode in MODES],
     )
@@ -191,21 +219,22 @@ class NewForm(forms.Form):
 class LimitsForm(WizardForm):
     """Rates in MB/s, the window in UTC; ``inbound`` is what producers write to what moves, None while not known.
 
+    Bounds that are left empty follow the throttle (``bounds_of``).
     ``choices``: brokers, where it is asked which of them may be given replicas.
     """
 
     throttle = forms.CharField(label="Throttle", required=False)
-    throttle_min = forms.CharField(label="Lowest", required=False)
-    throttle_max = forms.CharField(label="Highest", required=False)
-    per_broker = forms.CharField(label="Moves at once per broker", required=False)
-    per_cluster = forms.CharField(label="Moves at once in the cluster", required=False)
+    throttle_min = forms.CharField(label="Minimum", required=False)
+    throttle_max = forms.CharField(label="Maximum", required=False)
+    per_broker = forms.CharField(label="Concurrent moves per broker", required=False)
+    per_cluster = forms.CharField(label="Concurrent moves in the cluster", required=False)
     not_before = forms.DateTimeField(label="Not before", required=False)
     not_after = forms.DateTimeField(label="Not after", required=False)
     disk_limit = forms.CharField(label="Disk limit", required=False)
-    targets = forms.MultipleChoiceField(label="Only these brokers may be given replicas", required=False)
-    most_replicas = forms.CharField(label="Most replicas on a broker", required=False)
+    targets = forms.MultipleChoiceField(label="Allowed target brokers", required=False)
+    most_replicas = forms.CharField(label="Max replicas per broker", required=False)
     elect_leaders = forms.BooleanField(label="Elect preferred leaders afterwards", required=False)
-    confirmed = forms.BooleanField(label="Yes, that slow", required=False)
+    confirmed = forms.BooleanField(label="Confirm this rate", required=False)
 
     def __init__(
         self,
@@ -235,11 +264,11 @@ class LimitsForm(WizardForm):
     def clean_throttle(self) -> int:
         return self._rate("throttle")
 
-    def clean_throttle_min(self) -> int:
-        return self._rate("throttle_min")
+    def clean_throttle_min(self) -> int | None:
+        return self._rate("throttle_min") if self.cleaned_data["throttle_min"].strip() else None
 
-    def clean_throttle_max(self) -> int:
-        return self._rate("throttle_max")
+    def clean_throttle_max(self) -> int | None:
+        return self._rate("throttle_max") if self.cleaned_data["throttle_max"].strip() else None
 
     def clean_per_broker(self) -> int:
         return self._whole("per_broker", "5")
@@ -252,6 +281,13 @@ class LimitsForm(WizardForm):
 
     def clean_not_after(self) -> datetime | None:
         return self._moment("not_after")
+
+    @property
+    def shows_advanced(self) -> bool:
+        """Return whether a field under "Advanced" differs from its default, or has to do with an error."""
+        plain = {"throttle_min": "", "throttle_max": "", "per_broker": "5", "per_cluster": "50"}
+        differ = any(str(self[name].value() or "") != value for name, value in plain.items())
+        return differ or bool(self.errors.keys() & {*plain, "throttle"})
 
     @property
     def target_rows(self) -> list[BrokerChoice]:
@@ -289,7 +325,12 @@ class LimitsForm(WizardForm):
 
     def clean(self) -> None:
         values = self.cleaned_data
-        low, rate, high = values.get("throttle_min"), values.get("throttle"), values.get("throttle_max")
+        rate = values.get("throttle")
+        if rate is not None:
+            for name, bound in zip(("throttle_min", "throttle_max"), bounds_of(rate, self.inbound), strict=True):
+                if name in values and values[name] is None:
+                    values[name] = bound
+        low, high = values.get("throttle_min"), values.get("throttle_max")
         if low is not None and high is not None and low > high:
             self.add_error(
                 "throttle_min",
@@ -383,7 +424,7 @@ class LimitsForm(WizardForm):
 
 class WhyForm(WizardForm):
     title = forms.CharField(label="Title", required=False)
-    why = forms.CharField(label="Why", required=False)
+    why = forms.CharField(label="Reason", required=False)
 
     def clean_title(self) -> str:
         title = " ".join(self.cleaned_data["title"].split())
@@ -447,10 +488,11 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     DRAIN: ("brokers", "rebalance", "ignore_racks", "accept_fewer_racks"),
     REPLACE: ("brokers", "replacements", "rebalance", "ignore_racks", "accept_fewer_racks"),
     REPAIR_RACKS: (),
-    SET_RF: ("factor", "rebalance", "ignore_racks"),
+    SET_RF: ("factor", "internal", "rebalance", "ignore_racks"),
     BALANCE: ("disks", "eps", "leaders", "ignore_racks"),
     LEADERS: (),
 }
+_OPTIONS = {EXPLICIT: ("change_rf", "accept_fewer_racks"), FINISH: ("accept_fewer_racks",)}
 _OF_ALL = ("topics", "pattern", "excluded", "version")
 _LABELS = {ADD: "Brokers to add", DRAIN: "Brokers to drain", REPLACE: "Brokers to replace"}
 _MISSING: Mapping[str, StrEnum] = {
@@ -460,20 +502,36 @@ _MISSING: Mapping[str, StrEnum] = {
 }
 
 
+def option_fields(mode: str) -> tuple[str, ...]:
+    """Return the fields of the first step in this mode, apart from topics and what is brought."""
+    return _OPTIONS.get(mode) or _FIELDS.get(mode, ())
+
+
+def ticked_topics(data: Mapping[str, Any]) -> frozenset[str]:
+    """Return the topics that are ticked in the list, on the page that was sent and on others."""
+    here = data.getlist("pick") if isinstance(data, QueryDict) else data.get("pick", ())
+    return frozenset((*here, *names_in(data.get("held", ""))))
+
+
 class PlannedForm(WizardForm):
-    """Form for a mode in which the planner chooses where replicas go, with the fields of that mode only."""
+    """Form for a mode in which the planner chooses where replicas go, with the fields of that mode only.
+
+    Topics are ticked in a list (``picker``), of which one page is shown, beside those that are typed. ``turns_list``:
+    only the list is turned over, and nothing is judged yet.
+    """
 
     brokers = forms.MultipleChoiceField(label="Brokers", required=False)
-    replacements = forms.CharField(label="Brokers that take over", required=False)
+    replacements = forms.CharField(label="Replacement brokers", required=False)
     factor = forms.CharField(label="Replication factor", required=False)
-    disks = forms.BooleanField(label="Even out the disks", required=False)
-    eps = forms.CharField(label="Disks within", required=False)
-    leaders = forms.BooleanField(label="Even out who leads", required=False)
+    disks = forms.BooleanField(label="Balance disk usage", required=False)
+    eps = forms.CharField(label="Disk usage tolerance", required=False)
+    leaders = forms.BooleanField(label="Balance leaders", required=False)
     topics = forms.CharField(label="Topics by name", required=False)
+    internal = forms.BooleanField(label="Include internal topics", required=False)
     pattern = forms.CharField(label="Topics by regular expression", required=False)
-    excluded = forms.CharField(label="Topics left out", required=False)
-    rebalance = forms.BooleanField(label="Let others move too", required=False)
-    ignore_racks = forms.BooleanField(label="Plan without regard to racks", required=False)
+    excluded = forms.CharField(label="Excluded topics", required=False)
+    rebalance = forms.BooleanField(label="Also rebalance replica counts", required=False)
+    ignore_racks = forms.BooleanField(label="Plan without rack awareness", required=False)
     accept_fewer_racks = forms.BooleanField(label="Accept fewer racks", required=False)
 
     def __init__(
@@ -486,8 +544,11 @@ class PlannedForm(WizardForm):
         version: int,
     ) -> None:
         values = {name: _format_field_value(value) for name, value in self.stored(before).items()}
+        # What is chosen already is ticked in the list; only names that are not in it have to be in the field.
+        values["topics"] = lambda: "\n".join(self.picker.unknown)
         super().__init__(data, initial={**values, "version": version})
         self.cluster, self.choices, self.before, self.mode = cluster, choices, before, before.mode
+        self.turns_list = data is not None and "topics_act" in data
         for name in [n for n in self.fields if n not in (*_FIELDS[self.mode], *_OF_ALL)]:
             del self.fields[name]
         if self.mode in OF_BROKERS:
@@ -510,6 +571,48 @@ class PlannedForm(WizardForm):
         """Rows of the brokers, as on the page."""
         chosen = {str(one) for one in self["brokers"].value() or ()}
         return [replace(one, checked=str(one.id) in chosen, role=self._role(one.id)) for one in self.choices]
+
+    @property
+    def includes_internal(self) -> bool:
+        """Return whether internal topics count among those that are not named; a factor is changed only on request."""
+        return self.mode != SET_RF or bool(self["internal"].value())
+
+    @cached_property
+    def topic_sizes(self) -> Mapping[str, TopicSize]:
+        return read_topics(self.cluster)
+
+    @cached_property
+    def picker(self) -> TopicPicker:
+        """Return the list of topics after what was done to it."""
+        if not self.is_bound:
+            return build_picker(self.topic_sizes, self.before.topics, internal=self.includes_internal)
+        return build_picker(
+            self.topic_sizes,
+            ticked_topics(self.data),
+            act=self.data.get("topics_act", ""),
+            search=self.data.get("topic_q", "").strip(),
+            only_ticked="topic_ticked" in self.data,
+            page=self.data.get("topic_page", "1"),
+            internal=self.includes_internal,
+        )
+
+    @cached_property
+    def counted(self) -> CountedTopics | None:
+        """Return how much is chosen; None where it cannot be told, or takes a process of its own to find out."""
+        pattern, excluded = (str(self[name].value() or "").strip() for name in ("pattern", "excluded"))
+        if pattern or excluded:
+            return None
+        names = sorted({*self.picker.ticked, *names_in(str(self["topics"].value() or ""))})
+        try:
+            return count_choice(self.cluster, names, "", "", internal=self.includes_internal, known=self.topic_sizes)
+        except BadChoice:
+            return None
+
+    def full_clean(self) -> None:
+        if self.turns_list:
+            self._errors, self.cleaned_data = ErrorDict(), {}
+        else:
+            super().full_clean()
 
     def _role(self, broker: int) -> str:
         if self.is_bound:
@@ -567,7 +670,7 @@ class PlannedForm(WizardForm):
         return round(float(typed) / 100, 4)
 
     def clean_topics(self) -> tuple[str, ...]:
-        return names_in(self.cleaned_data["topics"])
+        return tuple(sorted({*ticked_topics(self.data), *names_in(self.cleaned_data["topics"])}))
 
     def clean_pattern(self) -> str:
         return str(self.cleaned_data["pattern"].strip())
@@ -586,7 +689,7 @@ class PlannedForm(WizardForm):
         chosen = values.get("topics", ()), values.get("pattern", ""), values.get("excluded", "")
         if any(chosen):
             try:
-                count_choice(self.cluster, *chosen)
+                count_choice(self.cluster, *chosen, internal=self.includes_internal)
             except BadChoice as bad:
                 self.add_error(bad.field, form_error(bad.message))
 
@@ -601,7 +704,7 @@ class PlannedForm(WizardForm):
         words = super().in_words(values)
         if self.mode == BALANCE:
             eps = values.get("eps")
-            words["Disks within"] = f"{100 * eps:g} %" if isinstance(eps, float) else in_words(eps)
+            words["Disk usage tolerance"] = f"{100 * eps:g} %" if isinstance(eps, float) else in_words(eps)
         return words
 
     def _with_role(self, role: str) -> tuple[int, ...]:
@@ -610,20 +713,42 @@ class PlannedForm(WizardForm):
         return broker_ids(",".join(one for one in sent if self.data.get(f"role-{one}") == role))
 
 
+CHECKED_BYTES = 5_000_000
+"""Up to so many bytes are checked while the form is saved; the rows of a larger file are checked when it is planned."""
+SHOWN_PROBLEMS = 10
+
+
+def find_problems(cluster: Cluster, plan_input: PlanInput, content: bytes) -> Sequence[InputProblem]:
+    """Return what planning would refuse in Kafka's JSON; while facts are too old, only what the JSON itself shows.
+
+    Disks are judged when it is planned: their limit is chosen in the next step.
+    """
+    parsed = read_reassignment(content)
+    try:
+        refuse_old_facts(cluster, timezone.now())
+    except ChangeRefused:
+        return parsed.problems
+    topology = load_topology(cluster, {row.topic for row in parsed.rows}, sizes=False).topology
+    if plan_input.mode == FINISH:
+        return plan_unfinished(parsed, topology).problems
+    return plan_explicitly(parsed, topology, change_rf=plan_input.change_rf).problems
+
+
 class ExplicitForm(WizardForm):
     """Kafka's JSON, pasted or as a file; with neither, what was brought before stays.
 
-    An earlier plan that is finished may change factors as it was to change them then.
+    An earlier plan that is finished may change factors as it was to change them then. What planning would refuse in it
+    is an error of its field.
     """
 
     file = forms.FileField(label="File", required=False, allow_empty_file=True)
-    text = forms.CharField(label="Kafka’s JSON", required=False, strip=False)
-    change_rf = forms.BooleanField(label="Let the replication factor change", required=False)
+    text = forms.CharField(label="Pasted JSON", required=False, strip=False)
+    change_rf = forms.BooleanField(label="Allow replication factor changes", required=False)
     accept_fewer_racks = forms.BooleanField(label="Accept fewer racks", required=False)
 
-    def __init__(self, *args: Any, before: PlanInput, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, cluster: Cluster, before: PlanInput, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.before = before
+        self.cluster, self.before = cluster, before
         self.brought: BroughtFile | None = None
         if before.mode == FINISH:
             del self.fields["change_rf"]
@@ -643,6 +768,14 @@ class ExplicitForm(WizardForm):
             return
         if self.brought is not None and self.brought.size == 0:
             self.add_error("file", form_error(ReassignmentErrorCode.FILE_EMPTY))
+        elif self.brought is not None and self.brought.size <= CHECKED_BYTES:
+            problems = find_problems(self.cluster, self.build_input(self.before), zlib.decompress(self.brought.data))
+            for problem in problems[:SHOWN_PROBLEMS]:
+                message = ValidationError(str(problem), code=problem.message.shown_code)
+                self.add_error("file" if file else "text", message)
+            if len(problems) > SHOWN_PROBLEMS:
+                more = form_error(ReassignmentErrorCode.MORE_PROBLEMS, more=len(problems) - SHOWN_PROBLEMS)
+                self.add_error("file" if file else "text", more)
         elif self.brought is None and not self.before.upload:
             self.add_error("text", form_error(ReassignmentErrorCode.NO_FILE))
 

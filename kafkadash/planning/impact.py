@@ -25,7 +25,8 @@ from kafkadash.planning.topology import ClusterTopology, PlannedPartition, Plann
 class BrokerImpact:
     """A broker before and after; bytes of replicas are reckoned by the size of their leader's.
 
-    ``peak_bytes``: in use on its disks at worst while it runs, old and new copies together; ``disk_bytes``: all of it.
+    ``peak_bytes``: in use on its disks at worst while it runs, old and new copies together; ``disk_bytes``: all of it;
+    ``used_bytes``: in use when it was planned, by replicas and by others, None where the brokers do not tell.
     ``bytes_in`` and ``bytes_out``: copied to it and from it (from the leader), as far as sizes are known. ``alive``:
     registered, not away and not fenced.
     """
@@ -43,6 +44,14 @@ class BrokerImpact:
     bytes_in: int
     bytes_out: int
     alive: bool = True
+    used_bytes: int | None = None
+
+    @property
+    def other_bytes(self) -> int | None:
+        """Bytes in use on its disks besides the replicas; None where that is unknown."""
+        if self.used_bytes is None or self.bytes_before is None:
+            return None
+        return max(0, self.used_bytes - self.bytes_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +235,8 @@ def _one_broker_racks(
             )
         ]
         are = choose_plural("is|are", len(empty))
-        text = f"If broker {last} dies while {join_items(empty)} {are} empty, {join_items(parts)}."
-        yield ImpactWarning("one_broker_racks", "warning", f"{rack} is left with one broker.", text)
+        text = f"If broker {last} fails while {join_items(empty)} {are} empty, {join_items(parts)}."
+        yield ImpactWarning("one_broker_racks", "warning", f"Rack {rack} has a single broker left.", text)
 
 
 def _watch_internal_topics(impact: PlanImpact) -> Iterator[ImpactWarning]:
@@ -241,18 +250,18 @@ def _watch_internal_topics(impact: PlanImpact) -> Iterator[ImpactWarning]:
     changes = f" {coordinators[0]} coordinators change." if coordinators else ""
     if len(coordinators) > 1:
         changes = f" {join_items([coordinators[0], *[word.lower() for word in coordinators[1:]]])} coordinators change."
-    lead = choose_plural("# internal topic moves:|# internal topics move:", len(names))
+    lead = choose_plural("# internal topic changes:|# internal topics change:", len(names))
     yield ImpactWarning("internal_topics", "warning", lead, f"{', '.join(parts)} {partitions}.{changes}")
 
 
 def _watch_replication(impact: PlanImpact) -> Iterator[ImpactWarning]:
     if impact.rf_down:
-        texts = "# partition loses a replica for good.|# partitions lose a replica for good."
+        texts = "# partition gets fewer replicas.|# partitions get fewer replicas."
         lead = choose_plural(texts, impact.rf_down)
-        yield ImpactWarning("replication", "warning", lead, "The data is on fewer brokers afterwards.")
+        yield ImpactWarning("replication", "warning", lead, "Their data is on fewer brokers afterwards.")
     if impact.rf_up:
-        lead = choose_plural("# partition gets more replicas|# partitions get more replicas", impact.rf_up)
-        yield ImpactWarning("replication", "warning", lead, "and need more disk from then on.")
+        lead = choose_plural("# partition gets more replicas.|# partitions get more replicas.", impact.rf_up)
+        yield ImpactWarning("replication", "warning", lead, "Disk usage grows permanently.")
 
 
 def _few_replicas(
@@ -283,24 +292,25 @@ def _racks_of(replicas: tuple[int, ...], racks: Mapping[int, str]) -> list[str]:
 def _min_isr(impact: PlanImpact) -> Iterator[ImpactWarning]:
     under, at = impact.under_min_isr, impact.at_min_isr
     if under is None or at is None:
-        text = "min.insync.replicas of a topic that moves was not read."
-        yield ImpactWarning("min_isr", "unknown", "Whether partitions at or under min-ISR move is not known:", text)
+        text = "min.insync.replicas of a moving topic was not read."
+        yield ImpactWarning("min_isr", "unknown", "Min-ISR risk unknown:", text)
         return
     if under:
-        lead = choose_plural("# partition that moves is|# partitions that move are", under)
-        text = choose_plural("It refuses|They refuse", under)
-        yield ImpactWarning("min_isr", "critical", f"{lead} under min-ISR.", f"{text} writes with acks=all already.")
+        lead = choose_plural("# moving partition is|# moving partitions are", under)
+        text = choose_plural("It already rejects|They already reject", under)
+        yield ImpactWarning("min_isr", "critical", f"{lead} under min-ISR.", f"{text} writes with acks=all.")
     if at:
-        lead = choose_plural("# partition that moves is|# partitions that move are", at)
-        text = f"One more replica out of sync, and {choose_plural('it refuses|they refuse', at)} writes."
+        lead = choose_plural("# moving partition is|# moving partitions are", at)
+        rejects = choose_plural("it rejects|they reject", at)
+        text = f"If one more replica falls out of sync, {rejects} writes with acks=all."
         yield ImpactWarning("min_isr", "warning", f"{lead} at min-ISR.", text)
 
 
 def _watch_sizes(impact: PlanImpact) -> Iterator[ImpactWarning]:
     if impact.unsized:
-        partitions = choose_plural("# partition that moves|# partitions that move", impact.unsized)
-        text = f"so times are not either. At least {format_size(impact.known_bytes)} are copied."
-        yield ImpactWarning("sizes", "unknown", f"The size of {partitions} is not known,", text)
+        partitions = choose_plural("# moving partition|# moving partitions", impact.unsized)
+        text = f"so durations are unknown too. At least {format_size(impact.known_bytes)} is copied."
+        yield ImpactWarning("sizes", "unknown", f"The size of {partitions} is unknown,", text)
 
 
 def _watch_disk(impact: PlanImpact) -> Iterator[ImpactWarning]:
@@ -317,34 +327,33 @@ def _watch_disk(impact: PlanImpact) -> Iterator[ImpactWarning]:
         above = share > (1.0 if impact.disk_limit is None else impact.disk_limit)
         peak = f"{100 * share:.1f} %"
         if above:
-            yield ImpactWarning("disk", "critical", f"Disk peaks at {peak}", f"(broker {broker}){limit}.")
+            yield ImpactWarning("disk", "critical", f"Disk usage peaks at {peak}", f"(broker {broker}){limit}.")
         else:
-            yield ImpactWarning("disk", "ok", "", f"Disk peaks at {peak} (broker {broker}){limit}.")
+            yield ImpactWarning("disk", "ok", "", f"Disk usage peaks at {peak} (broker {broker}){limit}.")
     if unknown:
         which = f"{choose_plural('broker|brokers', len(unknown))} {listed_shortly(unknown, 8)}"
-        text = f"{which} would have enough disk: not all sizes are known."
-        yield ImpactWarning("disk", "unknown", "Cannot tell whether", text)
+        yield ImpactWarning("disk", "unknown", "Peak disk usage unknown", f"for {which}: sizes are missing.")
 
 
 def _watch_spread(impact: PlanImpact) -> Iterator[ImpactWarning]:
     before, after = impact.violations_before, impact.violations_after
     if before is None or after is None:
-        text = "not every broker names a rack, or there is only one."
-        yield ImpactWarning("spread", "unknown", "Rack spread cannot be judged:", text)
+        text = "some brokers have no rack, or there is only one rack."
+        yield ImpactWarning("spread", "unknown", "Rack spread unknown:", text)
         return
     violations = choose_plural("# violation|# violations", before)
     if impact.spread_worse or after > before:
         # What gets better elsewhere does not make up for it.
         worse = impact.spread_worse or after - before
-        lie = choose_plural("# partition lies|# partitions lie", worse)
-        text = f"{lie} less evenly; {violations} before, {after:,} after."
+        partitions = choose_plural("# partition|# partitions", worse)
+        text = f"{partitions} less evenly spread; {violations} before, {after:,} after."
         yield ImpactWarning("spread", "warning", "Rack spread gets worse:", text)
     elif after < before:
         yield ImpactWarning("spread", "ok", "", f"Rack spread gets better: {violations} before, {after:,} after.")
     elif before:
-        yield ImpactWarning("spread", "ok", "", f"Rack spread stays: {violations} before, the same {after:,} after.")
+        yield ImpactWarning("spread", "ok", "", f"Rack spread unchanged: {violations} before, {after:,} after.")
     else:
-        yield ImpactWarning("spread", "ok", "", "Rack spread stays: no violations before, none after.")
+        yield ImpactWarning("spread", "ok", "", "Rack spread unchanged: no violations.")
 
 
 LARGE_SHARE_OF_DISK = 0.1
@@ -514,7 +523,7 @@ class _ImpactTotals:
             why.append((_IN_DANGER, "at min-ISR now"))
         if len(row.target) < len(row.current):
             fewer = choose_plural("# replica|# replicas", len(row.target))
-            why.append((_FEWER, f"goes from {len(row.current)} to {fewer}"))
+            why.append((_FEWER, f"from {len(row.current)} to {fewer}"))
         change = self._rack_change(row, adding, removing)
         if change:
             why.append((_RACK, change))
@@ -523,14 +532,14 @@ class _ImpactTotals:
             if size is not None and disk and size > LARGE_SHARE_OF_DISK * disk:
                 why.append((_LARGE, f"{100 * size / disk:.0f} % of the disk of broker {broker}"))
         if len(row.target) <= 2:
-            why.append((_FEW, choose_plural("# replica only|# replicas only", len(row.target))))
+            why.append((_FEW, choose_plural("only # replica|only # replicas", len(row.target))))
         if topic.internal:
             why.append((_INTERNAL, "internal topic"))
         if len(row.target) > len(row.current):
             replicas = choose_plural("# replica|# replicas", len(row.current))
-            why.append((_MORE, f"goes from {replicas} to {len(row.target)}"))
+            why.append((_MORE, f"from {replicas} to {len(row.target)}"))
         if row.only_reorders:
-            why.append((_ORDER, "only the order changes"))
+            why.append((_ORDER, "order only"))
         return why
 
     def _rack_change(self, row: PartitionMove, adding: tuple[int, ...], removing: tuple[int, ...]) -> str:
@@ -661,6 +670,7 @@ class _ImpactTotals:
             bytes_in=bytes_in,
             bytes_out=self._sums.bytes_out[id_],
             alive=id_ in self._alive,
+            used_bytes=known.used_bytes if known else None,
         )
 
     def _topics(self) -> tuple[TopicImpact, ...]:

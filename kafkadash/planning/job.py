@@ -123,7 +123,7 @@ def plan_change(run: JobRun) -> dict[str, Any]:
 def _run_plan_job(run: JobRun) -> dict[str, Any]:
     change = _load_change(run)
     plan_input = unpack_dataclass(PlanInput, change.input)
-    run.step(0.0, f"reading what is known of {change.cluster.name}")
+    run.step(0.0, f"reading collected data of {change.cluster.name}")
     _wait_for_facts(run, change)
     known = load_topology(change.cluster)
     files = {"topology.json": write_topology(known.topology)}

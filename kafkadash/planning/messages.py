@@ -10,746 +10,728 @@ from kafkadash.core.messages import MessageTemplate, Writer, choose_plural
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.problem_codes import CheckErrorCode, CheckTitle, FileErrorCode, FilePart, JsonFault, RuleCode
 
-REPORT = "Nothing of it was stored; report it with what was asked for."
-_OWN_CHANGE = "Plan a change of its own for what should lie elsewhere."
-_LOOK = "Look at it again."
-_GOES_ON = "What Kafka has in flight goes on by itself; nothing new is submitted."
+REPORT = "No plan was stored. Report this problem with your settings."
+_OWN_CHANGE = "Use a separate change to move it."
+_CHECK_AGAIN = "Check the page again."
+_IN_FLIGHT = "Moves in flight continue in Kafka; no further moves are submitted."
+_PLAN_AGAIN = "Plan again."
+_CHOOSE_MOVE = "Choose a move on the page of the run."
 
 REASSIGNMENT_MESSAGES: Mapping[ReassignmentErrorCode, MessageTemplate] = {
     # The form of a reassignment
-    ReassignmentErrorCode.PAGE_INCOMPLETE: MessageTemplate("This page was not complete.", "Load it again."),
+    ReassignmentErrorCode.PAGE_INCOMPLETE: MessageTemplate("The form was incomplete.", "Reload the page."),
     ReassignmentErrorCode.CLUSTER_NOT_ALLOWED: MessageTemplate(
-        "", "Choose one of the clusters that you may propose on."
+        "", "Choose a cluster on which you may propose changes."
     ),
-    ReassignmentErrorCode.CLUSTER_MISSING: MessageTemplate("", "Choose the cluster that this is about."),
+    ReassignmentErrorCode.CLUSTER_MISSING: MessageTemplate("", "Choose a cluster."),
     ReassignmentErrorCode.CLUSTER_READ_ONLY: MessageTemplate(
-        "{cluster} is read-only in kafkadash: nothing is proposed on it.",
-        "Choose another one; an administrator can allow changes under Settings.",
+        "{cluster} is read-only in kafkadash, so changes cannot be proposed.",
+        "Choose another cluster, or ask an administrator to allow changes under Settings.",
     ),
-    ReassignmentErrorCode.MODE_UNKNOWN: MessageTemplate("", "Choose one of the changes that are listed here."),
-    ReassignmentErrorCode.MODE_MISSING: MessageTemplate(
-        "", "Choose what to do: one of the changes that are listed here."
-    ),
+    ReassignmentErrorCode.MODE_UNKNOWN: MessageTemplate("", "Choose one of the listed change types."),
+    ReassignmentErrorCode.MODE_MISSING: MessageTemplate("", "Choose a change type."),
     ReassignmentErrorCode.NO_BROKER_ID: MessageTemplate(
-        "", "“{typed}” is no broker id: ids are whole numbers from 0 on."
+        "", "“{typed}” is not a broker ID. IDs are whole numbers, 0 or higher."
     ),
-    ReassignmentErrorCode.NO_BROKER_CHOSEN: MessageTemplate("", "Choose at least one broker to drain."),
+    ReassignmentErrorCode.NO_BROKER_CHOSEN: MessageTemplate("", "Select at least one broker to drain."),
     ReassignmentErrorCode.BROKER_NOT_THERE: MessageTemplate(
-        "{cluster} has no {brokers:broker|brokers} {brokers:few}. Its brokers: {known:few}.", "Choose among those."
+        "{cluster} has no {brokers:broker|brokers} {brokers:few}. Its brokers: {known:few}.", "Choose from these."
     ),
     ReassignmentErrorCode.NO_BROKER_LEFT: MessageTemplate(
-        "That leaves no broker of {cluster} that is up to take the replicas.", "Leave at least one."
+        "No available broker of {cluster} would be left to take the replicas.", "Leave at least one."
     ),
     ReassignmentErrorCode.RACK_MISSING: MessageTemplate(
-        "{brokers:Broker|Brokers} {brokers:few} {brokers:names|name} no rack and the others do, so nobody can tell "
-        "whether replicas are spread.",
-        "Set broker.rack there, or plan without regard to racks.",
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:has|have} no rack but others do, so rack spread is unknown.",
+        "Set broker.rack there, or plan without rack awareness.",
     ),
     ReassignmentErrorCode.RACKS_NOT_KNOWN: MessageTemplate(
-        "{brokers:Broker|Brokers} {brokers:few} {brokers:names|name} no rack and the others do, so nobody can tell "
-        "which partitions are spread wrongly.",
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:has|have} no rack but others do, so rack violations are "
+        "unknown.",
         "Set broker.rack there first.",
     ),
     ReassignmentErrorCode.PATTERN_TOO_LONG: MessageTemplate(
-        "The regular expression has {length:,} characters; {most:,} fit.", "Shorten it, or name topics."
+        "The regular expression has {length:,} characters; the limit is {most:,}.", "Shorten it, or enter topic names."
     ),
     ReassignmentErrorCode.PATTERN_TOO_SLOW: MessageTemplate(
-        "To match all names with this regular expression takes more than {seconds:g} s.",
-        "Use a simpler one: what repeats something that repeats is slow.",
+        "Matching all names with this regular expression takes more than {seconds:g} s.",
+        "Use a simpler one, without nested repetition.",
     ),
     ReassignmentErrorCode.PATTERNS_BUSY: MessageTemplate(
-        "Other regular expressions are being tried at this moment.",
-        "Wait a few seconds, then change it or send it again.",
+        "Other regular expressions are being evaluated.", "Wait a few seconds, then try again."
     ),
     ReassignmentErrorCode.TARGET_NOT_THERE: MessageTemplate(
-        "A broker that was chosen is not in this cluster any more.", "Look at those listed, and choose."
+        "A selected broker is no longer in this cluster.", "Select from the listed brokers."
     ),
     ReassignmentErrorCode.EVENNESS_UNREADABLE: MessageTemplate(
-        "", "Give percent of the mean of the rack, from 1 to 100, for example 5."
+        "", "Enter a percentage of the rack mean from 1 to 100, for example 5."
     ),
     ReassignmentErrorCode.FILE_AND_TEXT: MessageTemplate(
-        "A file was chosen and a text was pasted.", "Leave one out, so that it is clear which counts."
+        "Both a file and pasted text were given.", "Remove one of them."
     ),
-    ReassignmentErrorCode.FILE_EMPTY: MessageTemplate("The file is empty.", "Choose the JSON of the assignment."),
-    ReassignmentErrorCode.NO_FILE: MessageTemplate("", "Paste the JSON of the assignment, or choose a file."),
+    ReassignmentErrorCode.FILE_EMPTY: MessageTemplate("The file is empty.", "Choose a reassignment JSON file."),
+    ReassignmentErrorCode.NO_FILE: MessageTemplate("", "Paste the reassignment JSON, or choose a file."),
+    ReassignmentErrorCode.MORE_PROBLEMS: MessageTemplate(
+        "And {more:# more problem|# more problems}.", "Fix the JSON, then continue."
+    ),
     ReassignmentErrorCode.FILE_TOO_LARGE: MessageTemplate(
-        "This is {size} MB, and {most} MB are taken at most.",
-        "Split the assignment into several changes, or take out the partitions that do not move.",
+        "This is {size} MB; the limit is {most} MB.",
+        "Split it into several changes, or remove partitions that do not move.",
     ),
     ReassignmentErrorCode.FILE_NOT_SENT: MessageTemplate(
-        "This is {size} MB, and {most} MB are taken at most. It was not sent.",
-        "Split the assignment into several changes, or take out the partitions that do not move.",
+        "This is {size} MB; the limit is {most} MB. It was not sent.",
+        "Split it into several changes, or remove partitions that do not move.",
     ),
     ReassignmentErrorCode.TIME_UNREADABLE: MessageTemplate(
-        "", "This is no time: give day and time in UTC, like 2026-11-21 22:00."
+        "", "Enter date and time in UTC, for example 2026-11-21 22:00."
     ),
     ReassignmentErrorCode.TIME_PASSED: MessageTemplate(
-        "This has passed: it is {now} UTC now.", "Give a time that is to come."
+        "This time has passed: now is {now} UTC.", "Enter a future time."
     ),
     ReassignmentErrorCode.PERCENT_UNREADABLE: MessageTemplate(
-        "", "Give percent of each disk, from 1 to 100, for example 80."
+        "", "Enter a percentage of each disk from 1 to 100, for example 80."
     ),
     ReassignmentErrorCode.PERCENT_OUTSIDE: MessageTemplate(
-        "The disk limit is from 1 to 100 percent of each disk.", "Give another one, for example 80."
+        "The disk limit must be from 1 to 100 percent of each disk.", "Enter another value, for example 80."
     ),
     ReassignmentErrorCode.LOWEST_ABOVE_HIGHEST: MessageTemplate(
-        "The lowest, {low} MB/s, is above the highest, {high} MB/s.", "Lower the one, or raise the other."
+        "The minimum, {low} MB/s, is above the maximum, {high} MB/s.", "Lower the minimum, or raise the maximum."
     ),
     ReassignmentErrorCode.STARTS_BELOW: MessageTemplate(
-        "It starts below the lowest, {low} MB/s.", "Raise it, or lower that."
+        "The initial throttle is below the minimum, {low} MB/s.", "Raise it, or lower the minimum."
     ),
     ReassignmentErrorCode.STARTS_ABOVE: MessageTemplate(
-        "It starts above the highest, {high} MB/s.", "Lower it, or raise that."
+        "The initial throttle is above the maximum, {high} MB/s.", "Lower it, or raise the maximum."
     ),
     ReassignmentErrorCode.MORE_THAN_THE_CLUSTER: MessageTemplate(
-        "More than the {most} of the whole cluster.", "Lower it, or raise that."
+        "This is above the {most} for the whole cluster.", "Lower this number, or raise the other."
     ),
-    ReassignmentErrorCode.NO_WHOLE_NUMBER: MessageTemplate("", "Give a whole number from 1 on, for example {example}."),
+    ReassignmentErrorCode.NO_WHOLE_NUMBER: MessageTemplate(
+        "", "Enter a whole number, 1 or higher, for example {example}."
+    ),
     ReassignmentErrorCode.TOO_MANY_AT_ONCE: MessageTemplate(
-        "{typed:,} at once is more than the {most:,} that are allowed.", "Give fewer."
+        "{typed:,} is above the limit of {most:,}.", "Enter a lower number."
     ),
     ReassignmentErrorCode.VERY_SLOW: MessageTemplate(
-        "{rate} is very slow: a partition of 1 GB takes {hours}.", "Say so again if it is meant."
+        "{rate} is very slow: a partition of 1 GB takes {hours}.", "Confirm the rate if you intend it."
     ),
     ReassignmentErrorCode.NEVER_FINISHES: MessageTemplate(
-        "{rate} is below the {inbound} MB/s that producers write to what moves: at that rate it could never finish.",
-        "Say so again if it is meant.",
+        "{rate} is below the {inbound} MB/s that producers write to the moving partitions: the run could never finish.",
+        "Confirm the rate if you intend it.",
     ),
     ReassignmentErrorCode.VERIFIES_ALREADY: MessageTemplate(
-        "Another file of yours is being verified: {file}.", "Wait until that has ended, or stop it; then send this one."
+        "Another file of yours is being verified: {file}.", "Wait until it ends, or stop it. Then upload this file."
     ),
     ReassignmentErrorCode.VERIFY_NEEDS_ROLE: MessageTemplate(
-        "To verify more than {most} MB on {cluster} you need the role {roles}.",
-        "Ask somebody who has it, or send the part of the file that matters.",
+        "Verifying more than {most} MB on {cluster} needs the role {roles}.",
+        "Ask a user with this role, or upload only the relevant part.",
     ),
-    ReassignmentErrorCode.TITLE_MISSING: MessageTemplate("", "Give it a title: what it does, in a few words."),
+    ReassignmentErrorCode.TITLE_MISSING: MessageTemplate("", "Enter a title: the change in a few words."),
     ReassignmentErrorCode.TITLE_DOES_NOT_FIT: MessageTemplate(
-        "The title has {length} characters; {most} fit.", "Shorten it."
+        "The title has {length} characters; the limit is {most}.", "Shorten it."
     ),
     ReassignmentErrorCode.REASON_DOES_NOT_FIT: MessageTemplate(
-        "The reason has {length:,} characters; {most:,} fit.", "Shorten it."
+        "The reason has {length:,} characters; the limit is {most:,}.", "Shorten it."
     ),
     ReassignmentErrorCode.WHY_NEEDED: MessageTemplate(
-        "", "Say why this is needed: the approver decides by it, and the audit keeps it."
+        "", "Enter a reason: approvers need it, and the audit log keeps it."
     ),
     ReassignmentErrorCode.EDITED_BEFORE_PLANNED: MessageTemplate(
-        "This draft was edited meanwhile.", "Look at it again before it is planned."
+        "This draft changed while you had it open.", "Check it again, then plan."
     ),
     ReassignmentErrorCode.ONLY_A_DRAFT_IS_PLANNED: MessageTemplate(
-        "#{number} is no draft any more; only a draft is planned.", "Look at it again."
+        "#{number} is no longer a draft; only drafts can be planned.", _CHECK_AGAIN
     ),
     # Plans that cannot be made
     ReassignmentErrorCode.DELETED_BEFORE: MessageTemplate(
-        "#{number} was deleted before it was planned.", "Begin it anew if it is still wanted."
+        "#{number} was deleted before it was planned.", "Create it again if it is still needed."
     ),
-    ReassignmentErrorCode.EDITED_BEFORE: MessageTemplate(
-        "#{number} was edited by {who} before it was planned.", "Make the plan again."
-    ),
+    ReassignmentErrorCode.EDITED_BEFORE: MessageTemplate("{who} edited #{number} before it was planned.", _PLAN_AGAIN),
     ReassignmentErrorCode.CLUSTER_NOT_REGISTERED: MessageTemplate(
-        "Its cluster is not registered any more.", "Register it again, then make the plan."
+        "The cluster of this change is no longer registered.", "Add the cluster again, then plan."
     ),
     ReassignmentErrorCode.JSON_NOT_STORED: MessageTemplate(
-        "The JSON of this assignment is not stored any more.", "Bring it again under What."
+        "The reassignment JSON is no longer stored.", "Upload it again under Scope."
     ),
-    ReassignmentErrorCode.BACK_NO_ROWS: MessageTemplate("The run has no rows.", _OWN_CHANGE),
+    ReassignmentErrorCode.BACK_NO_ROWS: MessageTemplate(
+        "The run has no moves.", "Use a separate change to move replicas."
+    ),
     ReassignmentErrorCode.BACK_NOT_MOVED: MessageTemplate(
-        "{row} is left out: it was not moved ({state:row_state}).", _OWN_CHANGE
+        "{row} is excluded: it was not moved ({state:row_state}).", _OWN_CHANGE
     ),
     ReassignmentErrorCode.BACK_NOT_MOVED_WHY: MessageTemplate(
-        "{row} is left out: it was not moved ({state:row_state}): {why:cause}", _OWN_CHANGE
+        "{row} is excluded: it was not moved ({state:row_state}): {why:cause}", _OWN_CHANGE
     ),
-    ReassignmentErrorCode.BACK_GONE: MessageTemplate(
-        "{row} is left out: it is not in the cluster any more.", _OWN_CHANGE
-    ),
+    ReassignmentErrorCode.BACK_GONE: MessageTemplate("{row} is excluded: it is no longer in the cluster.", _OWN_CHANGE),
     ReassignmentErrorCode.BACK_OTHER_TOPIC: MessageTemplate(
-        "{row} is left out: its topic was deleted and created again since.", _OWN_CHANGE
+        "{row} is excluded: its topic was deleted and created again.", _OWN_CHANGE
     ),
     ReassignmentErrorCode.BACK_ALREADY: MessageTemplate(
-        "{row} is left out: it has its original replicas again already.", "Nothing is to be done for it."
+        "{row} is excluded: it already has its original replicas.", "No action is needed for it."
     ),
     ReassignmentErrorCode.BACK_CHANGED: MessageTemplate(
-        "{row} is left out: its replicas are {replicas:brokers} by now, and the run left it with {left:brokers}.",
-        _OWN_CHANGE,
+        "{row} is excluded: its replicas are now {replicas:brokers}, but the run left {left:brokers}.", _OWN_CHANGE
     ),
-    ReassignmentErrorCode.ROW_NOT_AS_APPROVED: MessageTemplate("{row}: {why:cause}", "Make the plan again."),
+    ReassignmentErrorCode.ROW_NOT_AS_APPROVED: MessageTemplate("{row}: {why:cause}", _PLAN_AGAIN),
     ReassignmentErrorCode.NOTHING_TAKEN_BACK: MessageTemplate(
-        "Nothing of #{number} can be taken back. {why:cause}", _OWN_CHANGE
+        "Nothing of #{number} can be rolled back. {why:cause}", "Use a separate change to move replicas."
     ),
     ReassignmentErrorCode.NO_ACCOUNT: MessageTemplate(
-        "Whoever asked for the new plan has no account any more.", "Ask for it again."
+        "The user who requested the new plan no longer has an account.", "Request it again."
     ),
     ReassignmentErrorCode.PLANNER_KILLED: MessageTemplate(
-        "The planning process was ended by the system ({signal}), mostly for lack of memory.",
+        "The operating system ended the planning process ({signal}), usually for lack of memory.",
         "Plan fewer brokers or topics at once, or give the worker more memory.",
     ),
     ReassignmentErrorCode.PLANNER_FAILED: MessageTemplate(
-        "The planning process ended with a fault of its own (exit code {code}).",
-        "The log of the worker has the details; report them.",
+        "The planning process failed (exit code {code}).", "Report the details from the log of the worker."
     ),
     ReassignmentErrorCode.PLANNER_OUT_OF_TIME: MessageTemplate(
-        "Planning this takes longer than {seconds} s, the limit for one plan.",
-        "Split it into smaller changes, or raise the limit.",
+        "Planning takes longer than {seconds} s, the limit for one plan.",
+        "Split the change into smaller ones, or raise the limit.",
     ),
     ReassignmentErrorCode.CHECKER_DISAGREES: MessageTemplate(
-        "The plan does not keep the rule “{rule}”: {problem:cause}", REPORT
+        "The plan violates the rule “{rule}”: {problem:cause}", REPORT
     ),
     # Verifications, plans and reassignments that are not there
     ReassignmentErrorCode.NO_SUCH_VERIFICATION: MessageTemplate(
-        "{cluster} has no such verification, or it was so long ago that it is forgotten.", "Bring the file again."
+        "{cluster} has no such verification, or it has expired.", "Upload the file again."
     ),
     ReassignmentErrorCode.NO_PLAN_YET: MessageTemplate(
-        "Change #{number} has no plan yet.", "Make the plan; its page then has the file of it."
+        "Change #{number} has no plan yet.", "Create the plan, then download it from its page."
     ),
     ReassignmentErrorCode.NO_ROWS_OF_TOPIC: MessageTemplate(
-        "The plan of change #{number} has no rows of a topic {topic}.", "Choose a topic from the page of the plan."
+        "The plan of change #{number} has no partitions of topic {topic}.", "Choose a topic on the page of the plan."
     ),
     ReassignmentErrorCode.NO_REASSIGNMENT: MessageTemplate(
-        "#{number} is no reassignment.", "Open it from the list of changes."
+        "#{number} is not a reassignment.", "Open it from the list of changes."
     ),
     ReassignmentErrorCode.FILTER_NO_BROKER: MessageTemplate(
-        "“{typed}” is no broker id; it is left out.", "Ids are whole numbers, for example 3."
+        "“{typed}” is not a broker ID and is ignored.", "IDs are whole numbers, for example 3."
     ),
     ReassignmentErrorCode.EXISTENCE_NOT_KNOWN: MessageTemplate(
-        "Whether {row} exists is not known: the topics were not read yet.", "Ask again after the next refresh."
+        "The topics have not been read yet, so the existence of {row} is unknown.", "Try again after the next refresh."
     ),
     ReassignmentErrorCode.PARTITION_NOT_THERE: MessageTemplate(
         "Partition {row} does not exist, as of {at}.",
-        "Correct its name, or ask again after the next refresh if it is new.",
+        "Correct the name. If the partition is new, try again after the next refresh.",
     ),
     # Starting, steering and ending a run
-    ReassignmentErrorCode.GIVE_UP_REASON: MessageTemplate("", "Say why it is given up: it stands in its report."),
+    ReassignmentErrorCode.GIVE_UP_REASON: MessageTemplate("", "Enter a reason to give up; the report shows it."),
     ReassignmentErrorCode.GIVE_UP_ONLY_CANCELLED: MessageTemplate(
-        "{name} is {state}: only a run that is being cancelled is given up.",
-        "Cancel it first, or look at how it stands on its page.",
+        "{name} is {state}: only a run that is being cancelled can be given up.",
+        "Cancel the run first, or check its page.",
     ),
     ReassignmentErrorCode.GIVE_UP_TOO_EARLY: MessageTemplate(
-        "{cluster} may still answer, and then the cancel ends by itself.",
-        "A run may be given up when its cluster has not answered for {minutes:# minute|# minutes}, and {times:# "
-        "time|# times} in a row.",
+        "{cluster} may still answer; the cancellation then ends automatically.",
+        "You can give up the run after {minutes:# minute|# minutes} without an answer and {times:# failed read|"
+        "# failed reads} in a row.",
     ),
     ReassignmentErrorCode.FLIGHT_STAYS: MessageTemplate(
-        "{moves:# move|# moves} in flight, with an end that nobody knows: Kafka may go on with {moves:it|them}.",
-        "Cancel what still moves with Kafka's own tool, if it is to end.",
+        "{moves:# move|# moves} in flight with an unknown end: Kafka may continue {moves:it|them}.",
+        "To stop {moves:it|them}, use kafka-reassign-partitions --cancel.",
     ),
     ReassignmentErrorCode.WAITING_STAYS: MessageTemplate(
-        "{moves:# waiting move|# waiting moves}, never to begin.", "A new plan is needed for what should still move."
+        "{moves:# waiting move|# waiting moves} that will not start.",
+        "Create a new plan for partitions that still need to move.",
     ),
     ReassignmentErrorCode.OBLIGATIONS_STAY: MessageTemplate(
         "",
-        "{throttles:# throttle|# throttles} as obligations of this run: cleared by kafkadash as soon as the cluster "
-        "answers again and "
-        "nothing of the run is in flight.",
+        "{throttles:# throttle|# throttles} of this run: kafkadash removes {throttles:it|them} when the cluster "
+        "answers and no move of the run is in flight.",
     ),
     ReassignmentErrorCode.NOTHING_STAYS: MessageTemplate(
-        "Nothing that is known of.", "Its report says how each row ended."
+        "Nothing known remains.", "The report shows how each move ended."
     ),
     ReassignmentErrorCode.ORDER_REASON: MessageTemplate(
-        "", "Say why: it stands in the audit and in the report of the run."
+        "", "Enter a reason; the audit log and the report of the run show it."
     ),
-    ReassignmentErrorCode.RATE_MISSING: MessageTemplate("", "Give a number of MB/s, for example 60."),
-    ReassignmentErrorCode.RATE_NEGATIVE: MessageTemplate(
-        "", "A throttle is above 0: give a number of MB/s, for example 60."
-    ),
+    ReassignmentErrorCode.RATE_MISSING: MessageTemplate("", "Enter a rate in MB/s, for example 60."),
+    ReassignmentErrorCode.RATE_NEGATIVE: MessageTemplate("", "Enter a rate above 0 MB/s, for example 60."),
     ReassignmentErrorCode.RATE_NO_NUMBER: MessageTemplate(
-        "“{typed}” is not a number.", "Give MB/s with a point for decimals, for example 60 or 2.5."
+        "“{typed}” is not a number.", "Enter MB/s with a decimal point, for example 60 or 2.5."
     ),
     ReassignmentErrorCode.RATE_ZERO: MessageTemplate(
-        "With a throttle of 0 nothing would ever arrive.", "Give a number of MB/s above 0, for example 60."
+        "A throttle of 0 would stop all copies.", "Enter a rate above 0 MB/s, for example 60."
     ),
     ReassignmentErrorCode.RATE_TOO_LARGE: MessageTemplate(
-        "That is more than {most:,} MB/s, which no broker reaches.", "Give MB/s, not bytes per second."
+        "This is above {most:,} MB/s, more than any broker reaches.", "Enter MB/s, not bytes per second."
     ),
     ReassignmentErrorCode.RATE_NOT_APPROVED: MessageTemplate(
-        "{name} may run between {least} and {most} MB/s, as it was approved.",
-        "{wanted} needs a new approval: cancel the run and propose what is left with other limits.",
+        "{name} is approved for {least} to {most} MB/s.",
+        "{wanted} needs a new approval: cancel the run and propose the rest with other limits.",
     ),
     ReassignmentErrorCode.RATE_CHANGED: MessageTemplate(
-        "The throttle is {now} MB/s now, another one than you saw.", _LOOK
+        "The throttle changed to {now} MB/s while you had the page open.", _CHECK_AGAIN
     ),
     ReassignmentErrorCode.RATE_CHANGED_BY: MessageTemplate(
-        "{who} set the throttle to {now} MB/s on {at}, while you read.", _LOOK
+        "{who} set the throttle to {now} MB/s on {at}, while you had the page open.", _CHECK_AGAIN
     ),
-    ReassignmentErrorCode.RATE_SLOW: MessageTemplate("{wanted} is less than 1 MB/s.", "Is that what you mean?"),
+    ReassignmentErrorCode.RATE_SLOW: MessageTemplate("{wanted} is less than 1 MB/s.", "Confirm to set it anyway."),
     ReassignmentErrorCode.RATE_BELOW_INBOUND: MessageTemplate(
-        "{wanted} is not above {inbound}. {whence} At that rate the run could never finish.", "Set it all the same?"
+        "{wanted} is not above {inbound}. {whence} At that rate the run could never finish.",
+        "Confirm to set it anyway.",
     ),
     ReassignmentErrorCode.RATE_INBOUND_UNKNOWN: MessageTemplate(
-        "{whence} So nobody can tell whether copies still get on at {wanted}.", "Lower it all the same?"
+        "{whence} Copies may make no progress at {wanted}.", "Confirm to lower the throttle anyway."
     ),
-    ReassignmentErrorCode.MOVES_NO_NUMBER: MessageTemplate("", "Give a whole number of moves {where}, for example 5."),
+    ReassignmentErrorCode.MOVES_NO_NUMBER: MessageTemplate("", "Enter a whole number of moves {where}, for example 5."),
     ReassignmentErrorCode.MOVES_TOO_FEW: MessageTemplate(
-        "", "At least one move at once {where}. To submit nothing more, pause the run."
+        "", "Enter at least 1 move {where}. To submit no further moves, pause the run."
     ),
     ReassignmentErrorCode.MOVES_NOT_APPROVED: MessageTemplate(
-        "{name} may have up to {most:# move|# moves} at once {where}, as it was approved.",
-        "More than that needs a new approval: cancel the run and propose what is left with other limits.",
+        "{name} is approved for up to {most:# concurrent move|# concurrent moves} {where}.",
+        "More moves need a new approval: cancel the run and propose the rest with other limits.",
     ),
-    ReassignmentErrorCode.LIMITS_CHANGED: MessageTemplate("{name} changed while you read it.", _LOOK),
-    ReassignmentErrorCode.ENDED_MEANWHILE: MessageTemplate(
-        "{name} ended while you read it: nothing of it is under way.", _LOOK
-    ),
+    ReassignmentErrorCode.LIMITS_CHANGED: MessageTemplate("{name} changed while you had the page open.", _CHECK_AGAIN),
+    ReassignmentErrorCode.ENDED_MEANWHILE: MessageTemplate("{name} ended while you had the page open.", _CHECK_AGAIN),
     ReassignmentErrorCode.LIMITS_MATTER_NO_MORE: MessageTemplate(
-        "{name} is {state}: its limits matter no more.", "Look at how it ends on its page."
+        "{name} is {state}; its limits no longer apply.", _CHECK_AGAIN
     ),
-    ReassignmentErrorCode.NOTHING_UNDER_WAY: MessageTemplate(
-        "{name} is {state}: nothing of it is under way.", "Look at how it stands on its page."
-    ),
+    ReassignmentErrorCode.NOTHING_UNDER_WAY: MessageTemplate("{name} is {state} and is not running.", _CHECK_AGAIN),
     ReassignmentErrorCode.CANCELLED_AS_A_WHOLE: MessageTemplate(
-        "{name} is being cancelled as a whole, and its rows with it.",
-        "Wait until it has ended; a row that asks can be given up.",
+        "{name} is already being cancelled with all its moves.",
+        "Wait until it has ended. Moves that need a decision can be given up.",
     ),
-    ReassignmentErrorCode.NO_RUN: MessageTemplate(
-        "#{number} has no run: it was not started.", "Start it from its page."
-    ),
+    ReassignmentErrorCode.NO_RUN: MessageTemplate("#{number} has no run: it was not started.", "Start it on its page."),
     ReassignmentErrorCode.NO_SUCH_DEED: MessageTemplate(
-        "“{order_type}” is nothing that can be done here.", "Look at the page again."
+        "“{order_type}” is not an action of this page.", "Reload the page."
     ),
-    ReassignmentErrorCode.NO_SUCH_ROW: MessageTemplate(
-        "{row} is not moved by {name}.", "Choose a row from the page of the run."
-    ),
+    ReassignmentErrorCode.NO_SUCH_ROW: MessageTemplate("{name} does not move {row}.", _CHOOSE_MOVE),
     ReassignmentErrorCode.NO_SUCH_ROW_TO_REPLAN: MessageTemplate(
-        "#{number} moves no such partition: there is nothing to plan anew.", "Choose a row from the page of the run."
+        "#{number} does not move this partition, so it cannot be planned again.", _CHOOSE_MOVE
     ),
     ReassignmentErrorCode.NO_SUCH_PARTITION: MessageTemplate(
-        "Change #{number} does not move such a partition.", "Choose a row from the page of its run."
+        "Change #{number} does not move this partition.", _CHOOSE_MOVE
     ),
     ReassignmentErrorCode.ROW_HAS_ENDED: MessageTemplate(
-        "{row} has ended: {state}. There is nothing to cancel.", "A rollback takes back what is done."
+        "{row} has already ended ({state}), so it cannot be cancelled.", "Propose a rollback to undo completed moves."
     ),
     ReassignmentErrorCode.ROW_BEING_CANCELLED: MessageTemplate(
-        "{row} is being cancelled already.", "Wait until the run shows it as cancelled."
+        "{row} is already being cancelled.", "Wait until the run shows it as cancelled."
     ),
     ReassignmentErrorCode.ROW_DOES_NOT_ASK: MessageTemplate(
-        "{row} does not ask for anything now: it is {state}.", _LOOK
+        "{row} needs no decision now: its state is {state}.", _CHECK_AGAIN
     ),
     ReassignmentErrorCode.NOTHING_IS_SUBMITTED: MessageTemplate(
-        "{name} is {state}: nothing is submitted.", "Resume it first."
+        "{name} is {state}, so no moves are submitted.", "Resume it first."
     ),
     ReassignmentErrorCode.NO_FOREIGN_THROTTLE: MessageTemplate(
-        "There is no throttle of others on {entity} now that differs from ours.", _LOOK
+        "{entity} has no throttle set by others that differs from the one of kafkadash.", _CHECK_AGAIN
     ),
     ReassignmentErrorCode.RUN_NOT_ENDED: MessageTemplate(
-        "#{number} is {state}: there is nothing to take back before its run has ended.",
+        "#{number} is {state}: a rollback is possible after its run has ended.",
         "Wait until it has ended, or cancel it.",
     ),
     ReassignmentErrorCode.MOVED_NOTHING: MessageTemplate(
-        "#{number} moved nothing, or its rows are not kept any more: there is nothing to take back.",
-        "Plan a change of its own for what should lie elsewhere.",
+        "#{number} moved nothing, or its moves are no longer stored, so there is nothing to roll back.",
+        "Use a separate change to move replicas.",
     ),
     ReassignmentErrorCode.NOT_READ_SINCE: MessageTemplate(
-        "{cluster} was not read again since that run ended.", "Wait for the next refresh."
+        "{cluster} has not been read since that run ended.", "Wait for the next refresh."
     ),
     ReassignmentErrorCode.NO_REPORT: MessageTemplate(
-        "Change #{number} has no report: its run has not ended.",
-        "Follow the run on its page; the report is there when it has ended.",
+        "Change #{number} has no report: its run has not ended.", "Open the run; its page links the report at the end."
     ),
     ReassignmentErrorCode.NOTHING_TO_REPLAN: MessageTemplate(
-        "{row} is {state}: there is nothing to plan anew.", "Look at the row again."
+        "{row} is {state} and cannot be planned again.", _CHECK_AGAIN
     ),
     ReassignmentErrorCode.NO_OTHER_BROKER: MessageTemplate(
-        "There is no other broker that takes replicas to put in the place of {lost}.",
-        "Bring a broker back or add one, then plan it anew.",
+        "No other broker is available to replace {lost}.", "Start a broker or add one, then plan again."
     ),
     # Notices on the page of a run
     ReassignmentErrorCode.CLUSTER_UNREAD: MessageTemplate(
-        "The cluster could not be read{again}: {error}", "Nothing is submitted until it answers."
+        "The cluster could not be read{again}: {error}", "No moves are submitted until it answers."
     ),
     ReassignmentErrorCode.NOT_READ_YET: MessageTemplate(
-        "It was not read for this run yet.", "Nothing is submitted until it answers."
+        "The cluster has not been read for this run yet.", "No moves are submitted until it answers."
     ),
     ReassignmentErrorCode.NEVER_LOOKED: MessageTemplate(
-        "The cluster was not read for this run yet.", "Is a worker for runs at work?"
+        "The cluster has not been read for this run yet.", "Check that a worker for runs is running."
     ),
-    ReassignmentErrorCode.SHOWN_IS_OLD: MessageTemplate("What is shown is {age} old.", _GOES_ON),
+    ReassignmentErrorCode.SHOWN_IS_OLD: MessageTemplate("The figures are {age} old.", _IN_FLIGHT),
     ReassignmentErrorCode.NOBODY_READS: MessageTemplate(
-        "It should be read every {interval:g} s, and nobody does.", "See whether a worker for runs is at work."
+        "No worker reads the cluster, although it is due every {interval:g} s.",
+        "Check that a worker for runs is running.",
     ),
     ReassignmentErrorCode.CANCEL_CANNOT_END: MessageTemplate(
-        "The cancel cannot end, and until it does no other run begins here.", "An administrator may give it up."
+        "The cancellation cannot end, and until then no other run starts on this cluster.",
+        "An administrator can give up the run.",
     ),
     ReassignmentErrorCode.BROKERS_DOWN: MessageTemplate(
         "{brokers:Broker|Brokers} {brokers:few} {down} ({since}).",
-        "{moves:# move|# moves} that did not end yet {moves:has|have} a replica there. A copy to a broker that is "
-        "down goes on when it is back.",
+        "{moves:# unfinished move has|# unfinished moves have} a replica there. Copies to a broker that is down "
+        "continue when it is back.",
     ),
     ReassignmentErrorCode.READ_ONLY_NOW: MessageTemplate(
-        "{cluster} is read-only now: nothing more is submitted.",
-        "What is in flight {going}. The throttles that this run set there are still taken away.",
+        "{cluster} is read-only now: no further moves are submitted.",
+        "Each move in flight {going}. kafkadash still removes the throttles of this run.",
     ),
     ReassignmentErrorCode.PAUSED_AT_ITS_END: MessageTemplate(
-        "It is paused, and every move has ended.", "Resume it: it is verified and ends."
+        "Paused. All moves have ended.", "Resume the run to verify and end it."
     ),
     ReassignmentErrorCode.WINDOW_RAN_OUT: MessageTemplate(
-        "Its window is over, and {moves:# move|# moves} did not begin.",
-        "They never will. Cancel the run to end it; what is done stays done.",
+        "The window is over. {moves:# move|# moves} did not start and will not start.",
+        "Cancel the run to end it. Completed moves stay.",
     ),
     ReassignmentErrorCode.ROWS_ASK: MessageTemplate(
-        "{moves:# move asks|# moves ask} for an answer.",
-        "What was sent left no trace in the cluster: submit again, or give up.",
+        "{moves:# move needs|# moves need} a decision.",
+        "The submitted requests left no trace in the cluster. Submit again, or give up.",
     ),
     ReassignmentErrorCode.BLOCKED: MessageTemplate(
         "Blocked{since}: {why}",
-        "It stays queued and approved, and is tried again by itself{until}. Changes of other partitions do not wait "
-        "for it. Nothing was sent to Kafka.",
+        "The change stays queued and approved. kafkadash tries again automatically{until}. Changes to other "
+        "partitions do not wait for it. Nothing was sent to Kafka.",
     ),
     ReassignmentErrorCode.NOT_OURS_TO_CANCEL: MessageTemplate(
-        "Somebody else gave it the target {target}.",
-        "That is not ours to cancel: the row ends as superseded and is left as it is.",
+        "The target {target} was set by others.",
+        "kafkadash does not cancel it: the move ends as superseded.",
     ),
     ReassignmentErrorCode.CANCEL_LEAVES_OTHERS: MessageTemplate(
-        "A cancel leaves {there}, another set than the original {original}: somebody changed it while it moved.",
-        "{original} is restored by a second request, and then verified.",
+        "A cancel leaves {there}, not the original {original}: others changed the replicas during the move.",
+        "A second request restores {original}, and kafkadash verifies it.",
     ),
     ReassignmentErrorCode.OUTCOME_NOT_TOLD: MessageTemplate(
-        "Kafka's answer does not tell what became of it.", "It is read again, and settled then."
+        "The answer of Kafka does not show the result.", "kafkadash reads it again to settle it."
     ),
     ReassignmentErrorCode.BROKER_OF_THROTTLE_AWAY: MessageTemplate(
-        "Broker {broker} is away.", "Its throttles are read again when it is back."
+        "Broker {broker} is offline.", "Its throttles are read again when it is back."
     ),
     ReassignmentErrorCode.RUN_STILL_HERE: MessageTemplate(
-        "#{number} is under way here.",
-        "Cancel it first, so that it takes its throttles away: a cluster that is removed is never asked again.",
+        "#{number} is running on this cluster.",
+        "Cancel it first, so that its throttles are removed: kafkadash never contacts a removed cluster again.",
     ),
     ReassignmentErrorCode.RUN_CANNOT_BE_STOPPED: MessageTemplate(
-        "#{number} is under way, and nobody can stop it: what moves goes on in Kafka.",
-        "Cancel what still moves with Kafka's own tool.",
+        "#{number} is running and cannot be stopped: its moves continue in Kafka.",
+        "To stop them, use kafka-reassign-partitions --cancel.",
     ),
     ReassignmentErrorCode.THROTTLES_STAY: MessageTemplate(
-        "", "{throttles:# throttle|# throttles} of #{number}: whoever needs it gone has to remove it by hand."
+        "",
+        "{throttles:# throttle|# throttles} of #{number} will remain. Remove {throttles:it|them} by hand if needed.",
     ),
     ReassignmentErrorCode.NOT_ALL_AS_PLANNED: MessageTemplate(
-        "Some rows did not end as planned.", "The report names each with its reason."
+        "Some moves did not end as planned.", "The report lists each with its reason."
     ),
     ReassignmentErrorCode.THROTTLES_OWED: MessageTemplate(
-        "Every row is as planned. Something of our throttles could not be taken away yet.", "That is tried again."
+        "All partitions match the plan. Some kafkadash throttles could not be removed yet.",
+        "kafkadash will try again.",
     ),
     ReassignmentErrorCode.RUN_FAILED: MessageTemplate(
-        "What was done by then stays done.", "The report names every row."
+        "Moves that completed before the failure stay.", "The report lists every move."
     ),
     ReassignmentErrorCode.END_NOT_KNOWN: MessageTemplate(
-        "How it ended was not written down.", "The audit has what was done, and the rows how they ended."
+        "The outcome was not recorded.", "See the audit trail for actions and the moves for their results."
     ),
     ReassignmentErrorCode.OURS_REMOVED: MessageTemplate(
-        "Our throttles were removed by somebody else: {places}.", "They are set again by the next steps."
+        "Others removed throttles set by kafkadash: {places}.", "The next steps set them again."
     ),
     ReassignmentErrorCode.OTHER_RATE_SET: MessageTemplate(
-        "Somebody else set another rate where ours stood: {places}.", "It is not adjusted any more."
+        "Others replaced a rate set by kafkadash: {places}.", "kafkadash no longer adjusts it."
     ),
     ReassignmentErrorCode.OTHERS_LEFT: MessageTemplate(
-        "What was there at the end was not ours any more, and was left: {places}.",
-        "Ask who set it before you remove it.",
+        "Throttles changed by others were left in place: {places}.", "Ask who set them before you remove them."
     ),
     ReassignmentErrorCode.CALL_CAME_LATE: MessageTemplate(
-        "A call that had gone astray reached Kafka late: {places}.",
-        "What it set is taken away again when the run does not need it.",
+        "A lost call reached Kafka late: {places}.", "kafkadash removes its effect when the run does not need it."
     ),
-    ReassignmentErrorCode.CLEARED: MessageTemplate(
-        "What the run still owed is cleared.", "Nothing of it is left to do."
-    ),
+    ReassignmentErrorCode.CLEARED: MessageTemplate("All obligations of the run are cleared.", "Nothing is left to do."),
     ReassignmentErrorCode.CLEARED_READ_ONLY: MessageTemplate(
-        "What the run still owed is cleared.",
-        "{cluster} is read-only; what runs set there is taken away too.",
+        "All obligations of the run are cleared.",
+        "{cluster} is read-only; kafkadash removes the throttles of its runs there too.",
     ),
-    ReassignmentErrorCode.OWED: MessageTemplate("", "It cannot be read or cleared now, and will be later: {places}."),
+    ReassignmentErrorCode.OWED: MessageTemplate(
+        "", "These throttles cannot be read or removed now; kafkadash does it later: {places}."
+    ),
     # Work that a worker does for a page or a command
     ReassignmentErrorCode.VERIFIER_TOOK_TOO_MUCH: MessageTemplate(
-        "To read this file takes more memory or more of a processor than one verification may take.",
+        "This file needs more memory or CPU time than one verification may use.",
         "Split it into smaller files, and verify them one after another.",
     ),
     ReassignmentErrorCode.VERIFIER_FAILED: MessageTemplate(
-        "The process that verifies ended with a fault of its own (exit code {code}).",
-        "The log of the worker has the details; report them.",
+        "The verification process failed (exit code {code}).", "Report the details from the log of the worker."
     ),
     # Commands on the server, and the checks of /readyz
     ReassignmentErrorCode.FILE_NOT_READ: MessageTemplate(
-        "{file} cannot be read: {fault}.", "Name a file that can be, or - for standard input."
+        "{file} cannot be read: {fault}.", "Name a readable file, or - for standard input."
     ),
     ReassignmentErrorCode.FILE_TOO_LONG: MessageTemplate(
-        "{file} has more than the {megabytes} MB that are taken.", "Split it, and verify the parts."
+        "{file} is larger than {megabytes} MB, the limit.", "Split it, and verify the parts."
     ),
     ReassignmentErrorCode.FILE_NOT_VERIFIED: MessageTemplate(
-        "{file} cannot be verified: it has {problems:# problem|# problems}.", "Correct what is printed above."
+        "{file} cannot be verified: it has {problems:# problem|# problems}.", "Fix the problems listed above."
     ),
     ReassignmentErrorCode.FILE_REFUSED: MessageTemplate("{file}: {fault}", "Nothing was written."),
-    ReassignmentErrorCode.FILE_NOT_WRITTEN: MessageTemplate(
-        "{file} cannot be written: {fault}.", "Name another place for it."
-    ),
+    ReassignmentErrorCode.FILE_NOT_WRITTEN: MessageTemplate("{file} cannot be written: {fault}.", "Name another file."),
     ReassignmentErrorCode.ONE_FILE_FOR_BOTH: MessageTemplate(
-        "{file} would hold the plan and the report.", "Name a file for each of them."
+        "{file} is named for both the plan and the report.", "Name a separate file for each."
     ),
     ReassignmentErrorCode.NO_REPORT_OF_A_PLAN: MessageTemplate(
-        "{file} is no report of a plan.", "Give the one that `manage.py plan` wrote beside it."
+        "{file} is not the report of a plan.", "Name the report that `manage.py plan` wrote with the plan."
     ),
     ReassignmentErrorCode.NO_PLAN_GIVEN: MessageTemplate(
-        "The mode {mode} needs a plan to start from.", "Give its file, in Kafka’s format, with --plan."
+        "The mode {mode} needs a plan to start from.", "Name its file, in Kafka’s format, with --plan."
     ),
     ReassignmentErrorCode.OPTION_NO_IDS: MessageTemplate(
-        "{option} is “{given}”, which are no ids of brokers.", "Write whole numbers, such as 3,4."
+        "{option} is “{given}”, which is not a list of broker IDs.", "Use whole numbers, such as 3,4."
     ),
     ReassignmentErrorCode.OPTION_NO_WHOLE_NUMBER: MessageTemplate(
-        "{option} is “{given}”, which is no whole number up to 2,147,483,647.", "Write one, such as 3."
+        "{option} is “{given}”, which is not a whole number up to 2,147,483,647.", "Use a number such as 3."
     ),
     ReassignmentErrorCode.OPTION_NO_SHARE: MessageTemplate(
-        "{option} is “{given}”, which is no number.", "Write a share from 0 to 1, such as 0.8."
+        "{option} is “{given}”, which is not a number.", "Use a fraction from 0 to 1, such as 0.8."
     ),
     ReassignmentErrorCode.DISK_USE_RECKONED: MessageTemplate(
-        "What is in use on the disk of {brokers:broker|brokers} {brokers:few} is not told, so it is reckoned from the "
-        "sizes of the replicas there.",
-        "Other files on these disks are not in it.",
+        "The disk usage of {brokers:broker|brokers} {brokers:few} is unknown and computed from replica sizes.",
+        "Other files on these disks are not included.",
     ),
     ReassignmentErrorCode.REPORT_OF_ANOTHER_PLAN: MessageTemplate(
-        "The report is of another plan, or of another state of the cluster.",
-        "Give the one that was written with this plan.",
+        "The report belongs to another plan, or to another state of the cluster.",
+        "Name the report that was written with this plan.",
     ),
     ReassignmentErrorCode.ROWS_AS_NOW: MessageTemplate(
-        "{partitions:# partition of the file is|# partitions of the file are} as asked already.",
-        "Only the others are judged.",
+        "{partitions:# partition of the file already has its|# partitions of the file already have their} target "
+        "replicas.",
+        "Only the others are checked.",
     ),
     ReassignmentErrorCode.NOT_COLLECTED: MessageTemplate(
-        "Nothing was collected of {cluster} yet.",
-        "See that it is enabled, and beat and a worker for the queue collect run.",
+        "No data about {cluster} has been collected yet.",
+        "Check that the cluster is enabled, and that beat and a worker for the queue collect are running.",
     ),
 }
 
 
 PLAN_MESSAGES: Mapping[PlanErrorCode, MessageTemplate] = {
     # A request that cannot be planned, or about which something is to be known
-    PlanErrorCode.NO_BROKER_NAMED: MessageTemplate("No broker to drain is named.", "Name at least one."),
+    PlanErrorCode.NO_BROKER_NAMED: MessageTemplate("No broker to drain is given.", "Name at least one."),
     PlanErrorCode.BROKERS_UNKNOWN: MessageTemplate(
-        "There {brokers:is|are} no {brokers:broker|brokers} {brokers:few} in this cluster. Its brokers: {known:few}.",
-        "Name brokers of the cluster only.",
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:is|are} not in this cluster. Its brokers: {known:few}.",
+        "Use only brokers of the cluster.",
     ),
     PlanErrorCode.TARGETS_UNKNOWN: MessageTemplate(
-        "No replicas can go to {brokers:broker|brokers} {brokers:few}: not in this cluster.",
-        "Name brokers of the cluster only.",
+        "Target {brokers:broker|brokers} {brokers:few} {brokers:is|are} not in this cluster.",
+        "Use only brokers of the cluster.",
     ),
     PlanErrorCode.ALL_WOULD_BE_DRAINED: MessageTemplate(
-        "All brokers of the cluster would be drained; nobody is left to hold the replicas.", "Leave at least one."
+        "All brokers would be drained, and no broker would be left for the replicas.", "Leave at least one."
     ),
     PlanErrorCode.NO_TARGET: MessageTemplate(
-        "No broker is left that may be given replicas: all others are away, fenced, cordoned or left out.",
-        "Bring one of them back, or drain fewer.",
+        "No broker can take replicas: all others are offline, fenced, cordoned or excluded.",
+        "Bring one of them back, or drain fewer brokers.",
     ),
     PlanErrorCode.NOTHING_TO_DRAIN: MessageTemplate(
-        "{brokers:Broker|Brokers} {brokers:few} {brokers:holds|hold} no replicas; there is nothing to move.",
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:holds|hold} no replicas, so there is nothing to move.",
         "Choose another broker.",
     ),
     PlanErrorCode.HOLDS_NOTHING: MessageTemplate(
-        "{brokers:Broker|Brokers} {brokers:few} {brokers:holds|hold} no replicas.", "The others are drained as asked."
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:holds|hold} no replicas.",
+        "The others are drained as requested.",
     ),
     PlanErrorCode.TOO_FEW_BROKERS: MessageTemplate(
-        "{topic} has {replicas:# replica|# replicas}, and only {brokers:# broker|# brokers} would be left for them.",
-        "Drain fewer brokers, add some, or lower its replication factor first.",
+        "{topic} has {replicas:# replica|# replicas}, but only {brokers:# broker|# brokers} would be left for them.",
+        "Drain fewer brokers, add brokers, or lower the replication factor first.",
     ),
     PlanErrorCode.RACKS_MIXED: MessageTemplate(
-        "{brokers:Broker|Brokers} {brokers:few} {brokers:names|name} no rack while others do, so the spread over "
-        "racks cannot be kept.",
-        "Set broker.rack there, or plan without regard to racks.",
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:has|have} no rack but others do, so rack spread cannot be "
+        "kept.",
+        "Set broker.rack there, or plan without rack awareness.",
     ),
     PlanErrorCode.LAST_OF_A_RACK: MessageTemplate(
         "{brokers:Broker|Brokers} {brokers:few} {brokers:is|are} the last in {racks:rack|racks} {racks:names} that "
-        "may hold replicas: without {brokers:it|them} {fewer:fewer_racks}.",
+        "can hold replicas. Without {brokers:it|them}, {fewer:fewer_racks}.",
         "Accept fewer racks, or add a broker there.",
     ),
     PlanErrorCode.LEADER_MISSING: MessageTemplate(
-        "{partitions:names} {partitions:has|have} no leader: nothing can be copied before there is one.",
-        "Bring back a broker that is in sync, or the move waits for it.",
+        "{partitions:names} {partitions:has|have} no leader, so nothing can be copied.",
+        "Bring back an in-sync broker; until then, the move waits.",
     ),
     PlanErrorCode.MOVES_ALREADY: MessageTemplate(
-        "{row} is being reassigned already.", "Wait until that is done, or cancel it."
+        "{row} is already being reassigned.", "Wait until the reassignment is done, or cancel it."
     ),
     PlanErrorCode.DISK_LIMIT: MessageTemplate(
-        "Broker {broker} would come to {share:disk_share} of its disk: {used:bytes} in use and {coming:bytes} more, "
-        "of {total:bytes}. The limit is {limit:.0f} %, which leaves room for {room:bytes}.",
-        "Make room on it, move less at once, or allow more under Limits.",
+        "Broker {broker} would reach {share:disk_share} of its disk: {used:bytes} in use and {coming:bytes} more, "
+        "of {total:bytes}. The limit of {limit:.0f} % leaves room for {room:bytes}.",
+        "Free disk space, move less at once, or raise the disk limit under Limits.",
     ),
     PlanErrorCode.DISK_LIMIT_OF_A_DIRECTORY: MessageTemplate(
-        "Broker {broker} would get a replica of {replica:bytes}, and no log directory of it has room for that: "
-        "{room:bytes} at most, with a limit of {limit:.0f} %.",
-        "Make room in one of them, or allow more under Limits.",
+        "Broker {broker} would get a replica of {replica:bytes}, but no log directory has room for more than "
+        "{room:bytes} (limit {limit:.0f} %).",
+        "Free space in one of them, or raise the disk limit under Limits.",
     ),
     PlanErrorCode.DISK_UNJUDGED: MessageTemplate(
-        "The disk of {brokers:broker|brokers} {brokers:few} is not known, so the limit was not kept there.",
-        "See on the broker's page why it is not read.",
+        "The disk usage of {brokers:broker|brokers} {brokers:few} is unknown, so the disk limit was not applied there.",
+        "See the broker page for the cause.",
     ),
     PlanErrorCode.SIZE_UNJUDGED: MessageTemplate(
-        "The size of {partitions:# partition that moves|# partitions that move} is not known; it is missing in what "
-        "was reckoned for disks.",
-        "See on the pages of the brokers why their disks are not read.",
+        "The size of {partitions:# moving partition|# moving partitions} is unknown and not included in disk usage.",
+        "See the broker pages for the cause.",
     ),
     PlanErrorCode.ALL_AS_ASKED: MessageTemplate(
-        "{partitions:The only partition of the file is|All # partitions of the file are} as asked already; nothing "
-        "would move.",
+        "{partitions:The only partition of the file already has its|All # partitions of the file already have their} "
+        "target replicas.",
         "Nothing is left to do for this file.",
     ),
     PlanErrorCode.SOME_AS_ASKED: MessageTemplate(
-        "{partitions:# partition of the file is|# partitions of the file are} as asked already.",
+        "{partitions:# partition of the file already has its|# partitions of the file already have their} target "
+        "replicas.",
         "Only the others are planned.",
     ),
     PlanErrorCode.PARTITION_UNKNOWN: MessageTemplate(
-        "There is no partition {row}: {topic} has {partitions:# partition|# partitions}, numbered from 0.",
-        "Correct it in the file, or take it out.",
+        "Partition {row} does not exist: {topic} has {partitions:# partition|# partitions}, numbered from 0.",
+        "Correct it in the file, or remove it.",
     ),
     PlanErrorCode.TOPIC_UNKNOWN: MessageTemplate(
-        "There is no topic {topic} in this cluster.",
-        "Correct it in the file, or take it out.",
-        many="There is no topic {topic} in this cluster (the first of {entries:,} entries).",
+        "Topic {topic} does not exist in this cluster.",
+        "Correct it in the file, or remove it.",
+        many="Topic {topic} does not exist in this cluster (first of {entries:,} entries).",
         by="entries",
     ),
     PlanErrorCode.BROKER_UNKNOWN: MessageTemplate(
-        "There is no broker {broker} in this cluster.",
-        "Name brokers of the cluster only.",
-        many="There is no broker {broker} in this cluster (the first of {entries:,} entries).",
+        "Broker {broker} does not exist in this cluster.",
+        "Use only brokers of the cluster.",
+        many="Broker {broker} does not exist in this cluster (first of {entries:,} entries).",
         by="entries",
     ),
     PlanErrorCode.BROKER_UNFIT: MessageTemplate(
-        "Broker {broker} {why:unfit} and can be given no replicas now.",
-        "Name another one, or wait until it can.",
-        many="Broker {broker} {why:unfit} and can be given no replicas now (the first of {entries:,} entries).",
+        "Broker {broker} {why:unfit} and cannot take replicas now.",
+        "Use another broker, or wait until it can.",
+        many="Broker {broker} {why:unfit} and cannot take replicas now (first of {entries:,} entries).",
         by="entries",
     ),
     PlanErrorCode.KEPT_ON_ONE_AWAY: MessageTemplate(
-        "{partitions:# partition keeps|# partitions keep} a replica on broker {broker}, which is away: what moves "
-        "may stay listed as moving until it is back.",
-        "Bring it back first, or plan these replicas elsewhere too.",
+        "{partitions:# partition keeps|# partitions keep} a replica on broker {broker}, which is offline. Kafka may "
+        "list the moves until it is back.",
+        "Start the broker first, or plan these replicas elsewhere too.",
     ),
     PlanErrorCode.OTHER_FACTOR: MessageTemplate(
         "{row} has {replicas:# replica|# replicas} and would have {target:,}.",
-        "If that is meant, allow the replication factor to change.",
+        "If intended, allow replication factor changes.",
     ),
     PlanErrorCode.DIRECTORY_UNKNOWN: MessageTemplate(
-        "{row}: broker {broker} has no log directory {path}; it has {paths:names}.", 'Name one that it has, or "any".'
+        "{row}: broker {broker} has no log directory {path}; it has {paths:names}.", 'Use one of these, or "any".'
     ),
     PlanErrorCode.DIRECTORIES_ONLY: MessageTemplate(
-        "{row} keeps its brokers and only asks for other log directories; only moves between brokers are planned here.",
-        "Move it between disks with Kafka's own tool, kafka-reassign-partitions.",
+        "{row} keeps its brokers and changes only log directories; kafkadash plans only moves between brokers.",
+        "Use kafka-reassign-partitions to move replicas between disks.",
     ),
     PlanErrorCode.DIRECTORY_OF_ONE_THAT_STAYS: MessageTemplate(
-        "{row}: broker {broker} keeps its replica, and the file names the directory {path} for it.",
-        'Only new replicas are put into a directory here: write "any" for one that stays.',
+        "{row}: broker {broker} keeps its replica, but the file names the directory {path} for it.",
+        'kafkadash sets directories only for new replicas: use "any" for others.',
     ),
-    PlanErrorCode.NO_BROKERS_TO_ADD: MessageTemplate(
-        "No broker that is to be given replicas is named.", "Name those that were added."
-    ),
-    PlanErrorCode.NO_BROKERS_TO_REPLACE: MessageTemplate("No broker to replace is named.", "Name at least one."),
+    PlanErrorCode.NO_BROKERS_TO_ADD: MessageTemplate("No new broker is given.", "Name the brokers that were added."),
+    PlanErrorCode.NO_BROKERS_TO_REPLACE: MessageTemplate("No broker to replace is given.", "Name at least one."),
     PlanErrorCode.NO_REPLACEMENTS: MessageTemplate(
-        "No broker is named that takes over from {brokers:broker|brokers} {brokers:few}.",
-        "Name at least one that does.",
+        "No replacement is given for {brokers:broker|brokers} {brokers:few}.", "Name at least one."
     ),
     PlanErrorCode.REPLACED_BY_ITSELF: MessageTemplate(
-        "{brokers:Broker|Brokers} {brokers:few} would be replaced and take over at once.", "Name each on one side only."
+        "{brokers:Broker|Brokers} {brokers:few} {brokers:is|are} given as replaced and as replacement.",
+        "Name each broker on one side only.",
     ),
-    PlanErrorCode.NO_FACTOR: MessageTemplate(
-        "No replication factor is given.", "Say how many replicas partitions are to have."
-    ),
+    PlanErrorCode.NO_FACTOR: MessageTemplate("No replication factor is given.", "Enter a replication factor."),
     PlanErrorCode.FACTOR_TOO_LOW: MessageTemplate(
-        "A replication factor of {factor} leaves partitions without replicas.", "Ask for 1 at least."
+        "Replication factor {factor} leaves partitions without replicas.", "Use 1 or higher."
     ),
     PlanErrorCode.FACTOR_TOO_HIGH: MessageTemplate(
-        "A replication factor of {factor} needs as many brokers, and there {brokers:is|are} only {brokers:,} that "
-        "can hold replicas.",
-        "Ask for {brokers:,} at most, or add brokers.",
+        "Replication factor {factor} needs as many brokers, but only {brokers:,} can hold replicas.",
+        "Use {brokers:,} or lower, or add brokers.",
     ),
     PlanErrorCode.PATTERN_WRONG: MessageTemplate(
-        "“{pattern}” is no regular expression: {fault}.", "Correct it; it has to match whole names."
+        "“{pattern}” is not a valid regular expression: {fault}.", "Correct it; it must match whole names."
     ),
     PlanErrorCode.NO_TOPIC_CHOSEN: MessageTemplate(
-        "Of {topics:# topic|# topics} not one is chosen: no name matches “{pattern}”.",
-        "Choose other topics; a regular expression has to match whole names.",
+        "“{pattern}” matches none of {topics:# topic|# topics}.",
+        "Choose other topics; a regular expression must match whole names.",
     ),
     PlanErrorCode.ALL_TOPICS_EXCLUDED: MessageTemplate(
-        "Of {topics:# topic|# topics} not one is chosen: “{pattern}” excludes them.",
-        "Choose other topics; a regular expression has to match whole names.",
+        "“{pattern}” excludes every selected topic; the cluster has {topics:# topic|# topics}.",
+        "Choose other topics; a regular expression must match whole names.",
     ),
     PlanErrorCode.TOPICS_UNKNOWN: MessageTemplate(
-        "There is no topic {topics:names} in this cluster.", "Name topics of the cluster only."
+        "{topics:Topic|Topics} {topics:names} {topics:does|do} not exist in this cluster.",
+        "Use only topics of the cluster.",
     ),
     PlanErrorCode.EPS_OUTSIDE: MessageTemplate(
-        "Disks within {eps:g} of their mean is no share.", "Give one from 0 to 1; 0.05 are 5 %."
+        "{eps:g} is not a valid deviation of disk usage from the mean.", "Use a fraction from 0 to 1; 0.05 means 5 %."
     ),
     PlanErrorCode.DISK_LIMIT_OUTSIDE: MessageTemplate(
-        "A disk limit of {limit:g} is no share of a disk.", "Give one from 0 to 1; 0.8 are 80 %."
+        "{limit:g} is not a valid disk limit.", "Use a fraction from 0 to 1; 0.8 means 80 %."
     ),
     PlanErrorCode.DISK_LIMIT_PASSED: MessageTemplate(
-        "Broker {broker} uses {share:disk_share} of its disk today, {used:bytes} of {total:bytes}, and the disk "
-        "limit is {limit:g} %.",
-        "Allow more, make room there, or let only others be given replicas.",
-        many="Broker {broker} uses {share:disk_share} of its disk today, {used:bytes} of {total:bytes} (the fullest of "
-        "{over:,}), and the disk limit is {limit:g} %.",
+        "Broker {broker} uses {share:disk_share} of its disk ({used:bytes} of {total:bytes}), above the disk limit of "
+        "{limit:g} %.",
+        "Raise the limit, free disk space, or allow only other brokers as targets.",
+        many="{over:,} brokers are above the disk limit of {limit:g} %. Broker {broker} is fullest with "
+        "{share:disk_share} ({used:bytes} of {total:bytes}).",
         by="over",
     ),
     PlanErrorCode.MOST_REPLICAS_TOO_LOW: MessageTemplate(
-        "At most {most} replicas on a broker would leave none anywhere.", "Allow 1 at least."
+        "A maximum of {most} replicas per broker allows no replicas.", "Use 1 or higher."
     ),
     PlanErrorCode.GONE_LEFT_OUT: MessageTemplate(
-        "{partitions:names} {partitions:is|are} not in this cluster any more.",
-        "What is left of the earlier plan is planned.",
+        "{partitions:names} {partitions:is|are} no longer in this cluster.",
+        "Only the rest of the earlier plan is planned.",
     ),
     PlanErrorCode.NOTHING_LEFT_TO_FINISH: MessageTemplate(
-        "Every partition of the earlier plan moves already, or is not in this cluster any more.",
-        "Plan again when those that move are done.",
+        "Every partition of the earlier plan is already moving, or is no longer in this cluster.",
+        "Plan again when these moves are done.",
     ),
     # A placement that cannot be had, or not as it was asked for
     PlanErrorCode.KEEPS_MORE_THAN_ALLOWED: MessageTemplate(
-        "Broker {broker} keeps {replicas:# replica|# replicas}, and {most} are allowed on a broker.",
-        "Allow more replicas per broker, or let others move too.",
+        "Broker {broker} keeps {replicas:# replica|# replicas}, above the maximum of {most} per broker.",
+        "Raise the maximum, or let other replicas move too.",
     ),
     PlanErrorCode.NO_ROOM_AT_THE_MAXIMUM: MessageTemplate(
-        "With at most {most} replicas on a broker there is room for {room:,}, and there are {total:,}.",
-        "Allow more replicas per broker, or add brokers.",
+        "With a maximum of {most} replicas per broker there is room for {room:,} of {total:,} replicas.",
+        "Raise the maximum, or add brokers.",
     ),
     PlanErrorCode.MOVING_LEFT_OUT: MessageTemplate(
-        "{partitions:names} {partitions:is|are} being reassigned already, and left out of this plan.",
-        "Plan again when that is done.",
+        "{partitions:names} {partitions:is|are} already being reassigned and excluded from this plan.",
+        "Plan again when the reassignment is done.",
     ),
     PlanErrorCode.AS_EVEN_AS_POSSIBLE: MessageTemplate(
-        "The brokers do not get even shares of the replicas: {brokers:uneven_brokers}.",
-        "Let others move too, or add a broker to the rack that has too few.",
+        "Brokers do not get even shares of the replicas: {brokers:uneven_brokers}.",
+        "Let other replicas move too, or add a broker to the rack with too few.",
     ),
     PlanErrorCode.LEFT_ON_ONE_DOWN: MessageTemplate(
         "{replicas:# replica stays|# replicas stay} on broker {broker}, which {why:unfit}.",
-        "Drain it, unless it comes back.",
+        "Drain the broker, unless it comes back.",
     ),
     PlanErrorCode.REPLACEMENT_HOLDS_IT: MessageTemplate(
-        "{partitions:names} {partitions:is|are} on {brokers:broker|brokers} {brokers:few} already, so one of the "
-        "replicas that leave would have no place.",
-        "Name further brokers to take their place, or let others move too.",
+        "{partitions:names} {partitions:is|are} already on {brokers:broker|brokers} {brokers:few}, so a leaving "
+        "replica has no place.",
+        "Name more replacements, or let other replicas move too.",
     ),
     PlanErrorCode.OUTSIDE_FOR_A_LARGE_ONE: MessageTemplate(
-        "Broker {broker} would hold {held:bytes}, and {mean:bytes} is the mean of its rack: {partition} alone is "
-        "larger than that allows.",
-        "Split that topic over more partitions, or accept it.",
+        "Broker {broker} would hold {held:bytes}; the mean of its rack is {mean:bytes}. {partition} alone exceeds the "
+        "allowed deviation.",
+        "Split that topic into more partitions, or accept the plan.",
     ),
     PlanErrorCode.OUTSIDE_FOR_THE_REST: MessageTemplate(
-        "Broker {broker} would hold {held:bytes}, and {mean:bytes} is the mean of its rack: large partitions leave "
-        "the others of the rack less.",
-        "Accept it, or spread those topics over more partitions.",
+        "Broker {broker} would hold {held:bytes}; the mean of its rack is {mean:bytes}. Large partitions leave less "
+        "for the other brokers.",
+        "Accept the plan, or split those topics into more partitions.",
     ),
     PlanErrorCode.OUTSIDE_AND_STUCK: MessageTemplate(
-        "Broker {broker} would hold {held:bytes}, and {mean:bytes} is the mean of its rack: what may move does not "
-        "suffice, or there is no room for it.",
-        "Let more topics move, or allow more of the disks.",
+        "Broker {broker} would hold {held:bytes}; the mean of its rack is {mean:bytes}. Too few partitions may move, "
+        "or disk space is missing.",
+        "Let more topics move, or raise the disk limit.",
     ),
     PlanErrorCode.MORE_OUTSIDE: MessageTemplate(
-        "{brokers:# more broker|# more brokers} could not be brought within what was asked for.",
-        "The table of brokers has them all.",
+        "{brokers:# more broker|# more brokers} could not be brought within the requested deviation.",
+        "The table of brokers lists them.",
     ),
     # The planner, and stored plans
     PlanErrorCode.PLANNER_OUT_OF_MEMORY: MessageTemplate(
-        "Planning this needs more than {most:.1f} GB of memory, the limit for one plan.",
-        "Split it into smaller changes, or raise the limit.",
+        "Planning needs more than {most:.1f} GB of memory, the limit for one plan.",
+        "Split the change into smaller ones, or raise the limit.",
     ),
     PlanErrorCode.PLAN_OF_ANOTHER_FORMAT: MessageTemplate(
         "The plan has format {found}; this version reads format {own}.",
-        "Make the plan again, or start the version that made it.",
+        "Plan again, or use the version that created the plan.",
     ),
-    PlanErrorCode.PLAN_NOT_READABLE: MessageTemplate(
-        "The stored plan cannot be read: {error}.", "Make the plan again."
-    ),
+    PlanErrorCode.PLAN_NOT_READABLE: MessageTemplate("The stored plan cannot be read: {error}.", _PLAN_AGAIN),
 }
 
 _UNFIT = {
-    UnfitReason.AWAY: "is away",
+    UnfitReason.AWAY: "is offline",
     UnfitReason.FENCED: "is fenced",
     UnfitReason.SILENT: "does not answer",
     UnfitReason.CORDONED: "is cordoned",
@@ -773,8 +755,7 @@ def _uneven_brokers(brokers: Sequence[Sequence[int] | int]) -> str:
             words.append(f"and {each:,} more")
         else:
             broker, has, even = each
-            than = "more" if has > even else "fewer"
-            words.append(f"broker {broker} has {has:,} instead of {even:,} ({than} than even)")
+            words.append(f"broker {broker} has {has:,} instead of {even:,}")
     return "; ".join(words)
 
 
@@ -782,111 +763,109 @@ PLAN_WRITERS: Mapping[str, Writer] = {
     "unfit": lambda reason: _UNFIT[UnfitReason(reason)],
     "fewer_racks": _fewer_racks,
     "uneven_brokers": _uneven_brokers,
-    "disk_share": lambda share: "more than all" if share is None else f"{100 * share:.1f} %",
+    "disk_share": lambda share: "more than 100 %" if share is None else f"{100 * share:.1f} %",
 }
 
 
 FILE_MESSAGES: Mapping[FileErrorCode, MessageTemplate] = {
     # Kafka's JSON of an assignment
-    FileErrorCode.MARK_IGNORED: MessageTemplate("The file begins with a byte order mark.", "It is ignored."),
-    FileErrorCode.UTF_16: MessageTemplate("The file is UTF-16; Kafka reads UTF-8.", "Save it as UTF-8."),
+    FileErrorCode.MARK_IGNORED: MessageTemplate("The file starts with a byte order mark.", "kafkadash ignores it."),
+    FileErrorCode.UTF_16: MessageTemplate("The file is UTF-16; Kafka requires UTF-8.", "Save it as UTF-8."),
     FileErrorCode.NOT_UTF_8: MessageTemplate(
-        "The file is not UTF-8: byte 0x{byte:02x} here is part of no character.", "Save it as UTF-8."
+        "The file is not UTF-8: byte 0x{byte:02x} is invalid here.", "Save it as UTF-8."
     ),
-    FileErrorCode.NOTHING_IN_IT: MessageTemplate("The file is empty.", "Bring the JSON of the assignment."),
-    FileErrorCode.NOT_JSON: MessageTemplate("This is not JSON: {fault}.", "Mend it there, then bring it again."),
+    FileErrorCode.NOTHING_IN_IT: MessageTemplate("The file is empty.", "Choose a reassignment JSON file."),
+    FileErrorCode.NOT_JSON: MessageTemplate("This is not valid JSON: {fault}.", "Fix and upload again."),
     FileErrorCode.GENERATED: MessageTemplate(
-        "This is all that kafka-reassign-partitions --generate printed.", "Leave only the JSON below “{heading}”."
+        "This is the whole output of kafka-reassign-partitions --generate.", "Keep only the JSON below “{heading}”."
     ),
     FileErrorCode.NO_OBJECT: MessageTemplate(
-        'The file holds {found}, not an object with "version" and "partitions".', "Bring Kafka’s JSON of an assignment."
+        'The file contains {found}, not an object with "version" and "partitions".', "Use Kafka’s reassignment JSON."
     ),
     FileErrorCode.TOPICS_TO_MOVE: MessageTemplate(
         "This is a list of topics to move, the input of kafka-reassign-partitions --generate.",
-        'What is read here is its result, with "partitions".',
+        'Upload its result, with "partitions".',
     ),
     FileErrorCode.NOTHING_ASKED_FOR: MessageTemplate(
-        "{field} is an empty list: nothing is asked for.", "Name the partitions that are to move."
+        "{field} is an empty list, so there is nothing to do.", "Add the partitions to move."
     ),
     FileErrorCode.OTHER_VERSION: MessageTemplate(
-        "{field} is {found}; Kafka knows version 1 only.", "Write 1, if the file is of that format."
+        "{field} is {found}; Kafka supports only version 1.", "Set it to 1 if the file has that format."
     ),
     FileErrorCode.VERSION_MISSING: MessageTemplate(
-        'There is no "version".', "The file is read as version 1, as Kafka’s tool does."
+        'The file has no "version".', "kafkadash reads the file as version 1, as Kafka’s tool does."
     ),
     FileErrorCode.FIELD_UNKNOWN: MessageTemplate(
-        "{field} is no field of Kafka’s format.",
-        "It is ignored, as Kafka’s tool does.",
-        many="{field} is no field of Kafka’s format (the first of {times:,} times).",
+        "{field} is not a field of Kafka’s format.",
+        "kafkadash ignores it, as Kafka’s tool does.",
+        many="{field} is not a field of Kafka’s format (first of {times:,} times).",
         by="times",
     ),
-    FileErrorCode.FIELD_MISSING: MessageTemplate("{where} has no {field}.", "Add it."),
-    FileErrorCode.FIELD_OF_OTHER_SHAPE: MessageTemplate("", "{field} is {found}; it has to be {wanted}."),
-    FileErrorCode.FIELD_TWICE: MessageTemplate("The entry has {field} more than once.", "Leave one of them."),
+    FileErrorCode.FIELD_MISSING: MessageTemplate("{where} has no {field}.", "Add the field."),
+    FileErrorCode.FIELD_OF_OTHER_SHAPE: MessageTemplate("", "{field} is {found}; it must be {wanted}."),
+    FileErrorCode.FIELD_TWICE: MessageTemplate("The entry has {field} more than once.", "Keep one of them."),
     FileErrorCode.STANDS_TWICE: MessageTemplate(
-        "{again} stands here again; it is on line {line:,} already.", "Leave one of them."
+        "{again} appears more than once; the first is on line {line:,}.", "Keep one of them."
     ),
     FileErrorCode.TOO_MANY_PROBLEMS: MessageTemplate(
-        "There are {most:,} problems up to line {line:,}; what follows was not read.",
-        "Mend these, then bring the file again.",
+        "The file has {most:,} problems up to line {line:,}; the rest was not read.",
+        "Fix these, then upload the file again.",
     ),
     FileErrorCode.NO_NAME_OF_A_TOPIC: MessageTemplate(
-        "{field} is {found}, which no topic can be called.", "Give the name of a topic."
+        "{field} is {found}, which is not a valid topic name.", "Use the name of a topic."
     ),
-    FileErrorCode.NO_REPLICAS: MessageTemplate(
-        "{row} has an empty list of replicas.", "Name the brokers that are to have them."
-    ),
+    FileErrorCode.NO_REPLICAS: MessageTemplate("{row} has an empty list of replicas.", "List its target brokers."),
     FileErrorCode.NO_ID_OF_A_BROKER: MessageTemplate(
-        "{row}: {found} is no broker id.",
-        "Ids are whole numbers from 0 on.",
-        many="{row}: {wrong:,} of its replicas are no broker ids, the first is {found}.",
+        "{row}: {found} is not a broker ID.",
+        "IDs are whole numbers, 0 or higher.",
+        many="{row}: {wrong:,} of its replicas are not broker IDs; the first is {found}.",
         by="wrong",
     ),
     FileErrorCode.REPLICA_TWICE: MessageTemplate(
-        "{row} names broker {broker} {times:times} in its replicas.", "Leave it once."
+        "{row} lists broker {broker} {times:times} in its replicas.", "Keep it once."
     ),
     FileErrorCode.DIRECTORIES_NO_LIST: MessageTemplate(
-        "", '{row}: {field} has to be a list of paths or "any", one for each replica.'
+        "", '{row}: {field} must be a list of paths or "any", one for each replica.'
     ),
     FileErrorCode.DIRECTORIES_NOT_AS_MANY: MessageTemplate(
         "",
-        "{row} has {replicas:# replica|# replicas} and {directories:# log directory|# log directories}; it needs one "
-        "for each replica.",
+        "{row} has {replicas:# replica|# replicas} and {directories:# log directory|# log directories}; it must "
+        "have one for each replica.",
     ),
     FileErrorCode.DIRECTORY_NOT_ABSOLUTE: MessageTemplate(
-        "", '{row}: a log directory has to be an absolute path or "any".'
+        "", '{row}: a log directory must be an absolute path or "any".'
     ),
     FileErrorCode.DIRECTORY_IMPOSSIBLE: MessageTemplate(
-        "{row}: {path} can be no log directory: too long, or not printable.", "Name a directory of the broker."
+        "{row}: {path} is not a valid log directory: too long, or not printable.", "Use a directory of the broker."
     ),
     # An exported topology
     FileErrorCode.TOPOLOGY_NOT_UTF_8: MessageTemplate("The topology is not UTF-8.", "Export it again."),
     FileErrorCode.TOPOLOGY_NOT_JSON: MessageTemplate("The topology is not JSON: {error}.", "Export it again."),
-    FileErrorCode.TOPOLOGY_TWICE: MessageTemplate("{one} is in the topology twice.", "Leave it once."),
+    FileErrorCode.TOPOLOGY_TWICE: MessageTemplate("{one} is in the topology twice.", "Keep it once."),
     FileErrorCode.TOPOLOGY_PARTITION_TWICE: MessageTemplate(
-        "{where} has partition {partition} twice.", "Leave it once."
+        "{where} has partition {partition} twice.", "Keep it once."
     ),
     FileErrorCode.TOPOLOGY_TOO_LARGE: MessageTemplate(
-        "All replicas together have {total:bytes}; up to {most:bytes} can be planned.", "Give sizes in bytes."
+        "The replicas have {total:bytes} in total; the limit is {most:bytes}.", "Check that sizes are in bytes."
     ),
-    FileErrorCode.TOPOLOGY_SHAPE: MessageTemplate("", "{field} has to be {wanted}."),
+    FileErrorCode.TOPOLOGY_SHAPE: MessageTemplate("", "{field} must be {wanted}."),
 }
 
 FILE_PARTS: Mapping[FilePart, MessageTemplate] = {
     FilePart.OBJECT: MessageTemplate("an object"),
     FilePart.LIST: MessageTemplate("a list"),
-    FilePart.TEXT: MessageTemplate("a text"),
+    FilePart.TEXT: MessageTemplate("a string"),
     FilePart.NULL: MessageTemplate("null"),
     FilePart.NUMBER: MessageTemplate("a number"),
     FilePart.TRUE_OR_FALSE: MessageTemplate("true or false"),
     FilePart.LIST_OF_OBJECTS: MessageTemplate("a list of objects"),
-    FilePart.LIST_OF_BROKERS: MessageTemplate("a list of broker ids"),
-    FilePart.LIST_OF_REPLICAS: MessageTemplate("a list of at least one broker, and none twice"),
+    FilePart.LIST_OF_BROKERS: MessageTemplate("a list of broker IDs"),
+    FilePart.LIST_OF_REPLICAS: MessageTemplate("a list of at least one broker, without duplicates"),
     FilePart.QUOTED_NAME: MessageTemplate("a name in quotes"),
-    FilePart.WHOLE_NUMBER: MessageTemplate("a whole number from 0 on"),
-    FilePart.AT_MOST: MessageTemplate("{most:,} at most"),
-    FilePart.POSITIVE_NUMBER: MessageTemplate("a number from 0 on"),
-    FilePart.TEXT_OR_NULL: MessageTemplate("a text or null"),
+    FilePart.WHOLE_NUMBER: MessageTemplate("a whole number, 0 or higher"),
+    FilePart.AT_MOST: MessageTemplate("at most {most:,}"),
+    FilePart.POSITIVE_NUMBER: MessageTemplate("a number, 0 or higher"),
+    FilePart.TEXT_OR_NULL: MessageTemplate("a string or null"),
     FilePart.WHOLE_OBJECT: MessageTemplate("The object"),
     FilePart.ANY_ENTRY: MessageTemplate("The entry"),
     FilePart.ENTRY_OF_PARTITIONS: MessageTemplate('An entry of "partitions"'),
@@ -906,14 +885,14 @@ JSON_FAULTS: Mapping[JsonFault, MessageTemplate] = {
     JsonFault.COLON_MISSING: MessageTemplate("a colon is missing here"),
     JsonFault.VALUE_MISSING: MessageTemplate("a value is missing here"),
     JsonFault.FIELD_NAME_MISSING: MessageTemplate("a field name in double quotes is missing here"),
-    JsonFault.TEXT_NOT_ENDED: MessageTemplate("a text begins here that nothing ends"),
-    JsonFault.CONTROL_CHARACTER: MessageTemplate("a text holds a control character here, such as a line break"),
-    JsonFault.COMMA_BEFORE_END: MessageTemplate("a comma stands here with nothing after it"),
-    JsonFault.SOMETHING_FOLLOWS: MessageTemplate("something follows after the end of the object"),
-    JsonFault.TOO_LONG: MessageTemplate("what begins here has more than {most:,} characters"),
-    JsonFault.ENDS_IN_THE_MIDDLE: MessageTemplate("it ends in the middle"),
+    JsonFault.TEXT_NOT_ENDED: MessageTemplate("the string that starts here has no end"),
+    JsonFault.CONTROL_CHARACTER: MessageTemplate("a string contains a control character here, such as a line break"),
+    JsonFault.COMMA_BEFORE_END: MessageTemplate("nothing follows the comma here"),
+    JsonFault.SOMETHING_FOLLOWS: MessageTemplate("more text follows the end of the object"),
+    JsonFault.TOO_LONG: MessageTemplate("the value that starts here has more than {most:,} characters"),
+    JsonFault.ENDS_IN_THE_MIDDLE: MessageTemplate("the file ends too early"),
     JsonFault.NESTED_TOO_DEEPLY: MessageTemplate("lists or objects are nested too deeply here"),
-    JsonFault.NO_CONSTANT: MessageTemplate("{name} is no number of JSON"),
+    JsonFault.NO_CONSTANT: MessageTemplate("{name} is not a JSON number"),
     JsonFault.TOO_MANY_DIGITS: MessageTemplate("a number here has thousands of digits"),
     JsonFault.OTHER_FAULT: MessageTemplate("{words}"),
 }
@@ -924,16 +903,16 @@ FILE_WRITERS: Mapping[str, Writer] = {"times": lambda times: "twice" if times ==
 CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
     # The checker of plans
     CheckErrorCode.ROW_TWICE: MessageTemplate("{row} is in the plan twice.", REPORT),
-    CheckErrorCode.ROW_OF_NOTHING: MessageTemplate("There is no partition {row}.", REPORT),
-    CheckErrorCode.ROW_OF_NAMESAKE: MessageTemplate("{row} is of another topic of that name.", REPORT),
+    CheckErrorCode.ROW_OF_NOTHING: MessageTemplate("Partition {row} does not exist.", REPORT),
+    CheckErrorCode.ROW_OF_NAMESAKE: MessageTemplate("{row} belongs to another topic of the same name.", REPORT),
     CheckErrorCode.ROW_ELSEWHERE: MessageTemplate(
-        "{row} is on {there:brokers}; the plan expects {expected:brokers}.", REPORT
+        "{row} has replicas {there:brokers}, but the plan starts from {expected:brokers}.", REPORT
     ),
     CheckErrorCode.ROW_CHANGES_DISK: MessageTemplate(
-        "{row} would stay on broker {broker} and move to {path}; disk moves are not run here.", REPORT
+        "{row} would stay on broker {broker} and move to {path}; kafkadash does not run disk moves.", REPORT
     ),
     CheckErrorCode.ROW_CHANGES_NOTHING: MessageTemplate("{row} changes nothing.", REPORT),
-    CheckErrorCode.ROW_MOVES_ALREADY: MessageTemplate("{row} is being reassigned already.", REPORT),
+    CheckErrorCode.ROW_MOVES_ALREADY: MessageTemplate("{row} is already being reassigned.", REPORT),
     CheckErrorCode.ROW_WITH_OTHER_FACTOR: MessageTemplate(
         "{row} would have {after} replicas instead of {before}.", REPORT
     ),
@@ -942,7 +921,7 @@ CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
         "{row} would have two replicas on one broker: {brokers:brokers}.", REPORT
     ),
     CheckErrorCode.ROW_ON_INELIGIBLE: MessageTemplate(
-        "{row} would get a replica on broker {broker}, which cannot be given any.", REPORT
+        "{row} would get a replica on broker {broker}, which cannot take replicas.", REPORT
     ),
     CheckErrorCode.ROW_LEAVES_OTHERS: MessageTemplate(
         "{row} would leave {brokers:broker|brokers} {brokers:brokers}, which {brokers:is|are} not drained.", REPORT
@@ -951,7 +930,7 @@ CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
         "{row} would be on {brokers:broker|brokers} {brokers:brokers}, which {brokers:is|are} drained.", REPORT
     ),
     CheckErrorCode.ROW_ON_LEFT_OUT: MessageTemplate(
-        "{row} would go to {brokers:broker|brokers} {brokers:brokers}, which {brokers:is|are} left out.", REPORT
+        "{row} would go to {brokers:broker|brokers} {brokers:brokers}, which {brokers:is|are} excluded.", REPORT
     ),
     CheckErrorCode.ROW_NOT_ASKED_FOR: MessageTemplate("{row} has no replica on a drained broker.", REPORT),
     CheckErrorCode.ROW_REORDERED: MessageTemplate("{row} would change the order of the replicas that stay.", REPORT),
@@ -964,32 +943,32 @@ CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
     CheckErrorCode.BROKER_NOT_EMPTY: MessageTemplate(
         "Broker {broker} would keep {replicas:# replica|# replicas}.", REPORT
     ),
-    CheckErrorCode.ROW_OUTSIDE: MessageTemplate("{row} is none of the partitions that were to be planned.", REPORT),
+    CheckErrorCode.ROW_OUTSIDE: MessageTemplate("{row} is not among the partitions to plan.", REPORT),
     CheckErrorCode.ROW_TAKES_WHAT_STAYS: MessageTemplate(
-        "{row} would leave broker {broker}, where it has to stay.", REPORT
+        "{row} would leave broker {broker}, where it must stay.", REPORT
     ),
     CheckErrorCode.ROW_KEEPS_WHAT_LEAVES: MessageTemplate(
-        "{row} would stay on broker {broker}, which it leaves.", REPORT
+        "{row} would stay on broker {broker}, which it must leave.", REPORT
     ),
     CheckErrorCode.ROW_WITH_WRONG_FACTOR: MessageTemplate("{row} would not have {factor} replicas.", REPORT),
     CheckErrorCode.ROW_UNEVEN_IN_RACK: MessageTemplate(
         "{row} would have {held:# replica|# replicas} in rack {rack} instead of {wanted:range}.", REPORT
     ),
     CheckErrorCode.BROKER_OUT_OF_BOUNDS: MessageTemplate(
-        "Broker {broker} would hold {replicas:# replica|# replicas}; even would be {low:,} to {high:,}.", REPORT
+        "Broker {broker} would hold {replicas:# replica|# replicas}; an even share is {low:,} to {high:,}.", REPORT
     ),
     CheckErrorCode.NO_PLAN_MEETS_IT: MessageTemplate(
-        "No plan can meet the request for {partitions:# partition|# partitions}.", REPORT
+        "No plan can satisfy the request for {partitions:# partition|# partitions}.", REPORT
     ),
     CheckErrorCode.BOUND_DIFFERS: MessageTemplate(
-        "The certificate proves a bound of {proven:exact_bytes}, the report says {report:exact_bytes}.", REPORT
+        "The certificate proves a bound of {proven:exact_bytes}, but the report has {report:exact_bytes}.", REPORT
     ),
     CheckErrorCode.BROKER_NOT_WITHIN_EPS: MessageTemplate(
-        "Broker {broker} would hold {held:bytes}, which is not within {eps:g} % of {mean:bytes}, the mean of its rack.",
+        "Broker {broker} would hold {held:bytes}, not within {eps:g} % of {mean:bytes}, the mean of its rack.",
         REPORT,
     ),
     CheckErrorCode.MOVED_DIFFERS: MessageTemplate(
-        "The rows move {rows:exact_bytes}, the proof says {report:exact_bytes}.", REPORT
+        "The moves copy {rows:exact_bytes}, but the proof has {report:exact_bytes}.", REPORT
     ),
     CheckErrorCode.BROKER_OVER_LIMIT: MessageTemplate(
         "Broker {broker} would hold {peak:bytes} of {total:bytes} at its peak; the limit is {limit:.0f} %.", REPORT
@@ -998,147 +977,149 @@ CHECK_MESSAGES: Mapping[CheckErrorCode, MessageTemplate] = {
         "No directory of broker {broker} has room for a replica of {size:bytes}.", REPORT
     ),
     CheckErrorCode.TOTAL_COPIED_DIFFERS: MessageTemplate(
-        "The rows copy {rows:exact_bytes}; the report says {report:exact_bytes}.", REPORT
+        "The moves copy {rows:exact_bytes}, but the report has {report:exact_bytes}.", REPORT
     ),
-    CheckErrorCode.TOTAL_ROWS_DIFFERS: MessageTemplate("There are {rows:,} rows; the report says {report:,}.", REPORT),
+    CheckErrorCode.TOTAL_ROWS_DIFFERS: MessageTemplate(
+        "The plan has {rows:,} partitions, but the report has {report:,}.", REPORT
+    ),
     CheckErrorCode.TOTAL_OF_BROKER_DIFFERS: MessageTemplate(
-        "Broker {broker} gets {rows:exact_bytes}; the report says {report:exact_bytes}.", REPORT
+        "Broker {broker} receives {rows:exact_bytes}, but the report has {report:exact_bytes}.", REPORT
     ),
     CheckErrorCode.MORE_FAULTS: MessageTemplate("And {more:,} more.", REPORT),
     CheckErrorCode.BROKERS_WITHOUT_RACK: MessageTemplate(
-        "Brokers without a rack: {brokers:brokers}.", "Set broker.rack there, or look at the spread yourself."
+        "Brokers without a rack: {brokers:brokers}.", "Set broker.rack there, or check the spread yourself."
     ),
     # The checks of a reassignment before it runs
-    CheckErrorCode.GONE: MessageTemplate("{name} does not exist any more.", "Make the plan again."),
+    CheckErrorCode.GONE: MessageTemplate("{name} no longer exists.", _PLAN_AGAIN),
     CheckErrorCode.TOPIC_REPLACED: MessageTemplate(
-        "{topic} was deleted and created again since the plan.", "Make the plan again."
+        "{topic} was deleted and created again since planning.", _PLAN_AGAIN
     ),
     CheckErrorCode.AS_PLANNED_ALREADY: MessageTemplate(
-        "{row}: replicas are {replicas:brokers} already, as the plan asks; it expects {expected:brokers} before.",
-        "Make the plan again.",
+        "{row} already has its target replicas {replicas:brokers}; the plan starts from {expected:brokers}.",
+        _PLAN_AGAIN,
     ),
     CheckErrorCode.OTHER_THAN_PLANNED: MessageTemplate(
-        "{row}: replicas are {replicas:brokers}; the plan expects {expected:brokers}.", "Make the plan again."
+        "{row} has replicas {replicas:brokers}, but the plan starts from {expected:brokers}.", _PLAN_AGAIN
     ),
     CheckErrorCode.MOVING_BY_OTHERS: MessageTemplate(
-        "{row} is being reassigned by somebody else (adding {adding:few}, removing {removing:few}).",
-        "Wait until that is done or cancel it, then make the plan again.",
+        "{row} is being reassigned by others (adding {adding:few}, removing {removing:few}).",
+        "Wait until the reassignment is done or cancel it, then plan again.",
     ),
     CheckErrorCode.FACTOR_CHANGES: MessageTemplate(
         "{row} has {replicas:# replica|# replicas} and would have {target}.",
-        "Make the plan again, and allow another number of replicas under Limits if that is meant.",
+        "Plan again. If intended, allow replication factor changes.",
     ),
     CheckErrorCode.TARGET_NOT_REGISTERED: MessageTemplate(
-        "Broker {broker} is not registered; a move to it would never end.", "Start it, or plan without it."
+        "Broker {broker} is not registered; moves to it would never finish.", "Start it, or plan without it."
     ),
     CheckErrorCode.TARGET_FENCED: MessageTemplate(
-        "Broker {broker} is fenced; a move to it would never end.",
-        "See why the controller fences it, or plan without it.",
+        "Broker {broker} is fenced; moves to it would never finish.",
+        "Find out why the controller fences it, or plan without it.",
     ),
     CheckErrorCode.TARGET_SILENT: MessageTemplate(
-        "Broker {broker} does not answer; a move to it may never end.",
-        "See why it does not answer on its page, or plan without it.",
+        "Broker {broker} does not answer; moves to it may never finish.",
+        "See the cause on its page, or plan without it.",
     ),
     CheckErrorCode.TARGET_CORDONED: MessageTemplate(
         "All log directories of broker {broker} are cordoned.", "Uncordon one, or plan without it."
     ),
     CheckErrorCode.DIRECTORIES_UNREAD: MessageTemplate(
         "The log directories of {brokers:broker|brokers} {brokers:few} were not read.",
-        "See on the broker's page why they are not read.",
+        "See the broker page for the cause.",
     ),
     CheckErrorCode.QUORUM_LOST: MessageTemplate(
-        "The quorum is lost: nothing can be changed before a majority of the controllers is back.",
-        "See the controllers on the page of the quorum.",
+        "The quorum is lost: Kafka accepts no changes until a majority of controllers is back.",
+        "See the controllers on the quorum page.",
     ),
     CheckErrorCode.DISK_TOO_SMALL: MessageTemplate(
-        "Broker {broker} {share:comes_to}: {coming:bytes} arrive, and there is room for {room:bytes}.",
-        "Make room on it, or plan again with other limits.",
+        "Broker {broker} {share:comes_to}: {coming:bytes} to receive, room for {room:bytes}.",
+        "Free disk space, or plan again with other limits.",
     ),
     CheckErrorCode.DIRECTORIES_TOO_SMALL: MessageTemplate(
-        "No directory of broker {broker} has room for {replica:bytes} of one partition: the emptiest has room for "
+        "No directory of broker {broker} has room for a replica of {replica:bytes}; the emptiest has room for "
         "{room:bytes}.",
-        "Make room on it, or plan again with other limits.",
+        "Free disk space, or plan again with other limits.",
     ),
     CheckErrorCode.DISK_NOT_KNOWN: MessageTemplate(
-        "The disk of {brokers:broker|brokers} {brokers:few} is not known.",
-        "See on the broker's page why it is not read.",
+        "The disk usage of {brokers:broker|brokers} {brokers:few} is unknown.",
+        "See the broker page for the cause.",
     ),
     CheckErrorCode.SIZE_NOT_KNOWN: MessageTemplate(
-        "The size of {partitions:# partition|# partitions} is not known.",
-        "See on the pages of the brokers why their disks are not read.",
+        "The size of {partitions:# partition|# partitions} is unknown.",
+        "See the broker pages for the cause.",
     ),
     CheckErrorCode.RACKS_NOT_NAMED: MessageTemplate(
-        "Some brokers name no rack, so the spread cannot be judged.",
-        "Set broker.rack there, or look at the spread yourself.",
+        "Some brokers have no rack, so rack spread is unknown.",
+        "Set broker.rack there, or check the spread yourself.",
     ),
     CheckErrorCode.SPREAD_WORSE: MessageTemplate(
-        "{row} would lie in fewer racks, or less evenly: {replicas:brokers}.",
-        "Plan it elsewhere, or accept fewer racks where it is said what moves.",
+        "{row} would be in fewer racks or less evenly spread: {replicas:brokers}.",
+        "Plan again with other brokers, or accept fewer racks under Scope.",
     ),
     CheckErrorCode.LEADERLESS: MessageTemplate(
-        "{row} has no leader; nothing can be copied.", "Bring back a broker that has it in sync."
+        "{row} has no leader, so nothing can be copied.", "Bring back an in-sync broker."
     ),
     CheckErrorCode.LAGGING: MessageTemplate(
-        "{row} is under min-ISR ({in_sync} of {needed} needed replicas in sync); let {brokers:broker|brokers} "
-        "{brokers:few} catch up first.",
-        "It passes by itself then; see why that broker lags.",
+        "{row} is under min-ISR ({in_sync} of {needed} required replicas in sync): {brokers:broker|brokers} "
+        "{brokers:few} must catch up first.",
+        "Wait, or find out why the broker lags.",
     ),
     CheckErrorCode.MIN_ISR_UNREAD: MessageTemplate(
         "{setting} of {topics:# topic|# topics} was not read.",
-        "See on the overview of the cluster why they are not read.",
+        "See the cluster overview for the cause.",
     ),
     CheckErrorCode.THROTTLE_TOO_LOW: MessageTemplate(
-        "The partitions that move to broker {broker} receive {inbound:,.1f} MB/s together; copies at {throttle:,.1f} "
-        "MB/s would never catch up.",
-        "Raise the throttle while it runs, or plan again with a higher one.",
+        "Producers write {inbound:,.1f} MB/s to the partitions that move to broker {broker}; copies at "
+        "{throttle:,.1f} MB/s would never catch up.",
+        "Raise the throttle during the run, or plan again with a higher one.",
     ),
     CheckErrorCode.INBOUND_UNKNOWN: MessageTemplate(
-        "What {partitions:# partition receives|# partitions receive} is not known.",
-        "Give a throttle well above what producers write; it can be changed while it runs.",
+        "The produce rate of {partitions:# partition|# partitions} is unknown.",
+        "Use a throttle well above the produce rate; you can change it during the run.",
     ),
     CheckErrorCode.WINDOW_HAS_ENDED: MessageTemplate(
-        "The window ended at {closed:moment}.", "Plan again with a window that is to come."
+        "The window ended at {closed:moment}.", "Plan again with a future window."
     ),
     CheckErrorCode.WINDOW_TOO_SHORT: MessageTemplate(
-        "It needs {needs:duration} at least, and the window is open for {length:duration}.",
-        "What is left when it closes does not begin: plan less, a longer window or a higher throttle.",
+        "The run needs at least {needs:duration}, but the window is open for {length:duration}.",
+        "Moves left at the end do not start. Plan fewer moves, a longer window or a higher throttle.",
     ),
     CheckErrorCode.LENGTH_NOT_KNOWN: MessageTemplate(
-        "How long it takes is not known: sizes are missing.",
-        "See on the pages of the brokers why their disks are not read.",
+        "The duration is unknown because sizes are missing.",
+        "See the broker pages for the cause.",
     ),
     CheckErrorCode.FACTS_NEVER_READ: MessageTemplate(
-        "The {facts:fact_kind} of the cluster were never read.",
-        "See on the overview of the cluster why they are not read.",
+        "The {facts:fact_kind} of the cluster have never been read.",
+        "See the cluster overview for the cause.",
     ),
     CheckErrorCode.QUORUM_NEVER_READ: MessageTemplate(
-        "The quorum was never read.", "See on the page of the quorum why it is not read."
+        "The quorum has never been read.", "See the quorum page for the cause."
     ),
     CheckErrorCode.QUORUM_READ_LONG_AGO: MessageTemplate(
-        "The quorum was read {ago:duration} ago, which is too old to be relied on.",
-        "See on the page of the quorum why it is not read.",
+        "The quorum data is {ago:duration} old, too old for this check.",
+        "See the quorum page for the cause.",
     ),
     CheckErrorCode.FACTS_READ_LONG_AGO: MessageTemplate(
-        "The {facts:fact_kind} were read {ago:duration} ago, which is too old to be relied on.",
-        "See on the overview of the cluster why they are not read.",
+        "The data about {facts:fact_kind} is {ago:duration} old, too old for this check.",
+        "See the cluster overview for the cause.",
     ),
 }
 
 CHECK_TITLES: Mapping[CheckTitle, MessageTemplate] = {
-    CheckTitle.AS_PLANNED: MessageTemplate("Every partition is as it was planned"),
-    CheckTitle.NOT_MOVING: MessageTemplate("No reassignment in flight on them"),
+    CheckTitle.AS_PLANNED: MessageTemplate("All partitions match the plan"),
+    CheckTitle.NOT_MOVING: MessageTemplate("No reassignment of these partitions in progress"),
     CheckTitle.FACTOR_KEPT: MessageTemplate("Replication factor unchanged"),
-    CheckTitle.FACTOR_AS_ASKED: MessageTemplate("Replication factor changes as asked"),
-    CheckTitle.TARGETS_ALIVE: MessageTemplate("All target brokers alive, none fenced"),
-    CheckTitle.NOT_CORDONED: MessageTemplate("No target broker is cordoned"),
-    CheckTitle.CONTROLLER_ANSWERS: MessageTemplate("The controller answers"),
-    CheckTitle.QUORUM_ANSWERS: MessageTemplate("The controller quorum answers"),
+    CheckTitle.FACTOR_AS_ASKED: MessageTemplate("Replication factor changes as requested"),
+    CheckTitle.TARGETS_ALIVE: MessageTemplate("All target brokers available, none fenced"),
+    CheckTitle.NOT_CORDONED: MessageTemplate("No target broker cordoned"),
+    CheckTitle.CONTROLLER_ANSWERS: MessageTemplate("Controller answers"),
+    CheckTitle.QUORUM_ANSWERS: MessageTemplate("Controller quorum answers"),
     CheckTitle.DISK_BELOW_LIMIT: MessageTemplate("Disk below {limit:.0f} % during the move"),
-    CheckTitle.SPREAD_KEPT: MessageTemplate("Rack spread does not get worse"),
-    CheckTitle.SPREAD_AS_BEFORE: MessageTemplate("Rack spread becomes as it was before #{number}"),
-    CheckTitle.SPREAD_AS_ACCEPTED: MessageTemplate("Rack spread gets worse only as accepted"),
-    CheckTitle.IN_SYNC: MessageTemplate("No partition under min-ISR that a move could worsen"),
-    CheckTitle.THROTTLE_SUFFICES: MessageTemplate("Throttle above what the partitions receive"),
+    CheckTitle.SPREAD_KEPT: MessageTemplate("Rack spread not worse"),
+    CheckTitle.SPREAD_AS_BEFORE: MessageTemplate("Rack spread restored to the state before #{number}"),
+    CheckTitle.SPREAD_AS_ACCEPTED: MessageTemplate("Rack spread worse only as accepted"),
+    CheckTitle.IN_SYNC: MessageTemplate("No under-min-ISR partition that a move could worsen"),
+    CheckTitle.THROTTLE_SUFFICES: MessageTemplate("Throttle above the produce rate"),
     CheckTitle.FITS_WINDOW: MessageTemplate("Run fits the window"),
 }
 
@@ -1147,13 +1128,13 @@ RULE_NAMES: Mapping[RuleCode, MessageTemplate] = {
     RuleCode.REPLICATION_FACTOR: MessageTemplate("replication factor"),
     RuleCode.DISTINCT_BROKERS: MessageTemplate("distinct brokers"),
     RuleCode.ELIGIBLE_BROKERS: MessageTemplate("eligible brokers"),
-    RuleCode.ONLY_AS_ASKED: MessageTemplate("only what was asked"),
-    RuleCode.SPREAD_OVER_RACKS: MessageTemplate("spread over racks"),
+    RuleCode.ONLY_AS_ASKED: MessageTemplate("only requested moves"),
+    RuleCode.SPREAD_OVER_RACKS: MessageTemplate("rack spread"),
     RuleCode.COUNTS: MessageTemplate("counts"),
     RuleCode.DISK: MessageTemplate("disk"),
     RuleCode.TOTALS: MessageTemplate("totals"),
     RuleCode.LEAST_MOVEMENT: MessageTemplate("least movement"),
-    RuleCode.DISKS_WITHIN_EPS: MessageTemplate("disks within eps"),
+    RuleCode.DISKS_WITHIN_EPS: MessageTemplate("disk balance within eps"),
     RuleCode.PLAN_OF_REPORT: MessageTemplate("plan of the report"),
 }
 
@@ -1165,7 +1146,7 @@ def _range(bounds: Sequence[int]) -> str:
 
 CHECK_WRITERS: Mapping[str, Writer] = {
     "comes_to": lambda share: (
-        "has too little disk" if share is None else f"would come to {100 * share:.1f} % of its disk"
+        "has too little disk space" if share is None else f"would reach {100 * share:.1f} % of its disk"
     ),
     "exact_bytes": lambda number: "an unknown amount" if number is None else f"{number:,} B",
     "fact_kind": lambda kind: str(kind).replace("-", " "),

@@ -12,7 +12,7 @@ class Upload(models.Model):
     """Kafka's JSON as it was pasted or uploaded for a draft; the last one counts. ``data`` is zlib of the bytes."""
 
     request = models.OneToOneField(ChangeRequest, on_delete=models.CASCADE, related_name="upload")
-    name = models.CharField(max_length=255, blank=True, help_text="of the file; empty where it was pasted")
+    name = models.CharField(max_length=255, blank=True, help_text="file name; empty for pasted text")
     size = models.PositiveIntegerField(help_text="bytes as received")
     sha256 = models.CharField(max_length=64)
     data = models.BinaryField()
@@ -42,7 +42,7 @@ class PlanReport(models.Model):
     way_back = models.JSONField(default=dict)
     proof = models.JSONField(null=True)
     generate_bytes = models.BigIntegerField(null=True)
-    took_s = models.FloatField(help_text="seconds that planning took")
+    took_s = models.FloatField(help_text="duration of planning in seconds")
     made_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class PlanTopic(models.Model):
     topic_id = models.CharField(max_length=36)
     format = models.PositiveSmallIntegerField(default=1)
     summary = models.JSONField(help_text="planning.impact.TopicImpact")
-    exceptions = models.PositiveIntegerField(default=0, help_text="rows with a reason to be listed first")
+    exceptions = models.PositiveIntegerField(default=0, help_text="rows listed first as exceptions")
     first = models.JSONField(default=list)
     rows = models.BinaryField()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 
@@ -13,6 +14,7 @@ SLOW_BELOW = MB
 """Bytes per second under which a throttle is asked for twice."""
 LARGEST = 100_000 * MB
 """More than any disk or network: a slip of the keyboard."""
+FIRST_RATE = 50 * MB
 
 _DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
@@ -37,6 +39,25 @@ def bytes_per_second(typed: str) -> int:
     if rate > LARGEST:
         raise BadRate(ReassignmentErrorCode.RATE_TOO_LARGE, most=LARGEST // MB)
     return rate
+
+
+def bounds_of(rate: int, inbound: float | None = None) -> tuple[int, int]:
+    """Return the bounds of a throttle that was entered without them, from a fifth of it to twice.
+
+    The lower one is also above ``inbound``, what producers write to what moves, as far as the throttle is.
+    """
+    enough = rate_above(inbound) if inbound else 0
+    return min(rate, max(rate // 5, SLOW_BELOW, enough)), min(2 * rate, LARGEST)
+
+
+def rate_above(inbound: float) -> int:
+    """Return the least throttle, in whole MB/s, with which copies catch up with what producers write."""
+    return max(1, math.ceil(1.25 * inbound / MB)) * MB
+
+
+def suggest_rate(inbound: float) -> int:
+    """Return a throttle of at least twice what producers write to what moves, in steps of 5 MB/s."""
+    return max(FIRST_RATE, math.ceil(2 * inbound / (5 * MB)) * 5 * MB)
 
 
 def format_megabytes(rate: int) -> str:

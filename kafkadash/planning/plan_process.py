@@ -117,7 +117,7 @@ def _write_result(
     }
     if known is not None and not planned.problems:
         topology, wanted, elect = known
-        say("reckoning what it does", 0.6)
+        say("computing the impact", 0.6)
         impact = impact_of(planned.rows, topology, disk_limit=wanted.disk_limit, elect_leaders=elect)
         say("checking the plan", 0.75)
         rules = checker.check(planned.rows, topology, checker.CheckRequest.of_request(wanted), impact, planned.proof)

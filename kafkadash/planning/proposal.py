@@ -9,6 +9,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -19,9 +20,11 @@ from django.urls import reverse
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services as drafting
+from kafkadash.changes.checks import CheckResult, CheckSubject
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.changes.plan import PartitionMove, RunOptions
+from kafkadash.changes.recheck import DRAFTS_FOR
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.errors import UserError
 from kafkadash.core.formatting import join_items
@@ -81,6 +84,7 @@ class PlanInput:
     most_replicas: int | None = None
     rebalance: bool = False
     leaders: bool = True
+    internal: bool = True
 
     def request(self) -> PlanRequest:
         """Return the request for the planner; a rollback's rows are brought like those of an explicit assignment."""
@@ -101,6 +105,7 @@ class PlanInput:
             accept_fewer_racks=self.accept_fewer_racks,
             leaders=self.leaders,
             change_rf=self.resizes,
+            internal=self.internal,
         )
 
     @property
@@ -164,7 +169,7 @@ class PlanInput:
             FINISH: self._finishes,
             ROLLBACK: self._takes_back,
         }
-        accepted = " Partitions may end in fewer racks: that was accepted." if self.accept_fewer_racks else ""
+        accepted = " Accepted: partitions may end in fewer racks." if self.accept_fewer_racks else ""
         return own.get(self.mode, self._gives)() + accepted
 
     @property
@@ -176,7 +181,7 @@ class PlanInput:
             with_whom = f" with {_format_brokers(sorted(set(self.replacements)))}" if self.mode == REPLACE else ""
             return f"{self.mode} {_format_brokers(self.brokers)}{with_whom}"
         if self.mode == ROLLBACK:
-            return f"take #{self.of} back"
+            return f"roll back #{self.of}"
         if self.mode in BROUGHT:
             return self.name or "pasted"
         own = {REPAIR_RACKS: "repair racks", SET_RF: f"factor {self.factor}", LEADERS: "leaders"}
@@ -218,26 +223,26 @@ class PlanInput:
             return f"{self.mode.capitalize()} brokers"
         if self.mode == SET_RF:
             number = "" if self.factor is None else f" {self.factor}"
-            return f"{'Set' if self.factor else 'Change the'} replication factor{number}{self._of_topics}"
+            return f"{'Set' if self.factor else 'Change'} replication factor{number}{self._of_topics}"
         if self.mode == ROLLBACK:
             return f"Rollback of #{self.of}"
         own = {
             REPAIR_RACKS: f"Repair racks{self._of_topics}",
             BALANCE: f"Balance {self._balanced}{self._of_topics}",
-            LEADERS: f"Even out leaders{self._of_topics}",
+            LEADERS: f"Balance leaders{self._of_topics}",
             FINISH: f"Finish {self.name or 'an earlier plan'}",
         }
         return own.get(self.mode) or (f"Reassign as in {self.name}" if self.name else "Reassign as given")
 
     @property
     def topics_words(self) -> str:
-        """Return "all topics", "orders and clicks", "12 topics", or "topics like “pay.*”, without “.*-dlq”"."""
+        """Return "all topics", "orders and clicks", "12 topics", or "topics matching “pay.*”, except “.*-dlq”"."""
         parts = []
         if self.topics:
             parts.append(join_items(self.topics) if len(self.topics) <= 2 else f"{len(self.topics):,} topics")
         if self.pattern:
-            parts.append(f"topics like “{_shorten_pattern(self.pattern)}”")
-        without = f", without “{_shorten_pattern(self.excluded)}”" if self.excluded else ""
+            parts.append(f"topics matching “{_shorten_pattern(self.pattern)}”")
+        without = f", except “{_shorten_pattern(self.excluded)}”" if self.excluded else ""
         return (join_items(parts) or "all topics") + without
 
     @property
@@ -248,61 +253,58 @@ class PlanInput:
     def _rest(self) -> str:
         """Sentence on the replicas that were not named."""
         if self.rebalance:
-            return "Others may move too, until all brokers hold about as many."
-        return "Nothing else moves."
+            return "Other replicas may move too, to rebalance counts within each rack."
+        return "No other replicas move."
 
     def _adds(self) -> str:
-        their = choose_plural("its|their", len(self.brokers))
-        return f"Give {broker_names(self.brokers)} {their} share of the replicas{self._of_topics}. {self._rest}"
+        return f"Move an even share of the replicas{self._of_topics} to {broker_names(self.brokers)}. {self._rest}"
 
     def _drains(self) -> str:
-        return f"Move every replica{self._of_topics} off {broker_names(self.brokers)}. {self._rest}"
+        return f"Move all replicas{self._of_topics} off {broker_names(self.brokers)}. {self._rest}"
 
     def _replaces(self) -> str:
         to = broker_names(sorted(set(self.replacements)))
-        return f"Move every replica{self._of_topics} from {broker_names(self.brokers)} to {to}. {self._rest}"
+        return f"Move all replicas{self._of_topics} from {broker_names(self.brokers)} to {to}. {self._rest}"
 
     def _repairs(self) -> str:
-        rest = self._rest if self.rebalance else "Only partitions that are spread wrongly move."
-        return f"Spread the replicas of every partition of {self.topics_words} evenly over the racks. {rest}"
+        rest = self._rest if self.rebalance else "Only partitions that violate rack awareness move."
+        return f"Spread the replicas of all partitions of {self.topics_words} evenly over the racks. {rest}"
 
     def _sets_factor(self) -> str:
-        replicas = f"{self.factor} {choose_plural('replica|replicas', self.factor or 0)}"
-        return f"Give every partition of {self.topics_words} {replicas}. {self._rest}"
+        skipped = "" if self.internal else " Internal topics that are not named keep their factor."
+        return f"Set replication factor {self.factor} for {self.topics_words}. {self._rest}{skipped}"
 
     def _balances(self) -> str:
-        disks = [] if self.eps is None else [f"their disks to within {100 * self.eps:g} % of the mean of their rack"]
-        leaders = ["how many partitions they lead"] if self.leaders else []
-        what = join_items(["how many replicas brokers hold", *disks, *leaders])
-        return f"Even out {what}, for {self.topics_words}, with as little as that takes."
+        disks = [] if self.eps is None else [f"disk usage (within {100 * self.eps:g} % of the rack mean)"]
+        leaders = ["leaders"] if self.leaders else []
+        what = join_items(["replica counts", *disks, *leaders])
+        return f"Balance {what} for {self.topics_words}, with minimal data movement."
 
     def _leads(self) -> str:
-        return f"Even out who leads{self._of_topics} by another order of replicas. No data moves."
+        return f"Balance leaders{self._of_topics} by reordering replicas. No data moves."
 
     def _finishes(self) -> str:
-        return (
-            f"Give the partitions named in {self._brought} the replicas that stand there, where that is not done yet."
-        )
+        return f"Assign the replicas given in {self._brought}, where not done yet."
 
     def _takes_back(self) -> str:
         return (
-            f"Give the partitions that #{self.of} moved their original replicas back, in their original order. "
-            "Racks become as they were before, also where that is fewer. Nothing else moves."
+            f"Restore the original replicas of the partitions that #{self.of} moved, in their original order. "
+            "The rack spread becomes as before, even if that means fewer racks. No other replicas move."
         )
 
     def _gives(self) -> str:
-        return f"Give the partitions named in {self._brought} the replicas that stand there. Nothing else moves."
+        return f"Assign the replicas given in {self._brought}. No other replicas move."
 
     @property
     def _brought(self) -> str:
-        return self.name or "the JSON that was brought"
+        return self.name or "the uploaded JSON"
 
 
 def broker_names(brokers: Sequence[int]) -> str:
-    """Return a text such as "broker 3", "brokers 3 and 7", "brokers 1, 2, … (40 of them)"."""
+    """Return a text such as "broker 3", "brokers 3 and 7", "brokers 1, 2, … (40 in total)"."""
     if len(brokers) <= _MOST_NAMED:
         return f"{choose_plural('broker|brokers', len(brokers))} {join_items([str(b) for b in brokers])}"
-    return f"brokers {', '.join(map(str, brokers[:_MOST_NAMED]))}, … ({len(brokers)} of them)"
+    return f"brokers {', '.join(map(str, brokers[:_MOST_NAMED]))}, … ({len(brokers)} in total)"
 
 
 def options_of(stored: Mapping[str, Any]) -> RunOptions | None:
@@ -406,7 +408,7 @@ def _pack_upload(name: str, chunks: Iterable[bytes]) -> BroughtFile:
 KIND = "reassignment"
 PLAN_JOB = "reassign.plan"
 OPEN = (JobState.QUEUED, JobState.RUNNING)
-STEPS = (("what", "What"), ("limits", "Limits"), ("plan", "Plan"), ("why", "Why"))
+STEPS = (("what", "Scope"), ("limits", "Limits"), ("plan", "Plan"), ("why", "Reason"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,8 +439,24 @@ class PlanDraft:
         return options_of(self.change.options)
 
     @property
+    def numbered(self) -> bool:
+        """Return whether pages show its number: until it is edited, a draft may be deleted without anybody's act."""
+        return self.change.version > 1 or bool(self.change.origin_word)
+
+    @property
     def planned(self) -> bool:
         return self.change.artifact_id is not None
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Return whether the plan has no rows, so that there is nothing to propose."""
+        return self.change.artifact is not None and not self.change.artifact.rows
+
+    def is_outdated(self, now: datetime) -> bool:
+        """Return whether planning again may give another plan: the cluster changed, or the plan is checked no more."""
+        planned_at = self.change.topology_at
+        content = [check["result"] for check in self.change.checks if check["about"] == CheckSubject.CONTENT]
+        return planned_at is None or planned_at < now - DRAFTS_FOR or CheckResult.FAILED in content
 
     @cached_property
     def job(self) -> Job | None:
@@ -462,17 +480,22 @@ class PlanDraft:
             "what": True,
             "limits": self.plan_input.complete,
             "plan": self.plan_input.complete and self.options is not None,
-            "why": self.planned,
+            "why": self.planned and not self.moves_nothing,
         }[step]
+
+    @property
+    def plan_requested(self) -> bool:
+        """Return whether there is a plan of the present version, or was an attempt to make one."""
+        return self.planned or self.job is not None
 
     @property
     def next_step(self) -> str:
         """Name of the first step that is not done, where the wizard continues."""
         if not self.plan_input.complete:
             return "what"
-        if self.options is None:
+        if self.options is None or not self.plan_requested:
             return "limits"
-        return "why" if self.planned else "plan"
+        return "why" if self.possible("why") else "plan"
 
     def steps(self, current: str) -> list[WizardStep]:
         """All four, for the stepper."""
@@ -487,7 +510,9 @@ class PlanDraft:
                 number=number,
                 name=name,
                 label=label,
-                url=step_url(self.change.pk, name) if self.possible(name) else "",
+                url=step_url(self.change.pk, name)
+                if self.possible(name) and (name != "plan" or self.plan_requested)
+                else "",
                 done=done[name][0] and name != current,
                 current=name == current,
                 words=done[name][1],
@@ -509,7 +534,7 @@ def begin_draft(
     cluster: Cluster, user: User, mode: str, brokers: tuple[int, ...], request: HttpRequest | None = None
 ) -> ChangeRequest:
     """A draft on the server from the first step on."""
-    plan_input = PlanInput(mode, brokers=brokers if mode in OF_BROKERS else ())
+    plan_input = PlanInput(mode, brokers=brokers if mode in OF_BROKERS else (), internal=mode != SET_RF)
     return drafting.create_draft(
         cluster, KIND, user, title=plan_input.title, input=pack_dataclass(plan_input), options={}, request=request
     )

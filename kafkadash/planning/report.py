@@ -98,8 +98,8 @@ class RowWords:
         copied = moved.copied_bytes
         return DiffRow(
             moved=moved,
-            before=self._chips(moved.current, moved.leader, "leads", moved.removing, ("out", "leaves")),
-            after=self._chips(moved.target, moved.target[0], "preferred leader", moved.adding, ("in", "arrives")),
+            before=self._chips(moved.current, moved.leader, "leader", moved.removing, ("out", "removed")),
+            after=self._chips(moved.target, moved.target[0], "preferred leader", moved.adding, ("in", "added")),
             alone_s=None if copied is None else copied / self._rate,
             words=", ".join(moved.why) or self._leader_words(moved),
         )
@@ -142,7 +142,7 @@ class RowWords:
         then = next((broker for broker in moved.target if broker in self._alive), None)
         if then is None or then == moved.leader:
             return ""
-        return f"leader moves to {then}" if moved.leader is not None else f"has no leader; {then} leads then"
+        return f"leader moves to {then}" if moved.leader is not None else f"no leader now; leader moves to {then}"
 
 
 def plan_listing(query: QueryDict) -> ListQuery:
@@ -151,7 +151,7 @@ def plan_listing(query: QueryDict) -> ListQuery:
         query,
         choices=(
             FilterChoice("rows", "view of partitions", {"": "by topic", _EXCEPTIONS: "exceptions"}),
-            FilterChoice("brokers", "view of brokers", {"": "those that change", "all": "all"}),
+            FilterChoice("brokers", "view of brokers", {"": "changed", "all": "all"}),
         ),
         texts=("on",),
         sorts={"size": ("ordinal",)},
@@ -285,7 +285,10 @@ _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 
 @dataclass(frozen=True, slots=True)
 class ReportBar:
-    """A figure before and after on a scale; None is not known. ``limit`` is a share of the scale."""
+    """A figure before and after on a scale; None is not known. ``limit`` is a share of the scale.
+
+    ``base``: what is on the scale besides the figure, in the figure's unit, as other data on a disk.
+    """
 
     before: int | None
     after: int | None
@@ -293,6 +296,7 @@ class ReportBar:
     factor: int = 1
     unit: str = ""
     limit: float | None = None
+    base: int = 0
 
     @property
     def known(self) -> bool:
@@ -303,12 +307,24 @@ class ReportBar:
         return self.known and bool(self.scale)
 
     @property
+    def base_width(self) -> str:
+        """Return where both bars begin."""
+        return f"{self._percent_of(self.base):.1f}%"
+
+    @property
     def before_width(self) -> str:
         return self._width(self.before)
 
     @property
     def after_width(self) -> str:
         return self._width(self.after)
+
+    @property
+    def percents(self) -> str:
+        """Return how full the scale is before and after, with the base, as "70.9 % → 71.2 %"; '' where not drawn."""
+        if self.before is None or self.after is None or not self.drawn:
+            return ""
+        return " → ".join(f"{self._percent_of(self.base + value):.1f} %" for value in (self.before, self.after))
 
     @property
     def limit_at(self) -> str:
@@ -340,8 +356,11 @@ class ReportBar:
         return f"{scaled:,.0f}" if scaled >= 100 or not value else f"{scaled:,.1f}"
 
     def _width(self, value: int | None) -> str:
-        share = 0.0 if value is None or not self.scale else min(1.0, max(0.0, value / self.scale))
-        return f"{100 * share:.1f}%"
+        base = self._percent_of(self.base)
+        return f"{self._percent_of(self.base + (value or 0)) - base:.1f}%"
+
+    def _percent_of(self, value: int) -> float:
+        return 100 * min(1.0, max(0.0, value / self.scale)) if self.scale else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,13 +399,16 @@ class BrokerBars:
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
-    """A broker in a map. ``change``: "gains" or "empties"; ``percent`` of its disks, None where unknown."""
+    """A broker in a map. ``change``: "gains" or "empties"; ``percent`` of its disks in use, None where unknown;
+    ``other_percent`` of them by others than replicas.
+    """
 
     id: int
     replicas: int
     leaders: int
     bytes: int | None
     percent: float | None
+    other_percent: float = 0.0
     delta: int = 0
     change: str = ""
 
@@ -476,7 +498,7 @@ def rack_pair(impact: PlanImpact) -> RackPair:
 def spread_words(impact: PlanImpact) -> str:
     before, after, lost = impact.violations_before, impact.violations_after, impact.racks_lost
     if before is None or after is None or lost is None:
-        return "The spread over racks is not judged: not every broker names a rack, or there is only one."
+        return "Rack spread unknown: some brokers have no rack, or there is only one rack."
     loses = "No partition loses a rack."
     if lost:
         loses = choose_plural("# partition ends in fewer racks.|# partitions end in fewer racks.", lost)
@@ -495,13 +517,15 @@ def is_changed(broker: BrokerImpact) -> bool:
 def _line(broker: BrokerImpact, scales: _BarScales, limit: float | None, *, named: bool) -> BrokerLine:
     factor, unit = scales.unit
     peak = _percent(broker.peak_bytes, broker.disk_bytes)
+    other = broker.other_bytes
     disk = ReportBar(
         broker.bytes_before,
         broker.bytes_after,
-        broker.disk_bytes,
+        None if other is None else broker.disk_bytes,
         factor,
         unit,
         limit if broker.disk_bytes else None,
+        other or 0,
     )
     return BrokerLine(
         impact=broker,
@@ -524,8 +548,8 @@ def _with_cells(impact: PlanImpact) -> frozenset[int]:
 
 
 def _build_cell_before(broker: BrokerImpact) -> ReportCell:
-    percent = _percent(broker.bytes_before, broker.disk_bytes)
-    return ReportCell(broker.id, broker.replicas_before, broker.leaders_before, broker.bytes_before, percent)
+    other, percent = _disk_percents(broker, broker.bytes_before)
+    return ReportCell(broker.id, broker.replicas_before, broker.leaders_before, broker.bytes_before, percent, other)
 
 
 def _build_cell_after(broker: BrokerImpact, scale: float) -> ReportCell:
@@ -533,10 +557,18 @@ def _build_cell_after(broker: BrokerImpact, scale: float) -> ReportCell:
     change = "gains" if delta >= max(1, VISIBLE_CHANGE * scale) else ""
     if broker.replicas_before and not broker.replicas_after:
         change = "empties"
-    percent = _percent(broker.bytes_after, broker.disk_bytes)
+    other, percent = _disk_percents(broker, broker.bytes_after)
     return ReportCell(
-        broker.id, broker.replicas_after, broker.leaders_after, broker.bytes_after, percent, delta, change
+        broker.id, broker.replicas_after, broker.leaders_after, broker.bytes_after, percent, other, delta, change
     )
+
+
+def _disk_percents(broker: BrokerImpact, replica_bytes: int | None) -> tuple[float, float | None]:
+    """Return the percent of the broker's disks that others than replicas use, and of all in use; None if unknown."""
+    other = broker.other_bytes
+    if other is None or replica_bytes is None:
+        return 0.0, None
+    return _percent(other, broker.disk_bytes) or 0.0, _percent(other + replica_bytes, broker.disk_bytes)
 
 
 def _rack(name: str | None, brokers: Sequence[BrokerImpact], cells: Sequence[ReportCell], *, after: bool) -> MapRack:

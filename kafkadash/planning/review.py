@@ -73,7 +73,7 @@ def proof_words(report: PlanReport, aim: str) -> ProofWords | None:
         ("gap", format_size(max(0, proof.moved - proof.lowest))),
     ]
     if report.generate_bytes is not None:
-        figures.append(("Kafka’s own generate would move", format_size(report.generate_bytes)))
+        figures.append(("kafka-reassign-partitions --generate", format_size(report.generate_bytes)))
     return ProofWords(
         badge="Proven least movement" if proof.exact else "",
         sentence=_format_proof(proof, f"no plan that {aim} under these limits moves less"),
@@ -85,17 +85,17 @@ def proof_words(report: PlanReport, aim: str) -> ProofWords | None:
 def _format_proof(proof: PlanProof, none_less: str) -> str:
     ratio = proof.ratio
     if ratio is None:
-        return "How far that is from the least is not known: the lower bound is 0 B."
+        return "The distance from the minimum is unknown: the lower bound is 0 B."
     unknown = ""
     if proof.estimated:
         sizes = choose_plural("# partition|# partitions", proof.estimated)
-        unknown = f"With {sizes} of unknown size taken to be as large as others of their topic, "
+        unknown = f"Assuming typical sizes for {sizes} of unknown size, "
     if ratio <= 1:
         text = f"{unknown}{none_less}."
     else:
         above = 100 * (ratio - 1)
         share = f"at most {above:.1f} %" if above >= 0.05 else "less than 0.1 %"
-        text = f"{unknown}{none_less} than {format_size(proof.lowest)}: this one is {share} above that."
+        text = f"{unknown}{none_less} than {format_size(proof.lowest)}: this plan is {share} above."
     return text[:1].upper() + text[1:]
 
 
@@ -166,22 +166,22 @@ class PlanPage:
 
     @property
     def brokers_words(self) -> str:
-        """Return a text such as "1 empties, 5 receive"; without sizes, the receivers are left out."""
+        """Return a text such as "1 emptied, 5 receiving"; without sizes, the receivers are left out."""
         emptied = len(self.impact.emptied)
-        parts = [choose_plural("# empties|# empty", emptied)] if emptied else []
+        parts = [choose_plural("# emptied|# emptied", emptied)] if emptied else []
         receive = sum(broker.bytes_in > 0 for broker in self.impact.brokers)
         if not self.impact.unsized and receive:
-            parts.append(choose_plural("# receives|# receive", receive))
-        return ", ".join(parts) or "none empties"
+            parts.append(choose_plural("# receiving|# receiving", receive))
+        return ", ".join(parts) or "none emptied"
 
     @property
     def leaders_words(self) -> str:
         losing = [broker.id for broker in self.impact.brokers if broker.leaders_after < broker.leaders_before]
         if not losing:
-            return "no broker leads fewer" if self.impact.leaders_moved else "every leader stays"
+            return "no broker loses leaders" if self.impact.leaders_moved else "all leaders stay"
         if len(losing) == 1:
-            return f"off broker {losing[0]} only"
-        return choose_plural("off # broker|off # brokers", len(losing))
+            return f"from broker {losing[0]} only"
+        return choose_plural("from # broker|from # brokers", len(losing))
 
     @property
     def min_isr_state(self) -> str:
@@ -200,7 +200,7 @@ class PlanPage:
         planned = size_text(impact.binding_bytes)
         now = size_text(self.busiest) if self.busiest is not None else planned
         grown = f" when planned, {now} now" if now != planned and self.sizes_at != self.topology_at else ""
-        return f"bound by broker {impact.binding_broker}, {way}: {planned}{grown}"
+        return f"limited by broker {impact.binding_broker}, {way}: {planned}{grown}"
 
 
 def plan_page(change: ChangeRequest, query: QueryDict, now: datetime) -> PlanPage | None:
@@ -318,9 +318,9 @@ def _find_busiest_bytes(change: ChangeRequest, impact: PlanImpact) -> tuple[int 
 def _time_at(rate: int, busiest: int | None, options: RunOptions) -> TimeAt:
     beyond = ""
     if rate > options.throttle_max:
-        beyond = "above what is asked for"
+        beyond = "above the proposed maximum"
     elif rate < options.throttle_min:
-        beyond = "below what is asked for"
+        beyond = "below the proposed minimum"
     return TimeAt(rate, run_seconds(busiest, rate), rate == options.throttle, beyond)
 
 
@@ -343,7 +343,7 @@ def topic_rows(request: HttpRequest, number: int, topic: str) -> HttpResponse:
     options = run_options(change)
     words = row_words(unpack_dataclass(PlanImpact, found.report.impact), options)
     context = {
-        **cluster_bar(request, change.cluster, CollectorKind.METADATA),
+        **cluster_bar(change.cluster, CollectorKind.METADATA),
         "section": "changes",
         "tab": "reassignments",
         "change": change,

@@ -1,4 +1,4 @@
-"""Topics as the wizard lets them be chosen: by name or by a regular expression, and how much that is."""
+"""Topics as the wizard lets them be chosen, in a list, by name or by a regular expression, and how much that is."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.core.paginator import Page, Paginator
 
 from kafkadash.changes.plan import PlanErrorCode
 from kafkadash.clusters.models import Cluster
@@ -64,14 +65,105 @@ class CountedTopics:
         words = f"{which}, {choose_plural('# partition|# partitions', self.partitions)}"
         if self.unsized == self.topics:
             return f"{words}, of unknown size"
-        words += f", about {format_size(self.size_bytes)} with all replicas"
+        words += f", about {format_size(self.size_bytes)} including replicas"
         if self.unsized:
-            words += f" without {choose_plural('# topic|# topics', self.unsized)} of unknown size"
+            words += f", excluding {choose_plural('# topic|# topics', self.unsized)} of unknown size"
         return words
 
     @property
     def _some(self) -> str:
         return f"{self.topics:,} of {choose_plural('# topic|# topics', self.total)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSize:
+    """A topic as last read. ``size_bytes`` of all replicas, rounded; None where unknown."""
+
+    name: str
+    partitions: int
+    size_bytes: int | None
+    internal: bool
+
+
+def read_topics(cluster: Cluster) -> dict[str, TopicSize]:
+    """Return the topics of a cluster by name, sorted, with one query."""
+    columns = ("name", "partition_count", "size_bytes", "internal")
+    rows = TopicState.objects.filter(cluster=cluster).order_by("name").values_list(*columns)
+    return {row[0]: TopicSize(*row) for row in rows}
+
+
+PICKER_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPicker:
+    """One page of the list in which topics are ticked.
+
+    ``matching`` topics match the search, of which the box above the list ticks ``tickable``. ``chosen`` of these are
+    ticked, ``elsewhere`` of them on other pages. ``held`` are all that are ticked and not on this page, ``unknown`` are
+    ticked and not in the cluster.
+    """
+
+    page: Page[TopicSize]
+    search: str
+    only_ticked: bool
+    ticked: frozenset[str]
+    matching: int
+    tickable: int
+    chosen: int
+    elsewhere: int
+    held: Sequence[str]
+    unknown: Sequence[str]
+
+    @property
+    def state(self) -> str:
+        """Return the state of the box above the list, as aria-checked has it."""
+        if not self.chosen:
+            return "false"
+        return "true" if self.chosen == self.tickable else "mixed"
+
+    @property
+    def rows(self) -> Sequence[tuple[TopicSize, bool]]:
+        return [(topic, topic.name in self.ticked) for topic in self.page.object_list]
+
+
+TICK_ALL, TICK_NONE, SEARCH = "all", "none", "search"
+
+
+def build_picker(
+    topics: Mapping[str, TopicSize],
+    ticked: Collection[str],
+    *,
+    act: str = "",
+    search: str = "",
+    only_ticked: bool = False,
+    page: str = "1",
+    internal: bool = True,
+) -> TopicPicker:
+    """Return the list after ``act``: all that match are ticked or none, a search begins anew, or a page is opened.
+
+    ``internal``: internal topics are ticked with the others; else only one by one.
+    """
+    needle, before = search.casefold(), frozenset(ticked)
+    matching = [t for t in topics.values() if needle in t.name.casefold() and (not only_ticked or t.name in before)]
+    tickable = {topic.name for topic in matching if internal or not topic.internal}
+    after = before | tickable if act == TICK_ALL else before - tickable if act == TICK_NONE else before
+    shown = Paginator(matching, PICKER_PAGE).get_page(act if act.isascii() and act.isdigit() else page)
+    if act == SEARCH:
+        shown = shown.paginator.get_page(1)
+    here = {topic.name for topic in shown.object_list}
+    return TopicPicker(
+        page=shown,
+        search=search,
+        only_ticked=only_ticked,
+        ticked=after,
+        matching=len(matching),
+        tickable=len(tickable),
+        chosen=len(after & tickable),
+        elsewhere=len((after & tickable) - here),
+        held=sorted((after & topics.keys()) - here),
+        unknown=sorted(after - topics.keys()),
+    )
 
 
 def names_in(typed: str) -> tuple[str, ...]:
@@ -80,43 +172,54 @@ def names_in(typed: str) -> tuple[str, ...]:
 
 
 def count_choice(
-    cluster: Cluster, topics: Sequence[str], pattern: str, excluded: str, *, typed_by: int | None = None
+    cluster: Cluster,
+    topics: Sequence[str],
+    pattern: str,
+    excluded: str,
+    *,
+    internal: bool = True,
+    known: Mapping[str, TopicSize] | None = None,
+    typed_by: int | None = None,
 ) -> CountedTopics:
     """Return the topics chosen on a cluster, as last read. Raises BadChoice, also where no topic is chosen.
 
+    ``internal`` as in ``PlanRequest``. ``known``: the topics of the cluster, where they were read already.
     ``typed_by``: key of the person who is still typing; what was asked for him before is given up. Only then it raises
     TooManyAtOnce soon; a choice that is sent waits for its place.
     """
-    rows = {
-        name: (partitions, size_bytes)
-        for name, partitions, size_bytes in TopicState.objects.filter(cluster=cluster).values_list(
-            "name", "partition_count", "size_bytes"
-        )
-    }
+    rows = read_topics(cluster) if known is None else known
+    skipped = [] if internal else [topic.name for topic in rows.values() if topic.internal]
     unknown = [name for name in topics if name not in rows]
     if unknown:
         raise BadChoice("topics", coded(PlanErrorCode.TOPICS_UNKNOWN, topics=first_names(unknown, 8)))
-    names = _choose_topics(topics, pattern, excluded, rows, typed_by)
+    names = _choose_topics(topics, pattern, excluded, rows, skipped, typed_by)
     if rows and not names:
-        left = _choose_topics(topics, pattern, "", rows, typed_by) if excluded else []
+        left = _choose_topics(topics, pattern, "", rows, skipped, typed_by) if excluded else []
         if left:
             code = PlanErrorCode.ALL_TOPICS_EXCLUDED
             raise BadChoice("excluded", coded(code, topics=len(rows), pattern=excluded))
         raise BadChoice("pattern", coded(PlanErrorCode.NO_TOPIC_CHOSEN, topics=len(rows), pattern=pattern))
-    known = [rows[name] for name in names]
-    sizes = [size_bytes for _, size_bytes in known if size_bytes is not None]
-    return CountedTopics(len(names), len(rows), sum(p for p, _ in known), sum(sizes), len(known) - len(sizes))
+    chosen = [rows[name] for name in names]
+    sizes = [topic.size_bytes for topic in chosen if topic.size_bytes is not None]
+    partitions = sum(topic.partitions for topic in chosen)
+    return CountedTopics(len(names), len(rows), partitions, sum(sizes), len(chosen) - len(sizes))
 
 
 def _choose_topics(
-    topics: Sequence[str], pattern: str, excluded: str, names: Iterable[str], typed_by: int | None
+    topics: Sequence[str],
+    pattern: str,
+    excluded: str,
+    names: Iterable[str],
+    skipped: Sequence[str],
+    typed_by: int | None,
 ) -> list[str]:
     if not pattern and not excluded:
-        return sorted(topics or names)
+        return sorted(set(topics) or {*names}.difference(skipped))
     for field, one in (("pattern", pattern), ("excluded", excluded)):
         if len(one) > LONGEST_PATTERN:
             raise BadChoice(field, coded(ReassignmentErrorCode.PATTERN_TOO_LONG, length=len(one), most=LONGEST_PATTERN))
     match_request = {"topics": list(topics), "pattern": pattern, "excluded": excluded, "names": list(names)}
+    match_request["skipped"] = list(skipped)
     field = "pattern" if pattern else "excluded"
     answer = _run_match(json.dumps(match_request).encode(), field, typed_by)
     if answer is None:

@@ -124,6 +124,11 @@ class ClusterTopology:
     kafka_id: str = ""
 
     @property
+    def internal_topics(self) -> frozenset[str]:
+        """Return the names of Kafka's internal topics."""
+        return frozenset(name for name, topic in self.topics.items() if topic.internal)
+
+    @property
     def racks(self) -> dict[int, str]:
         """Registered broker → rack; empty where racks are not judged: one names none, or there is one rack only."""
         named = {broker.id: broker.rack for broker in self.brokers.values() if broker.alive}

@@ -14,6 +14,7 @@ urlpatterns = [
     path("changes/<int:number>/draft/limits/", wizard.limits, name="limits"),
     path("changes/<int:number>/draft/plan/", wizard.plan, name="plan"),
     path("changes/<int:number>/draft/plan/stop/", wizard.stop, name="stop"),
+    path("changes/<int:number>/draft/plan/with/", wizard.plan_with, name="plan_with"),
     path("changes/<int:number>/draft/plan/throttle/", wizard.throttle, name="throttle"),
     path("changes/<int:number>/draft/why/", wizard.why, name="why"),
 ]

@@ -15,16 +15,16 @@ from kafkadash.planning.proposal import options_of
 from kafkadash.planning.solver.workload import WorkloadUsed
 from kafkadash.planning.stored_topology import WorkloadModel
 
-_UNKNOWN = "what partitions take in counts as unknown"
+_UNKNOWN = "produce rates count as unknown"
 
 
 def model_words(model: WorkloadModel, now: datetime) -> str:
     """Before there is a plan: what it would be made with."""
     if model.from_at is not None and model.to_at is not None:
         seen = _period(model.from_at, model.to_at, now)
-        return f"The pipeline has rates of {choose_plural('# topic|# topics', model.topics)}, seen {seen}."
+        return f"The pipeline has produce rates of {choose_plural('# topic|# topics', model.topics)} {seen}."
     if model.old_at is not None:
-        return f"The pipeline's last rates are of {_moment(model.old_at)}, too old to plan with: {_UNKNOWN}."
+        return f"The latest pipeline rates are from {_moment(model.old_at)}, too old for planning: {_UNKNOWN}."
     return f"The pipeline has no rates of this cluster yet: {_UNKNOWN}."
 
 
@@ -33,16 +33,16 @@ def used_words(used: WorkloadUsed | None, now: datetime) -> str:
     if used is None or not used.known + used.unknown:
         return ""
     if not used.known:
-        return f"none: of {_count_partitions(used.unknown)} that are copied the pipeline has no rates"
+        return f"none: the pipeline has no rates of the {_count_partitions(used.unknown)} to copy"
     begin, end = datetime.fromisoformat(used.from_at), datetime.fromisoformat(used.to_at)
-    words = f"of {_count_partitions(used.known)}, seen by the pipeline {_period(begin, end, now)}"
+    words = f"for {_count_partitions(used.known)}, measured {_period(begin, end, now)}"
     if used.unknown:
-        words += f"; of {_count_partitions(used.unknown)} nothing is known"
-    words += f". Estimate: together they take in {rate(used.typical)}"
+        words += f"; unknown for {_count_partitions(used.unknown)}"
+    words += f". Estimate: {rate(used.typical)} in total"
     if used.peak is not None:
-        words += f", at most {rate(used.peak)} if all have their busiest hour at once"
+        words += f", at most {rate(used.peak)} if all busiest hours coincide"
     if used.grows is not None:
-        words += f", and {'grow' if used.grows >= 0 else 'shrink'} by {format_size(abs(used.grows))} a day"
+        words += f", {'growing' if used.grows >= 0 else 'shrinking'} by {format_size(abs(used.grows))} per day"
     return words
 
 
@@ -99,7 +99,7 @@ class WindowBar:
     @property
     def spare_words(self) -> str:
         if self.run_end is None:
-            return "how long it runs is unknown"
+            return "duration unknown"
         spare = (self.closes - self.run_end).total_seconds()
         return f"{format_duration(spare)} to spare" if spare >= 0 else f"{format_duration(-spare)} too long"
 
@@ -122,7 +122,7 @@ class WindowBar:
             f"a run from {format_clock(self.run_start, self.closes)} would end at {self.end_words}, {self.spare_words}"
         )
         if self.run_end is None:
-            run = "how long the run takes is unknown"
+            run = "the duration of the run is unknown"
         return f"Window {self.opens_words} to {self.closes_words}; {run}"
 
     def _at(self, then: datetime) -> float:

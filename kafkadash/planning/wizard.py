@@ -8,6 +8,7 @@ finished plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import wraps
@@ -29,9 +30,10 @@ from kafkadash.changes.access import needs_on_change, request_for
 from kafkadash.changes.errors import ChangeRefused, EditedMeanwhile
 from kafkadash.changes.kinds import ChangeKind, kind_of
 from kafkadash.changes.models import ChangeRequest, RequestState
-from kafkadash.changes.plan import RunOptions
+from kafkadash.changes.plan import PlanErrorCode, RunOptions
 from kafkadash.changes.review import CheckRow, ReviewChecks, freshness_of_checks
 from kafkadash.clusters.access import PROPOSE, clusters_allowing, needs, read_only_text
+from kafkadash.core.errors import UserError
 from kafkadash.core.formatting import capitalize_first, format_duration
 from kafkadash.core.formatting import format_size as size_text
 from kafkadash.core.json_columns import pack_dataclass, unpack_dataclass
@@ -53,10 +55,20 @@ from kafkadash.planning.forms import (
     WizardForm,
     broker_choices,
     moment_of,
+    option_fields,
+    ticked_topics,
 )
 from kafkadash.planning.impact import PlanImpact
 from kafkadash.planning.models import PlanReport, Upload
-from kafkadash.planning.options import MB, BadRate, bytes_per_second, format_megabytes
+from kafkadash.planning.options import (
+    FIRST_RATE,
+    BadRate,
+    bounds_of,
+    bytes_per_second,
+    format_megabytes,
+    rate_above,
+    suggest_rate,
+)
 from kafkadash.planning.problem_codes import CheckedRule
 from kafkadash.planning.proposal import (
     BROUGHT,
@@ -68,6 +80,7 @@ from kafkadash.planning.proposal import (
     MODES,
     OPEN,
     ROLLBACK,
+    SET_RF,
     SHOWN_BYTES,
     PlanDraft,
     PlanInput,
@@ -111,14 +124,14 @@ def on_draft(step: str) -> Callable[[DraftView], Callable[..., Any]]:
 
 def reload_draft(draft: PlanDraft) -> PlanDraft:
     """Return the draft as it is stored now, after somebody else edited it."""
-    change = ChangeRequest.objects.select_related("cluster", "cluster__policy", "author", "job").get(pk=draft.change.pk)
-    return PlanDraft(change)
+    rows = ChangeRequest.objects.select_related("cluster", "cluster__policy", "author", "job", "artifact")
+    return PlanDraft(rows.defer("artifact__data").get(pk=draft.change.pk))
 
 
-def page_context(request: HttpRequest, draft: PlanDraft, step: str) -> dict[str, Any]:
+def page_context(draft: PlanDraft, step: str) -> dict[str, Any]:
     """Return the context of the bars above each step."""
     return {
-        **cluster_bar(request, draft.change.cluster, CollectorKind.METADATA),
+        **cluster_bar(draft.change.cluster, CollectorKind.METADATA),
         "section": "changes",
         "tab": "reassignments",
         "change": draft.change,
@@ -136,7 +149,7 @@ def person(request: HttpRequest) -> User:
 
 
 _READ_OR_WRITE = ["GET", "HEAD", "POST"]
-FIRST_LIMITS = RunOptions(throttle=50 * MB, throttle_min=10 * MB, throttle_max=100 * MB)
+FIRST_LIMITS = RunOptions(throttle=FIRST_RATE, throttle_min=bounds_of(FIRST_RATE)[0], throttle_max=2 * FIRST_RATE)
 """Initial values of the fields."""
 
 
@@ -176,13 +189,16 @@ def what(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
     """Show the form for brokers, topics, or an assignment. A rollback has nothing to be chosen here."""
     if draft.plan_input.mode == ROLLBACK:
         context = {
-            **page_context(request, draft, "what"),
+            **page_context(draft, "what"),
             "left_words": rollback_source().describe_left(draft.plan_input.of),
         }
         return render(request, "planning/what_back.html", context)
     form = _what_form(request, draft)
     conflict = None
-    if request.method == "POST" and form.is_valid():
+    turns_list = isinstance(form, PlannedForm) and form.turns_list
+    if turns_list and request.headers.get("HX-Request") == "true":
+        return render(request, "planning/_topic_picker.html", {"change": draft.change, "form": form})
+    if request.method == "POST" and not turns_list and form.is_valid():
         plan_input = form.build_input(draft.plan_input)
         brought = form.brought if isinstance(form, ExplicitForm) else None
         try:
@@ -194,7 +210,7 @@ def what(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
         else:
             return redirect("planning:limits", draft.change.pk)
     context = {
-        **page_context(request, draft, "what"),
+        **page_context(draft, "what"),
         "form": form,
         **_conflict_context(form, conflict, draft, _what_values(draft.plan_input)),
     }
@@ -212,10 +228,13 @@ def what(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
 def topic_count(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
     """How much the topics are that stand in the form now: a part of the page of the first step. It changes nothing."""
     pattern, excluded = request.POST.get("pattern", "").strip(), request.POST.get("excluded", "").strip()
-    topics, status = names_in(request.POST.get("topics", "")), HTTPStatus.OK
+    topics, status = sorted({*names_in(request.POST.get("topics", "")), *ticked_topics(request.POST)}), HTTPStatus.OK
+    internal = draft.plan_input.mode != SET_RF or "internal" in request.POST
     context: dict[str, Any] = {"change": draft.change}
     try:
-        context["counted"] = count_choice(draft.change.cluster, topics, pattern, excluded, typed_by=person(request).pk)
+        context["counted"] = count_choice(
+            draft.change.cluster, topics, pattern, excluded, internal=internal, typed_by=person(request).pk
+        )
     except BadChoice as bad:
         context["wrong"] = str(bad)
         if isinstance(bad, TooManyAtOnce):
@@ -226,11 +245,14 @@ def topic_count(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
 @require_http_methods(_READ_OR_WRITE)
 @on_draft("limits")
 def limits(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
-    """Throttle and its bounds, moves at once, window, disk limit, elections."""
+    """Throttle and its bounds, moves at once, window, disk limit, elections; saved, they are planned at once."""
     report = PlanReport.objects.filter(request=draft.change).first() if draft.planned else None
     inbound = report.impact.get("inbound_bytes_per_s") if report else None
     initial = limits_initial(draft.options or FIRST_LIMITS, draft.plan_input)
-    data = request.POST if request.method == "POST" else None
+    data = request.POST.copy() if request.method == "POST" else None
+    suggested = request.POST.get("use", "")  # the suggested throttle, without the script that fills it in
+    if data and suggested:
+        data.update({"throttle": suggested, "throttle_min": "", "throttle_max": ""})
     now = timezone.now()
     form = LimitsForm(
         data,
@@ -241,11 +263,14 @@ def limits(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
         choices=broker_choices(draft.change.cluster, now) if draft.plan_input.may_choose_targets else (),
     )
     conflict = None
-    if request.method == "POST" and form.is_valid():
+    if data and not suggested and form.is_valid():
         plan_input = form.build_input(draft.plan_input)
         try:
             version = form.cleaned_data["version"]
             drafts.save_limits(draft, person(request), version, plan_input, form.options(plan_input), request)
+            saved = reload_draft(draft)
+            if not saved.planned:
+                drafts.start_planning(saved.change, person(request), saved.change.version)
         except EditedMeanwhile as edited:
             draft, conflict = reload_draft(draft), edited
         except ChangeRefused as refused:
@@ -254,10 +279,13 @@ def limits(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
             return redirect("planning:plan", draft.change.pk)
     stored = _limits_values(draft.options or FIRST_LIMITS, draft.plan_input)
     context = {
-        **page_context(request, draft, "limits"),
+        **page_context(draft, "limits"),
         "form": form,
         "bytes": {name: _format_rate(form[name].value()) for name in ("throttle", "throttle_min", "throttle_max")},
         "planned": draft.planned,
+        "inbound": inbound,
+        "least_rate": None if inbound is None else rate_above(inbound),
+        "suggested": "" if inbound is None else format_megabytes(suggest_rate(inbound)),
         "rates_words": model_words(model_of(draft.change.cluster, now), now),
         **_conflict_context(form, conflict, draft, stored),
     }
@@ -286,7 +314,7 @@ def why(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
     kind = kind_of(change.kind)
     now = timezone.now()
     context = {
-        **page_context(request, draft, "why"),
+        **page_context(draft, "why"),
         "form": form,
         "facts": kind.facts(draft.change) if draft.planned else (),
         "kind": kind,
@@ -299,11 +327,13 @@ def why(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
 
 
 def limits_initial(options: RunOptions, plan_input: PlanInput) -> dict[str, Any]:
-    """Return the limits as the fields show them."""
+    """Return the limits as the fields show them; bounds that follow the throttle are left empty."""
+    bounds = options.throttle_min, options.throttle_max
+    low, high = ("", "") if bounds == bounds_of(options.throttle) else map(format_megabytes, bounds)
     return {
         "throttle": format_megabytes(options.throttle),
-        "throttle_min": format_megabytes(options.throttle_min),
-        "throttle_max": format_megabytes(options.throttle_max),
+        "throttle_min": low,
+        "throttle_max": high,
         "per_broker": options.per_broker,
         "per_cluster": options.per_cluster,
         "not_before": _local(options.not_before),
@@ -332,7 +362,8 @@ def _what_form(request: HttpRequest, draft: PlanDraft) -> PlannedForm | Explicit
     data = request.POST if request.method == "POST" else None
     if plan_input.mode in BROUGHT:
         initial = {**pack_dataclass(plan_input), "text": _pasted_before(draft), "version": change.version}
-        return ExplicitForm(data, request.FILES if data is not None else None, initial=initial, before=plan_input)
+        files = request.FILES if data is not None else None
+        return ExplicitForm(data, files, initial=initial, cluster=change.cluster, before=plan_input)
     choices = broker_choices(change.cluster, timezone.now())
     return PlannedForm(data, cluster=change.cluster, choices=choices, before=plan_input, version=change.version)
 
@@ -413,7 +444,7 @@ def _local(stamp: str) -> str:
     return stamp.removesuffix("Z")[:16]
 
 
-_RULE_WORDS = {True: ("ok", "passed"), False: ("critical", "failed"), None: ("unknown", "cannot be told")}
+_RULE_WORDS = {True: ("ok", "passed"), False: ("critical", "failed"), None: ("unknown", "unknown")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,13 +510,12 @@ def build_verdict(impact: PlanImpact, plan_input: PlanInput, report: PlanReport)
     proof = proof_words(report, plan_input.aim)
     took_s = report.took_s
     reasons = [
-        "verified without the solver" if proof and proof.verified else "verified by a checker of its own",
-        "made in less than 0.1 s" if took_s < 0.1 else f"made in {took_s:.1f} s",
+        "optimality verified" if proof and proof.verified else "independently verified",
+        "planned in less than 0.1 s" if took_s < 0.1 else f"planned in {took_s:.1f} s",
     ]
     if impact.partitions_moved == 0:
-        return PlanVerdict(
-            "warning", "Empty plan", "There is nothing to do: the cluster is as asked for already.", reasons
-        )
+        sentence = "No partitions change: the cluster already matches the request."
+        return PlanVerdict("warning", "Empty plan", sentence, reasons)
     moved = _describe_moves(impact)
     if proof is not None and impact.copied_bytes != 0:
         return PlanVerdict("ok", "Plan ready", f"{moved} {proof.sentence}", reasons, proof.badge, proof.figures)
@@ -500,16 +530,15 @@ def _describe_moves(impact: PlanImpact) -> str:
     if impact.copied_bytes == 0:
         changes = choose_plural("# change|# changes", impact.partitions_moved)
         if impact.only_reordered == impact.partitions_moved:
-            return f"{changes} of order only, no data moves."
-        drop = choose_plural("# drops|# drop", impact.rf_down)
-        return f"{changes}, of which {drop} replicas; nothing is copied."
+            return f"{changes} of replica order; no data moves."
+        return f"{changes}, {impact.rf_down:,} of them with fewer replicas; no data is copied."
     return f"{moves}, {size_text(impact.copied_bytes)}."
 
 
 def _explain_minimum(plan_input: PlanInput) -> str:
     """Why not less, where nothing is proven."""
     if plan_input.mode == DRAIN and not plan_input.rebalance and not plan_input.some_topics:
-        hold = "holds this much: no plan that drains it|hold this much: no plan that drains them"
+        hold = "holds this much data, so no plan to drain it|hold this much data, so no plan to drain them"
         names = capitalize_first(broker_names(plan_input.brokers))
         return f"{names} {choose_plural(hold, len(plan_input.brokers))} moves less."
     return "Exactly as given." if plan_input.mode in (EXPLICIT, FINISH, ROLLBACK) else ""
@@ -529,8 +558,8 @@ def _choice_words(time: TimeAt, page: PlanPage) -> str:
         spare = (bar.closes - bar.run_start).total_seconds() - time.seconds
         words.append("fits the window" if spare >= 0 else f"{format_duration(-spare)} too long for the window")
     if time.beyond:
-        words.append("widens the bounds")
-    return ", ".join(words) or ("as proposed" if time.proposed else "")
+        words.append("extends the bounds")
+    return ", ".join(words) or ("proposed" if time.proposed else "")
 
 
 def _rule(stored: Mapping[str, Any]) -> WizardRule:
@@ -553,7 +582,10 @@ WAITING_LONG_S = 10.0
 @require_http_methods(["GET", "HEAD", "POST"])
 @on_draft("plan")
 def plan(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
-    """How far planning is, what came of it; POST plans. Asked for by its own poll, it says when to load the page."""
+    """How far planning is, what came of it; POST plans again. Its own poll is told when to load the page.
+
+    Limits that were saved are planned already, so a draft that nobody planned leads there.
+    """
     refused: ChangeRefused | str = ""
     if request.method == "POST":
         try:
@@ -564,16 +596,9 @@ def plan(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
             return redirect("planning:plan", draft.change.pk)
     if request.headers.get("HX-Request") == "true":
         return _render_progress(request, draft)
-    context = {
-        **page_context(request, draft, "plan"),
-        "refused": refused,
-        **planning_context(draft.job, person(request)),
-    }
-    if draft.planned:
-        context |= _plan_context(request, draft)
-    elif draft.job is not None:
-        context |= _list_problems(request, draft.job)
-    return render(request, "planning/plan.html", context)
+    if not draft.plan_requested and not refused:
+        return redirect("planning:limits", draft.change.pk)
+    return render(request, "planning/plan.html", _plan_page(request, draft, refused=refused))
 
 
 @post_only("planning:plan")
@@ -582,6 +607,24 @@ def stop(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
     """Cancels the planning of this draft."""
     if draft.job is not None:
         jobs.stop_job(draft.job, person(request))
+    return redirect("planning:plan", draft.change.pk)
+
+
+@post_only("planning:plan")
+@on_draft("plan")
+def plan_with(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
+    """Turn on the option that the problems of the last plan need, and plan again."""
+    option, mode = request.POST.get("option", ""), draft.plan_input.mode
+    if option in option_fields(mode) and option in {name for name, _ in OPTION_FIXES.values()}:
+        turned_on: dict[str, Any] = {option: True}
+        plan_input = replace(draft.plan_input, **turned_on)
+        try:
+            drafts.save_what(draft, person(request), _version(request, draft), plan_input, request)
+            saved = reload_draft(draft)
+            drafts.start_planning(saved.change, person(request), saved.change.version)
+        except ChangeRefused as error:
+            draft = reload_draft(draft)
+            return render(request, "planning/plan.html", _plan_page(request, draft, refused=error))
     return redirect("planning:plan", draft.change.pk)
 
 
@@ -598,14 +641,7 @@ def throttle(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
         drafts.save_limits(draft, person(request), _version(request, draft), draft.plan_input, wanted, request)
     except (ChangeRefused, BadRate) as error:
         draft = reload_draft(draft)
-        context = {
-            **page_context(request, draft, "plan"),
-            "refused": error,
-            **planning_context(draft.job, person(request)),
-        }
-        if draft.planned:
-            context |= _plan_context(request, draft)
-        return render(request, "planning/plan.html", context)
+        return render(request, "planning/plan.html", _plan_page(request, draft, refused=error))
     return redirect(f"{reverse('planning:plan', args=[draft.change.pk])}#duration")
 
 
@@ -641,31 +677,104 @@ def _render_progress(request: HttpRequest, draft: PlanDraft) -> HttpResponse:
     return response
 
 
+def _plan_page(request: HttpRequest, draft: PlanDraft, *, refused: UserError | str = "") -> dict[str, Any]:
+    """Return the context of the step: the plan, or the progress or the problems of the last attempt."""
+    context = {
+        **page_context(draft, "plan"),
+        "refused": refused,
+        **planning_context(draft.job, person(request)),
+    }
+    if draft.planned:
+        change = draft.change
+        words = plan_words(change, draft.plan_input, request.GET, timezone.now())
+        figures = () if draft.moves_nothing else kind_of(change.kind).facts(change)
+        return {**context, **words, "figures": figures, "outdated": draft.is_outdated(timezone.now())}
+    return {**context, **_list_problems(request, draft)} if draft.job is not None else context
+
+
+OPTION_FIXES: Mapping[str, tuple[str, str]] = {
+    PlanErrorCode.LAST_OF_A_RACK: ("accept_fewer_racks", "Accept fewer racks"),
+    PlanErrorCode.RACKS_MIXED: ("ignore_racks", "Plan without rack awareness"),
+    PlanErrorCode.OTHER_FACTOR: ("change_rf", "Allow replication factor changes"),
+}
+"""Problem → the option that fixes it, with the button that turns it on."""
+LIMIT_PROBLEMS = frozenset(
+    {
+        PlanErrorCode.DISK_LIMIT,
+        PlanErrorCode.DISK_LIMIT_OF_A_DIRECTORY,
+        PlanErrorCode.DISK_LIMIT_PASSED,
+        PlanErrorCode.KEEPS_MORE_THAN_ALLOWED,
+        PlanErrorCode.NO_ROOM_AT_THE_MAXIMUM,
+        PlanErrorCode.TARGETS_UNKNOWN,
+    }
+)
+PASSING_PROBLEMS = frozenset({PlanErrorCode.MOVES_ALREADY, PlanErrorCode.LEADER_MISSING})
+"""Problems that end by themselves; the same request can be planned then."""
+SCOPE_FAILURES = frozenset(
+    {
+        PlanErrorCode.PLANNER_OUT_OF_MEMORY,
+        ReassignmentErrorCode.PLANNER_OUT_OF_TIME,
+        ReassignmentErrorCode.JSON_NOT_STORED,
+        ReassignmentErrorCode.NOTHING_TAKEN_BACK,
+    }
+)
+"""Failures of the job that come again unless something else is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFix:
+    """Primary act on the page of a plan that failed: ``option`` is turned on, or another ``step`` is opened.
+
+    Where neither is set, the same is planned again.
+    """
+
+    label: str
+    option: str = ""
+    step: str = ""
+
+
+def find_fix(codes: AbstractSet[str], mode: str, failure: str = "") -> PlanFix:
+    """Return the act that fixes all of these problems; editing the scope where no other does.
+
+    ``failure``: the job's own error, where there are no problems.
+    """
+    if not codes and failure not in SCOPE_FAILURES:
+        return PlanFix("Plan again")
+    options = {OPTION_FIXES.get(code) for code in codes}
+    option = options.pop() if len(options) == 1 else None
+    if option is not None and option[0] in option_fields(mode):
+        return PlanFix(option[1], option=option[0])
+    if codes and codes <= LIMIT_PROBLEMS:
+        return PlanFix("Change limits", step="limits")
+    if codes and codes <= PASSING_PROBLEMS:
+        return PlanFix("Plan again")
+    return PlanFix("Edit scope", step="what")
+
+
 class PlanProblemsContext(TypedDict):
     problems: list[Any]
+    fix: NotRequired[PlanFix]
+    fix_url: NotRequired[str]
     problem_count: Any
     problems_stored: int
     page: Page[Any]
 
 
-def _list_problems(request: HttpRequest, job: Job) -> PlanProblemsContext:
-    """Return the problems that keep the plan from being made, ``PROBLEMS_PAGE`` at a time."""
-    found = job.result or {}
+def _list_problems(request: HttpRequest, draft: PlanDraft) -> PlanProblemsContext:
+    """Return the problems that prevent a plan, ``PROBLEMS_PAGE`` at a time, and the act that fixes them."""
+    assert draft.job is not None  # its problems are listed
+    found = draft.job.result or {}
     stored = found.get("problems", [])
     page = Paginator(stored, PROBLEMS_PAGE).get_page(request.GET.get("page"))
+    fix = find_fix({one.get("code", "") for one in stored}, draft.plan_input.mode, draft.job.error_code)
     return {
         "problems": [InputProblem.from_json(one) for one in page.object_list],
+        "fix": fix,
+        "fix_url": step_url(draft.change.pk, fix.step) if fix.step else "",
         "problem_count": found.get("problem_count", 0),
         "problems_stored": len(stored),
         "page": page,
     }
-
-
-def _plan_context(request: HttpRequest, draft: PlanDraft) -> dict[str, Any]:
-    change = draft.change
-    kind = kind_of(change.kind)
-    words = plan_words(change, draft.plan_input, request.GET, timezone.now())
-    return {**words, "figures": kind.facts(change)}
 
 
 def _version(request: HttpRequest, draft: PlanDraft) -> int:

@@ -69,7 +69,7 @@ def verify_now(
     ``deadline`` gives the seconds for the next question; ``check_cluster`` is told the Kafka cluster's id and raises if
     that is another one. Raises KafkaFailure, and what ``judge``, ``step`` and ``check_cluster`` raise.
     """
-    step(0.0, "Asking what moves")
+    step(0.0, "Reading reassignments in progress")
     listing = admin.list_reassignments(deadline=deadline())
     moving = _index_moving(listing.rows)
     replicas: dict[tuple[str, int], tuple[int, ...]] = {}
@@ -87,7 +87,7 @@ def verify_now(
     counts = judge(ClusterAnswers(moving, replicas, unread, directories, silent))
     if counts.get(VerifyState.FAILED):
         # What began to move between the two answers has replicas of both sets: it has not failed.
-        step(0.95, "Asking again what moves")
+        step(0.95, "Reading reassignments in progress again")
         later = _index_moving(admin.list_reassignments(deadline=deadline()).rows)
         judge(ClusterAnswers({**later, **moving}, replicas, unread, directories, silent))
     return datetime.fromtimestamp(listing.taken_at, UTC)
@@ -171,7 +171,7 @@ def run_verification(run: JobRun) -> dict[str, Any]:
     cluster = run.job.cluster
     if cluster is None or cluster.removed_at is not None:
         raise JobFailed(JobErrorCode.WITHOUT_CLUSTER)
-    run.step(0.0, f"Reading {verification.name or 'what was pasted'}")
+    run.step(0.0, f"Reading {verification.name or 'the pasted JSON'}")
     with private_folder() as folder:
         (folder / "upload.json.z").write_bytes(verification.data)
         read = _run_verifier(run, folder, "read")
@@ -199,7 +199,7 @@ def run_verification(run: JobRun) -> dict[str, Any]:
             step=lambda share, note: run.step(_READ + (_ASKED - _READ) * share, note),
             check_cluster=same_cluster,
         )
-        run.step(1.0, f"Storing {choose_plural('# verdict|# verdicts', read['rows'])}")
+        run.step(1.0, f"Storing {choose_plural('# result|# results', read['rows'])}")
         packed = [(folder / f"part-{number}").read_bytes() for number in range(judged["parts"])]
     parts = [VerificationPart(verification=verification, number=n, data=data) for n, data in enumerate(packed)]
     with run.write():

@@ -15,14 +15,14 @@ class Verification(models.Model):
     """
 
     job = models.OneToOneField(Job, on_delete=models.CASCADE, related_name="verification")
-    name = models.CharField(max_length=255, blank=True, help_text="of the file; empty where it was pasted")
-    size = models.PositiveIntegerField(help_text="bytes as received")
+    name = models.CharField(max_length=255, blank=True, help_text="file name; empty for pasted JSON")
+    size = models.PositiveIntegerField(help_text="received bytes")
     data = models.BinaryField()
     counts = models.JSONField(default=dict)
-    taken_at = models.DateTimeField(null=True, help_text="when the partitions were read")
+    taken_at = models.DateTimeField(null=True, help_text="time of the partition reading")
 
     def __str__(self) -> str:
-        return self.name or "pasted"
+        return self.name or "pasted JSON"
 
 
 class VerificationPart(models.Model):

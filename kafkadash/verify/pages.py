@@ -38,10 +38,10 @@ LONGEST_PASTE = 2_000_000
 """Characters; Django takes 2.5 MB in a form's fields, files come apart from them."""
 WAITING_LONG_S = 10.0
 OLD = timedelta(minutes=10)
-"""After this, an answer is no longer shown as what is now."""
+"""After this, an answer is shown as old."""
 STATE_WORDS = {
     VerifyState.FAILED: ("critical", "failed"),
-    VerifyState.MISSING: ("critical", "does not exist"),
+    VerifyState.MISSING: ("critical", "not found"),
     VerifyState.UNKNOWN: ("unknown", "not read"),
     VerifyState.IN_PROGRESS: ("warning", "in progress"),
     VerifyState.COMPLETED: ("ok", "completed"),
@@ -81,7 +81,7 @@ def verification(request: HttpRequest, slug: str, verify_id: UUID) -> HttpRespon
     return render(
         request,
         "verify/verification.html",
-        {**cluster_bar(request, cluster, CollectorKind.REASSIGNMENTS), "tab": "reassignments", **context},
+        {**cluster_bar(cluster, CollectorKind.REASSIGNMENTS), "tab": "reassignments", **context},
     )
 
 
@@ -120,7 +120,7 @@ def _verify_page(
 ) -> HttpResponse:
     typed = request.POST.get("json", "")
     context = {
-        **cluster_bar(request, cluster, CollectorKind.REASSIGNMENTS),
+        **cluster_bar(cluster, CollectorKind.REASSIGNMENTS),
         "tab": "reassignments",
         "page_address": reverse("verify:verify", args=[cluster.slug]),
         "wrong": wrong,
@@ -183,12 +183,12 @@ def _title(row: Verification, job: Job, result: dict[str, Any]) -> str:
     if row.taken_at is not None:
         return summarize_counts({VerifyState(state): number for state, number in row.counts.items()})
     if result.get("problem_count"):
-        return f"The file cannot be verified: {choose_plural('# problem|# problems', result['problem_count'])}."
+        return f"File not verified: {choose_plural('# problem|# problems', result['problem_count'])}"
     if job.state == JobState.FAILED:
-        return "Nothing was verified."
+        return "Verification failed"
     if job.state == JobState.CANCELLED:
-        return "Stopped before anything was verified."
-    return "Verifying." if job.state == JobState.RUNNING else "Waiting for a worker."
+        return "Verification stopped"
+    return "Verification in progress" if job.state == JobState.RUNNING else "Verification waiting for a worker"
 
 
 class VerificationContext(TypedDict):

@@ -111,25 +111,22 @@ def tally(verdicts: Iterable[PartitionVerdict]) -> Counter[VerifyState]:
 
 
 def summarize_counts(counts: Mapping[VerifyState, int]) -> str:
-    """Return a summary such as "3 of 5 are done, 1 is in progress, 1 failed."."""
+    """Return a summary such as "3 of 5 partitions completed, 1 in progress, 1 failed"."""
     total = sum(counts.values())
     done = counts.get(VerifyState.COMPLETED, 0)
     if done == total:
-        return choose_plural("It is done.|All # are done.", total)
+        return choose_plural("# partition completed|All # partitions completed", total)
     rest = [
-        choose_plural(texts, counts[state])
-        for state, texts in (
-            (VerifyState.IN_PROGRESS, "# is in progress|# are in progress"),
-            (VerifyState.FAILED, "# failed|# failed"),
-            (VerifyState.MISSING, "# does not exist|# do not exist"),
-            (VerifyState.UNKNOWN, "# could not be read|# could not be read"),
+        f"{counts[state]:,} {text}"
+        for state, text in (
+            (VerifyState.IN_PROGRESS, "in progress"),
+            (VerifyState.FAILED, "failed"),
+            (VerifyState.MISSING, "not found"),
+            (VerifyState.UNKNOWN, "not read"),
         )
         if counts.get(state)
     ]
-    if total == 1:
-        return f"It{rest[0].removeprefix('1')}."
-    of = f"{done:,} of {total:,} partitions {choose_plural('is|are', done)} done"
-    return f"{', '.join([of, *rest])}."
+    return ", ".join([f"{done:,} of {choose_plural('# partition|# partitions', total)} completed", *rest])
 
 
 def _judge(row: JsonRow, told: ClusterAnswers) -> PartitionVerdict:
@@ -149,7 +146,7 @@ def _of_partition(row: JsonRow, told: ClusterAnswers) -> tuple[VerifyState, str,
     moving = told.moving.get(place)
     if moving is not None:
         other = moving.target != row.replicas
-        note = f"It moves to {_join_ids(moving.target)}, not to what the file says." if other else ""
+        note = f"The current target is {_join_ids(moving.target)}, not the one in the file." if other else ""
         return VerifyState.IN_PROGRESS, f"Reassignment of partition {row.name} is still in progress.", note
     if row.topic in told.unread:
         return VerifyState.UNKNOWN, "", told.unread[row.topic]
@@ -167,15 +164,16 @@ def _of_partition(row: JsonRow, told: ClusterAnswers) -> tuple[VerifyState, str,
 
 def _describe_difference(now: Sequence[int], target: Sequence[int]) -> str:
     if set(now) == set(target):
-        return "These are the same brokers in another order: nothing is left to copy, the preferred leader differs."
+        return "Same brokers in another order: nothing is left to copy, but the preferred leader may differ."
     absent = [str(broker) for broker in target if broker not in now]
-    return f"{join_items(absent)} {choose_plural('has|have', len(absent))} no replica of it." if absent else ""
+    texts = f"Broker {join_items(absent)} has no replica.|Brokers {join_items(absent)} have no replica."
+    return choose_plural(texts, len(absent)) if absent else ""
 
 
 def _of_directory(row: JsonRow, broker: int, target: str, told: ClusterAnswers) -> tuple[VerifyState, str, str]:
     """Return the verdict (state, Kafka's words, note) on one replica whose directory the file names."""
     if broker in told.silent:
-        return VerifyState.UNKNOWN, "", f"Directories of broker {broker} are not known: {told.silent[broker]}"
+        return VerifyState.UNKNOWN, "", f"Log directories of broker {broker} are unknown: {told.silent[broker]}"
     found = told.directories.get((broker, row.topic, row.partition), ReplicaDirectories())
     on = f"Partition {row.name} on broker {broker}"
     replica = f"{row.name}-{broker}"

@@ -69,9 +69,9 @@
     button.className = "button button-quiet order-changed";
     button.dataset.action = "show-order";
     button.dataset.target = target;
-    button.textContent = "Order changed, show";
+    button.textContent = "Show new order";
     (panel.querySelector(".panel-head") || panel).append(button);
-    announce("Order changed; the new order is shown when you leave the panel.");
+    announce("Order changed. The new order is shown when you leave the panel.");
   }
 
   // The button is not in the server's HTML, so morphing takes it away by itself.

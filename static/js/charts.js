@@ -1,14 +1,23 @@
 // Draws every <div class="chart-canvas" data-chart="{…}"> with uPlot, and renews the panels of charts.
 //
 // The data is an attribute, so a morph that changes it redraws the chart and keeps everything else:
-// {x: [epoch s], range: [from, to], unit, min, max, series: [{label, ink, width, stepped, dashed, y: [number|null]}],
-//  limits: [{y, label}], marks: [{x, label}], bands: [{from, to, state, label}]}
+// {x: [epoch s], range: [from, to], unit, min, max, spark, series: [{label, ink, width, stepped, dashed, y: [number|null]}],
+//  limits: [{y, label, ink}], marks: [{x, label}], bands: [{from, to, state, label}]}
 // null is a gap. Colours are the page's own, read again when the theme changes.
+//
+// Charts of a page share their crosshair and their zoom. Pointer: move to read values, drag to zoom, double-click to see
+// all. Keys on a focused chart: arrows, Home and End move the crosshair, + and - zoom, Escape shows all.
 (() => {
-  const INKS = { 1: "ink-1", 2: "ink-2", 3: "ink-3", limit: "text", critical: "critical-text", warning: "warning-mark" };
+  const INKS = {
+    1: "series-1", 2: "series-2", 3: "series-3", 4: "series-4", 5: "series-5", 6: "series-6", other: "ink-2", context: "ink-3",
+    limit: "text", critical: "critical-text", warning: "warning-mark",
+  };
   const BANDS = ["critical", "warning", "unknown"];
   const FETCH_DEADLINE = 10_000;
+  const FEWEST_POINTS = 3; // a zoom shows at least as many
+  const MARK_REACH = 6; // pixels between the crosshair and a mark that is read with it
   const drawn = new WeakMap();
+  let zoom = null; // [from, to] that all charts of the page show, or null for the range of each
   const dayOf = (seconds) => new Date(seconds * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
   // Ticks less than a minute apart have their seconds, those half a day apart their date unless the one before has the
   // same, or several would read the same.
@@ -17,7 +26,8 @@
     if (apart >= 43200 && (!place || dayOf(ticks[place - 1]) !== dayOf(seconds))) return dayOf(seconds);
     return new Date(seconds * 1000).toISOString().slice(11, apart < 60 ? 19 : 16);
   });
-  const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
+  const number = (value) => value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 10 ? 2 : 1 });
+  const inkOf = (colour, ink) => colour[INKS[ink] ?? "ink-2"];
 
   function colours(element) {
     const probe = document.createElement("span");
@@ -57,7 +67,7 @@
     ctx.lineWidth = ratio;
     for (const limit of spec.limits ?? []) {
       const y = Math.round(u.valToPos(limit.y, "y", true)) + 0.5;
-      stroke(ctx, colour[INKS[limit.ink] ?? "text"], [4 * ratio, 3 * ratio], bbox.left, y, bbox.left + bbox.width, y);
+      stroke(ctx, inkOf(colour, limit.ink ?? "limit"), [4 * ratio, 3 * ratio], bbox.left, y, bbox.left + bbox.width, y);
       Object.assign(ctx, { fillStyle: colour["text-2"], textAlign: "right", textBaseline: "bottom" });
       ctx.fillText(limit.label, bbox.left + bbox.width, y - 3 * ratio);
     }
@@ -96,31 +106,175 @@
     const axis = { stroke: colour["text-3"], font: `11px ${family}`, ticks: { show: false }, grid: { stroke: colour["ink-grid"], width: 1 } };
     drawn.get(element)?.destroy();
     const series = spec.series.map((line) => ({
-      label: line.label, stroke: colour[INKS[line.ink] ?? "ink-2"], width: line.width ?? 1.5,
-      ...(line.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}), ...(line.dashed ? { dash: [4, 3] } : {}),
-      points: { show: true, size: 4, fill: colour[INKS[line.ink] ?? "ink-2"], filter: (u, at) => alone(u.data[at]) },
+      label: line.label, stroke: inkOf(colour, line.ink), width: line.width ?? 1.5,
+      ...(line.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}), ...(line.dashed ? { dash: [4, 3], spanGaps: !line.stepped } : {}),
+      points: { show: true, size: 4, fill: inkOf(colour, line.ink), filter: (u, at) => alone(u.data[at]) },
     }));
     const plot = new uPlot({
       width: element.clientWidth, height: element.clientHeight,
       // uPlot places its ticks by local time: this is a date that has the hours of UTC as its local ones.
       tzDate: (seconds) => new Date(new Date(seconds * 1000).toISOString().slice(0, 19)),
-      padding: [spec.marks?.length ? 20 : 8, 24, 0, 0],
+      padding: spec.spark ? [2, 2, 2, 2] : [spec.marks?.length ? 20 : 8, 24, 0, 0],
       legend: { show: false },
-      cursor: { show: false },
+      cursor: {
+        y: false, sync: { key: "page", scales: ["x", null] }, drag: { x: !spec.spark, y: false, setScale: false },
+        points: { size: 7, width: 2 }, bind: { dblclick: () => () => setZoom(null) },
+      },
       scales: {
-        x: { time: true, range: () => spec.range },
-        y: { range: (u, low, high) => [spec.min ?? 0, spec.max ?? high * 1.12] },
+        x: { time: true, range: () => shownRange(spec) },
+        y: { range: (u, low, high) => [spec.min ?? 0, (zoom === null ? spec.max : null) ?? Math.max(high * 1.12, spec.min ?? 0, 1e-9)] },
       },
       axes: [
-        { ...axis, grid: { show: false }, size: 24, space: 90, values: (u, ticks) => clocks(ticks) },
-        { ...axis, size: 62, gap: 6, space: 34, values: (u, ticks) => ticks.map((v) => number(v) + (v === ticks.at(-1) ? ` ${spec.unit}` : "")) },
+        { ...axis, show: !spec.spark, grid: { show: false }, size: 24, space: 90, values: (u, ticks) => clocks(ticks) },
+        { ...axis, show: !spec.spark, size: 62, gap: 6, space: 34, values: (u, ticks) => ticks.map((v) => number(v) + (v === ticks.at(-1) ? ` ${spec.unit}` : "")) },
       ],
       series: [{}, ...series],
-      hooks: { drawClear: [(u) => bands(u, spec, colour, family)], draw: [(u) => overlay(u, spec, colour, family)] },
+      hooks: {
+        drawClear: [(u) => bands(u, spec, colour, family)],
+        draw: [(u) => spec.spark || overlay(u, spec, colour, family)],
+        setCursor: [(u) => showReadout(element, u, spec)],
+        setSelect: [(u) => zoomToSelection(u, spec)],
+      },
     }, [spec.x, ...spec.series.map((line) => line.y)], element);
     drawn.set(element, plot);
+    prepareControls(element, spec);
     resized.observe(element);
   }
+
+  // -- zoom -----------------------------------------------------------------------------------------------------------
+
+  // A zoom that has nothing in common with the range of a chart, such as that of another day, leaves the chart whole.
+  function shownRange(spec) {
+    return zoom && zoom[0] < spec.range[1] && zoom[1] > spec.range[0] ? zoom : spec.range;
+  }
+
+  function setZoom(range) {
+    zoom = range;
+    for (const element of all()) {
+      const plot = drawn.get(element);
+      if (!plot) continue;
+      plot.setData(plot.data); // scales are taken from their functions again
+      const reset = element.querySelector(".chart-reset");
+      if (reset) reset.hidden = zoom === null;
+    }
+  }
+
+  function zoomToSelection(u, spec) {
+    const { left, width } = u.select;
+    if (width < 4) return;
+    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    zoomTo(spec, u.posToVal(left, "x"), u.posToVal(left + width, "x"));
+  }
+
+  function zoomTo(spec, from, to) {
+    const points = spec.x.filter((seconds) => seconds >= from && seconds <= to).length;
+    if (points >= FEWEST_POINTS) setZoom([from, to]);
+  }
+
+  // By half, or by double, with the point under the crosshair kept in its place.
+  function zoomBy(u, spec, factor) {
+    const [from, to] = shownRange(spec);
+    const centre = u.cursor.idx == null ? (from + to) / 2 : spec.x[u.cursor.idx];
+    const [low, high] = [centre - (centre - from) * factor, centre + (to - centre) * factor];
+    if (low <= spec.range[0] && high >= spec.range[1]) setZoom(null);
+    else zoomTo(spec, Math.max(low, spec.range[0]), Math.min(high, spec.range[1]));
+  }
+
+  // -- values under the crosshair -------------------------------------------------------------------------------------
+
+  const valueOf = (value, unit) => (value == null ? "no data" : `${number(value)}${unit ? ` ${unit}` : ""}`);
+
+  // The date is left out where the chart shows less than a day.
+  function timeOf(spec, seconds) {
+    const at = new Date(seconds * 1000).toISOString();
+    const clock = at.slice(11, spec.x.length > 1 && spec.x[1] - spec.x[0] < 60 ? 19 : 16);
+    return spec.range[1] - spec.range[0] > 86_400 ? `${dayOf(seconds)} ${clock}` : clock;
+  }
+
+  function notesAt(u, spec, seconds) {
+    const place = u.valToPos(seconds, "x");
+    const marks = (spec.marks ?? []).filter((mark) => Math.abs(u.valToPos(mark.x, "x") - place) <= MARK_REACH);
+    const within = (spec.bands ?? []).filter((band) => band.from <= seconds && seconds <= band.to);
+    return [...within, ...marks].map((each) => each.label).filter(Boolean);
+  }
+
+  function showReadout(element, u, spec) {
+    const readout = element.querySelector(".chart-readout"), at = u.cursor.idx;
+    if (!readout) return;
+    readout.hidden = at == null || u.cursor.left < 0;
+    if (readout.hidden) return;
+    const seconds = spec.x[at];
+    const time = document.createElement("strong");
+    time.textContent = `${timeOf(spec, seconds)} UTC`;
+    const values = spec.series.map((line) => {
+      const row = document.createElement("span"), key = document.createElement("i"), label = document.createElement("b");
+      key.dataset.ink = line.ink;
+      label.textContent = valueOf(line.y[at], spec.unit);
+      row.append(key, `${line.label} `, label);
+      return row;
+    });
+    const notes = notesAt(u, spec, seconds).map((text) => {
+      const row = document.createElement("span");
+      row.textContent = text;
+      return row;
+    });
+    readout.replaceChildren(time, ...values, ...notes);
+    const place = u.valToPos(seconds, "x") + u.bbox.left / devicePixelRatio;
+    const beyond = place + readout.offsetWidth + 24 > element.clientWidth;
+    readout.style.left = `${Math.max(0, beyond ? place - readout.offsetWidth - 12 : place + 12)}px`;
+    const text = `${time.textContent}: ${spec.series.map((line) => `${line.label} ${valueOf(line.y[at], spec.unit)}`).join(", ")}`;
+    element.setAttribute("aria-valuenow", String(at));
+    element.setAttribute("aria-valuetext", [text, ...notesAt(u, spec, seconds)].join(". "));
+  }
+
+  // A chart is a slider over its points: screen readers then read the values of the point that the keys choose.
+  function prepareControls(element, spec) {
+    Object.assign(element, { role: "slider", tabIndex: 0 });
+    for (const [name, value] of [["valuemin", 0], ["valuemax", spec.x.length - 1], ["valuenow", spec.x.length - 1]]) {
+      element.setAttribute(`aria-${name}`, String(value));
+    }
+    element.setAttribute("aria-valuetext", element.getAttribute("aria-label") ?? "");
+    if (element.querySelector(".chart-readout")) return;
+    const readout = document.createElement("div");
+    Object.assign(readout, { className: "chart-readout", hidden: true });
+    element.append(readout);
+    if (spec.spark) return;
+    const reset = document.createElement("button");
+    Object.assign(reset, { className: "button chart-reset", type: "button", textContent: "Reset zoom", hidden: zoom === null });
+    reset.addEventListener("click", () => setZoom(null));
+    element.append(reset);
+  }
+
+  function moveCrosshair(u, spec, index) {
+    const [from, to] = shownRange(spec);
+    const within = spec.x.flatMap((seconds, at) => (seconds >= from && seconds <= to ? [at] : []));
+    if (within.length === 0) return;
+    const at = Math.min(within.at(-1), Math.max(within[0], index));
+    u.setCursor({ left: u.valToPos(spec.x[at], "x"), top: 0 });
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const element = event.target instanceof Element && event.target.matches("[data-chart]") ? event.target : null;
+    const plot = element && drawn.get(element);
+    if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
+    const spec = JSON.parse(element.dataset.chart), last = spec.x.length - 1;
+    const now = plot.cursor.idx ?? last, stride = event.shiftKey ? 10 : 1;
+    if (event.key === "ArrowLeft") moveCrosshair(plot, spec, now - stride);
+    else if (event.key === "ArrowRight") moveCrosshair(plot, spec, plot.cursor.idx == null ? last : now + stride);
+    else if (event.key === "Home") moveCrosshair(plot, spec, 0);
+    else if (event.key === "End") moveCrosshair(plot, spec, last);
+    else if (event.key === "+" && !spec.spark) zoomBy(plot, spec, 0.5);
+    else if (event.key === "-" && !spec.spark) zoomBy(plot, spec, 2);
+    else if (event.key === "Escape") {
+      plot.setCursor({ left: -10, top: -10 });
+      setZoom(null);
+    } else return;
+    event.preventDefault();
+  });
+  // A crosshair that keys placed goes with the focus.
+  document.addEventListener("focusout", (event) => {
+    if (event.target instanceof Element && event.target.matches("[data-chart]")) drawn.get(event.target)?.setCursor({ left: -10, top: -10 });
+  });
 
   const resized = new ResizeObserver((entries) => {
     for (const { target } of entries) {
@@ -140,7 +294,7 @@
   // nobody looks at it; a page that is looked at again fetches at once.
   const fetchedAt = new WeakMap();
   const loaded = performance.now();
-  const frozen = () => document.querySelector('[data-action="freeze"][aria-pressed="true"]') !== null;
+  const frozen = () => document.querySelector('[data-action="freeze"][data-frozen]') !== null;
 
   async function renew(panel) {
     fetchedAt.set(panel, performance.now());

@@ -59,10 +59,38 @@
       if (panel) panels.set(panel, stale || panels.get(panel) === true);
     }
     for (const [panel, stale] of panels) setAttribute(panel, "data-stale", stale ? "" : null);
+    foldStamps();
     if (agedNow || (anyStale && performance.now() - saidStale > STALE_AGAIN)) {
       saidStale = performance.now();
       document.dispatchEvent(new Event("kafkadash:stale"));
     }
+  }
+
+  // One age for a page: the bar of the cluster has that of the oldest panel. A panel shows its own where it is stale, or
+  // comes from facts that are read at another pace.
+  function foldStamps() {
+    const unread = document.querySelector(".bar-age .freshness:not([data-interval])");
+    const read = unread && document.querySelector("#main .panel-head .freshness[data-interval]");
+    if (read) unread.replaceWith(read.cloneNode(true));
+    const bar = document.querySelector(".bar-age .freshness[data-interval]");
+    if (!bar) return;
+    const stamps = [...document.querySelectorAll("#main .panel-head .freshness")];
+    // A page of other facts, such as a run, has no panel at the pace of the bar: then the bar takes that of the first.
+    const paced = stamps.filter((stamp) => stamp.dataset.interval);
+    if (paced.length && !paced.some((stamp) => stamp.dataset.interval === bar.dataset.interval)) {
+      bar.dataset.interval = paced[0].dataset.interval;
+    }
+    let oldest = null;
+    for (const stamp of stamps) {
+      const time = stamp.querySelector("time[datetime]");
+      const folded = Boolean(time) && stamp.dataset.interval === bar.dataset.interval && stamp.dataset.fresh !== "stale";
+      setAttribute(stamp, "data-folded", folded ? "" : null);
+      if (folded && (!oldest || Date.parse(time.dateTime) < Date.parse(oldest.dateTime))) oldest = time;
+    }
+    const shown = bar.querySelector("time");
+    if (!oldest || shown.dateTime === oldest.dateTime) return;
+    shown.dateTime = oldest.dateTime;
+    setText(shown, oldest.textContent);
   }
 
   function setText(element, text) {

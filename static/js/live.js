@@ -225,7 +225,10 @@
   function toggleFreeze() {
     frozen = !frozen;
     for (const button of document.querySelectorAll("[data-action=freeze]")) {
-      button.setAttribute("aria-pressed", String(frozen));
+      button.toggleAttribute("data-frozen", frozen);
+      const label = button.querySelector("span");
+      button.dataset.whenLive ||= label.textContent;
+      label.textContent = frozen ? button.dataset.whenFrozen : button.dataset.whenLive;
     }
     if (!frozen) {
       const frames = [...waiting.values()];
@@ -244,14 +247,14 @@
   // -- words --------------------------------------------------------------------------------------------------------
 
   function connectionWords() {
-    if (frozen) return ["maintenance", waiting.size ? `Frozen, ${waiting.size} waiting` : "Frozen"];
-    if (databaseAway) return ["unknown", "Not fresh: database away"];
+    if (frozen) return ["maintenance", waiting.size ? `Frozen, ${waiting.size} ${waiting.size === 1 ? "update" : "updates"} waiting` : "Frozen"];
+    if (databaseAway) return ["unknown", "Stale: database unavailable"];
     if (link === "live") return ["ok", "Live"];
     if (pollFailed === false) return ["ok", `Live, polling every ${POLL / 1000} s`];
     if (pollFailed || !navigator.onLine) return ["unknown", "Offline"];
     if (link === "waiting") {
       const seconds = Math.ceil((nextTry - performance.now()) / 1000);
-      return ["warning", seconds > 0 ? `Reconnecting, next try in ${seconds} s` : "Reconnecting"];
+      return ["warning", seconds > 0 ? `Reconnecting, retry in ${seconds} s` : "Reconnecting"];
     }
     return hadSocket || link === "refused" ? ["warning", "Reconnecting"] : null; // at first: what the server wrote
   }

@@ -28,13 +28,51 @@
     }
   });
 
+  // What the server pushes has no token of this visitor: its forms take that of the page when they are sent.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post" || form.querySelector("[name=csrfmiddlewaretoken]")) return;
+    const token = document.querySelector("[name=csrfmiddlewaretoken]");
+    if (token) form.append(token.cloneNode());
+  }, true);
+
+  // Commands of a runbook can be copied, where the browser lets a page do so.
+  function addCopyButtons() {
+    if (!navigator.clipboard) return;
+    for (const block of document.querySelectorAll(".prose pre")) {
+      const button = document.createElement("button");
+      Object.assign(button, { className: "button button-copy", type: "button", textContent: "Copy" });
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(block.textContent.trim());
+        button.textContent = "Copied";
+      });
+      const frame = document.createElement("div");
+      frame.className = "copy-frame";
+      block.replaceWith(frame);
+      frame.append(block, button);
+    }
+  }
+
+  // Fields that filter the rows of a table on the page; without this script they are not shown.
+  function startFilters() {
+    for (const field of document.querySelectorAll("[data-filters]")) field.closest("[hidden]")?.removeAttribute("hidden");
+    document.addEventListener("input", ({ target }) => {
+      if (!target.matches("[data-filters]")) return;
+      const wanted = target.value.trim().toLowerCase();
+      for (const row of document.getElementById(target.dataset.filters).children) {
+        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      }
+    });
+  }
+
   addEventListener("DOMContentLoaded", () => {
+    addCopyButtons();
+    startFilters();
     // On a phone the tab row scrolls; bring the current tab into view.
     for (const tabs of document.querySelectorAll(".tabs")) {
       const current = tabs.querySelector("[aria-current]");
       if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
     }
-    mirrorAges();
     waitForDatabase();
   });
 
@@ -55,26 +93,5 @@
       else location.reload();
     };
     setTimeout(look, every);
-  }
-
-  // The bar of a cluster stands outside of what is morphed; its age is that of the panel it names.
-  function mirrorAges() {
-    const main = document.getElementById("main");
-    const mirrors = document.querySelectorAll("[data-mirrors]");
-    if (!main || mirrors.length === 0) return;
-    const copy = () => {
-      for (const mirror of mirrors) {
-        const stamp = document.getElementById(mirror.dataset.mirrors)?.querySelector(".freshness[data-interval]");
-        const own = mirror.querySelector(".freshness");
-        if (!stamp || !own) continue;
-        const [from, to] = [stamp.querySelector("time"), own.querySelector("time")];
-        if (!to) own.replaceWith(stamp.cloneNode(true));
-        else if (to.getAttribute("datetime") !== from.getAttribute("datetime")) {
-          to.setAttribute("datetime", from.getAttribute("datetime"));
-          own.dataset.interval = stamp.dataset.interval;
-        }
-      }
-    };
-    new MutationObserver(copy).observe(main, { subtree: true, childList: true, attributeFilter: ["datetime", "data-interval"] });
   }
 })();

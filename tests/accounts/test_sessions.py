@@ -53,7 +53,7 @@ def test_page__lists_own_sessions_only(viewer: User, stranger: User) -> None:
     signed_in(stranger, "Chrome of stan")
     page = here.get("/account/sessions/").content.decode()
     assert [name in page for name in ("Firefox of vera", "Safari of vera", "Chrome of stan")] == [True, True, False]
-    assert page.count("End it</button>") == 1
+    assert page.count("End session</button>") == 1
 
 
 def test_session__ended_from_another__is_signed_out(viewer: User) -> None:

@@ -16,9 +16,11 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
+from kafkadash.accounts.errors import AccountErrorCode
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.accounts.services import AccountRefused, create_user, record, set_active, set_password
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import message_text
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -124,6 +126,21 @@ def test_a_changed_password_is_in_the_audit(viewer: User, client: Client) -> Non
     assert AuditEvent.objects.order_by("-id")[0].action == "user.password_changed"
 
 
+def test_password_page__user_without_password__says_so(viewer: User, client_of: Callable[[User], Client]) -> None:
+    viewer.set_unusable_password()
+    viewer.save()
+    client, address = client_of(viewer), reverse("account_change_password")
+    for page in (client.get(address), client.post(address, {"oldpassword": "", "password1": "x", "password2": "x"})):
+        text = page.content.decode()
+        assert page.status_code == 200
+        assert message_text(AccountErrorCode.NO_PASSWORD) in text
+        assert address not in text
+
+
+def test_menu__user_with_password__links_to_password_page(viewer: User, client_of: Callable[[User], Client]) -> None:
+    assert reverse("account_change_password") in client_of(viewer).get("/").content.decode()
+
+
 def test_another_account_need_not_wait(viewer: User, operator: User, client: Client) -> None:
     for _ in range(TRIES):
         sign_in("vera", "wrong")
@@ -180,7 +197,7 @@ def test_a_new_account_can_sign_in_and_is_in_the_audit() -> None:
         ("ann", "short", "at least 12"),
         ("ann", "password1234", "too common"),
         ("annabel-lee-1", "annabel-lee-1", "too similar"),
-        ("vera", GOOD, "a user called vera already"),
+        ("vera", GOOD, "user vera already exists"),
     ],
 )
 def test_what_cannot_be_used_is_a_sentence(name: str, password: str, says: str, viewer: User) -> None:

@@ -19,21 +19,26 @@ import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Producer
 from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.devtools.playground.cluster import KafkaPlayground
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
     ClusterState,
     CollectorKind,
     ConfigSource,
+    LogEndWindow,
     QuorumSnapshot,
     ThrottleState,
     TopicState,
+    TopicTraffic,
 )
 from kafkadash.monitoring.partitions import two_digits
+from kafkadash.monitoring.traffic.collector import shard_of
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import DEFAULT, EARLIEST, LATEST, DescribedPartition, DescribedTopic, Tools
 from tests.waiting import wait_until
@@ -354,3 +359,33 @@ def figure(page: str, label: str) -> str:
     found = re.search(rf"<dt>(?:<a [^>]*>)?{label}(?:</a>)?</dt><dd>([^<]*)</dd>", page)
     assert found, f"the page has no figure {label}"
     return found[1]
+
+
+def test_traffic__between_two_refreshes__is_what_log_ends_and_sizes_say(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools, playground: KafkaPlayground
+) -> None:
+    topic = make_topic([[1, 2]], mib=1)
+    for kind in (CollectorKind.METADATA, CollectorKind.LOG_DIRS, CollectorKind.CONFIGS, CollectorKind.TRAFFIC):
+        refresh(kind)
+    size = sum(held.get(0, 0) for held in tools.sizes(topic)[1].values())
+    before, began = tools.offset(1, topic, LATEST), _log_end_at(cluster, topic)
+    kept = before - tools.offset(1, topic, EARLIEST)
+    producer = Producer({"bootstrap.servers": playground.bootstrap, "acks": "all"})
+    for number in range(1234):
+        producer.produce(topic, value=b"x" * 100, partition=0, key=str(number).encode())
+    assert producer.flush(30) == 0
+    written = tools.offset(1, topic, LATEST) - before
+    refresh(CollectorKind.TRAFFIC)
+    records, octets, unknown = TopicTraffic.objects.get(
+        cluster=cluster, shard=shard_of(topic), topics__has_key=topic
+    ).topics[topic]
+    seconds = _log_end_at(cluster, topic) - began
+    assert (written, unknown) == (1234, 0)
+    assert records * seconds == pytest.approx(1234, abs=0.01 * seconds)
+    # Estimated with what the log keeps at the time of the refresh, which has the new records as well.
+    assert octets == pytest.approx(records * size / (kept + written), rel=0.001)
+
+
+def _log_end_at(cluster: Cluster, topic: str) -> float:
+    window = LogEndWindow.objects.get(cluster=cluster, shard=shard_of(topic))
+    return float(json.loads(zlib.decompress(bytes(window.data)))[topic][1]["0"][1])

@@ -253,11 +253,11 @@ MB = 1_000_000
 RATE_KEY = "leader.replication.throttled.rate"
 # What is typed for MB/s → what is said to it.
 NONSENSE = {
-    "0": "With a throttle of 0 nothing would ever arrive.",
-    "-5": "A throttle is above 0",
+    "0": "A throttle of 0 would stop all copies.",
+    "-5": "Enter a rate above 0 MB/s",
     "fast": "“fast” is not a number.",
-    "": "Give a number of MB/s",
-    "0.01": "0.01 MB/s (10,000 bytes/s) is less than 1 MB/s. Is that what you mean?",
+    "": "Enter a rate in MB/s",
+    "0.01": "0.01 MB/s (10,000 bytes/s) is less than 1 MB/s. Confirm to set it anyway.",
     "2000": "2000 MB/s (2,000,000,000 bytes/s) needs a new approval",
 }
 

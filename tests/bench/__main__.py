@@ -22,7 +22,7 @@ GROUPS = {
     "execution": ["makespan", "time_left", "run_step"],
     "planner": ["planner_kip36", "planner", "planner_disks"],
     "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.jobs", "pipeline.history"],
-    "pages": ["board", "drill_and_lag", "lists", "live_pixel"],
+    "pages": ["board", "drill_and_lag", "lists", "page_quality", "live_pixel"],
 }
 
 

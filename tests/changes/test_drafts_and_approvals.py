@@ -44,8 +44,8 @@ def test_it_begins_with_its_author(cluster: Cluster, alice: User) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"not_before": "tonight"}, "'tonight' is no time. Write it as 2026-11-24T22:00:00Z"),
-        ({"not_before": "2026-11-24T22:00:00Z", "not_after": "2026-11-24T21:00:00Z"}, "ends before it begins"),
+        ({"not_before": "tonight"}, "'tonight' is not a valid time. Use the format 2026-11-24T22:00:00Z"),
+        ({"not_before": "2026-11-24T22:00:00Z", "not_after": "2026-11-24T21:00:00Z"}, "ends before it starts"),
     ],
 )
 def test_a_window_that_is_none_is_refused(
@@ -255,7 +255,7 @@ def test_an_approval_is_valid_as_long_as_the_policy_says_from_now(cluster: Clust
 def test_the_author_cannot(cluster: Cluster, ann: User) -> None:
     change = proposed(cluster, ann)
     with pytest.raises(
-        ChangeRefused, match=f"You wrote, edited or refreshed #{change.pk}, so somebody else has to approve"
+        ChangeRefused, match=f"You wrote, edited or refreshed #{change.pk}, so another person has to approve"
     ):
         services.approve(change, ann, change.digest)
     assert now_of(change).state == ChangeState.PROPOSED
@@ -393,7 +393,7 @@ def test_a_dangerous_one_takes_two(cluster: Cluster, alice: User, bob: User, bea
     change = proposed(cluster, alice)
     assert change.approvals_needed == 2
     assert services.approve(change, bob, change.digest).state == ChangeState.PROPOSED
-    with pytest.raises(ChangeRefused, match=f"You have approved #{change.pk} already"):
+    with pytest.raises(ChangeRefused, match=f"You have already approved #{change.pk}"):
         services.approve(change, bob, change.digest)
     assert services.approve(change, bea, change.digest).state == ChangeState.APPROVED
     assert AuditEvent.objects.filter(action="change.approved").count() == 2

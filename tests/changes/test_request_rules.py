@@ -97,19 +97,21 @@ def test_each_trigger_leads_to_one_place() -> None:
 @pytest.mark.parametrize("state", OVER)
 @pytest.mark.parametrize("trigger", ChangeTrigger)
 def test_what_is_over_says_that_it_is_final(state: ChangeState, trigger: ChangeTrigger) -> None:
-    with pytest.raises(OutdatedContent, match=f"#42 is {state.value}, and that is final. Copy it to propose it again"):
+    with pytest.raises(OutdatedContent, match=f"#42 is {state.value}, and this is final. Copy it as a new draft"):
         done(replace(PROPOSED, state=state), trigger)
 
 
 def test_an_approved_one_is_withdrawn_before_it_is_edited() -> None:
-    with pytest.raises(OutdatedContent, match=r"#42 is approved\. Withdraw it to edit it; its approvals are void then"):
+    with pytest.raises(
+        OutdatedContent, match=r"#42 is approved\. Withdraw it before you edit it; its approvals are void then"
+    ):
         done(APPROVED, ChangeTrigger.EDIT)
     assert done(APPROVED, ChangeTrigger.WITHDRAW).approvals == ()
 
 
 @pytest.mark.parametrize("state", [ChangeState.PROPOSED, ChangeState.APPROVED])
 def test_only_a_stale_one_is_refreshed(state: ChangeState) -> None:
-    with pytest.raises(NotPossible, match=f"#42 is {state.value}, not stale: there is nothing to refresh"):
+    with pytest.raises(NotPossible, match=f"#42 is {state.value}, not stale, so it needs no new plan"):
         done(replace(PROPOSED, state=state), ChangeTrigger.REFRESH)
 
 
@@ -129,13 +131,13 @@ def test_an_approval_by_nobody__is_refused() -> None:
 
 def test_a_window_beyond_the_validity_is_not_submitted() -> None:
     draft = replace(PROPOSED, state=ChangeState.DRAFT, not_before=NOW + 24 * HOUR)
-    with pytest.raises(NotPossible, match="The window begins more than 24 hours from now"):
+    with pytest.raises(NotPossible, match="valid for 24 hours, but the window starts later"):
         done(draft, ChangeTrigger.SUBMIT)
     assert done(replace(draft, not_before=NOW + 23 * HOUR), ChangeTrigger.SUBMIT).state is ChangeState.PROPOSED
 
 
 def test_a_window_that_is_over_is_not_submitted() -> None:
-    with pytest.raises(NotPossible, match=r"The window of #42 is over\. Choose another one"):
+    with pytest.raises(NotPossible, match=r"The window of #42 is over\. Choose another window"):
         done(replace(PROPOSED, state=ChangeState.DRAFT, not_after=NOW), ChangeTrigger.SUBMIT)
 
 
@@ -152,35 +154,35 @@ def test_an_approval_for_another_digest_or_round_or_by_a_hand_counts_for_nothing
 
 def test_it_is_queued_when_its_window_begins_and_not_before() -> None:
     scheduled = replace(APPROVED, not_before=NOW + HOUR / 2)
-    with pytest.raises(NotPossible, match="window of #42 has not begun"):
+    with pytest.raises(NotPossible, match="window of #42 has not started"):
         done(scheduled, ChangeTrigger.SCHEDULE, None)
     assert done(scheduled, ChangeTrigger.SCHEDULE, None, NOW + HOUR / 2).state is ChangeState.QUEUED
 
 
 def test_its_turn_waits_for_the_window_too() -> None:
     queued = replace(APPROVED, state=ChangeState.QUEUED, not_before=NOW + HOUR)
-    with pytest.raises(NotPossible, match="window of #42 has not begun"):
+    with pytest.raises(NotPossible, match="window of #42 has not started"):
         done(queued, ChangeTrigger.TURN, None)
     assert done(queued, ChangeTrigger.TURN, None, NOW + HOUR).state is ChangeState.EXECUTING
 
 
 def test_what_is_queued_does_not_expire_by_its_validity_but_by_its_window() -> None:
     queued = replace(APPROVED, state=ChangeState.QUEUED, expires_at=NOW - HOUR)
-    with pytest.raises(NotPossible, match="not over"):
+    with pytest.raises(NotPossible, match="has not expired yet"):
         done(queued, ChangeTrigger.EXPIRE, None)
     assert done(replace(queued, not_after=NOW), ChangeTrigger.EXPIRE, None).state is ChangeState.EXPIRED
 
 
 def test_a_kind_that_cannot_run_yet_is_not_queued() -> None:
     for request, trigger in ((APPROVED, ChangeTrigger.START), (PROPOSED, ChangeTrigger.BREAK_GLASS)):
-        with pytest.raises(NotPossible, match="This version of kafkadash cannot run #42 yet"):
+        with pytest.raises(NotPossible, match="This version of kafkadash cannot run #42"):
             done(replace(request, starts=False), trigger, reason="all burns")
 
 
 def test_the_glass_is_broken_with_a_reason_by_a_policy_that_allows_it() -> None:
-    with pytest.raises(NotPossible, match="Say why this cannot wait"):
+    with pytest.raises(NotPossible, match="Enter why this change cannot wait"):
         done(PROPOSED, ChangeTrigger.BREAK_GLASS)
-    with pytest.raises(NotPossible, match="lets nobody start a change without its approvals"):
+    with pytest.raises(NotPossible, match="does not allow a start without approvals"):
         decide_transition(
             PROPOSED,
             TransitionRequest(ChangeTrigger.BREAK_GLASS, 1, ALL, "d1", reason="all burns"),
@@ -193,16 +195,16 @@ def test_the_glass_is_broken_with_a_reason_by_a_policy_that_allows_it() -> None:
 
 def test_a_stored_approval_that_is_not_enough_is_found_out_again_before_it_runs() -> None:
     for request in (replace(APPROVED, needed=2), replace(APPROVED, approvals=()), replace(APPROVED, digest="d2")):
-        with pytest.raises(NotPossible, match="#42 does not have the approvals it needs"):
+        with pytest.raises(NotPossible, match="#42 does not have all required approvals"):
             done(request, ChangeTrigger.START)
-        with pytest.raises(NotPossible, match="#42 does not have the approvals it needs"):
+        with pytest.raises(NotPossible, match="#42 does not have all required approvals"):
             done(replace(request, state=ChangeState.QUEUED), ChangeTrigger.TURN, None)
 
 
 def test_who_comes_too_late_to_approve_is_told_so() -> None:
-    with pytest.raises(OutdatedContent, match=r"#42 has all its approvals already\. Yours is not needed any more"):
+    with pytest.raises(OutdatedContent, match=r"#42 already has all its approvals\. Yours is not needed any more"):
         done(APPROVED, ChangeTrigger.APPROVE, 3)
-    with pytest.raises(OutdatedContent, match="#42 is a draft now, so it cannot be approved"):
+    with pytest.raises(OutdatedContent, match="#42 is a draft and cannot be approved"):
         done(replace(PROPOSED, state=ChangeState.DRAFT), ChangeTrigger.APPROVE, 3)
 
 

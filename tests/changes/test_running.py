@@ -283,7 +283,7 @@ class TestSteering:
     def test_all_else_needs_a_reason(
         self, deed: Callable[..., ChangeRequest], nothing: str, runs: ChangeRequest, alice: User
     ) -> None:
-        with pytest.raises(ChangeRefused, match="Say why it"):
+        with pytest.raises(ChangeRefused, match="Enter a reason to"):
             deed(runs, alice, nothing)
         assert now_of(runs).state == ChangeState.EXECUTING
 

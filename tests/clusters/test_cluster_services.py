@@ -97,7 +97,7 @@ def test_register_has_a_sentence_per_fault_and_writes_nothing(admin: User) -> No
 
 @pytest.mark.parametrize("name", ["Demo", "demo", "DEMO!"])
 def test_register_refuses_a_name_or_address_that_is_taken(name: str, admin: User, cluster: Cluster) -> None:
-    with pytest.raises(ClusterRefused, match=r"registered already|too much like Demo"):
+    with pytest.raises(ClusterRefused, match=r"already registered|too similar to Demo"):
         register_cluster(admin, name, "a:9092")
 
 
@@ -121,7 +121,7 @@ def test_register__somebody_else_was_quicker__is_refused(cluster: Cluster) -> No
 
 
 def test_register_refuses_half_a_client_certificate(admin: User) -> None:
-    with pytest.raises(ClusterRefused, match="belong together"):
+    with pytest.raises(ClusterRefused, match="needs its private key"):
         register_cluster(admin, "x", "a:9092", security_protocol="SSL", certificate_pem="PEM")
 
 
@@ -364,19 +364,19 @@ def test_it_reads_commas_blanks_and_lines() -> None:
         ("kafka-1", "has no port"),
         ("[2001:db8::1]", "has no port"),
         (":9092", "has no port"),
-        ("kafka-1:", r"has the port \(none\)"),
+        ("kafka-1:", r"has the invalid port \(empty\)"),
         ("kafka-1:0", "from 1 to 65535"),
         ("kafka-1:65536", "from 1 to 65535"),
         ("kafka-1:９０９２", "from 1 to 65535"),
         ("kafka-1:http", "from 1 to 65535"),
-        ("http://kafka-1:9092", "protocol in front"),
+        ("http://kafka-1:9092", "starts with a protocol"),
         ("2001:db8::1:9092", "IPv6"),
         ("[2001:db8::1", "IPv6"),
-        ("[2001:db8::zz]:9092", "no valid IPv6"),
-        ("10.0.0.256:9092", "no valid IPv4"),
-        ("-kafka:9092", "no valid host name"),
-        ("kafka..org:9092", "no valid host name"),
-        ("user@kafka:9092", "no valid host name"),
+        ("[2001:db8::zz]:9092", "invalid IPv6"),
+        ("10.0.0.256:9092", "invalid IPv4"),
+        ("-kafka:9092", "invalid host name"),
+        ("kafka..org:9092", "invalid host name"),
+        ("user@kafka:9092", "invalid host name"),
     ],
 )
 def test_it_says_what_is_wrong(item: str, says: str) -> None:
@@ -398,7 +398,7 @@ def test_it_has_a_message_for_each() -> None:
 
 @pytest.mark.parametrize("text", ["", " , \n"])
 def test_nothing_is_not_enough(text: str) -> None:
-    with pytest.raises(BadAddresses, match="No address was given"):
+    with pytest.raises(BadAddresses, match="Address missing"):
         read_addresses(text)
 
 
@@ -433,7 +433,7 @@ def test_what_would_be_forgotten_is_counted_and_named(admin: User) -> None:
     words = {each.words: each.rows for each in list_belongings(full(admin))}
     assert words["topics"] == 5
     assert words["brokers"] == 3
-    assert words["role on this cluster alone"] == 1
+    assert words["role on this cluster"] == 1
     assert sum(words.values()) == rows_of(Cluster.objects.get().pk)
 
 
@@ -477,7 +477,7 @@ def test_the_secrets_do_not_wait_for_the_rows(admin: User) -> None:
 @pytest.mark.parametrize("typed", ["", "Demo", "demo2", "kept"])
 def test_another_name_removes_nothing(admin: User, typed: str) -> None:
     cluster = full(admin)
-    with pytest.raises(ClusterRefused, match="Type the name as it is written here, demo"):
+    with pytest.raises(ClusterRefused, match="Type demo to remove"):
         remove_cluster(admin, cluster, typed_name=typed)
     assert Cluster.objects.filter(pk=cluster.pk, enabled=True).exists()
 

@@ -26,7 +26,7 @@ def user(*arguments: str) -> str:
 
 def test_a_made_up_password_is_shown_once_and_works() -> None:
     said = user("create", "ann", "--role", "viewer")
-    password = said.split("shown only now: ")[1].split()[0]
+    password = said.split("(shown once): ")[1].split()[0]
     assert Client().login(username="ann", password=password)
     assert password not in repr(list(AuditEvent.objects.values_list("before", "after", "reason")))
 
@@ -34,7 +34,7 @@ def test_a_made_up_password_is_shown_once_and_works() -> None:
 def test_the_password_may_be_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(GOOD + "\n")
     said = user("create", "ann", "--role", "viewer", "--password-file", str(tmp_path / "password"))
-    assert "shown only now" not in said
+    assert "shown once" not in said
     assert Client().login(username="ann", password=GOOD)
 
 
@@ -75,22 +75,22 @@ def test_an_account_is_closed_and_opened(viewer: User) -> None:
 
 def test_a_new_password_is_set(viewer: User) -> None:
     said = user("password", "vera")
-    assert Client().login(username="vera", password=said.split("shown only now: ")[1].split()[0])
+    assert Client().login(username="vera", password=said.split("(shown once): ")[1].split()[0])
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["create", "ann", "--password-file", "/nowhere"], "could not be read from /nowhere"),
+        (["create", "ann", "--password-file", "/nowhere"], "cannot be read from /nowhere"),
         (
             ["create", "ann", "--role", "viewer", "--cluster", "nowhere"],
-            "There is no cluster nowhere. Registered: none",
+            "There is no cluster nowhere. Registered clusters: none",
         ),
-        (["create", "ann", "--role", "viewer", "--expires", "soon"], "soon is no time"),
-        (["create", "ann", "--role", "viewer", "--expires", "2020-13-01"], "2020-13-01 is no time"),
-        (["create", "ann", "--role", "viewer", "--expires", "2020-01-01"], "has passed already"),
-        (["create", "vera"], "a user called vera already"),
-        (["give", "nobody", "--role", "viewer"], "There is no user called nobody"),
+        (["create", "ann", "--role", "viewer", "--expires", "soon"], "soon is not a date or time"),
+        (["create", "ann", "--role", "viewer", "--expires", "2020-13-01"], "2020-13-01 is not a date or time"),
+        (["create", "ann", "--role", "viewer", "--expires", "2020-01-01"], "2020-01-01 is in the past"),
+        (["create", "vera"], "The user vera already exists"),
+        (["give", "nobody", "--role", "viewer"], "There is no user nobody"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_nothing_is_made(arguments: list[str], says: str, viewer: User) -> None:

@@ -71,7 +71,7 @@ def test_a_wrong_password_is_told_at_once_and_again(mechanism: str, connect: Con
     with sasl_cluster(mechanism) as kafka:
         admin = connect(ClusterConnection("c", 1, kafka.bootstrap_servers, login(mechanism, "wrong")))
         for _ in range(2):
-            with in_time(0.5), pytest.raises(AuthenticationFailed, match="refused the credentials") as refusal:
+            with in_time(0.5), pytest.raises(AuthenticationFailed, match="rejected the credentials") as refusal:
                 admin.metadata(deadline=DEADLINE)
             assert PASSWORD not in str(refusal.value)
             assert "wrong" not in str(refusal.value)
@@ -183,8 +183,8 @@ def test_plain_spoken_to_a_tls_listener(authority: Authority, connect: Connect) 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"ca_pem": "nonsense"}, "CA certificate is not a usable PEM"),
-        ({"certificate_pem": "only this"}, "needs both"),
+        ({"ca_pem": "nonsense"}, "CA certificates are not valid PEM"),
+        ({"certificate_pem": "only this"}, "needs its private key"),
         ({"certificate_pem": "x", "key_pem": "nonsense"}, "private key is not an unencrypted PEM"),
     ],
 )

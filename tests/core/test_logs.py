@@ -197,7 +197,7 @@ def test_libraries_are_quiet_whatever_the_level_of_ours(reset_logging: None) -> 
 
 
 def test_an_unknown_level_is_a_sentence(reset_logging: None) -> None:
-    with pytest.raises(ValueError, match="LOG_LEVEL is 'LOUD'; use DEBUG"):
+    with pytest.raises(ValueError, match=r"LOG_LEVEL is 'LOUD'\. Use DEBUG"):
         configure_logging("LOUD", as_json=False)
 
 

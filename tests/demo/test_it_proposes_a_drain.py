@@ -48,7 +48,7 @@ def demo(size: int = 105 * MB, racks: Mapping[int, str | None] = RACKS) -> Clust
 
 def test_first_start__proposes_a_drain_of_a_minute_and_more(alice: User) -> None:
     cluster = demo()
-    assert drain.propose_drain().startswith(f"#{cluster.changes.get().pk} Drain broker {DRAINED}, 420 MB, waits")
+    assert drain.propose_drain().startswith(f"#{cluster.changes.get().pk} Drain broker {DRAINED}, 420 MB, waiting")
     change = cluster.changes.get()
     assert (change.state, change.author, change.why) == (RequestState.PROPOSED, alice, drain.WHY)
     impact = unpack_dataclass(PlanImpact, change.report.impact)
@@ -70,7 +70,7 @@ def test_next_start__makes_no_second_request(alice: User, state: RequestState) -
 def test_start_after_one_that_was_cut_short__goes_on_with_its_draft(alice: User) -> None:
     cluster = demo()
     left = drafts.begin_draft(cluster, alice, drain.ASKED.mode, drain.ASKED.brokers)
-    assert "waits for bob" in drain.propose_drain()
+    assert "waiting for bob" in drain.propose_drain()
     assert [(c.pk, c.state) for c in ChangeRequest.objects.all()] == [(left.pk, RequestState.PROPOSED)]
 
 
@@ -78,7 +78,7 @@ def test_start_after_it_expired__proposes_it_again(alice: User) -> None:
     cluster = demo()
     drain.propose_drain()
     cluster.changes.update(state=RequestState.EXPIRED)
-    assert "waits for bob" in drain.propose_drain()
+    assert "waiting for bob" in drain.propose_drain()
     assert cluster.changes.count() == 2
 
 

@@ -73,12 +73,12 @@ def test_full_disk__says_how_much_is_needed(folder: Path) -> None:
 
 def test_folder_below_a_file__says_choose_another(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert "cannot be written to" in refusal(tmp_path / "file" / "var")
+    assert "is not writable" in refusal(tmp_path / "file" / "var")
 
 
 def test_second_demo_on_the_folder__is_told_so(folder: Path) -> None:
     with folders.make_folder(folder).held():
-        assert "Another demo runs in" in refusal(folder)
+        assert "Another demo is running in" in refusal(folder)
 
 
 def test_taken_port__asks_for_another(folder: Path) -> None:
@@ -90,10 +90,10 @@ def test_taken_port__asks_for_another(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"DATABASE_URL": "mysql://localhost/kafkadash"}, "DATABASE_URL names no PostgreSQL"),
-        ({"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none"}, "The database in DATABASE_URL does not let us in"),
-        ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "The Redis or Valkey in REDIS_URL does not answer"),
-        ({"REDIS_URL": "127.0.0.1:6379"}, "The Redis or Valkey in REDIS_URL does not answer"),
+        ({"DATABASE_URL": "mysql://localhost/kafkadash"}, "DATABASE_URL is not a PostgreSQL address"),
+        ({"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none"}, "The database in DATABASE_URL refused the connection"),
+        ({"REDIS_URL": "redis://127.0.0.1:1/0"}, "The server in REDIS_URL does not answer"),
+        ({"REDIS_URL": "127.0.0.1:6379"}, "The server in REDIS_URL does not answer"),
     ],
 )
 def test_servers_of_the_users_own_that_do_not_answer__are_named(folder: Path, given: dict[str, str], says: str) -> None:

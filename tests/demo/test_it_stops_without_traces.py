@@ -37,7 +37,7 @@ def test_killed_supervisor__is_cleaned_up_after_by_the_next_start_which_ctrl_c_e
 
     again = start()
     again.wait_for_line("PostgreSQL and Valkey", STEP_SECONDS)
-    assert "postgres" in again.wait_for_line("A demo that was killed had left", 0.0)
+    assert "postgres" in again.wait_for_line("Stopped leftovers of a killed demo", 0.0)
     assert not {name for name in opened.still_there() if name.startswith("process")}
     assert killed.base.endswith(f":{folders.make_folder(folder).read_environment()['KAFKADASH_PORT']}"), "as it was"
     opened = again.opened()
@@ -51,7 +51,7 @@ def test_killed_supervisor__is_cleaned_up_after_by_the_next_start_which_ctrl_c_e
 def a_web_that_dies_is_started_again(demo: DemoProcess, folder: Path) -> None:
     web = next(child for child in recorded(folder) if child.name == "web")
     psutil.Process(web.pid).kill()
-    assert "(signal 9); it is started again in 1 s" in demo.wait_for_line("web ended", RESTART_SECONDS)
+    assert "(signal 9); restart in 1 s" in demo.wait_for_line("web ended", RESTART_SECONDS)
     wait_until(lambda: _serves(demo), "web serves again", RESTART_SECONDS)
 
 

@@ -16,8 +16,22 @@ WHY = "The first replica is on the slower disk."
 def begin_draft(page: Page, slug: str = "demo") -> str:
     """A draft of an explicit assignment; its number. The page is on the first step."""
     page.goto(f"/changes/new/?cluster={slug}&mode=explicit")
-    page.get_by_role("button", name="Start the draft").click()
+    page.get_by_role("button", name="Next").click()
     page.wait_for_url(re.compile(r"/changes/\d+/draft/what/"))
+    return page.url.split("/changes/")[1].split("/")[0]
+
+
+def plan_draft(page: Page, slug: str = "demo") -> str:
+    """A draft that balances replicas, with its plan; its number. The page is on the plan."""
+    page.goto(f"/changes/new/?cluster={slug}&mode=balance")
+    page.get_by_role("button", name="Next").click()
+    page.wait_for_url(re.compile(r"/changes/\d+/draft/what/"))
+    page.get_by_role("button", name=re.compile("^Continue")).click()
+    page.wait_for_url(re.compile("/draft/limits/"))
+    page.get_by_label("Disk limit").fill("100")
+    page.get_by_role("button", name=re.compile("^Continue|plan")).click()
+    page.wait_for_url(re.compile("/draft/plan/"))
+    expect(page.locator("#brokers").or_(page.get_by_text("No partitions change"))).to_be_visible(timeout=NOTICED_MS)
     return page.url.split("/changes/")[1].split("/")[0]
 
 
@@ -30,20 +44,17 @@ def propose(
     """
     number = begin_draft(page, slug)
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": partition, "replicas": list(replicas)}]}
-    page.get_by_label("Or paste it").fill(json.dumps(plan))
+    page.get_by_label("Pasted JSON").fill(json.dumps(plan))
     page.get_by_role("button", name=re.compile("^Continue")).click()
     page.wait_for_url(re.compile("/draft/limits/"))
     if throttle:
         page.get_by_role("textbox", name="Throttle").fill(throttle)
-        page.get_by_role("textbox", name="Lowest").fill(throttle)
+        page.locator("#advanced > summary").click()
+        page.get_by_role("textbox", name="Minimum").fill(throttle)
         page.get_by_label("Disk limit").fill("100")
     page.get_by_role("button", name=re.compile("^Continue|plan")).click()
     page.wait_for_url(re.compile("/draft/plan/"))
-    onwards = page.get_by_role("link", name="Continue: why")
-    make = page.get_by_role("button", name="Make the plan")
-    expect(onwards.or_(make)).to_be_visible(timeout=NOTICED_MS)
-    if make.is_visible():
-        make.click()
+    onwards = page.get_by_role("link", name="Continue to reason")
     expect(onwards).to_be_visible(timeout=NOTICED_MS)
     onwards.click()
     page.get_by_label("Reason").fill(WHY)

@@ -99,7 +99,7 @@ def sign_in(product: Product) -> SignIn:
 
     def through_the_form(page: Page, name: str = "alice", password: str | None = None, path: str = "/") -> Page:
         page.goto(f"/login/?next={path}")
-        page.get_by_label("Name").fill(name)
+        page.get_by_label("User name").fill(name)
         page.get_by_label("Password").fill(password or product.password(name))
         page.get_by_role("button", name="Sign in").click()
         return page
@@ -128,7 +128,7 @@ def _session_of(name: str, browser: Browser, product: Product) -> dict[str, Any]
     context = browser.new_context(base_url=product.url)
     page = context.new_page()
     page.goto("/login/")
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(product.password(name))
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("link", name="Demo", exact=True)).to_be_visible()

@@ -115,6 +115,7 @@ NO_PAGES = {
     "livez",
     "readyz",
     f"{CLUSTER}quorum/lag/",
+    f"{CLUSTER}trends/",
     "changes/<int:number>/run/moves/",
     "changes/<int:number>/run/chart/",
     "changes/<int:number>/kafka.json",
@@ -135,17 +136,17 @@ RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<
 # The report is visited in test_every_page.py, of one that has run; the others: tests/pages/test_starting_and_ending.py.
 ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/", "changes/<int:number>/run/give-up/"}
 
-# Seen by who proposed it. {draft} and {proposed} are numbers of changes, {topic} is one that would be moved.
+# Seen by who proposed it. {draft}, {planned} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
 CHANGES: Mapping[str, Sequence[str]] = {
     "changes/": ["/changes/?show=all", "/changes/", "/changes/?show=mine&q=nothing"],
     "changes/new/": ["/changes/new/"],
     CHANGE: ["/changes/{proposed}/", "/changes/{draft}/"],
     f"{CHANGE}topics/<str:topic>/": ["/changes/{proposed}/topics/{topic}/"],
-    f"{CHANGE}draft/what/": ["/changes/{draft}/draft/what/"],
-    f"{CHANGE}draft/limits/": ["/changes/{draft}/draft/limits/"],
-    f"{CHANGE}draft/plan/": ["/changes/{draft}/draft/plan/"],
-    f"{CHANGE}draft/why/": ["/changes/{draft}/draft/why/"],
+    f"{CHANGE}draft/what/": ["/changes/{draft}/draft/what/", "/changes/{planned}/draft/what/"],
+    f"{CHANGE}draft/limits/": ["/changes/{planned}/draft/limits/"],
+    f"{CHANGE}draft/plan/": ["/changes/{planned}/draft/plan/"],
+    f"{CHANGE}draft/why/": ["/changes/{planned}/draft/why/"],
 }
 
 # What forms send to; the pages above are where they lead.
@@ -160,6 +161,7 @@ FORMS = {
     *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),
     f"{CHANGE}draft/what/topics/",
     f"{CHANGE}draft/plan/stop/",
+    f"{CHANGE}draft/plan/with/",
     f"{CHANGE}draft/plan/throttle/",
     f"{FINDING}acknowledge/",
     f"{FINDING}release/",

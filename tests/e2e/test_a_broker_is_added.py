@@ -54,7 +54,7 @@ def test_a_broker_that_was_added__gets_its_share_as_proposed_approved_and_run__a
     assert (_promised(bob, "replicas"), _promised(bob, "leaders")) == promised
 
     alice.goto(f"/changes/{number}/")
-    alice.get_by_role("button", name="Start", exact=True).click()
+    alice.get_by_role("button", name="Start change", exact=True).click()
     expect(alice.locator("#change-bar")).to_contain_text("Done", timeout=RUN_MS)
 
     after = promised[0][1], promised[1][1]
@@ -73,24 +73,23 @@ def _proposed(alice: Page) -> str:
     """The number of the change, which waits for its approval; its page is open."""
     alice.goto("/changes/new/?cluster=demo")
     alice.get_by_label("Add brokers").check()
-    alice.get_by_role("button", name="Start the draft").click()
+    alice.get_by_role("button", name="Next").click()
     alice.locator(f"#add-{ADDED}").check()
-    alice.get_by_role("button", name="Continue: limits").click()
+    alice.get_by_role("button", name="Continue to limits").click()
     alice.get_by_label("Disk limit").fill("100")  # how full this machine's disk is does not matter
-    alice.get_by_role("button", name="Continue: plan").click()
-    alice.get_by_role("button", name="Make the plan").click()
-    onwards = alice.get_by_role("link", name="Continue: why")
+    alice.get_by_role("button", name="Continue to plan").click()
+    onwards = alice.get_by_role("link", name="Continue to reason")
     expect(onwards).to_be_visible(timeout=PLANNED_MS)
     onwards.click()
     alice.get_by_label("Reason").fill(WHY)
     alice.get_by_role("button", name="Submit for approval").click()
-    expect(alice.locator("#change-bar")).to_contain_text("needs 1 approval, has 0")
+    expect(alice.locator("#change-bar")).to_contain_text("0 of 1 approval")
     return alice.url.split("/changes/")[1].split("/")[0]
 
 
 def _approve(bob: Page, number: str) -> None:
     bob.goto(f"/changes/{number}/")
-    bob.get_by_role("button", name="Approve exactly this").click()
+    bob.get_by_role("button", name="Approve change").click()
     expect(bob.locator("#change-bar")).to_contain_text("Approved", timeout=NOTICED_MS)
 
 

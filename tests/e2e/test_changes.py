@@ -44,29 +44,29 @@ def test_a_drain__is_drafted_left_resumed_approved_by_another__and_turns_stale_w
     number = _draft_and_leave(alice)
     _come_back_and_plan(alice, number)
     looker = Visitor(new_context(storage_state=alices_session).new_page(), CHECKOUT / "var" / "screens" / "demo")
-    looker.visit(f"/changes/{number}/draft/plan/", "wizard-plan", shows=["Duration at three throttles", topic])
+    looker.visit(f"/changes/{number}/draft/plan/", "wizard-plan", shows=["Duration by throttle", topic])
     _submit(alice)
-    expect(alice.locator("#decide")).to_contain_text("one needs the role approver on Demo")
-    expect(alice.get_by_role("button", name="Approve exactly this")).to_have_count(0)
+    expect(alice.locator("#decide")).to_contain_text("needs the role approver on Demo")
+    expect(alice.get_by_role("button", name="Approve change")).to_have_count(0)
 
     _find_what_waits(bob, number)
     _comment(bob)
-    bob.get_by_role("button", name="Approve exactly this").click()
+    bob.get_by_role("button", name="Approve change").click()
     expect(bob.locator("#change-bar")).to_contain_text("Approved")
     expect(bob.locator("#audit")).to_contain_text("bob")
     expect(alice.locator("#change-bar")).to_contain_text("Approved", timeout=REFRESHED_MS)
     expect(alice.locator("#comments")).to_contain_text("Do the others have room?")
 
     _reorder_with_kafkas_own_tool(product, topic)
-    stale = f"{topic}-0: replicas are 1, {DRAINED}, 2; the plan expects {DRAINED}, 1, 2"
+    stale = f"{topic}-0 has replicas 1, {DRAINED}, 2, but the plan starts from {DRAINED}, 1, 2"
     for page in (bob, alice):
         expect(page.locator("#stale")).to_contain_text(stale, timeout=REFRESHED_MS)
     visitor = Visitor(new_context(storage_state=bobs_session).new_page(), CHECKOUT / "var" / "screens" / "demo")
     visitor.visit(f"/changes/{number}/", "change-stale", shows=[stale])
 
-    alice.get_by_role("button", name="Refresh the plan").click()
-    expect(alice.locator("#change-bar")).to_contain_text("needs 1 approval, has 0", timeout=PLANNED_MS)
-    expect(bob.locator("#change-bar")).to_contain_text("needs 1 approval, has 0", timeout=REFRESHED_MS)
+    alice.get_by_role("button", name="Refresh plan").click()
+    expect(alice.locator("#change-bar")).to_contain_text("0 of 1 approval", timeout=PLANNED_MS)
+    expect(bob.locator("#change-bar")).to_contain_text("0 of 1 approval", timeout=REFRESHED_MS)
     visitor.visit(f"/changes/{number}/", "change-proposed", shows=["Your decision, bob", topic])
     visitor.visit("/changes/", "changes-waiting", shows=[f"#{number}"], looks=TWO_LOOKS)
 
@@ -85,12 +85,12 @@ def _sees(page: Page, topic: str) -> None:
 def _draft_and_leave(alice: Page) -> str:
     """Up to the second step; returns the number of the draft."""
     alice.goto("/changes/")
-    alice.get_by_role("link", name="Propose a change").first.click()
+    alice.get_by_role("link", name="Propose change").first.click()
     alice.get_by_label("demo").check()
     alice.get_by_label("Drain brokers").check()
-    alice.get_by_role("button", name="Start the draft").click()
+    alice.get_by_role("button", name="Next").click()
     alice.locator(f"#drain-{DRAINED}").check()
-    alice.get_by_role("button", name="Continue: limits").click()
+    alice.get_by_role("button", name="Continue to limits").click()
     expect(alice.get_by_role("heading", name="Throttle")).to_be_visible()
     found = CHANGE.search(alice.url)
     assert found is not None
@@ -101,36 +101,35 @@ def _draft_and_leave(alice: Page) -> str:
 def _come_back_and_plan(alice: Page, number: str) -> None:
     alice.goto("/changes/?show=mine")
     alice.get_by_role("link", name=f"#{number} Drain broker {DRAINED}").click()
-    alice.get_by_role("link", name="Go on").first.click()
+    alice.get_by_role("link", name="Continue draft").first.click()
     if not alice.url.endswith("/limits/"):
-        alice.get_by_role("button", name="Continue: limits").click()
+        alice.get_by_role("button", name="Continue to limits").click()
     alice.get_by_label("Disk limit").fill("100")  # how full this machine's disk is does not matter
-    alice.get_by_role("button", name="Continue: plan").click()
-    alice.get_by_role("button", name="Make the plan").click()
-    expect(alice.locator("body")).to_contain_text("Continue: why", timeout=PLANNED_MS)
+    alice.get_by_role("button", name="Continue to plan").click()
+    expect(alice.locator("body")).to_contain_text("Continue to reason", timeout=PLANNED_MS)
 
 
 def _submit(alice: Page) -> None:
-    alice.get_by_role("link", name="Continue: why").click()
+    alice.get_by_role("link", name="Continue to reason").click()
     alice.get_by_role("button", name="Submit for approval").click()
     expect(alice.locator("#why-error")).to_be_visible()
     alice.get_by_label("Reason").fill(WHY)
     alice.get_by_role("button", name="Submit for approval").click()
-    expect(alice.locator("#change-bar")).to_contain_text("needs 1 approval, has 0")
+    expect(alice.locator("#change-bar")).to_contain_text("0 of 1 approval")
     expect(alice.locator("#why")).to_contain_text(WHY)
 
 
 def _find_what_waits(bob: Page, number: str) -> None:
     bob.goto("/")
     bob.get_by_role("navigation", name="Main").get_by_role("link", name="Changes").click()
-    expect(bob.get_by_role("heading", level=1)).to_contain_text("waits for you")
+    expect(bob.get_by_role("heading", level=1)).to_contain_text("waiting for you")
     bob.get_by_role("link", name=f"#{number} Drain broker {DRAINED}").click()
     expect(bob.get_by_role("heading", name="Your decision, bob")).to_be_visible()
 
 
 def _comment(bob: Page) -> None:
     bob.get_by_role("textbox", name="Comment").fill("Do the others have room?")
-    bob.get_by_role("button", name="Comment", exact=True).click()
+    bob.get_by_role("button", name="Add comment", exact=True).click()
     expect(bob.locator("#comments")).to_contain_text("Do the others have room?")
 
 
@@ -144,10 +143,10 @@ def _reorder_with_kafkas_own_tool(product: Product, topic: str) -> None:
 
 def _decline(bob: Page, number: str) -> None:
     bob.goto(f"/changes/{number}/")
-    bob.get_by_role("button", name="Decline", exact=True).click()
-    expect(bob.locator("#decide")).to_contain_text("declining needs a reason")
+    bob.get_by_role("button", name="Decline change", exact=True).click()
+    expect(bob.locator("#decide")).to_contain_text("Enter a reason to decline")
     bob.get_by_label("Reason to decline").fill("After the release, please.")
-    bob.get_by_role("button", name="Decline", exact=True).click()
+    bob.get_by_role("button", name="Decline change", exact=True).click()
     expect(bob.locator("#change-bar")).to_contain_text("Declined")
     expect(bob.locator("#decide")).to_contain_text("After the release, please.")
 
@@ -175,7 +174,7 @@ def test_a_change__started_by_a_click__is_followed_live_and_goes_on_when_nobody_
     bob.close()
 
     alice.goto(f"/changes/{number}/")
-    alice.get_by_role("button", name="Start", exact=True).click()
+    alice.get_by_role("button", name="Start change", exact=True).click()
     expect(alice.locator("#change-bar")).to_contain_text("Executing", timeout=RUN_MS)
     run = opened(alice, f"/changes/{number}/run/")
     first = _next_percent(run, number, None)
@@ -211,7 +210,7 @@ def _is_measured(page: Page, topic: str) -> None:
 
 def _approve(bob: Page, number: str) -> None:
     bob.goto(f"/changes/{number}/")
-    bob.get_by_role("button", name="Approve exactly this").click()
+    bob.get_by_role("button", name="Approve change").click()
     expect(bob.locator("#change-bar")).to_contain_text("Approved", timeout=NOTICED_MS)
 
 

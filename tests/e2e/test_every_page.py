@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.agreement.tools import Tools
-from tests.e2e.changes import begin_draft, propose
+from tests.e2e.changes import begin_draft, plan_draft, propose
 from tests.e2e.moves import NOTICED_MS
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.routes import (
@@ -76,11 +76,11 @@ def tested(browser: Browser, product: Product, admins_session: Any) -> str:
     context = browser.new_context(base_url=product.url, storage_state=admins_session)
     page = context.new_page()
     page.goto("/settings/clusters/demo/")
-    page.get_by_role("button", name="Test what is typed").click()
-    expect(page.get_by_role("heading", name="The connection works")).to_be_visible()
-    expect(page.locator("#step-listeners")).to_contain_text("can be reached where they say they are")
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_role("heading", name="Connection OK")).to_be_visible()
+    expect(page.locator("#step-listeners")).to_contain_text("can be reached at")
     expect(page.locator("#step-permissions")).to_contain_text("are granted on the cluster")
-    address = page.get_by_role("link", name="this test").get_attribute("href")
+    address = page.get_by_role("link", name="Open test").get_attribute("href")
     context.close()
     assert address
     return address
@@ -165,7 +165,7 @@ def test_pages__of_changes__have_nothing_wrong_and_say_what_is_proposed(
     alice = new_context(storage_state=alices_session).new_page()
     topic, partition, replicas = _at_rest(told)
     draft, proposed = begin_draft(alice), propose(alice, topic, partition, [*replicas[1:], replicas[0]])
-    by = {"draft": draft, "proposed": proposed, "topic": topic}
+    by = {"draft": draft, "planned": plan_draft(alice), "proposed": proposed, "topic": topic}
     visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / "changes")
     for route, addresses in CHANGES.items():
         for number, address in enumerate(addresses):
@@ -175,24 +175,24 @@ def test_pages__of_changes__have_nothing_wrong_and_say_what_is_proposed(
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
     bob = Visitor(new_context(storage_state=bobs_session).new_page(), SCREENS / "changes")
-    bob.visit("/changes/", "waiting", shows=["waits for you", f"#{proposed}"])
+    bob.visit("/changes/", "waiting", shows=["waiting for you", f"#{proposed}"])
     bob.visit(
         f"/changes/{proposed}/", "decision", shows=["Your decision, bob", "You approve exactly this content", topic]
     )
     bob.page.get_by_label("Note").fill("Looked at.")
-    bob.page.get_by_role("button", name="Approve exactly this").click()
+    bob.page.get_by_role("button", name="Approve change").click()
     expect(bob.page.locator("#decide")).to_contain_text("Approved: bob")
     bob.visit(f"/changes/{proposed}/", "approved", shows=["Approved: bob", "Looked at."], looks=TWO_LOOKS)
     assert not bob.wrong, "\n".join(bob.wrong)
 
-    visitor.visit(f"/changes/{proposed}/", "start", shows=["It moves 1 partition"])
-    visitor.page.get_by_role("button", name="Start", exact=True).click()
+    visitor.visit(f"/changes/{proposed}/", "start", shows=["The run moves 1 partition"])
+    visitor.page.get_by_role("button", name="Start change", exact=True).click()
     expect(visitor.page.locator("#change-bar")).to_have_attribute("data-outcome", "done", timeout=8 * NOTICED_MS)
     visitor.visit(f"/changes/{proposed}/", "done", shows=["Done, clean"])
     visitor.visit(f"/changes/{proposed}/report/", "report", shows=["1 of 1 partition moved"])
-    visitor.page.get_by_role("button", name="Propose the way back").click()
+    visitor.page.get_by_role("button", name="Propose rollback").click()
     expect(visitor.page.get_by_role("heading", level=1)).to_contain_text(f"Rollback of #{proposed}")
-    expect(visitor.page.get_by_role("link", name="Continue: why")).to_be_visible(timeout=4 * NOTICED_MS)
+    expect(visitor.page.get_by_role("link", name="Continue to reason")).to_be_visible(timeout=4 * NOTICED_MS)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
 
@@ -207,21 +207,19 @@ def test_finding__that_somebody_acknowledges__names_its_owner_on_the_board(
     of_limping = page.locator("#chosen-limping .finding-row")
     expect(of_limping.locator("h3")).to_contain_text(f"Broker {STOPPED} is down")
     own_id = str(of_limping.get_attribute("id"))
-    of_limping.get_by_role("link", name="Acknowledge").click()
-    address = page.url.split("#")[0]
+    address = str(of_limping.locator("h3 a").get_attribute("href"))
     visitor = Visitor(new_context(storage_state=alices_session).new_page(), SCREENS / "limping")
     visitor.visit(address, "finding", shows=[f"Broker {STOPPED} is down", own_id.removeprefix("finding-")])
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
-    page.get_by_role("button", name="Acknowledge").click()
-    expect(page.locator("#owner")).to_contain_text("alice has it since")
-    page.goto("/")
+    of_limping.get_by_role("button", name="Acknowledge").click()
+    expect(page).to_have_url(re.compile(rf"/#{own_id}$"))
     expect(page.locator(f"#{own_id} .finding-owner")).to_contain_text("alice")
     page.goto("/?mine=1")
     expect(page.locator(f"#{own_id}")).to_be_visible()
     page.goto(address)
-    page.get_by_role("button", name="Give it back").click()
-    expect(page.locator("#owner")).to_contain_text("Nobody has it.")
+    page.get_by_role("button", name="Release").click()
+    expect(page.locator("#owner")).to_contain_text("Unacknowledged")
 
 
 def test_pages__of_the_settings__have_nothing_wrong(

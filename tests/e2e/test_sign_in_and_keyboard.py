@@ -46,7 +46,7 @@ def test_sign_in__without_any_role__says_what_to_do_and_names_no_cluster(
     stranger = f"stan-{secrets.token_hex(3)}"
     product.manage("user", "create", stranger, "--password-file", "-", given=PASSWORD)
     sign_in(page, stranger, PASSWORD)
-    expect(page.get_by_role("heading", level=1)).to_have_text("You have no role on any cluster yet.")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No cluster access yet")
     expect(page.get_by_text(f"user give {stranger} --role viewer")).to_be_visible()
     expect(page.get_by_role("link", name="Demo", exact=True)).to_have_count(0)
     refused = page.goto("/clusters/demo/")
@@ -108,9 +108,9 @@ def test_keys__help_freeze_status_and_rows(alice: BrowserContext, product: Produ
             expect(MoveRow(page, move.topic).row).to_be_visible(timeout=NOTICED_MS)
 
         page.keyboard.press("?")
-        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
         page.keyboard.press("Escape")
-        expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+        expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
         page.keyboard.press("p")
         expect(page.locator("#connection")).to_have_text(re.compile("^Frozen"))
@@ -144,7 +144,7 @@ def test_keys__slash__goes_to_the_filter_and_types_nothing(alice: BrowserContext
 def test_keys__pressed_in_the_frame_in_which_the_help_closes__are_heard(alice: BrowserContext) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     focused_in = page.evaluate(
         """() => {
             const help = document.getElementById("keys");
@@ -162,9 +162,9 @@ def test_keys__pressed_in_the_frame_in_which_the_help_closes__are_heard(alice: B
 def test_keys__switched_off__do_nothing(alice: BrowserContext) -> None:
     page = opened(alice.new_page(), REASSIGNMENTS)
     page.keyboard.press("?")
-    page.get_by_label("Keys are on").uncheck()
+    page.get_by_label("Enable shortcuts").uncheck()
     page.get_by_role("button", name="Close").click()
     page.keyboard.press("p")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     expect(page.locator("#connection")).to_have_text("Live")

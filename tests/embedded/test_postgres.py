@@ -177,7 +177,7 @@ def test_a_platform_without_a_wheel_is_one_sentence_naming_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
-    with pytest.raises(ServerError, match="set DATABASE_URL"):
+    with pytest.raises(ServerError, match="Set DATABASE_URL"):
         EmbeddedPostgres(tmp_path).start()
     assert recorded(tmp_path) == []
 

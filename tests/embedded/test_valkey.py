@@ -96,5 +96,5 @@ def test_a_platform_without_a_wheel_is_one_sentence_naming_the_way_out(
     server: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WHEEL", "no_such_wheel")
-    with pytest.raises(ServerError, match="set REDIS_URL"):
+    with pytest.raises(ServerError, match="Set REDIS_URL"):
         server.start()

@@ -397,7 +397,7 @@ def test_first_blocked__a_start_says_that_nobody_waits_for_it(world: World, oper
     first = world.queue(operator)
     second = world.queue(operator, OTHER_ROWS)
     services.withdraw(second, operator)
-    behind = f"It waits behind #{first.pk}"
+    behind = f"waits behind #{first.pk}"
     assert any(behind in words for words in summaries.start_words(world.change(second.pk), world.clock))
     world.model.stop(6)
     world.step(first.pk)
@@ -580,7 +580,7 @@ def test_cluster_of_a_run_under_way__is_not_removed(world: World, operator: User
     world.queue(operator)
     world.until(RequestState.EXECUTING)
     world.step()
-    with pytest.raises(ClusterRefused, match=r"#\d+ is under way here. Cancel it first"):
+    with pytest.raises(ClusterRefused, match=r"#\d+ is running on this cluster"):
         remove_cluster(admin, world.cluster, typed_name=name)
     running.cancel(world.change(), operator, "It goes.")
     world.until(RequestState.CANCELLED)

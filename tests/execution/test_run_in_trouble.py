@@ -422,7 +422,7 @@ def test_a_directory_is_told_before_the_move_and_only_where_one_is_named(world: 
 
 
 def test_a_directory_that_kafka_refuses_ends_its_row_and_no_other(world: World, operator: User) -> None:
-    words = "The directory of orders-0 on broker 6 was not chosen: not found (LOG_DIR_NOT_FOUND)."
+    words = "The directory of orders-0 on broker 6 was not set: not found (LOG_DIR_NOT_FOUND)."
     world.kafka.refuse_places[6] = ItemError(as_message(words), 57, "LOG_DIR_NOT_FOUND")
     world.queue(operator, [NAMED, OTHER])
     world.until(RequestState.DONE)

@@ -118,17 +118,17 @@ def test_hostile_parameter__is_shown_as_it_is(text: str) -> None:
     ("reason", "words"),
     [
         (MovedByOthers((4, 6, 3)), "to 4, 6, 3."),
-        (NoTraceOfIt(1), "1 time and"),
-        (NoTraceOfIt(3), "3 times and"),
-        (UnderMinIsr((1,)), "broker 1 has"),
-        (UnderMinIsr((1, 2)), "brokers 1, 2 have"),
+        (NoTraceOfIt(1), "1 time,"),
+        (NoTraceOfIt(3), "3 times,"),
+        (UnderMinIsr((1,)), "broker 1 must"),
+        (UnderMinIsr((1, 2)), "brokers 1, 2 must"),
         (DisksFull(6, 10**9, 2 * 10**9), "1.0 GB"),
-        (EndedByOperatorWithNote("olga", "Not this one."), "olga ended it: Not this one."),
-        (join_reasons(NotElected("Not in sync."), NotReread("clicks")), "clicks is not described"),
-        (PairsRemovedByOthers(1), "1 pair of"),
-        (PairsRemovedByOthers(2), "2 pairs of"),
+        (EndedByOperatorWithNote("olga", "Not this one."), "Ended by olga: Not this one."),
+        (join_reasons(NotElected("Not in sync."), NotReread("clicks")), "topic clicks is no longer visible"),
+        (PairsRemovedByOthers(1), "1 entry set"),
+        (PairsRemovedByOthers(2), "2 entries set"),
         (RateRestored("60000000"), "60,000,000 bytes/s"),
-        (RateOfOthersLeft("much"), "“much” stands"),
+        (RateOfOthersLeft("much"), "Now “much”"),
         (
             join_reasons(
                 PlainReason(LedgerReasonCode.RATE_NOT_SET), ThrottleCallRefused(message_reason(as_message("Not now.")))

@@ -39,7 +39,7 @@ from kafkadash.execution.engine.reasons import NotAsPlanned, RowReasonCode, Topi
 from kafkadash.execution.engine.state import CopyWork, RowState, RunRow
 from kafkadash.execution.engine.throttle_ledger import ThrottlePlace
 from kafkadash.execution.messages import REPORT_NOTE_MESSAGES, ReportNoteCode
-from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.execution.models import Execution, Move, RunOutcome, ThrottleEntry
 from kafkadash.execution.pages.report import ReportShown, render_markdown
 from kafkadash.execution.progress.figures import FlowDirection
 from kafkadash.execution.report import stored_report
@@ -148,7 +148,7 @@ def test_rows_that_ended_otherwise_are_named_with_their_reasons(world: World, op
     ended = coded(ReportNoteCode.ENDED_OTHERWISE, rows=1, total=len(ROWS), state="cancelled")
     assert ended in made.deviations
     assert made.headline.startswith(f"{len(ROWS) - 1} of {len(ROWS)} partitions moved")
-    assert made.ends == [("done", len(ROWS) - 1), ("cancelled", 1)]
+    assert made.ends == [("completed", len(ROWS) - 1), ("cancelled", 1)]
 
 
 def test_many_of_them_are_counted(world: World, operator: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_bytes_that_are_not_known_are_not_zero(world: World, operator: User) -> 
     Move.objects.update(moved_bytes=None)
     Execution.objects.update(report={})
     none = ReportShown(stored_report(change) or {})
-    assert (none.bytes_words, none.rate_words) == ("not known", "not known")
+    assert (none.bytes_words, none.rate_words) == ("unknown", "unknown")
     Move.objects.filter(topic="orders").update(moved_bytes=3_000_000_000)
     some = ReportShown(stored_report(change) or {})
     assert (some.stored["bytes"], some.stored["bytes_unknown"]) == (15 * 10**9, 1)
@@ -257,7 +257,7 @@ def test_bytes_that_are_not_known_are_not_zero(world: World, operator: User) -> 
 def test_what_is_still_owed_is_said(world: World, done: ChangeRequest) -> None:
     owed = {**stored(world), "outcome": "obligations", "obligations": ["The rate of broker 4: it is away."]}
     made = ReportShown(owed)
-    assert (made.ended, made.state) == ("Done, with obligations", "warning")
+    assert (made.ended, made.state) == (f"Done, {RunOutcome.OBLIGATIONS.label}", "warning")
     assert made.throttle_words != ReportShown(stored(world)).throttle_words
     assert f"- {owed['obligations'][0]}" in render_markdown(made).splitlines()
 
@@ -284,7 +284,7 @@ def test_the_report_costs_a_few_queries_for_any_number_of_rows(
 @pytest.mark.parametrize("state", [RowState.FAILED, RowState.TOPIC_DELETED])
 def test_every_end_has_words(state: RowState, world: World, done: ChangeRequest) -> None:
     made = {**stored(world), "rows": {"total": 5, "by_end": {"done": 4, state.value: 1}}}
-    assert ReportShown(made).ends[0] == ("done", 4)
+    assert ReportShown(made).ends[0] == ("completed", 4)
     assert ReportShown({**made, "state": "failed", "outcome": ""}).state == "critical"
 
 

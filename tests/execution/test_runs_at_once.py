@@ -171,7 +171,7 @@ def test_cluster_of_a_run_whose_turn_comes__is_not_removed(
     patch, begun = while_it_is_stored(other, removes)
     with patch:
         world.step()
-    with pytest.raises(ClusterRefused, match=r"#\d+ is under way here. Cancel it first"):
+    with pytest.raises(ClusterRefused, match=r"#\d+ is running on this cluster"):
         begun[0].result(timeout=10)
     assert world.change().state == RequestState.EXECUTING
     assert Cluster.objects.filter(pk=world.cluster.pk).exists()

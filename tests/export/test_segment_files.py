@@ -113,10 +113,10 @@ def test_a_truncated_file__is_named_and_the_rest_is_read(segments_folder: Path) 
     code, said, wrong = checked(segments_folder.as_uri())
     assert code == 1
     assert wrong.count("\n") == 1
-    assert f"{path.relative_to(segments_folder)} is not whole: " in wrong
+    assert f"{path.relative_to(segments_folder)} is incomplete: " in wrong
     assert "4 flushes" in said
     assert "3 files" in said
-    assert "1 thing wrong" in said
+    assert "1 problem" in said
 
 
 def test_a_file_that_is_damaged_in_its_middle__is_named(segments_folder: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_file_that_is_damaged_in_its_middle__is_named(segments_folder: Path) -
     path.write_bytes(data)
     code, _, wrong = checked(segments_folder.as_uri())
     assert code == 1
-    assert f"{path.relative_to(segments_folder)} is not whole: " in wrong
+    assert f"{path.relative_to(segments_folder)} is incomplete: " in wrong
 
 
 def test_a_truncated_manifest__is_named_and_so_is_what_it_held(segments_folder: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_truncated_manifest__is_named_and_so_is_what_it_held(segments_folder: 
     path.write_bytes(path.read_bytes()[:50])
     code, _, wrong = checked(segments_folder.as_uri())
     assert code == 1
-    assert f"{path.relative_to(segments_folder)} is not whole" in wrong
+    assert f"{path.relative_to(segments_folder)} is incomplete" in wrong
     assert "1 flush is missing" not in wrong.splitlines()[0]
 
 

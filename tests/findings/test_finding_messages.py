@@ -12,8 +12,9 @@ import pytest
 from kafkadash.core.messages import CodedMessage, as_message, coded
 from kafkadash.core.status import HealthState
 from kafkadash.findings.kinds import FactSource, FindingCode, FindingKind, FindingNoteCode, stored_kind
-from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES, finding_answer, finding_detail
+from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES, finding_detail, finding_title
 from kafkadash.findings.models import Finding
+from tests.page_words import LONGEST_TITLE, count_words
 from tests.refusals.write_page import places_of_codes
 
 # By how a parameter is written; all others are numbers.
@@ -23,6 +24,7 @@ SAMPLES: Mapping[str, Any] = {
     "notes": (coded(FindingNoteCode.MEMBERS, members=2), coded(FindingNoteCode.PRODUCERS_SEE)),
     "reason": as_message("It timed out."),
     "sources": (FactSource.QUORUM.value, FactSource.VERSIONS.value),
+    "few_sources": (FactSource.QUORUM.value, FactSource.VERSIONS.value),
     "group": "invoice-writer",
 }
 HOSTILE = ("{0}{broker!r}{", "<script>alert(1)</script>", "\u202e\u0000\u2028", "x" * 10_000, "%s%n")
@@ -33,7 +35,7 @@ def parameters(code: FindingCode) -> dict[str, Any]:
     """Return samples of all parameters that the parts of a message name."""
     template = FINDING_MESSAGES[code]
     found: dict[str, Any] = {}
-    for part in (template.text, template.answer, template.detail):
+    for part in (template.text, template.title, template.detail):
         for _, name, how, _ in Formatter().parse(part):
             if name and found.get(name, 3) == 3:
                 found[name] = SAMPLES.get(how or "", 3)
@@ -41,7 +43,7 @@ def parameters(code: FindingCode) -> dict[str, Any]:
 
 
 def parts(message: CodedMessage) -> tuple[str, str, str]:
-    return message.cause, finding_answer(message), finding_detail(message)
+    return message.cause, finding_title(message), finding_detail(message)
 
 
 def test_each_code__has_a_message_and_is_used() -> None:
@@ -53,13 +55,14 @@ def test_each_code__has_a_message_and_is_used() -> None:
 
 
 @pytest.mark.parametrize("code", FindingCode)
-def test_each_message__stands_alone_and_continues_a_heading(code: FindingCode) -> None:
+def test_each_message__has_a_sentence_and_a_short_title(code: FindingCode) -> None:
     message = coded(code, **parameters(code))
-    sentence, answer, detail = parts(message)
-    assert code.value not in sentence + answer + detail
+    sentence, title, detail = parts(message)
+    assert code.value not in sentence + title + detail
     assert re.fullmatch(r"[A-Z\d].*\.", sentence)
-    assert re.fullmatch(r"[a-z].*[^.]", answer)
-    assert parts(CodedMessage.from_json(message.as_json())) == (sentence, answer, detail)
+    assert re.fullmatch(r"[A-Z\d].*[^.]", title)
+    assert count_words(f"{title} on Demo") <= LONGEST_TITLE
+    assert parts(CodedMessage.from_json(message.as_json())) == (sentence, title, detail)
 
 
 @pytest.mark.parametrize("value", WRONG, ids=range(len(WRONG)))
@@ -82,15 +85,15 @@ def test_hostile_names__are_shown_as_they_are(text: str) -> None:
 def test_missing_parameters__show_the_code() -> None:
     for code in FindingCode:
         if re.search(r"{", FINDING_MESSAGES[code].text):
-            sentence, answer, _ = parts(coded(code, stray=1))
+            sentence, title, _ = parts(coded(code, stray=1))
             assert sentence == f'{code.value} {{"stray": 1}}'
-            assert answer in (sentence, FINDING_MESSAGES[code].answer)
+            assert title in (sentence, FINDING_MESSAGES[code].title)
 
 
 def test_codes_of_another_version__are_shown_with_their_parameters() -> None:
     row = Finding(message_code="broker-dreams", message_params={"broker": 3, "of": "<sheep>"})
     shown = 'broker-dreams {"broker": 3, "of": "<sheep>"}'
-    assert (row.sentence, row.answer, row.detail) == (shown, shown, "")
+    assert (row.sentence, row.title, row.detail) == (shown, shown, "")
 
 
 def test_kind_of_another_version__is_unknown() -> None:

@@ -230,13 +230,21 @@ class TestLeaders:
         assert kinds(self.led(*leaders)) == [FindingKind.LEADER_SKEW] * found
 
     def test_the_broker_that_is_furthest_off_is_told(self) -> None:
-        assert says(self.led(120, 90, 90), FindingCode.LEADS_MORE, broker=1, percent=20, leaders=120, mean=100.0)
+        assert says(self.led(120, 90, 90), FindingCode.LEADS_MORE, broker=1, percent=20, leaders=120, share=100.0)
         assert says(self.led(60, 120, 120), FindingCode.LEADS_FEWER, broker=1, percent=40)
 
     def test_nothing_is_said_while_a_broker_is_down(self) -> None:
         facts = self.led(0, 180, 180)
         down = replace(facts, brokers=(replace(facts.brokers[0], fenced=True), *facts.brokers[1:]))
         assert kinds(down) == [FindingKind.BROKER_DOWN]
+
+    def test_leader_skew__drained_broker__is_expected_to_lead_less(self) -> None:
+        brokers = (
+            BrokerFact(1, replicas=100, leaders=40),
+            BrokerFact(2, replicas=500, leaders=200),
+            BrokerFact(3, replicas=400, leaders=160),
+        )
+        assert kinds(replace(self.led(40, 200, 160), brokers=brokers)) == []
 
     def test_a_broker_that_hosts_nothing_yet_has_no_share(self) -> None:
         facts = self.led(150, 150)
@@ -574,7 +582,7 @@ def test_it_says_where_most_waits_and_what_is_allowed() -> None:
             coded(FindingNoteCode.MEMBERS, members=6),
         ),
     )
-    assert (finding.measured, finding.limit) == ("42,515 records", "allowed 500 a partition")
+    assert (finding.measured, finding.limit) == ("42,515 records", "lag threshold: 500 per partition")
     (doubtful,) = find_groups(group(worst=LagState.ERR, partitions=1))
     assert doubtful.message.params["notes"] == (coded(FindingNoteCode.MEMBERS_UNKNOWN),)
 
@@ -960,41 +968,47 @@ def test_any_story_keeps_the_rules(story: list[FindingEvaluation]) -> None:
 
 
 class TestHeadline:
-    def test_a_critical_one_says_that_nobody_has_it(self) -> None:
-        point = JudgedPoint(FindingKind.OFFLINE, HealthState.CRITICAL, "has 2 partitions without a leader")
-        less = JudgedPoint(FindingKind.DISK_FULL, HealthState.WARNING, "has a full disk", owner="ann")
-        assert write_headline("demo", HealthState.CRITICAL, [point, less]).endswith(
-            "without a leader, and nobody has it."
+    def test_a_critical_one_without_owner_is_unacknowledged(self) -> None:
+        point = JudgedPoint(FindingKind.OFFLINE, HealthState.CRITICAL, "2 partitions are offline")
+        less = JudgedPoint(FindingKind.DISK_FULL, HealthState.WARNING, "Broker 3 disk is 91.0 % full", owner="ann")
+        assert (
+            write_headline("demo", HealthState.CRITICAL, [point, less])
+            == "2 partitions are offline on demo (unacknowledged)"
         )
         taken = replace(point, owner="ann")
-        assert write_headline("demo", HealthState.CRITICAL, [taken, less]) == "demo has 2 partitions without a leader."
-        assert write_headline("demo", HealthState.WARNING, [less]) == "demo has a full disk."
-        assert write_headline("demo", HealthState.OK, []) == "demo is OK."
+        assert write_headline("demo", HealthState.CRITICAL, [taken, less]) == "2 partitions are offline on demo"
+        assert write_headline("demo", HealthState.WARNING, [less]) == "Broker 3 disk is 91.0 % full on demo"
+        assert write_headline("demo", HealthState.OK, []) == "demo is OK"
 
     def test_several_of_one_kind_are_told_as_their_number(self) -> None:
-        down = JudgedPoint(FindingKind.BROKER_DOWN, HealthState.CRITICAL, "has broker 2 down", owner="ann")
-        assert (
-            write_headline("demo", HealthState.CRITICAL, [down, down]) == "demo has 2 brokers down that host replicas."
-        )
-        hidden = JudgedPoint(FindingKind.TOPICS_HIDDEN, HealthState.UNKNOWN, "some topics are hidden")
-        assert (
-            write_headline("demo", HealthState.UNKNOWN, [hidden]) == "Cannot tell about demo: some topics are hidden."
-        )
+        down = JudgedPoint(FindingKind.BROKER_DOWN, HealthState.CRITICAL, "Broker 2 is down", owner="ann")
+        assert write_headline("demo", HealthState.CRITICAL, [down, down]) == "2 brokers are down on demo"
+        hidden = JudgedPoint(FindingKind.TOPICS_HIDDEN, HealthState.UNKNOWN, "At least 2 topics are hidden")
+        assert write_headline("demo", HealthState.UNKNOWN, [hidden]) == "At least 2 topics are hidden on demo"
+
+    def test_finding_that_sums_up_others__counts_all_of_them(self) -> None:
+        stuck = JudgedPoint(FindingKind.CONSUMER_LAG, HealthState.WARNING, "Consumer group a is stalled")
+        more = replace(stuck, title="40 consumer groups are stuck", number=39)
+        assert write_headline("demo", HealthState.WARNING, [stuck, more]) == "40 consumer groups are stuck on demo"
+
+    def test_old_finding__is_stale_in_the_headline(self) -> None:
+        old = JudgedPoint(FindingKind.CONSUMER_LAG, HealthState.UNKNOWN, "Consumer group a is stalled")
+        assert write_headline("demo", HealthState.UNKNOWN, [old]) == "Consumer group a is stalled on demo (stale)"
 
     @pytest.mark.parametrize(
         ("clusters", "said"),
         [
-            ([], "No cluster is registered yet."),
-            ([("demo", HealthState.OK)], "demo is so."),
-            ([("a", HealthState.OK), ("b", HealthState.OK), ("c", HealthState.OK)], "All 3 clusters are OK."),
+            ([], "No clusters yet"),
+            ([("demo", HealthState.OK)], "demo is so"),
+            ([("a", HealthState.OK), ("b", HealthState.OK), ("c", HealthState.OK)], "All 3 clusters are OK"),
             (
                 [("off", HealthState.MAINTENANCE), ("a", HealthState.OK), ("b", HealthState.OK)],
-                "2 clusters are OK, 1 not watched.",
+                "2 clusters are OK, 1 not watched",
             ),
-            ([("off", HealthState.MAINTENANCE)], "off is so."),
-            ([("x", HealthState.MAINTENANCE), ("y", HealthState.MAINTENANCE)], "None of 2 clusters is watched."),
-            ([("demo", HealthState.CRITICAL), ("a", HealthState.OK)], "demo is so."),
+            ([("off", HealthState.MAINTENANCE)], "off is so"),
+            ([("x", HealthState.MAINTENANCE), ("y", HealthState.MAINTENANCE)], "None of 2 clusters is watched"),
+            ([("demo", HealthState.CRITICAL), ("a", HealthState.OK)], "demo is so"),
         ],
     )
     def test_the_board_says_the_worst_that_is_true(self, clusters: list[tuple[str, HealthState]], said: str) -> None:
-        assert board_headline([(name, state, f"{name} is so.") for name, state in clusters]) == said
+        assert board_headline([(name, state, f"{name} is so") for name, state in clusters]) == said

@@ -9,7 +9,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.findings.kinds import FindingKind
-from kafkadash.findings.runbooks import FOLDER, all_runbooks, read_runbook, render_markdown
+from kafkadash.findings.runbooks import FOLDER, all_runbooks, fill_commands, read_runbook, render_markdown
 from tests.factories import judged, watched
 
 
@@ -22,7 +22,7 @@ def test_it_says_what_it_means_how_to_confirm_what_to_do_and_what_not(kind: Find
     own = read_runbook(kind)
     assert own.title
     assert own.lead.startswith("<p>")
-    for heading in ("How to confirm", "What to do", "What not to do"):
+    for heading in ("How to confirm", "Likely causes", "What to do", "What not to do"):
         assert f"<h2>{heading}</h2>" in own.html
     assert "```" not in own.html
 
@@ -42,13 +42,20 @@ def test_html_and_harmful_links_are_shown_and_not_taken_over(text: str) -> None:
     assert "href" not in html
 
 
+def test_commands__hostile_name__is_quoted_for_the_shell_and_escaped_for_the_page() -> None:
+    html = render_markdown("Group GROUP\n\n```\ntool --group GROUP --id ID --host HOST:9092\n```\n")
+    filled = fill_commands(html, {"HOST:9092": "a:1,b:2", "GROUP": "x; rm <b>", "ID": "3"})
+    assert "tool --group &#x27;x; rm &lt;b&gt;&#x27; --id 3 --host a:1,b:2" in filled
+    assert "<p>Group GROUP</p>" in filled
+
+
 @pytest.mark.django_db
 def test_the_pages_say_which_apply_now(viewer: User, client_of: Callable[[User], Client]) -> None:
     client = client_of(viewer)
-    assert b"No runbook is needed now." in client.get("/runbooks/").content
+    assert "data-needed" not in client.get("/runbooks/").content.decode()
     judged(watched("demo", offline_partitions=1))
     page = client.get("/runbooks/").content.decode()
-    assert "1 runbook applies now." in page
+    assert "Runbooks: 1 for open findings" in page
     assert 'href="/?kind=offline-partitions"' in page
-    assert b"Partitions without a leader" in client.get("/runbooks/offline-partitions/").content
+    assert b"Offline partitions" in client.get("/runbooks/offline-partitions/").content
     assert client.get("/runbooks/no-such-thing/").status_code == 404

@@ -390,7 +390,7 @@ class TestOwner:
         ]
 
     def test_one_that_closed_meanwhile_is_refused_with_a_sentence(self, demo: Cluster, operator: User, rf) -> None:  # type: ignore[no-untyped-def]
-        with pytest.raises(services.FindingRefused, match="has closed"):
+        with pytest.raises(services.FindingRefused, match="is closed"):
             services.acknowledge(_row(demo, "f-1", closed_at=NOW), operator, rf.post("/"), NOW)
 
     def test_it_stays_with_its_owner_while_it_goes_on(self, demo: Cluster, operator: User, rf) -> None:  # type: ignore[no-untyped-def]

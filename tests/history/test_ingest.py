@@ -517,7 +517,7 @@ def test_ingest__a_column_is_missing_or_of_another_type__says_which(folder: Fold
     parquet.write_table(table.set_column(table.column_names.index("lag_max"), "lag_max", pa.array(["much"])), file)
     turn()
     first, second = PipelineLedger.objects.order_by("batch")
-    assert "no lag_p99" in first.set_aside[0]["why"]["params"]["why"]
+    assert "missing lag_p99" in first.set_aside[0]["why"]["params"]["why"]
     assert "lag_max" in second.set_aside[0]["why"]["params"]["why"]
     assert not Rollup.objects.exists()
 

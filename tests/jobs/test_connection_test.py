@@ -284,8 +284,8 @@ def test_an_advertised_listener_that_cannot_be_reached_is_named(cluster: Cluster
     ("cluster_may", "topics_may", "on_disk", "missing"),
     [
         (["Describe", "DescribeConfigs"], {"orders": ["Describe", "DescribeConfigs"]}, ("orders",), []),
-        (["DescribeConfigs"], {}, ("orders",), ["Describe on the cluster is missing: reassignments"]),
-        (["Describe"], {}, (), ["DescribeConfigs on the cluster is missing: the brokers' configuration"]),
+        (["DescribeConfigs"], {}, ("orders",), ["Describe on the cluster is missing. Not available: reassignments"]),
+        (["Describe"], {}, (), ["DescribeConfigs on the cluster is missing. Not available: broker configuration"]),
         (
             ["Describe", "DescribeConfigs"],
             {"a": ["Describe"], "b": ["Describe", "DescribeConfigs"]},
@@ -296,9 +296,9 @@ def test_an_advertised_listener_that_cannot_be_reached_is_named(cluster: Cluster
             ["Describe", "DescribeConfigs"],
             {"a": ["Describe", "DescribeConfigs"]},
             ("a", "b", "__cluster_metadata"),
-            ["Describe on “b” is missing: Kafka hides what may not be described, so counts are too small."],
+            ["Describe on “b” is missing: Kafka hides these, so counts are too low."],
         ),
-        (["Describe", "DescribeConfigs"], {}, ("a", "b"), ["Describe on every topic is missing"]),
+        (["Describe", "DescribeConfigs"], {}, ("a", "b"), ["Describe on all topics is missing"]),
     ],
 )
 def test_a_missing_permission_is_named_with_what_it_costs(

@@ -218,7 +218,7 @@ def test_a_wrong_password_is_said_and_tried_less_and_less_often(
     assert run.attempted_at is not None
     assert run.next_at - run.attempted_at >= dt.timedelta(seconds=4 * run.interval_s)
     page = client_of(admin).get("/settings/").content.decode()
-    assert "refused the credentials" in page
+    assert "rejected the credentials" in page
     then = f"{run.next_at.astimezone(dt.UTC):%H:%M:%S}"
     assert message_text(ClusterErrorCode.TRIED_LESS_OFTEN, when=then) in page
 
@@ -227,8 +227,8 @@ def test_a_wrong_password_is_said_and_tried_less_and_less_often(
     ("listener", "trusts", "sentences"),
     [
         ("EXPIRED", "expired", ["certificate has expired", r"valid until \d{4}-\d\d-\d\d \d\d:\d\d UTC"]),
-        ("ELSEWHERE", "elsewhere", ["IP address mismatch", "It is a certificate for elsewhere.example"]),
-        ("TLS", "elsewhere", ["certificate was refused", "issued by an authority"]),
+        ("ELSEWHERE", "elsewhere", ["IP address mismatch", "The certificate is for elsewhere.example"]),
+        ("TLS", "elsewhere", ["certificate was rejected", "issued by an authority"]),
     ],
 )
 def test_a_certificate_that_cannot_be_trusted_is_said(
@@ -296,7 +296,7 @@ def test_without_describe_on_the_cluster_collectors_and_pages_say_so(
 ) -> None:
     allow([grant for grant in READ_ONLY if grant != (CLUSTER, DESCRIBE)])
     cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
-    start = "Describe on the cluster is missing: reassignments, the controller quorum"
+    start = "Describe on the cluster is missing. Not available: reassignments, the controller quorum"
     wait_until(lambda: any(words.startswith(start) for words in permission_words(cluster)), "it is noticed", 15)
     collected(cluster, "metadata")
     for kind in ("reassignments", "quorum"):
@@ -339,13 +339,13 @@ def test_without_describe_configs_the_connection_test_says_what_it_costs(
     allow([grant for grant in READ_ONLY if grant != (CLUSTER, DESCRIBE_CONFIGS)])
     cluster = registered(admin, secure.at("LOGIN"), security_protocol="SASL_PLAINTEXT", **login("PLAIN"))
     on_cluster = (
-        "DescribeConfigs on the cluster is missing: the brokers' configuration and throttles stay unknown. "
+        "DescribeConfigs on the cluster is missing. Not available: broker configuration and throttles. "
         "Grant it in Kafka."
     )
     wait_until(lambda: permission_words(cluster) == [on_cluster], "it is noticed", 15)
     allow([grant for grant in READ_ONLY if grant != (TOPICS, DESCRIBE_CONFIGS)])
     on_topics = (
-        "DescribeConfigs on all topics is missing: their configuration and throttled replicas stay unknown. "
+        "DescribeConfigs on all topics is missing. Not available: their configuration and throttled replicas. "
         "Grant it in Kafka."
     )
     wait_until(lambda: permission_words(cluster) == [on_topics], "it is noticed", 15)

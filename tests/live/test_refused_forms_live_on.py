@@ -110,7 +110,7 @@ def test_refused_resume__stays_on_the_live_run_and_a_reload_is_the_run(run_page:
     announce_changes(run.request_id)
     run_page.locator("#steer-bar summary", has_text="Resume").click()
     run_page.locator("#steer-bar button").click()
-    expect(run_page.locator("#resume-reason-bar-error")).to_contain_text("Say why it may go on")
+    expect(run_page.locator("#resume-reason-bar-error")).to_contain_text("Enter a reason to resume")
     assert in_sight(run_page.locator("#resume-reason-bar-error"))
 
     stepped(run, 61.6)
@@ -137,7 +137,7 @@ def test_declined_without_a_reason__is_said_in_sight_and_stays_while_others_comm
     field, error = page.get_by_label("Reason to decline (required)"), page.locator("#reason-error")
     expect(field).to_have_attribute("required", "")
     page.get_by_label("Note").fill("It looks fine.")
-    page.get_by_role("button", name="Decline", exact=True).click()
+    page.get_by_role("button", name="Decline change", exact=True).click()
     expect(error).to_be_visible()
     expect(field).to_be_focused()
     assert in_sight(field)
@@ -149,7 +149,7 @@ def test_declined_without_a_reason__is_said_in_sight_and_stays_while_others_comm
     expect(page.locator("#comments")).to_contain_text("Look at the racks.")
     expect(error).to_be_visible()
     field.fill("Not on a Friday.")
-    page.get_by_role("button", name="Decline", exact=True).click()
+    page.get_by_role("button", name="Decline change", exact=True).click()
     expect(page.locator("#change-bar")).to_contain_text("Declined")
 
 

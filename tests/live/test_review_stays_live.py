@@ -75,9 +75,9 @@ def test_another_content__takes_the_form_away_and_keeps_the_note_for_the_next_re
     propose_another_content(change)
 
     expect(review.locator("#changed-while-you-read")).to_be_visible()
-    expect(review.get_by_role("button", name="Approve exactly this")).to_be_hidden()
+    expect(review.get_by_role("button", name="Approve change")).to_be_hidden()
     assert review.locator("#decide-approve [name=digest]").input_value() == change.digest, "what was read"
-    review.get_by_role("link", name="Read it again").click()
+    review.get_by_role("link", name="Review again").click()
     expect(review.locator("#changed-while-you-read")).to_be_hidden()
     expect(review.get_by_label("Note")).to_have_value(NOTE)
     assert review.locator("#decide-approve [name=digest]").input_value() == "f" * 64
@@ -92,7 +92,7 @@ def test_decision_of_somebody_else__is_shown_at_once_with_what_was_typed(
 
     expect(review.locator("#change-bar")).to_contain_text("Declined")
     expect(review.locator("#decide")).to_contain_text("Declined: bea")
-    expect(review.get_by_role("button", name="Approve exactly this")).to_have_count(0)
+    expect(review.get_by_role("button", name="Approve change")).to_have_count(0)
     expect(review.locator("#typed-before")).to_contain_text(NOTE)
     expect(review.locator("#announcements")).to_contain_text(f"Change #{change.pk} is now declined.")
     expect(review.locator("#waiting-count")).to_be_hidden()
@@ -106,7 +106,7 @@ def test_check_that_fails_meanwhile__is_shown(review: Page, change: ChangeReques
     announce_changes(change.pk)
 
     expect(review.locator("#stale")).to_contain_text("orders-1 moved.")
-    expect(review.locator("#check-as-planned")).to_contain_text("fails")
+    expect(review.locator("#check-as-planned")).to_contain_text("failed")
     expect(review.locator("#change-bar")).to_contain_text("Stale")
 
 
@@ -114,12 +114,12 @@ def test_list__is_told_of_what_comes_to_wait(
     chrome: BrowserContext, server: Server, review: Page, change: ChangeRequest, operator: User
 ) -> None:
     page = opened(chrome, server, "/changes/")
-    expect(page.locator("h1")).to_have_text("1 change waits for you.")
+    expect(page.locator("h1")).to_have_text("Changes: 1 waiting for you")
 
     second = propose(change.cluster, operator)
     announce_changes(second.pk)
 
-    expect(page.locator("h1")).to_have_text("2 changes wait for you.")
+    expect(page.locator("h1")).to_have_text("Changes: 2 waiting for you")
     expect(page.locator("#waiting-count")).to_have_text("2")
     expect(page.locator(f"#change-{second.pk}")).to_be_visible()
     page.keyboard.press("j")

@@ -195,6 +195,21 @@ class MemoryCluster:
                 offsets[query] = ReplicaOffset(value, self.clock())
         return ReplicaOffsets(offsets, errors)
 
+    def log_spans(self, partitions: Mapping[str, Collection[int]], *, deadline: float) -> LogSpans:
+        self._answer("log_spans")
+        spans: dict[str, dict[int, LogSpan]] = {}
+        errors: dict[str, dict[int, ItemError]] = {}
+        for topic, numbers in partitions.items():
+            for number in numbers:
+                log = self.topics.get(topic, {}).get(number)
+                if log is None or log.leader is None:
+                    errors.setdefault(topic, {})[number] = NOT_THERE
+                elif log.leader in self.silent:
+                    errors.setdefault(topic, {})[number] = SILENT
+                else:
+                    spans.setdefault(topic, {})[number] = LogSpan(log.start, log.ends[log.leader], self.clock())
+        return LogSpans(spans, errors, self.clock())
+
     def quorum(self, *, deadline: float) -> QuorumDescription:
         self._answer("quorum")
         now = round(self.clock() * 1000)

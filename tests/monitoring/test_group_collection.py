@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Callable
+from collections import abc
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -28,7 +29,7 @@ from kafkadash.core.failures import FailureKind
 from kafkadash.core.messages import CodedMessage, as_message, coded, message_text
 from kafkadash.export.models import SegmentOutbox
 from kafkadash.export.schema import SegmentKind
-from kafkadash.kafka.api import OtherGroup
+from kafkadash.kafka.api import LogSpans, OtherGroup
 from kafkadash.monitoring import collection
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.errors import CollectionErrorCode
@@ -53,7 +54,10 @@ class _Both(MemoryCluster):
 
     def __init__(self, clock: Clock, groups: MemoryGroups) -> None:
         super().__init__(clock)
-        self.groups, self.committed, self.log_spans = groups.groups, groups.committed, groups.log_spans
+        self.groups, self.committed, self._spans = groups.groups, groups.committed, groups.log_spans
+
+    def log_spans(self, partitions: Mapping[str, abc.Collection[int]], *, deadline: float) -> LogSpans:
+        return self._spans(partitions, deadline=deadline)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from kafkadash.clusters.allowed_lag import AllowedLags, LagAllowance, allowed_lags
 from kafkadash.core.status import HealthState
+from kafkadash.monitoring.groups.pages import HEAT_ROWS, lag_heatmap
 from kafkadash.monitoring.groups.rules import (
     STATES,
     WINDOW,
@@ -49,6 +50,7 @@ from kafkadash.monitoring.groups.rules import (
     time_lag,
 )
 from kafkadash.monitoring.groups.wording import (
+    WORDS,
     drain_words,
     group_verdict,
     partition_word,
@@ -188,7 +190,7 @@ def test_a_whole_window_is_ten_samples() -> None:
 
 NOW = 1_795_000_000.0
 TEN = 10
-STILL = "Its last 10 samples hold the same offset, and the lag was never zero in them."
+STILL = "The last 10 samples hold the same offset; the lag never reached 0."
 
 
 def seen(
@@ -246,12 +248,11 @@ def test_a_stall_is_said_as_on_the_mockup() -> None:
     group = group_lag(partitions, members=6)
     verdict = group_verdict(group, NOW)
     assert verdict.state is HealthState.WARNING
-    assert verdict.word == "Stall"
-    assert verdict.sentence == "orders.paid-14 has committed nothing for 11 min while 41,870 records wait."
+    assert verdict.word == WORDS[LagState.STALL]
+    assert verdict.sentence == "orders.paid-14: no commits for 11 min, lag 41,870 records."
     assert verdict.detail == (
-        "Its last 10 samples hold the same offset, and the lag was never zero in them. "
-        "Member invoice-3 still sends heartbeats, so the group will not rebalance by itself. "
-        "45 partitions are OK; 2 cannot be judged yet."
+        f"{STILL} Member invoice-3 still sends heartbeats, so the group does not rebalance. "
+        "Other partitions: 45 OK, 2 not evaluated yet."
     )
     assert (group.state, group.partitions, group.lag, group.lag_unknown) == (LagState.ERR, 48, 41_870 + 990 + 53, 1)
     assert group.failing == 1
@@ -260,8 +261,8 @@ def test_a_stall_is_said_as_on_the_mockup() -> None:
 def test_several_stalls_name_the_largest_and_count_the_others() -> None:
     small = seen(2, [5] * TEN, [9] * TEN)
     sentence, detail = said(small, stalled(), small, well(1))
-    assert sentence.startswith("orders.paid-14 ")
-    assert detail.endswith("2 more partitions stall; 1 is OK.")
+    assert sentence.startswith("orders.paid-14: ")
+    assert detail.endswith("Other partitions: 2 stalled, 1 OK.")
 
 
 @pytest.mark.parametrize(
@@ -270,78 +271,78 @@ def test_several_stalls_name_the_largest_and_count_the_others() -> None:
         (
             stalled(members=False),
             0,
-            "The group has no members while 41,870 records wait in orders.paid-14.",
-            f"Nothing was committed for 11 min. {STILL}",
+            "The group has no members; lag 41,870 records in orders.paid-14.",
+            f"No commits for 11 min. {STILL}",
         ),
         (
             stalled(members=None, moved=None),
             None,
-            "orders.paid-14 has committed nothing for at least 15 min while 41,870 records wait.",
-            f"{STILL} Whether the group has members is not known.",
+            "orders.paid-14: no commits for at least 15 min, lag 41,870 records.",
+            f"{STILL} The members of the group are unknown.",
         ),
         (
             stalled(member=""),
             6,
-            "orders.paid-14 has committed nothing for 11 min while 41,870 records wait.",
-            f"{STILL} The group has members, but none of them is assigned to it.",
+            "orders.paid-14: no commits for 11 min, lag 41,870 records.",
+            f"{STILL} The group has members, but no member is assigned to this partition.",
         ),
         (
             stalled(allowed=1000),
             6,
-            "orders.paid-14 has committed nothing for 11 min while 41,870 records wait.",
-            "Its last 10 samples hold the same offset, and the lag was never down to the 1,000 that are allowed.",
+            "orders.paid-14: no commits for 11 min, lag 41,870 records.",
+            "The last 10 samples hold the same offset; the lag never dropped to the threshold of 1,000.",
         ),
         (
             stalled(start=91_245_988),
             6,
-            "orders.paid-14 has committed nothing for 11 min, and the 41,870 records after its offset are deleted.",
+            "orders.paid-14: no commits for 11 min, the next 41,870 records are deleted.",
             f"{STILL} Up to 41,870 records of orders.paid-14 were deleted before they were committed.",
         ),
         (
             stalled(start=91_204_119),
             6,
-            "orders.paid-14 has committed nothing for 11 min while 41,869 records wait.",
+            "orders.paid-14: no commits for 11 min, lag 41,869 records.",
             f"{STILL} 1 record of orders.paid-14 was deleted before it was committed.",
         ),
         (
             seen(3, [*[5200] * 9, 4000], [5300] * TEN),
             6,
-            "orders.paid-3 was set back by 1,200 records, and 1,300 records wait.",
-            "It has not come up to where it was in its last samples.",
+            "orders.paid-3: offset moved backwards by 1,200 records, lag 1,300 records.",
+            "The offset is still below its earlier value.",
         ),
         (
             seen(3, [10 * n for n in range(TEN)], [100 + 650 * n for n in range(TEN)]),
             6,
-            "orders.paid-3 falls behind: 5,860 records wait, 64 more every second.",
-            "Its lag never got smaller over its last 10 samples.",
+            "orders.paid-3 is falling behind: lag 5,860 records, growing by 64 records/s.",
+            "The lag never decreased over the last 10 samples.",
         ),
         (
             seen(3, [10 * n for n in range(TEN)], [100 + 12 * n for n in range(TEN)]),
             6,
-            "orders.paid-3 falls behind: 118 records wait, 0.2 more every second.",
-            "Its lag never got smaller over its last 10 samples.",
+            "orders.paid-3 is falling behind: lag 118 records, growing by 0.2 records/s.",
+            "The lag never decreased over the last 10 samples.",
         ),
         (
             seen(3, [10 * n for n in range(TEN)], [1 + 10 * n for n in range(TEN)]),
             6,
-            "orders.paid-3 does not catch up: 1 record waits.",
-            "Its lag never got smaller over its last 10 samples.",
+            "orders.paid-3 is not catching up: lag 1 record.",
+            "The lag never decreased over the last 10 samples.",
         ),
-        (well(3), 6, "The group has read all that was written.", ""),
-        (well(3, lag=31), 6, "The group keeps up: 31 records wait.", ""),
-        (collecting(), 6, "Cannot tell how the group does: 4 of 10 samples are collected.", ""),
-        (uncommitted(), 6, "Cannot tell how the group does: it has committed nothing yet.", ""),
+        (well(3), 6, "The group has no lag.", ""),
+        (well(3, lag=31), 6, "The group keeps up: lag 31 records.", ""),
+        (collecting(), 6, "Group state unknown: 4 of 10 samples collected.", ""),
+        (uncommitted(), 6, "Group state unknown: no offsets committed yet.", ""),
         (
             seen(3, [5] * TEN, [*[9] * 9, None]),
             6,
-            "Cannot tell how the group does: the log ends of what it reads are not known.",
+            "Group state unknown: log end offsets are unknown.",
             "",
         ),
         (
             seen(3, [5200] * TEN, [5000] * TEN),
             6,
-            "Cannot tell how the group does: its commits lie beyond the end of the log.",
-            "1 partition has a commit beyond the end of the log: the topic was truncated, or deleted and made anew.",
+            "Group state unknown: committed offsets are past the log end.",
+            "1 partition has a commit past the log end: the topic was truncated, or deleted and recreated.",
         ),
     ],
 )
@@ -351,8 +352,8 @@ def test_each_state_has_its_sentence(partition: PartitionLag, members: int | Non
 
 def test_a_group_that_keeps_up_says_where_most_of_it_waits() -> None:
     assert said(well(1, lag=31), well(2, lag=7), uncommitted()) == (
-        "The group keeps up: 38 records wait in 2 partitions.",
-        "Most of them, 31, in orders.paid-1. 1 partition cannot be judged yet.",
+        "The group keeps up: lag 38 records across 2 partitions.",
+        "Highest lag: 31 in orders.paid-1. Other partitions: 1 not evaluated yet.",
     )
 
 
@@ -365,7 +366,7 @@ def test_a_group_without_partitions_has_committed_nothing() -> None:
 def test_what_was_not_read_lately_is_never_well() -> None:
     assert unread_verdict(None).state is unread_verdict(300.0).state is HealthState.UNKNOWN
     assert unread_verdict(300.0, "No broker answered.") == unread_verdict(300.0, "No broker answered.")
-    assert unread_verdict(300.0).sentence == "Cannot tell how the group does: it was last read 5 min ago."
+    assert unread_verdict(300.0).sentence == "Group state unknown: last read 5 min ago."
 
 
 def of_state(state: LagState, number: int) -> PartitionLag:
@@ -403,11 +404,11 @@ def test_every_state_has_a_colour_and_none_is_critical() -> None:
     ("partition", "word", "why"),
     [
         (collecting(), "Collecting 4/10", UnjudgedLag.COLLECTING),
-        (uncommitted(), "No commit yet", UnjudgedLag.NO_COMMIT),
-        (seen(1, [5] * TEN, [*[9] * 9, None]), "Log end not known", UnjudgedLag.NO_END),
-        (seen(1, [10] * TEN, [9] * TEN), "Beyond the log end", UnjudgedLag.BEYOND),
+        (uncommitted(), "No commits yet", UnjudgedLag.NO_COMMIT),
+        (seen(1, [5] * TEN, [*[9] * 9, None]), "Log end unknown", UnjudgedLag.NO_END),
+        (seen(1, [10] * TEN, [9] * TEN), "Commit past log end", UnjudgedLag.BEYOND),
         (seen(1, [*range(TEN)], [*[None] * 9, 20]), "Unknown", UnjudgedLag.NO_TREND),
-        (stalled(), "Stall", UnjudgedLag.JUDGED),
+        (stalled(), "Stalled", UnjudgedLag.JUDGED),
         (well(1), "OK", UnjudgedLag.JUDGED),
     ],
 )
@@ -438,7 +439,7 @@ def test_cells_have_units_and_say_what_is_an_estimate() -> None:
     words = ["unknown", "0 s", "0.8 s", "10 min 40 s", "about 10 min 40 s", "over 1 min 30 s"]
     assert [time_lag_words(lag) for lag in lags] == words
     trends = [LagTrend(5, 5, drain) for drain in (LagDrain.NEVER, LagDrain.KEEPS_UP, LagDrain.EMPTY, LagDrain.UNKNOWN)]
-    assert [drain_words(each) for each in trends] == ["never", "keeps up", "nothing waits", ""]
+    assert [drain_words(each) for each in trends] == ["never", "keeps up", "no lag", ""]
     assert drain_words(LagTrend(9, 5, LagDrain.DRAINS, 754.0)) == "12 min 34 s"
 
 
@@ -678,3 +679,27 @@ def test_no_pattern_is_slow() -> None:
     begun = time.process_time()
     assert sum(usual.of(f"team-{n % 100}-reader-{n}") for n in range(5000)) == 50 * sum(range(100))
     assert time.process_time() - begun < 2
+
+
+# ---- the heatmap
+
+
+def test_heatmap__most_lag_first_and_unknown_is_not_zero() -> None:
+    def lag(partition: int, *samples: tuple[int | None, int | None]) -> PartitionLag:
+        looks = [OffsetSample(60.0 * n, committed, end) for n, (committed, end) in enumerate(samples)]
+        return PartitionLag("t", partition, LagState.OK, looks)
+
+    seen = lag_heatmap([lag(0, (5, 5), (5, 6)), lag(1, (0, 1000), (None, 1000)), lag(2, (7, 7), (7, 7))])
+    assert [row.name for row in seen.rows] == ["t-1", "t-0", "t-2"]
+    assert [[(cell.lag, cell.level) for cell in row.cells] for row in seen.rows] == [
+        [(1000, 5), (None, 0)],
+        [(0, 0), (1, 1)],
+        [(0, 0), (0, 0)],
+    ]
+    assert (len(seen.times), seen.more) == (2, 0)
+
+
+def test_heatmap__many_partitions__names_how_many_are_left_out() -> None:
+    looks = [OffsetSample(60.0, 0, 1)]
+    seen = lag_heatmap([PartitionLag("t", n, LagState.OK, looks) for n in range(HEAT_ROWS + 3)])
+    assert (len(seen.rows), seen.more) == (HEAT_ROWS, 3)

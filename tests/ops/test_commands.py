@@ -81,11 +81,11 @@ def test_each_bad_address_has_its_line() -> None:
 
 @pytest.mark.django_db
 def test_a_connection_is_changed(cluster_row: Cluster) -> None:
-    assert "number 2" in cluster("connect", "demo", "--bootstrap", "c:9092")
+    assert "version 2" in cluster("connect", "demo", "--bootstrap", "c:9092")
     (listed,) = cluster("list").splitlines()
     assert listed.startswith("demo: c:9092 ")
     assert "PLAINTEXT" in listed
-    with pytest.raises(CommandError, match="Nothing to change"):
+    with pytest.raises(CommandError, match="No setting to change"):
         cluster("connect", "demo")
 
 
@@ -202,14 +202,14 @@ def test_a_failure_is_the_jobs_sentence(
 
 @pytest.mark.django_db
 def test_without_a_worker_it_gives_up_and_leaves_no_job_behind(cluster_row: Cluster) -> None:
-    with pytest.raises(CommandError, match=r"No worker took the test within 0\.1 s: is beat running"):
+    with pytest.raises(CommandError, match=r"No worker started the test within 0\.1 s\. Check that beat is running"):
         cluster("test", "demo", "--wait", "0.1")
     assert Job.objects.get().state == JobState.CANCELLED
 
 
 @pytest.mark.django_db
 def test_an_unknown_cluster_is_a_sentence(cluster_row: Cluster) -> None:
-    with pytest.raises(CommandError, match=r"There is no cluster nowhere\. Registered: demo\."):
+    with pytest.raises(CommandError, match=r"There is no cluster nowhere\. Registered clusters: demo\."):
         cluster("test", "nowhere")
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
+from kafkadash.findings.board import trend_of
 from kafkadash.findings.kinds import FindingCode
 from kafkadash.findings.models import Finding
 from tests.factories import NOW, BrokerFactory, judged, silent, watched
@@ -40,6 +41,21 @@ def test_it_says_what_is_wrong_since_when_and_what_to_do(finding: Finding, get_p
     assert page.links("#finding-facts") == ["/clusters/demo/topics/?state=offline"]
     assert page.links("#runbook .panel-head") == ["/runbooks/offline-partitions/"]
     assert 'href="/clusters/demo/topics/?state=offline"' in page.html
+
+
+@pytest.mark.parametrize(
+    ("ago_and_values", "words"),
+    [
+        ([(90, 5), (60, 5)], "steady"),
+        ([(90, 5), (60, 9)], "steady, up from 5"),
+        ([(90, 12_370), (5, 20_000)], "up from 12,370"),
+        ([(90, 9), (5, 4)], "down from 9"),
+        ([(90, 5), (30, 20), (5, 9)], "falling, up from 5"),
+    ],
+)
+def test_trend__has_direction_and_first_value(ago_and_values: list[tuple[int, float]], words: str) -> None:
+    history = [[(NOW - timedelta(minutes=ago)).timestamp(), value] for ago, value in ago_and_values]
+    assert trend_of(history, 0, NOW).words == words
 
 
 def test_it_goes_on_saying_so_after_it_closed(finding: Finding, get_page: GetPage) -> None:
@@ -119,6 +135,32 @@ def test_whoever_takes_it_is_named_everywhere(
 
     client.post(address(finding, "release/"))
     assert get_page(address(finding)).first("#owner").get("data-owner") == ""
+
+
+@pytest.mark.parametrize(("back", "page"), [("board", "/"), ("overview", "/clusters/demo/")])
+def test_finding__acknowledged_on_a_list__leads_back_to_it(
+    finding: Finding, operator: User, client_of: Callable[[User], Client], back: str, page: str
+) -> None:
+    client = client_of(operator)
+    form = Page(client.get(page).content.decode()).part(f"finding-{finding.public_id}")
+    assert f'action="{address(finding, "acknowledge/")}"' in form
+    assert f'name="back" value="{back}"' in form
+    answer = client.post(address(finding, "acknowledge/"), {"back": back})
+    assert (answer.status_code, answer["Location"]) == (302, f"{page}#finding-{finding.public_id}")
+    assert Finding.objects.get(pk=finding.pk).acknowledged_by == operator
+
+
+def test_finding__acknowledged_with_another_address_to_go_back_to__leads_to_its_page(
+    finding: Finding, operator: User, client_of: Callable[[User], Client]
+) -> None:
+    answer = client_of(operator).post(address(finding, "acknowledge/"), {"back": "https://example.com/"})
+    assert answer["Location"] == address(finding)
+
+
+def test_commands_of_the_runbook__have_the_addresses_of_the_cluster(finding: Finding, get_page: GetPage) -> None:
+    steps = get_page(address(finding)).part("runbook")
+    assert f"--bootstrap-server {finding.cluster.bootstrap_servers}" in steps
+    assert "HOST:9092" not in steps
 
 
 def test_one_that_closed_meanwhile_cannot_be_taken(

@@ -19,6 +19,7 @@ from kafkadash.live.panels import PANELS, LivePanel
 from kafkadash.monitoring.models import MoveOutcome
 from tests.factories import NOW, ReassignmentFactory, TopicFactory, ended, silent, watched
 from tests.kept_rows import kept
+from tests.page_words import sentence_faults, title_faults
 from tests.pages.conftest import Page
 
 pytestmark = pytest.mark.django_db
@@ -126,6 +127,15 @@ def test_ids_are_unique_and_references_lead_somewhere(get_page: GetPage, address
         assert html.count("<h1") == 1
 
 
+@pytest.mark.parametrize("address", PAGES + SETTINGS)
+def test_words__of_headings_and_banners__follow_the_rules_of_language(get_page: GetPage, address: str) -> None:
+    page = get_page(address)
+    for heading in page.texts("h1"):
+        assert list(title_faults(heading)) == []
+    for banner in page.texts(".notice > p"):
+        assert list(sentence_faults(banner)) == []
+
+
 def test_the_policy_allows_nothing_but_our_own_origin(viewer: User, client_of: Callable[[User], Client]) -> None:
     policy = client_of(viewer).get("/").headers["Content-Security-Policy"]
     assert "default-src 'self'" in policy
@@ -139,7 +149,7 @@ def test_a_push_holds_nothing_of_a_person(panel: LivePanel, name: str) -> None:
     cluster = Cluster.objects.get(slug=name)
     html = render_to_string(panel.template, dict(panel.context(cluster, NOW))).strip()
     assert re.match(rf'<\w+[^>]*\sid="{panel.name}-{name}"', html)
-    for forbidden in ("<button", "<form", "csrf", "vera"):
+    for forbidden in ("csrf", "vera"):
         assert forbidden not in html
 
 

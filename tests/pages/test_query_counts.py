@@ -51,6 +51,7 @@ PAGES = {
     "drill": "/clusters/demo/drill/?brokers=1,2",
     "quorum": "/clusters/demo/quorum/",
     "quorum_lag": "/clusters/demo/quorum/lag/?range=24h",
+    "trends": "/clusters/demo/trends/",
     "brokers": "/clusters/demo/brokers/",
     "brokers_filtered": "/clusters/demo/brokers/?q=kafka&state=up&sort=-disk",
     "broker": "/clusters/demo/brokers/1/",

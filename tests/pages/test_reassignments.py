@@ -73,7 +73,7 @@ def test_percent_is_rounded_down_so_that_nothing_looks_done_early(
     moves = get_page(URL)
     assert shown in moves.words(row.public_id)
     assert f'data-percent="{attribute}"' in moves.start_tag(row.public_id)
-    assert moves.title == f"1 partition is moving, {shown} copied."
+    assert moves.title == f"demo: 1 partition moving, {shown} copied"
 
 
 def test_copied_and_not_in_the_isr_is_catching_up(get_page: GetPage, demo: Cluster) -> None:
@@ -130,7 +130,7 @@ def test_the_started_interval_says_how_it_is_known(get_page: GetPage, demo: Clus
     [
         (MoveOutcome.COMPLETED, "completed"),
         (MoveOutcome.CANCELLED, "cancelled"),
-        (MoveOutcome.SUPERSEDED, "superseded by another target"),
+        (MoveOutcome.SUPERSEDED, "superseded by another reassignment"),
         (MoveOutcome.TOPIC_DELETED, "topic deleted"),
         (MoveOutcome.UNKNOWN, "ended, outcome unknown"),
     ],
@@ -140,7 +140,7 @@ def test_what_ended_just_now_stays_with_its_outcome(
 ) -> None:
     row = ended(demo, outcome, NOW - timedelta(minutes=9))
     moves = get_page(URL)
-    assert moves.title == "Nothing moves in demo."
+    assert moves.title == "demo: no reassignments in flight"
     assert moves.words(row.public_id).endswith(words)
     assert f'data-outcome="{outcome}"' in moves.start_tag(row.public_id)
 
@@ -149,7 +149,7 @@ def test_what_ended_earlier_is_listed_on_request_in_pages(get_page: GetPage, dem
     rows = [ended(demo, MoveOutcome.COMPLETED, NOW - timedelta(minutes=20 + n), partition=n) for n in range(101)]
     now = get_page(URL)
     assert not now.has(rows[0].public_id)
-    assert "See those that ended" in now.text
+    assert now.links("[data-empty=none]") == [f"{URL}?ended=all#list"]
     first, second = get_page(f"{URL}?ended=all"), get_page(f"{URL}?ended=all&page=2")
     assert first.has(f"list-{rows[0].public_id}")
     assert not first.has(f"list-{rows[100].public_id}")
@@ -279,7 +279,7 @@ def test_the_lists_are_filtered_by_address(get_page: GetPage, demo: Cluster, que
     page = get_page(URL + query)
     assert [i for i in ("r-1", "r-2", "r-3", "r-4") if page.has(f"list-{i}")] == kept
     if not kept:
-        assert "None is like that." in page.text
+        assert page.find("[data-empty=filtered]")
 
 
 def test_what_a_list_cannot_be_filtered_by_is_said(get_page: GetPage, demo: Cluster) -> None:
@@ -324,7 +324,7 @@ def test_one_that_is_over_is_not_running_and_says_how_it_ended(
     row = ended(demo, outcome, NOW - timedelta(days=2), partition=7)
     ReassignmentFactory.create(cluster=demo, partition=7, adding=[9])
     described = get_page(url(row.public_id))
-    assert described.title == f"cart.events-7 is not running: {words}."
+    assert described.title == f"cart.events-7: {words}"
     assert "Adding 6" in described.text  # its own data, not that of the later one on the same partition
     assert "19 Nov 02:03:04" in described.text
     assert "hx-ws:connect" not in described.html
@@ -384,7 +384,7 @@ def test_the_same_rate_is_one_line_and_every_throttle_a_row(get_page: GetPage, d
     assert (shown[0], shown[3:5]) == ("broker 9", ["broker", "01:43:04"])
     assert page.texts(f"#throttle-{rows[1].pk} .config-key") == [rows[1].key]
     assert figures_of(shown[2]) == ["10.0 MB/s", "10,000,000"]
-    assert (figures_of(shown[5]), shown[6:]) == (["6 s"], ["unknown", "nothing now"])
+    assert (figures_of(shown[5]), shown[6:]) == (["6 s"], ["others", "nothing"])
     ids = [f"throttle-{row.pk}" for row in (rows[2], rows[1], rows[0])]
     assert page.order_of(*ids) == ids  # 1, 9, 10
 
@@ -394,7 +394,7 @@ def test_a_rate_without_a_list_slows_nothing_and_a_list_without_a_rate_neither(
 ) -> None:
     row = ThrottleFactory.create(cluster=demo)
     page = get_page(THROTTLES_URL)
-    assert figures_of(page.title) == ["1", "10.0 MB/s"]
+    assert page.title.startswith("demo: throttle rates without replica lists")
     with_rate_alone = page.title
     row.delete()
     a_list(demo, "orders", "*")
@@ -426,8 +426,8 @@ def test_very_many_brokers_are_summed_up(get_page: GetPage, demo: Cluster) -> No
     [
         ("*", "all replicas"),
         ("0:1,0:2,1:3", "3 replicas of 2 partitions"),
-        ("", "none: the list is set, but empty"),
-        ("0:x", "“0:x” is no pair of partition and broker"),
+        ("", "empty list"),
+        ("0:x", "invalid entry “0:x”"),
     ],
 )
 def test_lists_are_summarised(get_page: GetPage, demo: Cluster, value: str, shown: str) -> None:
@@ -450,8 +450,8 @@ def test_what_needs_it(get_page: GetPage, demo: Cluster) -> None:
     assert words(page, everywhere).endswith("2 moves")
     assert words(page, whole).endswith("2 moves")
     assert words(page, listed).endswith("1 move")
-    assert words(page, part).endswith("nothing now")
-    assert words(page, other).endswith("nothing now")
+    assert words(page, part).endswith("nothing")
+    assert words(page, other).endswith("nothing")
 
 
 def test_copies_between_disks_need_the_disk_rate(get_page: GetPage, demo: Cluster) -> None:
@@ -480,9 +480,9 @@ def test_ours_and_foreign(get_page: GetPage, demo: Cluster) -> None:
     ours = ThrottleFactory.create(cluster=demo, name="1", claimed_by="change 42", claim_url="/changes/42/")
     foreign = ThrottleFactory.create(cluster=demo, name="2")
     page = get_page(THROTTLES_URL)
-    assert "ours: change 42" in words(page, ours)
+    assert "kafkadash, change 42" in words(page, ours)
     assert 'href="/changes/42/"' in page.part(f"throttle-{ours.pk}")
-    assert " unknown " in words(page, foreign)
+    assert " others " in words(page, foreign)
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_not_read_stale_and_not_permitted(get_page: GetPage, demo: Cluster) -> N
 def test_unknown_moves_are_not_no_moves(get_page: GetPage, demo: Cluster) -> None:
     demo.collector_runs.filter(kind=CollectorKind.REASSIGNMENTS).update(succeeded_at=None)
     row = ThrottleFactory.create(cluster=demo)
-    assert words(get_page(THROTTLES_URL), row).endswith("unknown unknown")
+    assert words(get_page(THROTTLES_URL), row).endswith("others unknown")
 
 
 def test_what_a_run_removed_is_said_to_be_removed_and_is_not_in_force(get_page: GetPage, demo: Cluster) -> None:
@@ -553,7 +553,7 @@ def test_what_a_run_removed_is_said_to_be_removed_and_is_not_in_force(get_page: 
     )
     page = get_page(THROTTLES_URL)
     assert not figures_of(page.title)
-    assert page.links(f"#throttle-{row.pk} [data-label=owner]") == ["/changes/7/"]
+    assert "/changes/7/" in page.links(f"#throttle-{row.pk}")
     assert figures_of(cells(page, row)[7]) == ["02:03:02"]
     assert not get_page(f"{THROTTLES_URL}?need=foreign").has(f"throttle-{row.pk}")
 

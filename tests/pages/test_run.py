@@ -64,9 +64,9 @@ def test_it_says_how_far_it_is_and_until_when(change: ChangeRequest, viewer: Use
     assert page.figures(f"{run} .by-broker dt") == ["6", "278.5", "605.1 GB"]
     facts = page.facts(f"{run} .stat-row")
     assert figures_of(facts["Rate"]) == ["58.6 MB/s"]
-    assert figures_of(facts["Bound by"]) == ["6", "58.6", "60 MB/s"]
+    assert figures_of(facts["Limited by"]) == ["6", "58.6", "60 MB/s"]
     assert figures_of(facts["Time left"]) == ["1 h 32 min", "1 h 29 min", "1 h 41 min"]
-    assert figures_of(facts["Moves done"]) == ["48", "230"]
+    assert figures_of(facts["Moves completed"]) == ["48", "230"]
     assert figures_of(facts["Under min-ISR"]) == ["0", "0", "02:03:01"]
 
 
@@ -95,7 +95,7 @@ def test_what_is_not_known_is_said_to_be_not_known(change: ChangeRequest, viewer
     shown = page.context["shown"]
     assert (shown.done_at, shown.left_s, shown.between) == (None, None, None)
     facts = page.facts(f"{run_} .stat-row")
-    assert not any(figures_of(facts[name]) for name in ("Rate", "Bound by", "Time left"))
+    assert not any(figures_of(facts[name]) for name in ("Rate", "Limited by", "Time left"))
     assert len(page.find(f"{run_} .stat-words")) == 4
     assert "0.0 %" not in page.words(f"run-{change.pk}")
     assert not page.find(f"{run_} [role=progressbar]")
@@ -206,8 +206,8 @@ class TestNotices:
         page = look(viewer, change)
         assert page.tells(ReassignmentErrorCode.ROWS_ASK, f"#run-notices-{change.pk}")
         assert page.figures(f"#run-notices-{change.pk}") == ["5"]
-        assert "Stuck or asking 5" in page.words(f"moves-{change.pk}")
-        assert page.words(f"moves-{change.pk}").count("Needs an answer") == 5
+        assert "Stuck or awaiting a decision 5" in page.words(f"moves-{change.pk}")
+        assert page.words(f"moves-{change.pk}").count("Needs a decision") == 5
 
 
 def test_while_one_size_is_not_known__the_percent_is_of_the_others_and_says_so(
@@ -295,8 +295,8 @@ def test_its_throttle_is_shown_with_what_is_ours(
     assert "<form" not in page.part("throttle") + page.part("foreign")
     steered = look(operator, change)
     acting = steered.part("throttle") + steered.part("foreign")
-    assert 'value="set_throttle">Set ours again<' in acting
-    assert 'value="leave_throttle">Leave theirs<' in acting
+    assert 'value="set_throttle">Set kafkadash throttle<' in acting
+    assert 'value="leave_throttle">Keep current throttle<' in acting
     assert f'name="entity" value="broker 4 {key}"' in acting
     assert 'name="seen" value="60000000"' in acting
 
@@ -312,9 +312,9 @@ class TestRows:
         words = page.words(f"moves-{change.pk}")
         first, *_ = page.find(f"#moves-{change.pk} .run-moves tr[data-state=warning]")
         cells = first.texts("td")
-        assert (cells[0], cells[2], cells[8], cells[9]) == ("events-0", "6", "no progress", "01:59")
+        assert (cells[0], cells[1], cells[8], cells[9]) == ("events-0", "3", "no progress", "01:59")
         assert cells[3:8] == ["16.2 %", "4.2 GB", "680.4 MB", "3.5 GB", "0.0 MB/s"]
-        assert (figures_of(cells[1]), figures_of(cells[10])) == (["3", "4"], ["25 min"])
+        assert (figures_of(cells[2]), figures_of(cells[10])) == (["6", "4"], ["25 min"])
         why = page.first(f"#moves-{change.pk} .stuck-cause")
         assert told in why.text
         assert len(why.find("a")) == 2
@@ -355,7 +355,7 @@ class TestRows:
         first = Move.objects.earliest("pk")
         progressed(run, figures([row_now(first, None, rate=None, eta_s=None, source=None)]))
         rows = [row.texts("td") for row in look(viewer, change).find(f"#moves-{change.pk} .run-moves tbody tr")]
-        cells = ["unknown", "4.2 GB", "unknown", "unknown", "unknown", "not known"]
+        cells = ["unknown", "4.2 GB", "unknown", "unknown", "unknown", "unknown"]
         assert [row[3:9] for row in rows if len(row) > 8] == [cells, cells]
 
 
@@ -397,7 +397,7 @@ def test_figures_too_old_to_tell_give_no_time(change: ChangeRequest, viewer: Use
     facts = page.facts(f"#run-{change.pk} .stat-row")
     assert not figures_of(facts["Time left"])
     cells = page.texts(f"#m-{move.pk} td")
-    assert cells[7:9] == ["19.2 MB/s", "not known"]
+    assert cells[7:9] == ["19.2 MB/s", "unknown"]
 
 
 class TestOnTheBoard:
@@ -426,4 +426,4 @@ class TestOnTheBoard:
         running(change)
         Execution.objects.update(looked_at=NOW - timedelta(minutes=9))
         board = Page(client_of(viewer).get("/").content.decode())
-        assert f"#{change.pk} progress not known" in board.words("status-demo")
+        assert f"#{change.pk} progress unknown" in board.words("status-demo")

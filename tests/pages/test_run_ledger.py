@@ -166,6 +166,6 @@ def test_all_is_as_before(get_page: GetPage, run: Execution) -> None:
     run.save()
     page = ledger(get_page, run)
     assert not figures_of(page.title)
-    assert page.cells(f"entry-{row.pk}")[6] == "Set back to 5,000,000 bytes/s."
+    assert page.cells(f"entry-{row.pk}")[6] == reason_text(RateRestored("5000000"))
     assert page.figures("#ledger .panel-foot") == ["0", "0", "0"]
     assert not page.find("#ledger .panel-head .freshness")  # what is over is not read any more

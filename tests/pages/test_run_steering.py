@@ -69,7 +69,7 @@ def test_another_throttle_is_in_force_and_in_the_audit(run: Execution, operator:
 
 @pytest.mark.parametrize(
     ("rate", "says"),
-    [("0", "With a throttle of 0"), ("-5", "above 0"), ("fast", "is not a number"), ("500", "needs a new approval")],
+    [("0", "A throttle of 0"), ("-5", "above 0"), ("fast", "is not a number"), ("500", "needs a new approval")],
 )
 def test_a_bad_rate_is_refused_and_stays_in_its_field(
     rate: str, says: str, run: Execution, operator: User, send: Send
@@ -88,7 +88,7 @@ def test_a_bad_rate_is_refused_and_stays_in_its_field(
 
 def test_a_reason_that_is_missing_is_said_at_its_field(operator: User, send: Send) -> None:
     page = page_of(send(operator, "throttle", rate="70", reason=" "))
-    assert "Say why" in page.words("throttle-reason-error")
+    assert page.tells(ReassignmentErrorCode.ORDER_REASON, "#throttle-reason-error")
     assert " autofocus" in page.part("throttle-reason-kept")
     assert not page.has("rate-error")
 
@@ -152,7 +152,7 @@ class TestRow:
     ) -> None:
         page = Page(client_of(operator).get(f"/changes/{run.request_id}/run/row/?move={move.pk}").content.decode())
         assert page.title == "events-0: copying"
-        assert "Cancel this row" in page.words("deeds")
+        assert "Cancel move" in page.words("deeds")
         for _ in range(2):
             assert (
                 send(operator, "row", **self.fields(move, order_type="cancel_row", reason="Wrong.")).status_code == 302
@@ -170,7 +170,7 @@ class TestRow:
 
     def test_without_a_reason_it_is_refused_on_its_page(self, move: Move, operator: User, send: Send) -> None:
         page = page_of(send(operator, "row", **self.fields(move, order_type="cancel_row", reason="")))
-        assert "Say why" in page.words("refused")
+        assert page.tells(ReassignmentErrorCode.ORDER_REASON, "#refused")
         assert not Order.objects.exists()
 
     def test_what_does_not_ask_is_not_answered(self, move: Move, operator: User, send: Send) -> None:
@@ -252,7 +252,7 @@ def test_a_stuck_row_leads_to_another_plan(
 ) -> None:
     progressed(half_done_run, figures([stuck(moving, DestinationAway(4))]))
     html = client_of(operator).get(f"/changes/{half_done_run.request_id}/run/").content.decode()
-    assert re.search(rf'href="row/\?move={moving.pk}#replan"[^>]*>Re-plan row…<', html)
+    assert re.search(rf'href="row/\?move={moving.pk}#replan"[^>]*>Re-plan move…<', html)
 
 
 def test_it_proposes_another_broker_in_the_place_of_the_one_that_is_away(
@@ -260,7 +260,7 @@ def test_it_proposes_another_broker_in_the_place_of_the_one_that_is_away(
 ) -> None:
     away(demo, 6)
     shown = page(operator, moving)
-    assert shown.figures("#replan-how") == ["4", "6"]
+    assert shown.figures("#replan-how") == ["6", "4"]
     assert list(shown.facts("#replan").values()) == ["4, 2, 1"]
 
     status, address, _ = replan_row(operator, moving)
@@ -301,7 +301,7 @@ def test_what_is_done_is_not_planned_anew(
     assert not page(operator, done).has("replan")
     status, _, answer = replan_row(operator, done)
     assert status == 409
-    told = message_text(ReassignmentErrorCode.NOTHING_TO_REPLAN, row=done, state="done")
+    told = message_text(ReassignmentErrorCode.NOTHING_TO_REPLAN, row=done, state=done.get_state_display())
     assert answer.words("refused") == f"{told} nothing-to-replan"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.models import BrokerState, CollectorKind, CollectorRun
+from kafkadash.monitoring.partitions import PartitionTrouble
 from tests.factories import NOW, judged, watched
 from tests.pages.conftest import Page, figures_of
 from tests.pages.test_drill import topic
@@ -35,14 +36,14 @@ def demo(db: None) -> Cluster:
 @pytest.mark.parametrize(
     ("path", "title"),
     [
-        ("/", "demo has broker 2 that does not answer, and nobody has it."),
-        ("/clusters/demo/", "demo has broker 2 that does not answer, and nobody has it."),
-        ("/clusters/demo/brokers/", "Broker 2 does not answer; 2 brokers are up."),
-        ("/clusters/demo/brokers/2/", "Broker 2 does not answer: the 79 partitions that it leads are not served."),
-        ("/clusters/demo/topics/", "Cannot tell how all topics of demo are: broker 2 does not answer."),
-        ("/clusters/demo/topics/orders/", "1 of 2 partitions of orders has a leader that does not answer."),
-        ("/clusters/demo/topics/apart/", "The only partition of apart has all its replicas in sync."),
-        ("/clusters/demo/racks/", "Cannot tell how all of demo lies over its racks: broker 2 does not answer."),
+        ("/", "Broker 2 is unreachable on demo (unacknowledged)"),
+        ("/clusters/demo/", "Broker 2 is unreachable on demo (unacknowledged)"),
+        ("/clusters/demo/brokers/", "demo: broker 2 unreachable; 2 up"),
+        ("/clusters/demo/brokers/2/", "Broker 2 is unreachable, 79 partitions not served"),
+        ("/clusters/demo/topics/", "demo: topic state unknown; broker 2 is unreachable"),
+        ("/clusters/demo/topics/orders/", "orders: 1 of 2 partitions with unreachable leader"),
+        ("/clusters/demo/topics/apart/", "apart: 1 of 1 partition in sync"),
+        ("/clusters/demo/racks/", "demo: rack spread unknown, broker 2 is unreachable"),
     ],
 )
 def test_title_says_it(demo: Cluster, get_page: GetPage, path: str, title: str) -> None:
@@ -63,15 +64,15 @@ def test_board_and_overview_count_the_brokers_that_are_up(demo: Cluster, get_pag
 
 def test_partitions_of_a_topic_are_none_of_them_ok(demo: Cluster, get_page: GetPage) -> None:
     shown = get_page("/clusters/demo/topics/orders/")
-    assert "Leader does not answer" in shown.text
-    assert "Cannot tell" in shown.text
+    assert PartitionTrouble.LEADER_SILENT.value in shown.text
+    assert PartitionTrouble.IN_DOUBT.value in shown.text
     assert 'data-state="ok"' not in shown.html[shown.html.index("<main") :]
 
 
 def test_list_of_brokers_can_be_narrowed_to_it(demo: Cluster, get_page: GetPage) -> None:
     shown = get_page("/clusters/demo/brokers/?state=silent")
-    assert "Silent 1" in shown.words("broker-list-demo")
-    assert "Does not answer" in shown.words("broker-list-demo")
+    assert "Unreachable 1" in shown.words("broker-list-demo")
+    assert "Unreachable" in shown.words("broker-2")
 
 
 @pytest.fixture

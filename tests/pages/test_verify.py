@@ -80,7 +80,7 @@ def test_what_is_brought_waits_for_a_worker_at_its_own_address(client: Client, v
     row = job.verification
     assert (row.name, zlib.decompress(row.data).decode()) == ("plan.json" if as_file else "", JSON)
     page = Page(client.get(response["Location"]).content.decode())
-    assert page.title == "Waiting for a worker."
+    assert page.title == "Verification waiting for a worker"
     assert "Stop" in page.text
 
 
@@ -93,7 +93,7 @@ def test_what_is_brought_waits_for_a_worker_at_its_own_address(client: Client, v
             {"json": JSON, "file": SimpleUploadedFile("a.json", b"{}")},
             message_text(ReassignmentErrorCode.FILE_AND_TEXT),
         ),
-        ({"file": SimpleUploadedFile("a.json", b"x" * 2_000)}, "0.0 MB, and 50 MB are taken at most."),
+        ({"file": SimpleUploadedFile("a.json", b"x" * 2_000)}, "0.0 MB; the limit is 50 MB."),
     ],
 )
 def test_what_cannot_be_taken_gets_a_sentence(
@@ -101,7 +101,7 @@ def test_what_cannot_be_taken_gets_a_sentence(
 ) -> None:
     if "file" in brought and "json" not in brought:
         monkeypatch.setattr(uploads, "LARGEST_BYTES", 1_000)
-        sentence = "are taken at most."
+        sentence = "MB; the limit is"
     response = client.post(URL, brought)
     assert response.status_code == 400
     assert sentence in Page(response.content.decode()).text
@@ -123,7 +123,7 @@ def test_a_second_file_of_the_same_person_is_refused_with_the_way_to_the_first(c
 
 
 def test_a_large_file_of_a_viewer_is_refused(client: Client) -> None:
-    assert Page(client.get(URL).content.decode()).figures("label[for=file]") == ["50 MB", "1 MB"]
+    assert Page(client.get(URL).content.decode()).figures("label[for=file]") == ["1 MB", "50 MB"]
     response = client.post(URL, {"file": SimpleUploadedFile("a.json", b" " * 1_000_001)})
     assert response.status_code == 403
     page = Page(response.content.decode())
@@ -192,7 +192,7 @@ def test_a_failure_is_shown_with_its_code_and_can_be_tried_again(client: Client,
     why = message_columns(coded(KafkaErrorCode.CONNECTING_FAILED, address="k:1", said="connection refused"))
     Job.objects.filter(pk=job.pk).update(state=JobState.FAILED, **why)
     page = Page(client.get(f"{URL}{job.pk}/").content.decode())
-    assert page.title == "Nothing was verified."
+    assert page.title == "Verification failed"
     assert "k:1" in page.text
     assert KafkaErrorCode.CONNECTING_FAILED in page.text
     response = client.post(f"{URL}{job.pk}/again/")
@@ -231,8 +231,8 @@ def test_it_is_stopped_by_who_asked_for_it_only(
     client.post(URL, {"json": JSON})
     job = Job.objects.get(kind=KIND)
     other = client_of(make_user("vito", Role.VIEWER, demo))
-    assert ">Stop<" in client.get(f"{URL}{job.pk}/").content.decode()
-    assert ">Stop<" not in other.get(f"{URL}{job.pk}/").content.decode()
+    assert ">Stop verification<" in client.get(f"{URL}{job.pk}/").content.decode()
+    assert ">Stop verification<" not in other.get(f"{URL}{job.pk}/").content.decode()
     refused = other.post(f"{URL}{job.pk}/stop/")
     assert refused.status_code == 403
     job.refresh_from_db()

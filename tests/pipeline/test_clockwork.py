@@ -163,7 +163,7 @@ def test_an_hour_whose_segments_are_no_longer_kept__is_left_as_it_is_and_nothing
     said: list[str] = []
     for _ in range(2):
         RollupScheduler(FactLake(spark, store, lake.query), said.append).turn(DAY.replace(hour=14, minute=6))
-    gone = [f"hour 2026-03-02 {hour}:00: left as it is, segments of it are gone" for hour in ("09", "10")]
+    gone = [f"hour 2026-03-02 {hour}:00: unchanged, some of its segments are deleted" for hour in ("09", "10")]
     assert said[:2] == gone
     assert beginnings(said[2:]) == ["hour 2026-03-02 13:00", "forecast until 2026-03-02 14:00", WORKLOAD[:-5] + "14:00"]
     assert len(old) == 10

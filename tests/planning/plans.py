@@ -218,6 +218,7 @@ def _broker(
         leaders_before=sum(p.leader == broker for p in partitions.values()),
         leaders_after=sum(replicas[0] == broker for replicas in after.values()),
         bytes_before=used,
+        used_bytes=used,
         bytes_after=None if used is None or unsized else used + arriving - leaving,
         peak_bytes=None if used is None or unsized else used + arriving,
         disk_bytes=own.disk_bytes,

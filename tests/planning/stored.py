@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import unescape
 from typing import Any
+from unittest import mock
 
 from django.test import Client
 from django.utils import timezone
@@ -18,6 +19,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.problems import InputProblem
 from kafkadash.jobs.runner import attempt_job
 from kafkadash.monitoring.models import TopicState
+from kafkadash.planning import forms
 from tests.factories import GB, BrokerFactory, BrokerNode, BrokerWeightsFactory, TopicFactory, directory, watched
 from tests.pages.conftest import Page
 
@@ -141,7 +143,7 @@ class Wizard:
         return self.sends("limits", {**LIMITS, **changed})
 
     def plans(self) -> ChangeRequest:
-        """As the worker does it, with the real child process."""
+        """Plan, unless that is under way already; as the worker does it, with the real child process."""
         answer = self.sends("plan")
         assert answer.status_code == 302, answer.content.decode()
         job = self.change.job
@@ -174,6 +176,12 @@ def problems_of(wizard: Wizard) -> list[InputProblem]:
     found = [InputProblem.from_json(one) for one in ((change.job and change.job.result) or {}).get("problems", [])]
     assert [unescape(re.sub(r"<[^>]+>", "", one)) for one in shown] == [f"{each} {each.code}" for each in found]
     return found
+
+
+def plan_unchecked(wizard: Wizard, cluster: Cluster, json_text: str, **flags: str) -> ChangeRequest:
+    """Plan JSON that the first step did not check, as that of a large file."""
+    with mock.patch.object(forms, "CHECKED_BYTES", 0):
+        return plan_explicit(wizard, cluster, json_text, **flags)
 
 
 def plan_explicit(wizard: Wizard, cluster: Cluster, json_text: str, **flags: str) -> ChangeRequest:

@@ -98,32 +98,33 @@ def test_a_size_that_is_not_known__leaves_sums_and_times_unknown_and_is_counted(
     five = next(one for one in impact.brokers if one.id == 5)
     assert (five.bytes_after, five.peak_bytes) == (None, None)
     assert watch(impact, "sizes") == [
-        "unknown: The size of 1 partition that moves is not known, so times are not either. At least 0 B are copied."
+        "unknown: The size of 1 moving partition is unknown, so durations are unknown too. At least 0 B is copied."
     ]
-    assert watch(impact, "disk") == [
-        "unknown: Cannot tell whether broker 5 would have enough disk: not all sizes are known."
-    ]
+    assert watch(impact, "disk") == ["unknown: Peak disk usage unknown for broker 5: sizes are missing."]
 
 
 def test_watch__a_rack_left_with_one_broker__says_what_its_death_would_cost() -> None:
     assert watch(impact_of(DRAINED_ROWS, CLUSTER), "one_broker_racks") == [
-        ("warning: c is left with one broker. If broker 6 dies while 3 is empty, 4 partitions keep 2 of 3 replicas.")
+        (
+            "warning: Rack c has a single broker left. If broker 6 fails while 3 is empty, 4 partitions keep 2 of 3 "
+            "replicas."
+        )
     ]
 
 
 def test_watch__internal_topics__are_named_with_what_their_move_means() -> None:
     assert watch(impact_of(DRAINED_ROWS, CLUSTER), "internal_topics") == [
-        "warning: 1 internal topic moves: __consumer_offsets 1 partition. Group coordinators change."
+        "warning: 1 internal topic changes: __consumer_offsets 1 partition. Group coordinators change."
     ]
 
 
 def test_watch__disk_and_spread__are_told_also_when_they_are_fine() -> None:
     impact = impact_of(DRAINED_ROWS, CLUSTER, disk_limit=0.8)
-    assert watch(impact, "disk") == ["ok: Disk peaks at 13.0 % (broker 6), limit 80 %."]
-    assert watch(impact, "spread") == ["ok: Rack spread stays: no violations before, none after."]
+    assert watch(impact, "disk") == ["ok: Disk usage peaks at 13.0 % (broker 6), limit 80 %."]
+    assert watch(impact, "spread") == ["ok: Rack spread unchanged: no violations."]
     full = topology({"t": [[1, 2]]}, [broker(1), broker(2), broker(5, used=795)])
     assert watch(impact_of([row(full, "t", 0, [1, 5])], full, disk_limit=0.8), "disk") == [
-        "critical: Disk peaks at 80.5 % (broker 5), limit 80 %."
+        "critical: Disk usage peaks at 80.5 % (broker 5), limit 80 %."
     ]
 
 
@@ -131,7 +132,7 @@ def test_watch__few_replicas_that_change_their_rack() -> None:
     cluster = topology({"t": [[3, 1]]})
     impact = impact_of([row(cluster, "t", 0, [2, 1])], cluster)
     assert watch(impact, "few_replicas") == ["warning: 1 partition has only 2 replicas and changes rack: t."]
-    assert why(impact) == {"t-0": ("largest move", "changes rack c → b", "2 replicas only")}
+    assert why(impact) == {"t-0": ("largest move", "changes rack c → b", "only 2 replicas")}
 
 
 def test_watch__a_spread_that_gets_worse__is_counted() -> None:
@@ -139,17 +140,17 @@ def test_watch__a_spread_that_gets_worse__is_counted() -> None:
     impact = impact_of([row(cluster, "t", 0, [1, 2, 4])], cluster)
     assert (impact.violations_before, impact.violations_after, impact.racks_lost) == (0, 1, 1)
     assert watch(impact, "spread") == [
-        "warning: Rack spread gets worse: 1 partition lies less evenly; 0 violations before, 1 after."
+        "warning: Rack spread gets worse: 1 partition less evenly spread; 0 violations before, 1 after."
     ]
 
 
 def test_watch__a_spread_that_stays__is_only_called_the_same_if_it_is() -> None:
     cluster = topology({"t": [[1, 4, 2], [1, 2, 3]]})
     kept = impact_of([row(cluster, "t", 1, [1, 2, 6])], cluster)
-    assert watch(kept, "spread") == ["ok: Rack spread stays: 1 violation before, the same 1 after."]
+    assert watch(kept, "spread") == ["ok: Rack spread unchanged: 1 violation before, 1 after."]
     swapped = impact_of([row(cluster, "t", 0, [1, 3, 2]), row(cluster, "t", 1, [1, 2, 4])], cluster)
     assert watch(swapped, "spread") == [
-        "warning: Rack spread gets worse: 1 partition lies less evenly; 1 violation before, 1 after."
+        "warning: Rack spread gets worse: 1 partition less evenly spread; 1 violation before, 1 after."
     ]
 
 
@@ -189,10 +190,10 @@ def test_exceptions__come_by_rank_and_then_by_size() -> None:
     assert list(why(impact).items()) == [
         ("t-2", ("largest move", "50 % of the disk of broker 6")),
         ("t-1", ("under min-ISR now",)),
-        ("t-3", ("at min-ISR now", "only the order changes")),
-        ("t-0", ("goes from 3 to 2 replicas", "2 replicas only")),
+        ("t-3", ("at min-ISR now", "order only")),
+        ("t-0", ("from 3 to 2 replicas", "only 2 replicas")),
         ("__x-0", ("internal topic",)),
-        ("t-4", ("goes from 3 replicas to 4",)),
+        ("t-4", ("from 3 replicas to 4",)),
     ]
     assert (impact.under_min_isr, impact.at_min_isr, impact.rf_up, impact.rf_down, impact.only_reordered) == (
         1,

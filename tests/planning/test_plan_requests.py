@@ -30,7 +30,8 @@ from kafkadash.planning.checker import CheckRequest, check
 from kafkadash.planning.impact import impact_of
 from kafkadash.planning.kafka_json import plan_json, read_reassignment
 from kafkadash.planning.problem_codes import FileErrorCode
-from kafkadash.planning.solver.plan import plan, plan_explicitly
+from kafkadash.planning.solver.explicit import plan_explicitly
+from kafkadash.planning.solver.plan import plan
 from kafkadash.planning.solver.request import (
     ADD,
     BALANCE,

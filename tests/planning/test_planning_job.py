@@ -45,14 +45,15 @@ from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.planning import job as plan_process
 from kafkadash.planning import job as plan_work
 from kafkadash.planning.errors import ReassignmentErrorCode
-from kafkadash.planning.models import PlanReport, PlanTopic
+from kafkadash.planning.forms import SHOWN_PROBLEMS
+from kafkadash.planning.models import PlanReport, PlanTopic, Upload
 from kafkadash.planning.problem_codes import CheckedRule, CheckErrorCode, CheckTitle, FileErrorCode, RuleCode
 from kafkadash.planning.stored_checks import plan_rows
 from kafkadash.planning.stored_topology import load_topology
 from kafkadash.planning.topology import write_topology
 from tests.factories import GB, ReassignmentFactory, silent
 from tests.pages.conftest import Page
-from tests.planning.stored import RACKS, Wizard, kafka_json, plan_explicit, problems_of, stored, text
+from tests.planning.stored import RACKS, Wizard, kafka_json, plan_explicit, plan_unchecked, problems_of, stored, text
 from tests.planning.test_planning_commands import Desk
 from tests.stored_messages import each_of_other_versions
 
@@ -70,7 +71,7 @@ def test_a_plan_is_not_made_from_facts_that_are_old_or_were_never_read(
     assert job is not None
     assert job.state == JobState.FAILED
     assert job.error_code == ChangeErrorCode.FACTS_TOO_OLD
-    assert "It could not be planned." in text(wizard.sees("plan"))
+    assert "Planning failed" in text(wizard.sees("plan"))
     demo.collector_runs.update(succeeded_at=None)
     job = wizard.plans().job
     assert job is not None
@@ -85,7 +86,7 @@ def test_a_plan_that_takes_too_long_is_given_up_and_the_draft_stays(wizard: Wiza
     with mock.patch.dict(kinds._kinds, {kind.name: replace(kind, deadline_s=0.0)}):
         wizard.plans()
     page = text(wizard.sees("plan"))
-    assert "It could not be planned. Planning this takes longer than 0 s, the limit for one plan. Split it" in page
+    assert "Planning failed Planning takes longer than 0 s, the limit for one plan. Split" in page
     assert (wizard.change.input, wizard.change.options) == before
     assert wizard.plans().artifact_id is not None
 
@@ -195,7 +196,7 @@ def test_planning_can_be_stopped_and_what_was_asked_for_stays(wizard: Wizard, de
     wizard.limits()
     wizard.sends("plan")
     assert wizard.sends("plan/stop").status_code == 302
-    assert "Planning was stopped." in text(wizard.sees("plan"))
+    assert "Planning stopped" in text(wizard.sees("plan"))
     assert wizard.change.input["brokers"] == [3]
 
 
@@ -208,10 +209,10 @@ def test_planning_is_stopped_by_who_began_it_or_an_administrator(
     wizard.limits()
     wizard.sends("plan")
     where = wizard.url("plan/stop")
-    assert ">Stop<" not in client_of(other).get(wizard.url("plan")).content.decode()
+    assert ">Stop planning<" not in client_of(other).get(wizard.url("plan")).content.decode()
     assert client_of(other).post(where).status_code == 403
     assert Job.objects.get().state == JobState.QUEUED
-    assert ">Stop<" in client_of(chief).get(wizard.url("plan")).content.decode()
+    assert ">Stop planning<" in client_of(chief).get(wizard.url("plan")).content.decode()
     assert client_of(chief).post(where).status_code == 302
     assert Job.objects.get().state == JobState.CANCELLED
 
@@ -239,7 +240,7 @@ def test_a_plan_that_the_checker_refutes_is_not_stored(wizard: Wizard, demo: Clu
 def test_a_drain_is_planned_shown_and_submitted(wizard: Wizard, demo: Cluster) -> None:
     wizard.begins(demo, "drain").drains(3)
     wizard.limits()
-    assert "Not planned yet." in text(wizard.sees("plan"))
+    assert "Waiting for a worker" in text(wizard.sees("plan"))
     change = wizard.plans()
     assert change.job is not None
     assert (change.job.state, change.job.error) == (JobState.DONE, None)
@@ -248,7 +249,7 @@ def test_a_drain_is_planned_shown_and_submitted(wizard: Wizard, demo: Cluster) -
     assert all(3 not in row.target for row in rows)
     page = Page(wizard.sees("plan"))
     assert "5 moves, 15.0 GB. No plan that drains broker 3 under these limits moves less." in page.text
-    assert "Checked against what was asked for" in page.text
+    assert "Independent verification" in page.text
     assert PlanReport.objects.get(request=change).topics.count() == 2
     change = wizard.submits("Drain broker 3", "Its disk is failing.")
     assert (change.state, change.why) == (RequestState.PROPOSED, "Its disk is failing.")
@@ -275,7 +276,7 @@ def test_submitting_needs_a_reason_and_keeps_the_title_that_was_typed(wizard: Wi
     wizard.limits()
     wizard.plans()
     answer = wizard.sends("why", {"title": "Another title", "why": "  "})
-    assert "Say why this is needed: the approver decides by it" in text(answer.content.decode())
+    assert "Enter a reason: approvers need it" in text(answer.content.decode())
     assert 'value="Another title"' in answer.content.decode()
     assert wizard.change.state == RequestState.DRAFT
 
@@ -293,7 +294,7 @@ def test_another_throttle_needs_no_new_plan_and_another_broker_does(wizard: Wiza
     wizard.drains(4)
     change = wizard.change
     assert (change.artifact_id, change.digest, change.title) == (None, "", "Drain broker 4")
-    assert "Not planned yet." in text(wizard.sees("plan"))
+    assert wizard.client.get(wizard.url("plan"))["location"] == wizard.url("limits")
 
 
 def test_another_disk_limit_makes_the_plan_void(wizard: Wizard, demo: Cluster) -> None:
@@ -357,7 +358,7 @@ def test_a_drain_that_cannot_be_met_says_why(
     wizard.limits()
     wizard.plans()
     assert problems_of(wizard) == [InputProblem(problem)]
-    assert "One thing keeps this from being planned." in text(wizard.sees("plan"))
+    assert "No plan: 1 problem" in text(wizard.sees("plan"))
 
 
 def test_the_last_broker_of_a_rack_is_drained_where_fewer_racks_are_accepted(wizard: Wizard) -> None:
@@ -437,15 +438,36 @@ def test_an_explicit_assignment_is_planned_exactly_as_given(wizard: Wizard, demo
         (kafka_json(("<script>", 0, [1, 2])), FileErrorCode.NO_NAME_OF_A_TOPIC, 2),
     ],
 )
-def test_what_is_wrong_with_the_json_is_told_with_its_line_and_the_json_is_kept(
+def test_explicit_json__with_a_problem__is_refused_in_the_first_step_as_by_planning(
     wizard: Wizard, demo: Cluster, given: str, code: FileErrorCode | PlanErrorCode, line: int
 ) -> None:
-    plan_explicit(wizard, demo, given)
-    assert [(problem.code, problem.line) for problem in problems_of(wizard)] == [(code, line)]
-    html = wizard.sees("plan")
+    html = wizard.begins(demo, "explicit").sends("what", {"text": given}).content.decode()
+    page = Page(html)
+    assert page.texts("#text-error .error-code") == [code]
+    assert f"Line {line}" in page.words("text-error")
+    assert given in unescape(html)
     assert "<script>&" not in html
     assert '"<script>"' not in html
+    assert not Upload.objects.exists()
+    plan_unchecked(wizard, demo, given)
+    assert [(problem.code, problem.line) for problem in problems_of(wizard)] == [(code, line)]
     assert given in unescape(wizard.sees("what"))
+
+
+def test_explicit_json__with_many_problems__shows_the_first_and_counts_the_others(
+    wizard: Wizard, demo: Cluster
+) -> None:
+    given = kafka_json(*(("orders", n, [1, 2, 6]) for n in range(5, 45)))
+    page = Page(wizard.begins(demo, "explicit").sends("what", {"text": given}).content.decode())
+    unknown = [PlanErrorCode.PARTITION_UNKNOWN] * SHOWN_PROBLEMS
+    assert page.texts("#text-error .error-code") == [*unknown, ReassignmentErrorCode.MORE_PROBLEMS]
+
+
+def test_explicit_json__while_facts_are_old__is_checked_for_itself_only(wizard: Wizard, demo: Cluster) -> None:
+    silent(demo, timezone.now() - timedelta(minutes=12))
+    wizard.begins(demo, "explicit")
+    assert wizard.sends("what", {"text": kafka_json(("nowhere", 0, [1, 2]))}).status_code == 302
+    assert wizard.sends("what", {"text": "not json"}).status_code == 200
 
 
 def test_fewer_replicas_are_planned_where_the_flag_allows_it(wizard: Wizard, demo: Cluster) -> None:
@@ -471,19 +493,19 @@ def test_fewer_racks_are_proposed_only_where_they_are_accepted(wizard: Wizard, d
     (racks,) = [check for check in proposed.checks if check["code"] == "rack_spread"]
     assert (racks["result"], racks["title"]["code"]) == ("passed", CheckTitle.SPREAD_AS_ACCEPTED)
     page = text(wizard.client.get(f"/changes/{proposed.pk}/").content.decode())
-    assert "Partitions may end in fewer racks: that was accepted." in page
+    assert "Accepted: partitions may end in fewer racks." in page
 
 
 def test_a_foreign_reassignment_on_a_row_keeps_it_from_being_planned(wizard: Wizard, demo: Cluster) -> None:
     ReassignmentFactory.create(cluster=demo, topic="orders", topic_id="id-of-orders", partition=0)
-    plan_explicit(wizard, demo, kafka_json(("orders", 0, [1, 2, 6])))
+    plan_unchecked(wizard, demo, kafka_json(("orders", 0, [1, 2, 6])))
     assert problems_of(wizard) == [InputProblem(coded(PlanErrorCode.MOVES_ALREADY, row="orders-0"), 2)]
 
 
 def test_many_problems_are_counted_and_paged(wizard: Wizard, demo: Cluster) -> None:
-    plan_explicit(wizard, demo, kafka_json(*(("orders", n, [1, 2, 6]) for n in range(5, 455))))
+    plan_unchecked(wizard, demo, kafka_json(*(("orders", n, [1, 2, 6]) for n in range(5, 455))))
     html = wizard.sees("plan")
-    assert "450 things keep this from being planned." in text(html)
+    assert "No plan: 450 problems" in text(html)
     assert html.count("<li>Line ") == 200
     last = wizard.client.get(f"{wizard.url('plan')}?page=3").content.decode()
     assert "401 to 450 of 450" in text(last)
@@ -618,7 +640,7 @@ def test_a_copy_of_an_explicit_assignment_has_its_json(wizard: Wizard, operator:
 def test_page_command_and_json_have_the_same_code(
     wizard: Wizard, demo: Cluster, tmp_path: Path, given: str, code: StrEnum
 ) -> None:
-    plan_explicit(wizard, demo, given)
+    plan_unchecked(wizard, demo, given)
     [stored] = problems_of(wizard)
     page = Page(wizard.sees("plan"))
     desk = Desk(tmp_path)

@@ -24,11 +24,12 @@ from kafkadash.core.messages import coded, message_text
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.impact import impact_of
 from kafkadash.planning.problem_codes import CheckTitle
+from kafkadash.planning.report import ReportCell
 from kafkadash.planning.review import PlanPage, review_context, short_facts
 from kafkadash.planning.topology import ClusterTopology
 from tests.factories import GB, NOW
 from tests.pages.conftest import Page, text_of
-from tests.planning.plans import OPTIONS, counted, drained, planned, world
+from tests.planning.plans import DISK, OPTIONS, counted, drained, planned, world
 
 pytestmark = pytest.mark.django_db
 
@@ -120,7 +121,7 @@ def test_brokers_before_and_after_are_those_of_the_count(review: Review) -> None
 def test_every_row_of_the_plan_can_be_seen_and_none_that_is_not_in_it(review: Review) -> None:
     names = set(re.findall(r'<td class="mono partition-name">(.*?)</td>', review().part("diff")))
     assert names <= {row.name for row in ROWS}
-    assert "Show the other 1" in review().words("topic-orders")
+    assert "Show 1 more" in review().words("topic-orders")
     for figure in ("6 of 7", "3 → 6", "18.0 GB", "3 leaders"):
         assert figure in review().words("topic-orders")
 
@@ -134,7 +135,7 @@ def test_the_chips_say_who_leaves_who_arrives_who_leads_and_where(review: Review
     ]
     assert all("eu-1c" in title for _, title in chips)
     assert "<small>c</small>" in row
-    assert "2 replicas only" in text_of(row)
+    assert "only 2 replicas" in text_of(row)
 
 
 def test_time_is_given_at_three_throttles_with_what_binds_it(review: Review) -> None:
@@ -184,6 +185,34 @@ def test_the_rack_map_outlines_who_gains_and_dashes_who_empties(review: Review) 
     assert "broker 3 empty" in changed["empties"]
 
 
+def test_disk_bars__other_data_on_the_disk__is_below_the_replicas(review: Review) -> None:
+    page = review()
+    for line, cell in zip(page.plan.brokers.lines, _cells(page.plan), strict=True):
+        impact = line.impact
+        assert impact.other_bytes == 600 * GB - (impact.bytes_before or 0)
+        other = 100 * (impact.other_bytes or 0) / DISK
+        assert float(line.disk.base_width.removesuffix("%")) == pytest.approx(other, abs=0.1)
+        assert cell.other_percent == pytest.approx(other)
+        assert cell.percent == pytest.approx(30.0), "all that is in use, 600 of 2,000 GB"
+        assert line.disk.percents.startswith("30.0 % → ")
+        assert 'class="bar-base"' in page.part(f"bars-{impact.id}")
+        assert line.disk.limit_at == "80.0%"
+    assert page.html.count('class="meter-base"') == 2 * len(page.plan.brokers.lines)
+
+
+def test_disk_bars__usage_of_the_disk_is_unknown__are_not_drawn(review: Review) -> None:
+    unknown = world({"orders": [[3, 1, 2], [1, 2, 4]]}, used=None)
+    page = review(unknown, drained(unknown, 3, instead=6))
+    assert not any(line.disk.drawn or line.disk.percents for line in page.plan.brokers.lines)
+    assert {cell.percent for cell in _cells(page.plan)} == {None}
+    assert not {'class="bar-base"', 'class="meter-base"'} & set(re.findall(r'class="[a-z-]+"', page.html))
+
+
+def _cells(plan: PlanPage) -> list[ReportCell]:
+    """Cells of the map before the plan, by the id of their broker."""
+    return sorted((cell for rack in plan.racks.before for cell in rack.cells), key=lambda cell: cell.id)
+
+
 @pytest.mark.parametrize("section", ["blast", "brokers", "rollback"])
 def test_what_is_not_known_is_called_unknown_and_never_zero(section: str, review: Review) -> None:
     unsized = world({"orders": [[3, 1, 2], [1, 2, 4]]}, size=None, used=None, inbound=None)
@@ -206,7 +235,7 @@ def test_unknown_sizes_say_how_many_and_what_is_known(review: Review) -> None:
 
 def test_racks_that_are_not_judged_say_so(review: Review) -> None:
     mixed = world({"orders": [[3, 1, 2]]}, racks=("a", None, "b"))
-    assert "not judged" in review(mixed, drained(mixed, 3, instead=6)).words("racks")
+    assert "Rack spread unknown" in review(mixed, drained(mixed, 3, instead=6)).words("racks")
 
 
 def test_markup_in_the_name_of_a_rack_is_text(review: Review) -> None:
@@ -273,7 +302,7 @@ def test_a_throttle_that_producers_outrun_is_marked(review: Review) -> None:
     busy = world({"orders": [[3, 1, 2]]}, inbound=25_000_000.0)
     words = review(busy, drained(busy, 3, instead=6)).words("window")
     assert "25.0 MB/s" in words
-    assert "not below 20 MB/s" in words
+    assert "minimum throttle 20 MB/s is not above it" in words
 
 
 def test_one_brokers_rows_are_found_and_others_are_not(review: Review) -> None:

@@ -22,6 +22,7 @@ from django.test import Client
 
 from kafkadash.accounts.models import AuditEvent, User
 from kafkadash.changes.models import ChangeRequest, RequestState
+from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, Role
 from kafkadash.core.messages import message_text
 from kafkadash.monitoring.models import BrokerState, TopicState
@@ -71,15 +72,14 @@ def test_only_clusters_on_which_one_may_propose_are_offered_and_read_only_ones_w
         ("demo", " checked", ""),
         ("locked", "", " disabled"),
     ]
-    said = "locked is read-only in kafkadash: changes are neither proposed nor approved nor started on it."
-    assert said in text(html)
+    assert message_text(ClusterErrorCode.READ_ONLY, cluster="locked") in text(html)
 
 
 def test_what_pages_that_link_here_say_is_filled_in(wizard: Wizard, demo: Cluster) -> None:
     html = wizard.client.get("/changes/new/?cluster=demo&mode=drain&brokers=3").content.decode()
     assert 'name="cluster" value="demo" checked' in html
     assert 'name="mode" value="drain" checked' in html
-    assert "You came with broker 3: it is chosen already" in text(html)
+    assert "Preselected for adding, draining and replacing: broker 3." in text(html)
     wizard.begins(demo, "drain", brokers="3")
     assert wizard.change.input["brokers"] == [3]
     assert 'value="3" checked' in wizard.sees("what")
@@ -95,13 +95,13 @@ def test_a_draft_is_there_from_the_first_step_on_and_audited(wizard: Wizard, ope
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        ({"mode": "drain"}, "Choose the cluster that this is about."),
-        ({"cluster": "demo"}, "Choose what to do: one of the changes that are listed here."),
-        ({"cluster": "demo", "mode": "rebalance"}, "Choose one of the changes that are listed here."),
-        ({"cluster": "nowhere", "mode": "drain"}, "Choose one of the clusters that you may propose on."),
+        ({"mode": "drain"}, "Choose a cluster."),
+        ({"cluster": "demo"}, "Choose a change type."),
+        ({"cluster": "demo", "mode": "rebalance"}, "Choose one of the listed change types."),
+        ({"cluster": "nowhere", "mode": "drain"}, "Choose a cluster on which you may propose changes."),
         (
             {"cluster": "demo", "mode": "drain", "brokers": "x"},
-            "“x” is no broker id: ids are whole numbers from 0 on.",
+            "“x” is not a broker ID. IDs are whole numbers, 0 or higher.",
         ),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_first_step_that_is_not_complete_is_told_what_is_missing(
 def test_on_a_read_only_cluster_nothing_is_proposed(wizard: Wizard, demo: Cluster) -> None:
     Cluster.objects.update(read_only=True)
     answer = wizard.client.post("/changes/new/", {"cluster": "demo", "mode": "drain"})
-    assert "demo is read-only in kafkadash: nothing is proposed on it." in said(answer)
+    assert "demo is read-only in kafkadash, so changes cannot be proposed." in said(answer)
     assert not ChangeRequest.objects.exists()
 
 
@@ -149,8 +149,8 @@ def test_brokers_are_offered_with_rack_replicas_disk_and_state_and_a_dead_one_ma
 ) -> None:
     BrokerState.objects.filter(broker_id=3).update(gone_at="2026-11-20T00:00:00Z")
     page = Page(wizard.begins(demo, "drain").sees("what"))
-    assert "3 kafka-3.internal eu-1c Gone 5 3 15.0 GB 33.3 %" in page.words("choice-3")
-    assert "A dead broker can be drained too" in page.text
+    assert "3 kafka-3.internal eu-1c Unregistered 5 3 15.0 GB 33.3 %" in page.words("choice-3")
+    assert "Offline brokers can be drained too" in page.text
     assert wizard.drains(3).status_code == 302
     assert wizard.change.title == "Drain broker 3"
 
@@ -158,9 +158,9 @@ def test_brokers_are_offered_with_rack_replicas_disk_and_state_and_a_dead_one_ma
 @pytest.mark.parametrize(
     ("brokers", "sentence"),
     [
-        ([], "Choose at least one broker to drain."),
+        ([], "Select at least one broker to drain."),
         ([9], "demo has no broker 9. Its brokers: 1, 2, 3, 4, 5 and 6."),
-        ([1, 2, 3, 4, 5, 6], "That leaves no broker of demo that is up to take the replicas. Leave at least one."),
+        ([1, 2, 3, 4, 5, 6], "No available broker of demo would be left to take the replicas. Leave at least one."),
     ],
 )
 def test_brokers_that_cannot_be_drained_get_a_sentence_and_stay_chosen(
@@ -180,8 +180,8 @@ def test_mixed_rack_information_is_refused_unless_racks_are_ignored(
     BrokerState.objects.filter(broker_id=2).update(rack=None)
     answer = wizard.begins(demo, "drain").drains(3)
     assert (
-        "Broker 2 names no rack and the others do, so nobody can tell whether replicas are spread. Set broker.rack "
-        "there, or plan without regard to racks."
+        "Broker 2 has no rack but others do, so rack spread is unknown. Set broker.rack there, or plan without rack "
+        "awareness."
     ) in said(answer)
     assert wizard.drains(3, ignore_racks="on").status_code == 302
     assert wizard.change.input["ignore_racks"] is True
@@ -215,10 +215,10 @@ def test_of_a_file_its_name_is_shown_escaped_and_never_its_content(wizard: Wizar
 
 def test_nothing_brought_and_both_brought_are_told_apart(wizard: Wizard, demo: Cluster) -> None:
     wizard.begins(demo, "explicit")
-    assert "Paste the JSON of the assignment, or choose a file." in said(wizard.sends("what"))
+    assert "Paste the reassignment JSON, or choose a file." in said(wizard.sends("what"))
     file = SimpleUploadedFile("plan.json", b"{}")
     answer = wizard.sends("what", {"file": file, "text": '{"version":1}'})
-    assert "A file was chosen and a text was pasted. Leave one out" in said(answer)
+    assert "Both a file and pasted text were given. Remove one" in said(answer)
     assert '{"version":1}' in unescape(answer.content.decode())
     assert "The file is empty." in said(wizard.sends("what", {"file": SimpleUploadedFile("plan.json", b"")}))
 
@@ -228,11 +228,11 @@ def test_more_than_50_mb_is_refused_with_both_sizes_and_what_was_stored_stays(wi
     before = wizard.change.input
     with mock.patch.object(uploads, "LARGEST_BYTES", 1000):
         answer = wizard.sends("what", {"file": SimpleUploadedFile("plan.json", b"x" * 1001)})
-        assert "MB are taken at most. Split the assignment into several changes" in said(answer)
+        assert " MB. Split it into several changes" in said(answer)
     assert wizard.change.input == before
     told = wizard.client.get(f"{wizard.url('what')}?too_large=61000000")
-    assert "This is 61.0 MB, and 50 MB are taken at most." in said(told)
-    assert "What was stored before is unchanged." in said(told)
+    assert "This is 61.0 MB; the limit is 50 MB." in said(told)
+    assert "The stored JSON is unchanged." in said(told)
 
 
 def test_limits_alone_keep_what_was_brought(wizard: Wizard, demo: Cluster) -> None:
@@ -260,9 +260,9 @@ def test_limits_that_are_wrong_are_told_at_their_fields_and_everything_typed_sta
     answer = wizard.begins(demo, "drain", brokers="3").limits(throttle="<b>", per_cluster="many", disk_limit="150")
     html = answer.content.decode()
     assert "“<b>” is not a number." in said(answer).replace("&lt;", "<")
-    assert "The disk limit is from 1 to 100 percent of each disk." in said(answer)
+    assert "The disk limit must be from 1 to 100 percent of each disk." in said(answer)
     assert all(f'value="{typed}"' in html for typed in ("&lt;b&gt;", "many", "150", "20"))
-    assert "<b>”" not in html.split("<main")[1].replace("<b>Nothing", "")
+    assert "<b>”" not in html.split("<main")[1].replace("<b>Not saved", "")
     assert wizard.change.options == {}
 
 
@@ -291,7 +291,7 @@ def test_of_two_people_editing_one_draft_the_second_sees_who_was_first_and_both_
     words = said(answer)
     assert f"otto edited #{wizard.number}" in words
     assert "Throttle 50 MB/s (50,000,000 bytes/s) 70 MB/s (70,000,000 bytes/s)" in words
-    assert "Moves at once per broker 3 5" in words
+    assert "Concurrent moves per broker 3 5" in words
     html = answer.content.decode()
     assert re.search(r'name="throttle" value="50"', html)
     assert wizard.change.options["throttle"] == 70_000_000
@@ -324,16 +324,16 @@ def test_a_brokers_page_leads_here_for_those_who_may_propose_and_not_on_a_read_o
 ) -> None:
     where, link = "/clusters/demo/brokers/3/", "/changes/new/?cluster=demo&amp;mode=drain&amp;brokers=3"
     assert link in wizard.client.get(where).content.decode()
-    assert "Drain this broker" not in client_of(viewer).get(where).content.decode()
+    assert "Drain broker" not in client_of(viewer).get(where).content.decode()
     BrokerState.objects.filter(broker_id=3).update(replicas=0)
     empty = wizard.client.get(where).content.decode()
-    assert "Drain this broker" not in empty
+    assert "Drain broker" not in empty
     assert "/changes/new/?cluster=demo&amp;mode=add&amp;brokers=3" in empty
     BrokerState.objects.filter(broker_id=3).update(fenced=True)
     assert "mode=add" not in wizard.client.get(where).content.decode()
     BrokerState.objects.filter(broker_id=3).update(replicas=5)
     Cluster.objects.update(read_only=True)
-    assert "Drain this broker" not in wizard.client.get(where).content.decode()
+    assert "Drain broker" not in wizard.client.get(where).content.decode()
 
 
 def test_the_page_of_the_racks_leads_here_where_something_is_to_be_repaired(
@@ -433,7 +433,7 @@ def test_the_replication_factor_of_some_topics_is_changed_and_that_is_approved_w
     options = options_of(wizard.change.options)
     assert options is not None
     assert options.change_rf
-    assert wizard.change.title == "Set replication factor 3 of topics like “cl.*”"
+    assert wizard.change.title == "Set replication factor 3 of topics matching “cl.*”"
     assert "the replication factor may change" in text(wizard.sees("why"))
     assert 'name="rebalance"' in wizard.sees("what")
     wizard.submits("Three of each", "Two are too few.")
@@ -445,8 +445,8 @@ def test_fewer_replicas_are_said_to_be_dropped_and_nothing_to_be_copied(wizard: 
     rows = planned(wizard.begins(cluster, "set-rf"), {"factor": "2"})
     assert {len(target) for target in rows.values()} == {2}
     words = Page(wizard.sees("plan"))
-    assert "6 changes, of which 6 drop replicas; nothing is copied." in words.words("plan")
-    assert "Nothing is copied: replicas are dropped, or stand in another order" in words.words("duration")
+    assert "6 changes, 6 of them with fewer replicas; no data is copied." in words.words("plan")
+    assert "No data is copied: replicas are only removed or reordered." in words.words("duration")
 
 
 def test_replicas_are_balanced_and_what_is_chosen_is_kept(wizard: Wizard, grown: Cluster) -> None:
@@ -471,7 +471,7 @@ def test_leaders_are_evened_out_without_data(wizard: Wizard) -> None:
     rows = planned(wizard.begins(cluster, "leaders"), {})
     assert all(set(target) == {1, 2, 3} for target in rows.values())
     words = Page(wizard.sees("plan")).words("plan")
-    assert "of order only, no data moves." in words
+    assert "of replica order; no data moves." in words
     assert "lower bound" not in words
     assert 'name="disk_limit"' in wizard.sees("limits")
     assert 'name="most_replicas"' not in wizard.sees("limits")
@@ -515,26 +515,26 @@ def test_others_may_move_too_where_that_is_asked_for(wizard: Wizard, grown: Clus
     planned(wizard.begins(grown, "drain"), {"brokers": ["3"], "rebalance": "on"})
     wizard.submits("Drain broker 3", "Its disk is failing.")
     review = text(wizard.client.get(f"/changes/{wizard.number}/").content.decode())
-    assert "Move every replica off broker 3. Others may move too" in review
+    assert "Move all replicas off broker 3. Other replicas may move too" in review
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("add", {}, "No broker that is to be given replicas is named. Name those that were added."),
-    ("add", {"brokers": ["3"]}, "Broker 3 is fenced and can be given no replicas now."),
-    ("replace", {}, "No broker to replace is named. Name at least one."),
-    ("replace", {"role-1": "out"}, "No broker is named that takes over from broker 1."),
-    ("replace", {"role-1": "out", "role-3": "in"}, "Broker 3 is fenced and can be given no replicas now."),
+    ("add", {}, "No new broker is given. Name the brokers that were added."),
+    ("add", {"brokers": ["3"]}, "Broker 3 is fenced and cannot take replicas now."),
+    ("replace", {}, "No broker to replace is given. Name at least one."),
+    ("replace", {"role-1": "out"}, "No replacement is given for broker 1."),
+    ("replace", {"role-1": "out", "role-3": "in"}, "Broker 3 is fenced and cannot take replicas now."),
     ("replace", {"role-77": "out"}, "demo has no broker 77. Its brokers: 1, 2, 3, 4, 5 and 6."),
-    ("replace", {"role-x": "out"}, "“x” is no broker id: ids are whole numbers from 0 on."),
+    ("replace", {"role-x": "out"}, "“x” is not a broker ID. IDs are whole numbers, 0 or higher."),
     ("set-rf", {"factor": ""}, "No replication factor is given."),
-    ("set-rf", {"factor": "0"}, "A replication factor of 0 leaves partitions without replicas. Ask for 1 at least."),
-    ("set-rf", {"factor": "6"}, "A replication factor of 6 needs as many brokers, and there are only 5 that can hold"),
-    ("set-rf", {"factor": "many"}, "Give a whole number from 1 on, for example 3."),
-    ("balance", {"disks": "on", "eps": "101"}, "Give percent of the mean of the rack, from 1 to 100, for example 5."),
-    ("balance", {"pattern": "order["}, "“order[” is no regular expression: unterminated character set"),
-    ("leaders", {"topics": "orders, orderz"}, "There is no topic orderz in this cluster."),
-    ("repair-racks", {"excluded": ".*"}, "Of 2 topics not one is chosen: “.*” excludes them."),
-    ("finish", {}, "Paste the JSON of the assignment, or choose a file."),
+    ("set-rf", {"factor": "0"}, "Replication factor 0 leaves partitions without replicas. Use 1 or higher."),
+    ("set-rf", {"factor": "6"}, "Replication factor 6 needs as many brokers, but only 5 can hold"),
+    ("set-rf", {"factor": "many"}, "Enter a whole number, 1 or higher, for example 3."),
+    ("balance", {"disks": "on", "eps": "101"}, "Enter a percentage of the rack mean from 1 to 100, for example 5."),
+    ("balance", {"pattern": "order["}, "“order[” is not a valid regular expression: unterminated character set"),
+    ("leaders", {"topics": "orders, orderz"}, "Topic orderz does not exist in this cluster."),
+    ("repair-racks", {"excluded": ".*"}, "“.*” excludes every selected topic; the cluster has 2 topics."),
+    ("finish", {}, "Paste the reassignment JSON, or choose a file."),
 ]
 
 
@@ -560,9 +560,9 @@ def test_what_is_wrong_is_said_and_stays_on_the_page(
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        ({"targets": ["99"]}, "A broker that was chosen is not in this cluster any more."),
-        ({"targets": ["6"]}, "No broker is left that may be given replicas"),
-        ({"most_replicas": "0"}, "Give a whole number from 1 on, for example 4000."),
+        ({"targets": ["99"]}, "A selected broker is no longer in this cluster."),
+        ({"targets": ["6"]}, "No broker can take replicas"),
+        ({"most_replicas": "0"}, "Enter a whole number, 1 or higher, for example 4000."),
     ],
 )
 def test_limits_of_a_plan_that_are_wrong_are_said(
@@ -577,9 +577,7 @@ def test_limits_of_a_plan_that_are_wrong_are_said(
 
 def test_mixed_racks_keep_racks_from_being_repaired(wizard: Wizard) -> None:
     answer = wizard.begins(stored(racks={**RACKS, 2: None}), "repair-racks").sends("what")
-    assert "Broker 2 names no rack and the others do, so nobody can tell which partitions" in text(
-        answer.content.decode()
-    )
+    assert "Broker 2 has no rack but others do, so rack violations are unknown." in text(answer.content.decode())
 
 
 @pytest.mark.parametrize(
@@ -591,9 +589,9 @@ def test_mixed_racks_keep_racks_from_being_repaired(wizard: Wizard) -> None:
             {"disks": "on", "eps": "7", "leaders": "on"},
             {"eps": "5", "pattern": "orders"},
             [
-                "Even out the disks yes no",
-                "Disks within 7 % 5 %",
-                "Even out who leads yes no",
+                "Balance disk usage yes no",
+                "Disk usage tolerance 7 % 5 %",
+                "Balance leaders yes no",
                 "Topics by regular expression none orders",
             ],
         ),
@@ -601,7 +599,7 @@ def test_mixed_racks_keep_racks_from_being_repaired(wizard: Wizard) -> None:
             "replace",
             {"role-1": "out", "role-4": "in"},
             {"role-2": "out", "role-5": "in", "rebalance": "on"},
-            ["Brokers to replace 1 2", "Brokers that take over 4 5", "Let others move too no yes"],
+            ["Brokers to replace 1 2", "Replacement brokers 4 5", "Also rebalance replica counts no yes"],
         ),
     ],
 )
@@ -629,7 +627,7 @@ def test_of_two_people_the_second_sees_both_versions(
 
 NAMES = ("orders", "orders-dlq", "orders.audit", "clicks", "__consumer_offsets")
 LONG = "a" * 60
-ENDLESS = json.dumps({"pattern": "(a+)+b", "excluded": "", "topics": [], "names": [LONG]}).encode()
+ENDLESS = json.dumps({"pattern": "(a+)+b", "excluded": "", "topics": [], "names": [LONG], "skipped": []}).encode()
 
 
 @pytest.fixture
@@ -657,7 +655,7 @@ def test_they_are_those_that_the_planner_takes(
     named: Cluster, topics: tuple[str, ...], pattern: str, excluded: str
 ) -> None:
     asked = PlanRequest(BALANCE, topics=topics, pattern=pattern, excluded=excluded)
-    wanted = choose_topics(asked, NAMES)
+    wanted = choose_topics(asked, NAMES, ())
     if not wanted:
         with pytest.raises(BadChoice):
             count_choice(named, topics, pattern, excluded)
@@ -696,12 +694,24 @@ def test_topics_of_another_cluster_are_not_counted(named: Cluster) -> None:
 @pytest.mark.parametrize(
     ("topics", "pattern", "excluded", "field", "sentence"),
     [
-        (("orderz",), "", "", "topics", "There is no topic orderz in this cluster."),
-        ((), "order[", "", "pattern", "“order[” is no regular expression: unterminated character set at character 6."),
-        ((), "orders", "(", "excluded", "“(” is no regular expression"),
-        ((), "rders", "", "pattern", "Of 5 topics not one is chosen: no name matches “rders”."),
-        ((), "orders", "o.*", "excluded", "Of 5 topics not one is chosen: “o.*” excludes them."),
-        ((), "x" * (LONGEST_PATTERN + 1), "", "pattern", "The regular expression has 501 characters; 500 fit."),
+        (("orderz",), "", "", "topics", "Topic orderz does not exist in this cluster."),
+        (
+            (),
+            "order[",
+            "",
+            "pattern",
+            "“order[” is not a valid regular expression: unterminated character set at character 6.",
+        ),
+        ((), "orders", "(", "excluded", "“(” is not a valid regular expression"),
+        ((), "rders", "", "pattern", "“rders” matches none of 5 topics."),
+        ((), "orders", "o.*", "excluded", "“o.*” excludes every selected topic; the cluster has 5 topics."),
+        (
+            (),
+            "x" * (LONGEST_PATTERN + 1),
+            "",
+            "pattern",
+            "The regular expression has 501 characters; the limit is 500.",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_at_its_field(
@@ -752,7 +762,7 @@ def test_no_more_processes_than_places_match_at_once(named: Cluster) -> None:
     for other in others:
         other.start()
     wait_until(lambda: len(topic_counts._children) == len(others), "all places are taken")
-    with pytest.raises(TooManyAtOnce, match="are being tried at this moment"):
+    with pytest.raises(TooManyAtOnce, match="are being evaluated"):
         count_choice(named, (), "orders.*", "", typed_by=9)
     for person in range(len(others)):
         topic_counts._children[person].kill()

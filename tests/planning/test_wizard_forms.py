@@ -110,79 +110,82 @@ def test_the_rows_of_a_rollback_are_brought() -> None:
             PlanInput(ADD, brokers=(7, 8)),
             "Add brokers 7 and 8",
             "add 7, 8",
-            "Give brokers 7 and 8 their share of the replicas. Nothing else moves.",
+            "Move an even share of the replicas to brokers 7 and 8. No other replicas move.",
         ),
         (
             PlanInput(ADD, brokers=(7,), rebalance=True),
             "Add broker 7",
             "add 7",
-            "Give broker 7 its share of the replicas. Others may move too, until all brokers hold about as many.",
+            (
+                "Move an even share of the replicas to broker 7. Other replicas may move too, to rebalance counts "
+                "within each rack."
+            ),
         ),
         (
             PlanInput(DRAIN, brokers=(3,)),
             "Drain broker 3",
             "drain 3",
-            "Move every replica off broker 3. Nothing else moves.",
+            "Move all replicas off broker 3. No other replicas move.",
         ),
         (
             PlanInput(DRAIN, brokers=(3,), topics=("orders",)),
             "Drain broker 3 of orders",
             "drain 3",
-            "Move every replica of orders off broker 3. Nothing else moves.",
+            "Move all replicas of orders off broker 3. No other replicas move.",
         ),
         (
             PlanInput(REPLACE, brokers=(3,), replacements=(7,)),
             "Replace broker 3 with 7",
             "replace 3 with 7",
-            "Move every replica from broker 3 to broker 7. Nothing else moves.",
+            "Move all replicas from broker 3 to broker 7. No other replicas move.",
         ),
         (
             PlanInput(REPAIR_RACKS),
             "Repair racks",
             "repair racks",
             (
-                "Spread the replicas of every partition of all topics evenly over the racks. Only partitions that are "
-                "spread wrongly move."
+                "Spread the replicas of all partitions of all topics evenly over the racks. Only partitions that "
+                "violate rack awareness move."
             ),
         ),
         (
             PlanInput(SET_RF, factor=3, topics=tuple("abcdefghijkl")),
             "Set replication factor 3 of 12 topics",
             "factor 3, some topics",
-            "Give every partition of 12 topics 3 replicas. Nothing else moves.",
+            "Set replication factor 3 for 12 topics. No other replicas move.",
         ),
         (
             PlanInput(SET_RF, factor=1, pattern="pay.*", excluded=".*-dlq"),
-            "Set replication factor 1 of topics like “pay.*”, without “.*-dlq”",
+            "Set replication factor 1 of topics matching “pay.*”, except “.*-dlq”",
             "factor 1, some topics",
-            "Give every partition of topics like “pay.*”, without “.*-dlq” 1 replica. Nothing else moves.",
+            "Set replication factor 1 for topics matching “pay.*”, except “.*-dlq”. No other replicas move.",
         ),
         (
             PlanInput(BALANCE, eps=0.05, leaders=False),
             "Balance replicas and disks",
             "replicas and disks",
             (
-                "Even out how many replicas brokers hold and their disks to within 5 % of the mean of their rack, for "
-                "all topics, with as little as that takes."
+                "Balance replica counts and disk usage (within 5 % of the rack mean) for all topics, with minimal data "
+                "movement."
             ),
         ),
         (
             PlanInput(LEADERS),
-            "Even out leaders",
+            "Balance leaders",
             "leaders",
-            "Even out who leads by another order of replicas. No data moves.",
+            "Balance leaders by reordering replicas. No data moves.",
         ),
         (
             PlanInput(FINISH, upload="0" * 64, name="plan.json"),
             "Finish plan.json",
             "plan.json",
-            "Give the partitions named in plan.json the replicas that stand there, where that is not done yet.",
+            "Assign the replicas given in plan.json, where not done yet.",
         ),
         (
             PlanInput(EXPLICIT, upload="0" * 64),
             "Reassign as given",
             "pasted",
-            "Give the partitions named in the JSON that was brought the replicas that stand there. Nothing else moves.",
+            "Assign the replicas given in the uploaded JSON. No other replicas move.",
         ),
     ],
 )
@@ -198,7 +201,7 @@ def test_it_is_told(asked: PlanInput, title: str, words: str, sentence: str) -> 
         (PlanInput(DRAIN), "Drain brokers"),
         (PlanInput(REPLACE), "Replace brokers"),
         (PlanInput(REPLACE, brokers=(3,)), "Replace broker 3"),
-        (PlanInput(SET_RF), "Change the replication factor"),
+        (PlanInput(SET_RF), "Change replication factor"),
         (PlanInput(EXPLICIT), "Reassign as given"),
         (PlanInput(FINISH), "Finish an earlier plan"),
     ],

@@ -208,7 +208,7 @@ def test_a_broker_is_added_while_it_runs_and_kafka_knows_it_and_its_rack_from_th
     assert [node.pid for node in grown.at_last[:2]] == [node.pid for node in grown.mended], "the others ran on"
     assert grown.at_last[2].pid is not None
     assert racks_of(whole) == {1: "a", 2: "b", 3: "b"}
-    assert re.search(r"0 of 1 run here\. Start the others with `playground up`, then add it", grown.refusal)
+    assert re.search(r"0 of 1 are running\. Start the others with `playground up`, then add the broker", grown.refusal)
 
 
 def test_adding_a_broker_may_be_killed_at_any_point(whole: KafkaPlayground, grown: Grown) -> None:
@@ -276,7 +276,7 @@ def test_down_where_nothing_runs_is_no_error(tmp_path: Path) -> None:
 def test_status_and_the_ways_to_stop_and_start_a_broker(whole: KafkaPlayground) -> None:
     _, stopped, _ = call(whole.folder, "stop-broker", "3")
     assert "stopped" in stopped.splitlines()[3]
-    with pytest.raises(CommandError, match=r"Node 3 does not run\."):
+    with pytest.raises(CommandError, match=r"Node 3 is not running\."):
         call(whole.folder, "stop-broker", "3")
     call(whole.folder, "start-broker", "3")
     pid = next(node.pid for node in whole.status() if node.node_id == 3)
@@ -508,4 +508,4 @@ def test_the_command_runs_them_until_it_is_told_to_stop(whole: KafkaPlayground) 
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert [line.split()[0] for line in said[:-1]] == [each.group for each in GROUPS]
-    assert said[-1] == "Feeding 10 records/s until Ctrl-C\n"
+    assert said[-1] == "Producing 10 records/s until Ctrl-C\n"

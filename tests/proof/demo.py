@@ -47,7 +47,7 @@ def _killed_and_started_again(folder: Path) -> None:
     again = DemoProcess(folder, "--racks", "a")
     try:
         again.wait_until_ready()
-        assert "postgres" in again.wait_for_line("A demo that was killed had left", 0.0)
+        assert "postgres" in again.wait_for_line("Stopped leftovers of a killed demo", 0.0)
         assert not {name for name in opened.still_there() if name.startswith("process")}
         assert again.base == killed.base
         Browser(again.base).sign_in("alice", password)

@@ -183,7 +183,7 @@ def test_of_several_brokers_each_advice_is_said_once() -> None:
         for who in ("Broker 1", "Broker 2")
     ]
     assert str(most_telling([*failures, failures[0]])) == (
-        "Broker 1 could not be connected: refused. Broker 2 could not be connected: refused. "
+        "Broker 1 cannot be reached: refused. Broker 2 cannot be reached: refused. "
         + message_advice(KafkaErrorCode.NODE_NOT_CONNECTED)
     )
 

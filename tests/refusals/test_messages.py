@@ -100,7 +100,7 @@ def _fields(message: MessageTemplate) -> Iterator[tuple[str, str | None]]:
     """Names of parameters, with how they are written, None for as they are."""
     parts = [message.text, message.many, message.advice]
     if isinstance(message, FindingTemplate):
-        parts += [message.answer, message.detail]
+        parts += [message.title, message.detail]
     for part in parts:
         yield from ((name, spec or conversion or None) for _, name, spec, conversion in Formatter().parse(part) if name)
 

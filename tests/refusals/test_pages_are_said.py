@@ -242,7 +242,7 @@ def other_node(desk: Desk) -> str:
         ChangeErrorCode.TOO_FEW_APPROVERS,
         lambda d: d.see("vera", d.change(author="ann", approvals_needed=3)),
         needed=3,
-        who="only bob may give one",
+        who="only bob can approve it",
         cluster="demo",
     ),
     case(
@@ -346,7 +346,9 @@ def proposing(people: dict[str, User], client_of: Callable[[User], Client]) -> P
     case(ReassignmentErrorCode.EDITED_BEFORE_PLANNED, lambda p: p.start(lambda _: None, offset=1)),
     case(
         ReassignmentErrorCode.ONLY_A_DRAFT_IS_PLANNED,
-        lambda p: p.start(lambda c: ChangeRequest.objects.filter(pk=c.pk).update(state=RequestState.PROPOSED)),
+        lambda p: p.start(
+            lambda c: ChangeRequest.objects.filter(pk=c.pk).update(state=RequestState.PROPOSED, job=None)
+        ),
     ),
     case(
         ReassignmentErrorCode.DELETED_BEFORE,
@@ -400,4 +402,4 @@ def test_on_the_page_of_the_change(one: Case, shown: Shown) -> None:
 
 def test_what_to_do_is_said_once_for_all_rows(shown: Shown) -> None:
     page = shown.page(with_topic(id="another", partitions=()), rows=ROWS)
-    assert page.count("Make the plan again.") == 1
+    assert page.count("Plan again.") == 1

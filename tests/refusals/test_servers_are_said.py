@@ -244,7 +244,9 @@ class Typist:
     case(PlaygroundErrorCode.NO_PLAYGROUND, lambda t: t.types("status")),
     case(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, lambda t: t.state("{")),
     case(
-        PlaygroundErrorCode.PLAYGROUND_UNREADABLE, lambda t: t.state('{"format": 0}'), fault="another version wrote it"
+        PlaygroundErrorCode.PLAYGROUND_UNREADABLE,
+        lambda t: t.state('{"format": 0}'),
+        fault="written by another version",
     ),
     case(PlaygroundErrorCode.PLAYGROUND_TOO_SMALL, lambda t: t.types("up", "--brokers", "0")),
     case(
@@ -358,7 +360,7 @@ def writes() -> object:
     case(
         PlaygroundErrorCode.DATA_NOT_TAKEN,
         lambda: refusal(ServerError, fills),
-        fault="1 records were not taken within 0.2 s",
+        fault="1 record was not accepted within 0.2 s",
     ),
     case(PlaygroundErrorCode.PLAYGROUND_SILENT, lambda: refusal(ServerError, writes)),
 )

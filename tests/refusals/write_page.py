@@ -38,7 +38,7 @@ CATALOGUES = {
     "Files for the pipeline": ("export.errors:ExportErrorCode", "export.messages:EXPORT_MESSAGES"),
     "The history": ("history.errors:HistoryErrorCode", "history.messages:HISTORY_MESSAGES"),
     "Changes: drafts, checks and people": ("changes.errors:ChangeErrorCode", "changes.messages:CHANGE_MESSAGES"),
-    "Changes: what is possible in which state": (
+    "Changes: actions and states": (
         "changes.state_machine:WorkflowErrorCode",
         "changes.messages:WORKFLOW_MESSAGES",
     ),
@@ -46,15 +46,15 @@ CATALOGUES = {
         "planning.errors:ReassignmentErrorCode",
         "planning.messages:REASSIGNMENT_MESSAGES",
     ),
-    "Files: Kafka's JSON of an assignment, and an exported topology": (
+    "Files: reassignment JSON and exported topologies": (
         "planning.problem_codes:FileErrorCode",
         "planning.messages:FILE_MESSAGES",
     ),
-    "Plans: what is asked for, and what cannot be given": (
+    "Plans: requests and their problems": (
         "changes.plan:PlanErrorCode",
         "planning.messages:PLAN_MESSAGES",
     ),
-    "Plans: what the checker and the checks before a run find": (
+    "Plans: results of the checker and of the checks before a run": (
         "planning.problem_codes:CheckErrorCode",
         "planning.messages:CHECK_MESSAGES",
     ),
@@ -87,15 +87,15 @@ def whole_page() -> str:
     places = places_of_codes()
     sections = [error_section(title, catalogue_messages(title), places) for title in CATALOGUES]
     sections += [
-        message_section("Changes: what makes one risky", RISK_MESSAGES),
+        message_section("Changes: parts of the risk score", RISK_MESSAGES),
         finding_section("Findings: what is wrong with a cluster", FINDING_MESSAGES),
         message_section("Findings: what is said besides", FINDING_NOTE_MESSAGES),
-        message_section("A run as a whole: why it does not begin, does not go on, or failed", RUN_MESSAGES),
-        message_section("Rows of a run: why one is in its state", ROW_MESSAGES),
-        message_section("Rows in flight: why one does not get on", STUCK_MESSAGES),
-        message_section("Rows of a run: what came of what was asked", ORDER_MESSAGES),
-        message_section("The throttle ledger of a run: what became of an entry", LEDGER_MESSAGES),
-        message_section("The report of a run: what came otherwise, and what happened elsewhere", REPORT_NOTE_MESSAGES),
+        message_section("Runs: why a run waits, stops or failed", RUN_MESSAGES),
+        message_section("Moves: reasons of their states", ROW_MESSAGES),
+        message_section("Moves in flight: causes of missing progress", STUCK_MESSAGES),
+        message_section("Moves: results of requested actions", ORDER_MESSAGES),
+        message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),
+        message_section("Run reports: deviations from plan and other cluster activity", REPORT_NOTE_MESSAGES),
     ]
     return "\n".join([HEAD, *sections])
 
@@ -147,14 +147,14 @@ def message_section(title: str, messages: Mapping[Any, Any]) -> str:
 
 
 def finding_section(title: str, messages: Mapping[Any, Any]) -> str:
-    """Return the section; a finding stands alone, continues a cluster's name in a heading, and has details."""
+    """Return the section; a finding has a text, a title without its cluster, and details."""
     lines = [
         " | ".join(
-            (f"| `{code}`", *(_shown(part) or "—" for part in (each.text, each.answer, each.detail)), "")
+            (f"| `{code}`", *(_shown(part) or "—" for part in (each.text, each.title, each.detail)), "")
         ).rstrip()
         for code, each in messages.items()
     ]
-    return "\n".join([f"## {title}", "", "| code | finding | cluster … | detail |", "|---|---|---|---|", *lines, ""])
+    return "\n".join([f"## {title}", "", "| code | finding | title | detail |", "|---|---|---|---|", *lines, ""])
 
 
 def _row(code: StrEnum, message: Any) -> str:

@@ -284,7 +284,7 @@ def test_file_and_verdicts_are_forgotten_with_their_job(kafka: MemoryCluster, ve
     assert not VerificationPart.objects.exists()
 
 
-UNCHANGED = "Nothing was changed; throttles stay as they are."
+UNCHANGED = "Nothing was changed, not even throttles."
 STARTED = "started between 2026-11-21 01:58:54 UTC and 2026-11-21 01:59:04 UTC, first seen"
 AS_OF = "2026-11-21 02:03:01 UTC"
 Write = Callable[..., str]
@@ -345,14 +345,14 @@ def test_verify_prints_kafkas_words_and_ends_with_1_unless_all_is_completed(
         "Reassignment of partition foo-1 is still in progress.",
         "There is no active reassignment of partition foo-7, but replica set is  rather than 1.",
         "  Partition foo-7 does not exist.",
-        f"1 of 3 partitions is done, 1 is in progress, 1 does not exist. {UNCHANGED}",
+        f"1 of 3 partitions completed, 1 in progress, 1 not found. {UNCHANGED}",
     ]
 
 
 def test_verify_ends_with_0_when_all_is_completed(commanded_kafka: MemoryCluster, write: Write) -> None:
     commanded_kafka.add("foo", 0, 1, 2)
     code, said = run("verify", write(("foo", 0, [1, 2])))
-    assert (code, said.splitlines()[-1]) == (0, f"It is done. {UNCHANGED}")
+    assert (code, said.splitlines()[-1]) == (0, f"1 partition completed. {UNCHANGED}")
 
 
 def test_verify_of_a_bad_file_lists_what_is_wrong_and_ends_with_2(commanded_kafka: MemoryCluster, write: Write) -> None:
@@ -404,7 +404,7 @@ def test_list_says_how_old_it_is_and_each_move_as_kafkas_tool_and_with_its_id(de
     assert "3 s" in age
     assert kafkas_words[::2] == [
         "Current partition reassignments:",
-        f"  {other.public_id}, dropping replicas, {STARTED}",
+        f"  {other.public_id}, removing replicas, {STARTED}",
         f"  {one.public_id}, copying, 43.2 % copied, {STARTED}",
     ]
     assert kafkas_words[1::2] == [
@@ -514,7 +514,7 @@ def test_describe_of_an_id_that_is_over_is_not_running_and_never_shows_a_later_o
     row = ended(demo, MoveOutcome.CANCELLED, NOW - timedelta(hours=1), partition=7)
     ReassignmentFactory.create(cluster=demo, partition=7, adding=[9])
     _, said = run("describe", row.public_id)
-    assert f"{row.public_id} is not running: cancelled." in said
+    assert f"{row.public_id} is not in progress: cancelled." in said
     assert "adding:    6" in said
     assert "throttle" not in said
     assert json.loads(run("describe", row.public_id, "--json")[1])["reassignment"]["running"] is False

@@ -47,7 +47,7 @@ def test_the_same_replicas_in_another_order_are_not_what_was_asked_for() -> None
     assert found.words == (
         "There is no active reassignment of partition foo-0, but replica set is 4,3 rather than 3,4.",
     )
-    assert "same brokers in another order" in found.note
+    assert "Same brokers in another order" in found.note
 
 
 def test_other_replicas_with_nothing_under_way_have_failed() -> None:
@@ -55,7 +55,7 @@ def test_other_replicas_with_nothing_under_way_have_failed() -> None:
     assert found.words == (
         "There is no active reassignment of partition foo-0, but replica set is 1,4 rather than 3,4,5.",
     )
-    assert (found.state, found.note) == (VerifyState.FAILED, "3 and 5 have no replica of it.")
+    assert (found.state, found.note) == (VerifyState.FAILED, "Brokers 3 and 5 have no replica.")
 
 
 def test_too_many_replicas_have_failed_without_any_being_absent() -> None:
@@ -76,7 +76,7 @@ def test_one_that_moves_elsewhere_is_in_progress_for_kafka_and_the_note_says_whe
     [found] = verify([row(3, 4)], told((5, 1), MovingPartition((5, 4, 1), (5, 4))))
     assert found.state == VerifyState.IN_PROGRESS
     assert found.words == ("Reassignment of partition foo-0 is still in progress.",)
-    assert found.note == "It moves to 5,4, not to what the file says."
+    assert found.note == "The current target is 5,4, not the one in the file."
 
 
 def test_a_partition_that_does_not_exist_is_an_error_and_keeps_kafkas_words() -> None:
@@ -146,7 +146,7 @@ def test_directories_of_a_broker_that_is_silent_are_unknown() -> None:
     [found] = verify([row(3, 4, log_dirs=DIRS)], told((3, 4), silent={3: "no answer within 8 s."}))
     assert found.state == VerifyState.UNKNOWN
     assert found.words == ("Reassignment of partition foo-0 is completed.",)
-    assert found.note == "Directories of broker 3 are not known: no answer within 8 s."
+    assert found.note == "Log directories of broker 3 are unknown: no answer within 8 s."
 
 
 def test_the_worst_come_first_then_topics_and_partitions_by_number() -> None:
@@ -159,24 +159,24 @@ def test_the_worst_come_first_then_topics_and_partitions_by_number() -> None:
         ("foo-9", VerifyState.COMPLETED),
         ("foo-10", VerifyState.COMPLETED),
     ]
-    assert summarize_counts(tally(found)) == "2 of 4 partitions are done, 1 failed, 1 does not exist."
+    assert summarize_counts(tally(found)) == "2 of 4 partitions completed, 1 failed, 1 not found"
 
 
 @pytest.mark.parametrize(
     ("counts", "sentence"),
     [
-        ({VerifyState.COMPLETED: 5}, "All 5 are done."),
-        ({VerifyState.COMPLETED: 1}, "It is done."),
+        ({VerifyState.COMPLETED: 5}, "All 5 partitions completed"),
+        ({VerifyState.COMPLETED: 1}, "1 partition completed"),
         (
             {VerifyState.COMPLETED: 3, VerifyState.IN_PROGRESS: 1, VerifyState.FAILED: 1},
-            "3 of 5 partitions are done, 1 is in progress, 1 failed.",
+            "3 of 5 partitions completed, 1 in progress, 1 failed",
         ),
         (
             {VerifyState.IN_PROGRESS: 1_200, VerifyState.COMPLETED: 1},
-            "1 of 1,201 partitions is done, 1,200 are in progress.",
+            "1 of 1,201 partitions completed, 1,200 in progress",
         ),
-        ({VerifyState.MISSING: 2}, "0 of 2 partitions are done, 2 do not exist."),
-        ({VerifyState.UNKNOWN: 1}, "It could not be read."),
+        ({VerifyState.MISSING: 2}, "0 of 2 partitions completed, 2 not found"),
+        ({VerifyState.UNKNOWN: 1}, "0 of 1 partition completed, 1 not read"),
     ],
 )
 def test_the_answer_is_a_sentence(counts: dict[VerifyState, int], sentence: str) -> None:

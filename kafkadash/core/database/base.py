@@ -43,7 +43,7 @@ class CheckedPool(ConnectionPool[psycopg.Connection[Any]]):
         usual = self.timeout if timeout is None else timeout
         began = time.monotonic()
         if self._away and began < self._refused_until:
-            raise PoolTimeout("the database was away a moment ago")
+            raise PoolTimeout("the database was unavailable a moment ago")
         until = began + (min(usual, KNOWN_AWAY_WAIT_S) if self._away else usual)
         failed_before = self._failed()
         while True:

@@ -25,7 +25,7 @@ from kafkadash.planning import proposal as drafts
 from kafkadash.planning.proposal import DRAIN, PlanInput
 
 AUTHOR = "alice"
-WHY = f"Broker {DRAINED} gets larger disks on Tuesday; what it holds goes to the others first."
+WHY = f"Broker {DRAINED} gets larger disks on Tuesday. Its replicas move to the other brokers first."
 # The disks of whoever tries this may be fuller than a broker's should be.
 ASKED = PlanInput(DRAIN, brokers=(DRAINED,), disk_limit=1.0)
 OPTIONS = RunOptions(throttle=5_000_000, throttle_min=1_000_000, throttle_max=50_000_000)
@@ -53,18 +53,17 @@ def propose_drain() -> str:
     cluster = cluster_of_the_demo()
     there = open_drain(cluster)
     if there is not None and there.state != RequestState.DRAFT:
-        return f"#{there.pk} of an earlier start is {there.get_state_display().lower()}"
+        return f"#{there.pk} from an earlier start: {there.get_state_display().lower()}"
     try:
-        wait_for(lambda: is_fresh(cluster, NEEDED_KINDS), FACTS_SECONDS, "The workers read no sizes of replicas")
+        wait_for(lambda: is_fresh(cluster, NEEDED_KINDS), FACTS_SECONDS, "The workers read no replica sizes")
         held = BrokerWeights.objects.get(cluster=cluster, broker_id=DRAINED).replica_bytes
         if held < LEAST_BYTES:
-            return f"no drain: broker {DRAINED} holds only {held / 1e6:.0f} MB now (--reset fills it again)"
+            return f"no drain: broker {DRAINED} has only {held / 1e6:.0f} MB (--reset fills it again)"
         change = _propose_drain(cluster, there)
     except (ChangeRefused, ServerError) as error:
         return f"no drain: {error}"
-    return (
-        f"#{change.pk} {change.title}, {held / 1e6:.0f} MB, waits for bob (planned in {time.monotonic() - began:.1f} s)"
-    )
+    took = time.monotonic() - began
+    return f"#{change.pk} {change.title}, {held / 1e6:.0f} MB, waiting for bob (planned in {took:.1f} s)"
 
 
 def open_drain(cluster: Cluster) -> ChangeRequest | None:
@@ -89,7 +88,7 @@ def _propose_drain(cluster: Cluster, left: ChangeRequest | None) -> ChangeReques
 
 def _wait_for_plan(job: Job) -> None:
     """Returns when it is stored. Raises ServerError with what is in its way."""
-    wait_for(lambda: job_ended(job), PLAN_SECONDS, "No worker made the plan")
+    wait_for(lambda: job_ended(job), PLAN_SECONDS, "No worker computed the plan")
     job.refresh_from_db()
     problems = (job.result or {}).get("problems")
     if job.state != JobState.DONE or problems:

@@ -29,10 +29,10 @@ OWN_FILES = ("environment", "sign-ins.json", "valkey.json", LEDGER_NAME, LEDGER_
 OWN_PATTERNS = ("celerybeat-schedule*",)
 
 # What stays valid when the demo has stopped: without the keys, its database could not be read any more.
-DATA_NAME, DATA_VERSION = "KAFKADASH_DEMO_DATA", "0.1.0-2"
+DATA_NAME, DATA_VERSION = "KAFKADASH_DEMO_DATA", "0.1.0-3"
 """The version whose migrations made the database here; those of another cannot bring it up."""
 LASTING_NAMES = ("SECRET_KEY", "FIELD_KEYS", "KAFKADASH_PORT", DATA_NAME)
-HEADER = "# Written by the demo. Other commands of this checkout read it; what you set yourself wins.\n"
+HEADER = "# Written by the demo and read by other commands of this checkout. Your own environment takes precedence.\n"
 PASSWORD_BYTES = 9
 
 

@@ -19,6 +19,7 @@ PEOPLE: Mapping[str, DemoPerson] = MappingProxyType(
     {
         "alice": DemoPerson("operator", "operator"),
         "bob": DemoPerson("approver", "approver"),
+        "carol": DemoPerson("approver", "approver"),
         "admin": DemoPerson(None, "administrator"),
     }
 )

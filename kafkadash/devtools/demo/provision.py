@@ -40,15 +40,13 @@ def provision(bootstrap: str, kafka_id: str, passwords: Mapping[str, str]) -> st
     job = enqueue(CONNECTION_TEST, cluster=cluster)
     # While a worker tries the connection: hashing passwords takes as long.
     _make_people(passwords)
-    wait_for(lambda: job_ended(job), JOB_SECONDS, "No worker tried the connection")
+    wait_for(lambda: job_ended(job), JOB_SECONDS, "No worker tested the connection")
     job.refresh_from_db()
     if job.state != JobState.DONE:
         raise ServerError(DemoErrorCode.DEMO_TEST_FAILED, ended=job.get_state_display(), why=job.error or "")
-    wait_for(
-        lambda: is_fresh(cluster, FIRST_KINDS), DATA_SECONDS, "The workers stored no figures of the demo's cluster"
-    )
+    wait_for(lambda: is_fresh(cluster, FIRST_KINDS), DATA_SECONDS, "The workers stored no data of the demo cluster")
     seconds = time.monotonic() - began
-    return f"connection tested, fresh figures after {seconds:.1f} s; {', '.join(PEOPLE)} can sign in"
+    return f"connection tested, fresh data after {seconds:.1f} s; users: {', '.join(PEOPLE)}"
 
 
 def cluster_of_the_demo() -> Cluster:
@@ -76,7 +74,13 @@ def _register_cluster(bootstrap: str, kafka_id: str) -> Cluster:
     if cluster is not None and cluster.kafka_id not in ("", kafka_id):
         # A database of the user's that knows the playground of an earlier demo, which is gone for good.
         with transaction.atomic():
-            record(ACTOR, "cluster.removed", cluster, cluster=cluster.slug, reason="its playground was thrown away")
+            record(
+                ACTOR,
+                "cluster.removed",
+                cluster,
+                cluster=cluster.slug,
+                reason="The playground of this cluster was deleted.",
+            )
             cluster.delete()
         cluster = None
     if cluster is None:

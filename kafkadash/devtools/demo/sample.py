@@ -61,5 +61,5 @@ class SampleTraffic:
             try:
                 produce_steadily(self._bootstrap, names, RATE, self._stop)
             except Exception as error:  # noqa: BLE001  a client's error of any kind: said, and tried again
-                self._say(f"The producers of sample data stopped ({error}); they try again in {AGAIN_SECONDS:g} s.")
+                self._say(f"The sample producers stopped ({error}). Retry in {AGAIN_SECONDS:g} s.")
                 self._stop.wait(AGAIN_SECONDS)

@@ -91,7 +91,7 @@ class StartReport:
 
     def total(self) -> str:
         seconds = time.monotonic() - self._began - self._apart
-        apart = f" (and {self._apart:.1f} s for downloads and other things done once)" if self._apart else ""
+        apart = f" (plus {self._apart:.1f} s for one-time downloads and preparation)" if self._apart else ""
         return f"{seconds:.1f} s{apart}"
 
 
@@ -102,7 +102,7 @@ def memory_lines(processes: Iterable[ChildProcess]) -> list[str]:
     known = [size for _, size in sizes if size is not None]
     return [
         *lines,
-        f"  {'all together':<{NAME_WIDTH}} {_format_megabytes(sum(known) if len(known) == len(sizes) else None)}",
+        f"  {'total':<{NAME_WIDTH}} {_format_megabytes(sum(known) if len(known) == len(sizes) else None)}",
     ]
 
 
@@ -125,7 +125,7 @@ def _process_bytes(process: psutil.Process) -> int:
 
 
 def _format_megabytes(size: int | None) -> str:
-    return f"{size / 1e6:6.0f} MB" if size is not None else "not known"
+    return f"{size / 1e6:6.0f} MB" if size is not None else "unknown"
 
 
 POLL_SECONDS = 0.05
@@ -258,7 +258,7 @@ def _check_database(url: str) -> None:
         conninfo = make_conninfo(**{name: config[key] for key, name in names.items() if config.get(key)})
         psycopg.connect(conninfo, connect_timeout=CONNECT_SECONDS).close()
     except psycopg.Error as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "it gave no reason"
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no reason given"
         raise ServerError(DemoErrorCode.DATABASE_REFUSES, reason=reason) from error
 
 
@@ -383,7 +383,7 @@ class KeptService:
         pause = BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS) - 1)]
         self._failures += 1
         self._again = time.monotonic() + pause
-        self._say(f"{child.name} ended ({how_it_ended(child)}); it is started again in {pause:g} s.{last_lines(child)}")
+        self._say(f"{child.name} ended ({how_it_ended(child)}); restart in {pause:g} s.{last_lines(child)}")
         child.stop()  # takes the entry of the ended process out of the ledger
 
 
@@ -431,7 +431,7 @@ def wait_for_pages(child: ChildProcess, port: int) -> None:
 def how_it_ended(child: ChildProcess) -> str:
     code = child.exit_code()
     if code is None:
-        return "nobody knows how"
+        return "cause unknown"
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
@@ -461,6 +461,8 @@ PROVISION_SECONDS = 180.0
 STOP_SECONDS = 22.0  # a worker of runs ends its step within 20
 THREAD_SECONDS = 8.0
 BROKER_TO_STOP = 3
+# A quorum that tolerates a failure, apart from the brokers: any broker may be stopped.
+CONTROLLERS = 3
 # Spark refuses to start with less than 450 MB of heap, and the JVM counts only a part of what it is given.
 PIPELINE_HEAP = "576m"
 
@@ -529,7 +531,7 @@ class DemoSupervisor:
         while lane.is_alive():
             lane.join(0.1)
             if self._requests.count > max(requests, 1):
-                self._report.say("Stopping at once.")
+                self._report.say("Stopping immediately.")
                 requests = self._requests.count
                 for child in self._running():
                     if child.name != POSTGRES:  # a database that is killed has to recover; its own stop is quick
@@ -543,15 +545,16 @@ class DemoSupervisor:
         command = ".venv/bin/python manage.py"
         if self._folder.path != CODE / "var":
             command = f"KAFKADASH_VAR={self._folder.path} {command}"
-        to_try = ["sign in as alice and open the cluster"]
+        to_try = ["Sign in as alice and open the cluster."]
         if self._drains:
             to_try = [
-                f"sign in as bob: alice proposes under Changes to drain broker {sample.DRAINED}; approve exactly that",
-                "sign in as alice in a private window, start it, watch it, raise its throttle; then roll it back",
+                f"Sign in as bob, open Changes and approve the drain of broker {sample.DRAINED} by alice.",
+                "Sign in as alice in a private window. Start the change, follow the run, raise its throttle.",
+                "Create a rollback as alice, approve it as bob, start it as alice.",
             ]
         if len(self._options.racks) >= BROKER_TO_STOP:
-            to_try.append(f"{command} playground stop-broker {BROKER_TO_STOP}   (then start-broker): watch the board")
-        to_try.append(f"{command} playground tool reassign -- --list   is what Kafka itself says")
+            to_try.append(f"Watch the board: {command} playground stop-broker {BROKER_TO_STOP} (then start-broker)")
+        to_try.append(f"Compare with Kafka's own tool: {command} playground tool reassign -- --list")
         return [
             f"Ready in {self._report.total()}.",
             "",
@@ -564,7 +567,7 @@ class DemoSupervisor:
             "To try",
             *(f"  {number}. {what}" for number, what in enumerate(to_try, 1)),
             "",
-            f"Logs are in {self._folder.logs}. Ctrl-C stops everything.",
+            f"Logs: {self._folder.logs}. Ctrl-C stops everything.",
         ]
 
     # --- starting ---
@@ -581,7 +584,7 @@ class DemoSupervisor:
             self._folder.refuse_other_data()
         left = self._folder.reap()
         if left:
-            self._report.say(f"  A demo that was killed had left {', '.join(left)} running: stopped.")
+            self._report.say(f"  Stopped leftovers of a killed demo: {', '.join(left)}")
         if self._options.reset:
             with self._report.step("reset"):
                 self._folder.reset()
@@ -606,9 +609,9 @@ class DemoSupervisor:
 
     def _start_kafka(self) -> None:
         with self._report.step("Kafka") as step:
-            self._playground.up(racks=self._options.racks)
+            self._playground.up(racks=self._options.racks, controllers=CONTROLLERS)
             racks = [broker.rack or "none" for broker in self._playground.cluster.brokers]
-            step.detail = f"{len(racks)} brokers in racks {','.join(racks)}"
+            step.detail = f"{len(racks)} brokers in racks {','.join(racks)}, {CONTROLLERS} controllers"
         # In a lane of its own that nobody waits for when the demo stops: it starts no process, and a producer whose
         # brokers are gone takes minutes to give up.
         samples = StopThread("samples", self._fill_topics)
@@ -626,7 +629,7 @@ class DemoSupervisor:
                 self._playground.bootstrap, rf=min(3, len(self._options.racks)), say=self._report.say
             )
             self._consumers.start()
-            step.detail = f"{len(GROUPS)} groups, some of which misbehave"
+            step.detail = f"{len(GROUPS)} groups, some with problems on purpose"
 
     def _start_product(self) -> None:
         self._start_database()
@@ -645,7 +648,7 @@ class DemoSupervisor:
             database = given.get("DATABASE_URL") or self._embedded_database()
             redis = given.get("REDIS_URL") or self._embedded_valkey()
             embedded = [name for name in ("DATABASE_URL", "REDIS_URL") if not given.get(name)]
-            step.detail = "embedded, on private sockets" if len(embedded) == 2 else "as the environment says"
+            step.detail = "embedded, on private sockets" if len(embedded) == 2 else "as set in the environment"
         self._environment = {
             "DATABASE_URL": database,
             "REDIS_URL": redis,
@@ -666,7 +669,7 @@ class DemoSupervisor:
         return server.url()
 
     def _provision(self) -> None:
-        name = "cluster, sign-ins, a drain" if self._drains else "cluster and sign-ins"
+        name = "cluster, users, drain" if self._drains else "cluster and users"
         with self._report.step(name) as step:
             self._folder.sign_ins(tuple(PEOPLE))
             playground = self._playground.cluster
@@ -679,7 +682,7 @@ class DemoSupervisor:
         if not self._options.pipeline:
             return
         if not has_spark():
-            self._report.say("  No pipeline: PySpark is not installed, so there is no history and no forecast.")
+            self._report.say("  No pipeline: PySpark is not installed, so there are no history and no forecasts.")
             return
         uri = self._options.given.get("PIPELINE_URI") or (self._folder.path / "pipeline").as_uri()
         self._environment["PIPELINE_DRIVER_MEMORY"] = self._options.given.get("PIPELINE_DRIVER_MEMORY") or PIPELINE_HEAP
@@ -702,7 +705,7 @@ class DemoSupervisor:
                 self._dead_since.pop(child.pid, None)
                 continue
             if child.name == VALKEY:
-                self._report.say("Valkey ended; it is started again.")
+                self._report.say("Valkey ended. Restarting.")
                 EmbeddedValkey(self._folder.path).start()
             elif time.monotonic() - self._dead_since.setdefault(child.pid, time.monotonic()) > CRASHED_SECONDS:
                 raise ServerError(DemoErrorCode.PROCESS_ENDED, name=child.name, how=how_it_ended(child))

@@ -288,7 +288,7 @@ def _read_ledger(state_dir: Path) -> list[ProcessEntry]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != LEDGER_FORMAT:
-            raise ServerError(ServerErrorCode.PROCESSES_UNREADABLE, file=path, fault="another version wrote it")
+            raise ServerError(ServerErrorCode.PROCESSES_UNREADABLE, file=path, fault="written by another version")
         return [ProcessEntry(**{**item, "remove": tuple(item["remove"])}) for item in document["processes"]]
     except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
         return []

@@ -271,7 +271,7 @@ def read_cluster(folder: Path) -> PlaygroundState | None:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != STATE_FORMAT:
-            raise ServerError(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, file=path, fault="another version wrote it")
+            raise ServerError(PlaygroundErrorCode.PLAYGROUND_UNREADABLE, file=path, fault="written by another version")
         nodes = tuple(NodeState(**node) for node in document["nodes"])
         return PlaygroundState(document["cluster_id"], document["dirs"], nodes, tuple(document.get("added", ())))
     except (FileNotFoundError, NotADirectoryError):  # where there cannot be a folder, that is said by who makes one
@@ -544,13 +544,13 @@ def _prepare_runtime(cache: Path, say: Callable[[str], None]) -> KafkaRuntime:
     def show(progress: jars.DownloadProgress) -> None:
         if progress.done % 5 == 0 or progress.done == progress.total:
             megabytes = progress.bytes / 1e6
-            say(f"Kafka's jars: {progress.done} of {progress.total} fetched, {megabytes:.1f} MB")
+            say(f"Kafka's jars: {progress.done} of {progress.total} downloaded, {megabytes:.1f} MB")
 
     distribution = jars.fetch(cache=cache, progress=show)
     runtime = KafkaRuntime(java, distribution, archive_path(java, distribution, cache))
     failed = runtime.archive.with_suffix(".failed")
     if not runtime.archive.exists() and not failed.exists():
-        say(f"Java {java.major}: recording a class archive, once, so that Kafka starts faster")
+        say(f"Java {java.major}: creating a class archive (once) for faster starts of Kafka")
         try:
             with lock_file(cache / "archive.lock"):
                 if not runtime.archive.exists():
@@ -750,7 +750,7 @@ class KafkaPlayground:
             self._join([node], cluster, [node], runtime)
         except ServerError as error:
             raise ServerError(PlaygroundErrorCode.ADDED_BUT_NOT_STARTED, broker=node.node_id, fault=error) from error
-        self._say(f"Kafka: broker {node.node_id} serves and holds nothing yet")
+        self._say(f"Kafka: broker {node.node_id} is ready and has no replicas yet")
         return node.node_id
 
     def down(self) -> None:

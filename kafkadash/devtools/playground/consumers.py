@@ -167,7 +167,7 @@ class PlaygroundConsumers:
         try:
             group.turn(time.monotonic())
         except KafkaException as error:
-            self._say(f"Group {group.reading.group} stopped ({error}); it tries again in {AGAIN_SECONDS:g} s.")
+            self._say(f"Group {group.reading.group} stopped ({error}). Retry in {AGAIN_SECONDS:g} s.")
             group.leave()
             group.rests_until = time.monotonic() + AGAIN_SECONDS
 

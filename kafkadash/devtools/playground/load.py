@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
-from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.messages import CodedMessage, choose_plural, coded
 from kafkadash.devtools.embedded.process import ServerError
 from kafkadash.devtools.playground.errors import PlaygroundErrorCode
 
@@ -211,7 +211,8 @@ def _fill_topics(bootstrap: str, topics: Sequence[LoadTopic]) -> int:
         producer.poll(0)
     unsent = producer.flush(FLUSH_SECONDS)
     if failed or unsent:
-        why = failed[0].str() if failed else f"{unsent} records were not taken within {FLUSH_SECONDS:g} s"
+        late = f"{choose_plural('# record was|# records were', unsent)} not accepted within {FLUSH_SECONDS:g} s"
+        why = failed[0].str() if failed else late
         raise ServerError(PlaygroundErrorCode.DATA_NOT_TAKEN, fault=why.removesuffix("."))
     return written
 
@@ -264,7 +265,7 @@ def _list_partitions(admin: AdminClient, topics: Sequence[str]) -> list[tuple[st
     listed = _list_topics(admin)
     missing = [name for name in topics if name not in listed]
     if missing or not topics:
-        raise ServerError(PlaygroundErrorCode.NO_TOPIC_TO_WRITE, topics=", ".join(missing) or "none was named")
+        raise ServerError(PlaygroundErrorCode.NO_TOPIC_TO_WRITE, topics=", ".join(missing) or "(none named)")
     # Interleaved, so that a slow rate reaches every topic soon.
     return sorted(((name, i) for name in topics for i in listed[name].partitions), key=lambda pair: (pair[1], pair[0]))
 

@@ -1,34 +1,43 @@
-"""The throughput of a run as a chart with the throttle in force, its sentence and its table."""
+"""Charts of a run: its throughput with the throttle in force, and its progress with the time left."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from enum import StrEnum
+from typing import TypedDict
 
+from kafkadash.core.charts import ChartLine, ChartMark, ChartPanel, ChartSpec, Ink, largest_rows
 from kafkadash.execution.models import Execution
 from kafkadash.execution.pages.counts import freshness_of_figures
-from kafkadash.execution.progress.figures import FlowDirection
-from kafkadash.execution.progress.throughput import ThrottleMark, ThroughputHistory, ThroughputPoint
-from kafkadash.execution.worker.measure import stored_samples
+from kafkadash.execution.progress.figures import FlowDirection, RunNow
+from kafkadash.execution.progress.throughput import ThroughputHistory, ThroughputPoint
+from kafkadash.execution.worker.measure import stored_progress, stored_samples
 from kafkadash.monitoring.freshness import FactFreshness
 from kafkadash.planning.options import MB, format_megabytes
 
-MOST_LINES = 3
-"""Brokers with a line of their own: those that sent or received most."""
-TABLE_ROWS = 24
+BROKER_INKS: Sequence[Ink] = (2, 3, 4, 5, 6)
+"""Brokers with a line of their own, those that sent or received most, and their colours."""
 REFETCH_S = 10
-LEAST_TOP_MB = 1.0
+LONGEST_FORECAST = 4
+"""A forecast longer than so many times the run so far is left out: it would press the run into a corner."""
 _AT_THROTTLE = 0.9
 _WAYS = {FlowDirection.IN: "into", FlowDirection.OUT: "out of"}
 
 
+class ForecastEnd(StrEnum):
+    """When a run may end: by its time left, and by the ends of that range. The values are labels of lines."""
+
+    EXPECTED = "expected"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
 @dataclass(frozen=True, slots=True)
-class ChartLine:
-    """Throughput into or out of one broker, bytes per second at each point; None where it is not known."""
+class BrokerFlow:
+    """Throughput into or out of one broker, bytes per second at each point; None where it is unknown."""
 
     broker: int
     way: FlowDirection
@@ -43,16 +52,6 @@ class ChartLine:
         return sum(value or 0.0 for value in self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class ThroughputTableRow:
-    """Row of the table for one point; ``values`` in the order of the lines."""
-
-    at: datetime
-    values: Sequence[float | None]
-    throttle: int
-    note: str
-
-
 class RunChartContext(TypedDict):
     number: int
     now: datetime
@@ -60,98 +59,139 @@ class RunChartContext(TypedDict):
     freshness: FactFreshness
     ended: bool
     refetch_s: int
-    lines: list[ChartLine]
-    summary: str
-    chart: str
-    rows: list[ThroughputTableRow]
+    panels: list[ChartPanel]
 
 
 def chart_context(execution: Execution, now: datetime) -> RunChartContext:
-    """The panel: chart, sentence, table. One query where the run was read without its samples."""
+    """Return both charts. One query where the run was read without its samples."""
     history = stored_samples(execution) or ThroughputHistory()
-    points, lines = history.points, _select_lines(history)
+    ended, freshness = execution.ended_at is not None, freshness_of_figures(execution, now)
     return {
         "number": execution.request_id,
         "now": now,
-        "sampled_at": _to_datetime(points[-1].at) if points else None,
-        "freshness": freshness_of_figures(execution, now),
-        "ended": execution.ended_at is not None,
+        "sampled_at": _to_datetime(history.points[-1].at) if history.points else None,
+        "freshness": freshness,
+        "ended": ended,
         "refetch_s": REFETCH_S,
-        "lines": lines,
-        "summary": _describe_chart(points, lines, ended=execution.ended_at is not None),
-        "chart": json.dumps(_chart(history, lines), separators=(",", ":")) if len(points) > 1 else "",
-        "rows": _table(history, lines),
+        "panels": [
+            _throughput_panel(history, ended=ended),
+            _progress_panel(history, None if ended or freshness.stale else stored_progress(execution)),
+        ],
     }
 
 
-def _select_lines(history: ThroughputHistory) -> list[ChartLine]:
-    """Return the lines with the most throughput, the largest first; of equal ones, inbound before outbound."""
-    lines = [ChartLine(broker, way, history.line((broker, way))) for broker, way in history.lanes]
+def _select_flows(history: ThroughputHistory) -> list[BrokerFlow]:
+    """Return the flows with the most throughput, the largest first; of equal ones, inbound before outbound."""
+    flows = [BrokerFlow(broker, way, history.line((broker, way))) for broker, way in history.lanes]
     return sorted(
-        (line for line in lines if line.sum), key=lambda line: (-line.sum, line.way is FlowDirection.OUT, line.broker)
-    )[:MOST_LINES]
+        (flow for flow in flows if flow.sum), key=lambda flow: (-flow.sum, flow.way is FlowDirection.OUT, flow.broker)
+    )[: len(BROKER_INKS)]
 
 
-def _describe_chart(points: Sequence[ThroughputPoint], lines: Sequence[ChartLine], *, ended: bool) -> str:
+def _throughput_panel(history: ThroughputHistory, *, ended: bool) -> ChartPanel:
+    points, flows = history.points, _select_flows(history)
+    lines = [
+        ChartLine(
+            "throttle of each broker", "limit", [p.throttle / MB for p in points], 1.25, stepped=True, dashed=True
+        ),
+        *(
+            ChartLine(flow.label, ink, _to_megabytes(flow.values))
+            for ink, flow in zip(BROKER_INKS, flows, strict=False)
+        ),
+        ChartLine("all copies together", 1, _to_megabytes([point.whole for point in points]), 2),
+    ]
+    spec = _build_spec(points, lines if len(points) > 1 else [], "MB/s")
+    marks = [
+        ChartMark(round(mark.at), f"{_mark_text(mark.before)} → {_mark_text(mark.after)}") for mark in history.marks
+    ]
+    spec = ChartSpec(spec.times, spec.begin, spec.end, spec.lines, spec.unit, marks=marks)
+    return ChartPanel(
+        "run-throughput",
+        "Throughput",
+        _describe_throughput(points, flows, ended=ended),
+        spec,
+        largest_rows(spec, lambda value: f"{value:,.1f} MB/s"),
+        "Rates are means of the last 15 s.",
+        "Rates are shown from the second sample on.",
+    )
+
+
+def _build_spec(points: Sequence[ThroughputPoint], lines: Sequence[ChartLine], unit: str) -> ChartSpec:
+    begin = math.floor(points[0].at) if points else 0
+    end = math.ceil(points[-1].at) if points else 0
+    return ChartSpec([round(point.at) for point in points], begin, end, lines, unit)
+
+
+def _mark_text(rate: int) -> str:
+    return f"{format_megabytes(rate)} MB/s"
+
+
+def _to_megabytes(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else round(value / MB, 2) for value in values]
+
+
+def _describe_throughput(points: Sequence[ThroughputPoint], flows: Sequence[BrokerFlow], *, ended: bool) -> str:
     if not points:
-        return "Nothing was measured." if ended else "Nothing was measured yet."
+        return "Nothing was measured." if ended else "Nothing is measured yet."
     last = points[-1]
     at = f"{_to_datetime(last.at):%H:%M:%S}"
-    known = [(line.values[-1], line) for line in lines if line.values[-1] is not None]
-    whole = "" if last.whole is None else f"; all copies together {last.whole / MB:,.1f} MB/s"
+    whole = "" if last.whole is None else f" All copies together: {last.whole / MB:,.1f} MB/s."
+    known = [(flow.values[-1], flow) for flow in flows if flow.values[-1] is not None]
     if not known:
-        return f"At {at} no broker's rate was known; the throttle was {format_megabytes(last.throttle)} MB/s{whole}."
-    rate, line = max(known, key=lambda each: each[0] or 0.0)
+        return f"At {at}, broker rates are unknown. Throttle: {format_megabytes(last.throttle)} MB/s.{whole}"
+    rate, flow = max(known, key=lambda each: each[0] or 0.0)
     near = "at" if (rate or 0.0) >= _AT_THROTTLE * last.throttle else "below"
-    throttle = f"{near} its throttle of {format_megabytes(last.throttle)}"
-    return f"{(rate or 0.0) / MB:,.1f} MB/s {line.label} at {at}, {throttle}{whole}."
+    throttle = f"{near} the throttle of {format_megabytes(last.throttle)} MB/s"
+    return f"{(rate or 0.0) / MB:,.1f} MB/s {flow.label} at {at}, {throttle}.{whole}"
 
 
-def _chart(history: ThroughputHistory, lines: Sequence[ChartLine]) -> dict[str, Any]:
-    """Return the chart's data as ``static/js/charts.js`` reads it."""
-    points = history.points
-    throttles = [point.throttle / MB for point in points]
-    measured = [value / MB for line in lines for value in line.values if value is not None]
-    highest = max([*measured, *throttles])
-    return {
-        "x": [round(point.at) for point in points],
-        "range": [math.floor(points[0].at), math.ceil(points[-1].at)],
-        "unit": "MB/s",
-        "min": 0,
-        "max": max(LEAST_TOP_MB, round(highest * 1.25, 1)),
-        "series": [
-            {"label": "throttle", "ink": "limit", "width": 1.25, "stepped": True, "dashed": True, "y": throttles},
-            *(
-                {
-                    "label": line.label,
-                    "ink": ink,
-                    "width": 2 if ink == 1 else 1.5,
-                    "y": [None if value is None else round(value / MB, 2) for value in line.values],
-                }
-                for ink, line in reversed(list(enumerate(lines, 1)))
-            ),
-        ],
-        "marks": [{"x": round(mark.at), "label": _mark_words(mark)} for mark in history.marks],
+def _progress_panel(history: ThroughputHistory, seen: RunNow | None) -> ChartPanel:
+    """Percent over time; of a run that goes on, also the time at which it is expected to end, with its range."""
+    points = [point for point in history.points if point.percent is not None]
+    spec = _build_spec(points, [], "%")
+    times, copied = [float(at) for at in spec.times], [point.percent for point in points]
+    lines, end, forecast = [], spec.end, _forecast_ends(points, seen)
+    if forecast and copied:
+        times += sorted(set(forecast.values()))
+        end = times[-1]
+        copied += [None] * (len(times) - len(copied))
+        for each, at in forecast.items():
+            ends: list[float | None] = [None] * len(times)
+            ends[len(points) - 1], ends[times.index(at)] = points[-1].percent, 100.0
+            ink: Ink = "other" if each is ForecastEnd.EXPECTED else "context"
+            lines.append(ChartLine(each.value, ink, ends, 1.5, dashed=True))
+    if len(points) > 1:
+        lines.append(ChartLine("copied", 1, copied, 2))
+    spec = ChartSpec(times, spec.begin, end, lines, "%", top=100.0)
+    summary = "No progress is known yet."
+    if points:
+        percent = math.floor((points[-1].percent or 0.0) * 10) / 10
+        summary = f"{percent:.1f} % copied at {_to_datetime(points[-1].at):%H:%M:%S}."
+        if forecast:
+            summary += f" Expected to end at {_to_datetime(forecast[ForecastEnd.EXPECTED]):%H:%M:%S}."
+    return ChartPanel(
+        "run-progress",
+        "Progress",
+        summary,
+        spec,
+        largest_rows(spec, lambda value: f"{value:,.1f} %"),
+        "Percent of all bytes to copy.",
+        "Progress is shown from the second sample on.",
+    )
+
+
+def _forecast_ends(points: Sequence[ThroughputPoint], seen: RunNow | None) -> dict[ForecastEnd, float]:
+    """Return when the run ends by its time left: expected, and the range around it; nothing where that is unknown."""
+    if not points or seen is None or seen.eta_s is None or not math.isfinite(seen.eta_s):
+        return {}
+    now, so_far = points[-1].at, max(1.0, points[-1].at - points[0].at)
+    ends = {
+        ForecastEnd.EXPECTED: seen.eta_s,
+        ForecastEnd.EARLIEST: seen.eta_low_s,
+        ForecastEnd.LATEST: seen.eta_high_s,
     }
-
-
-def _table(history: ThroughputHistory, lines: Sequence[ChartLine]) -> list[ThroughputTableRow]:
-    """Evenly chosen points, the newest first; a change of the throttle stands at the first one after it."""
-    points = history.points
-    step = max(1, math.ceil(len(points) / TABLE_ROWS))
-    rows, before = [], -math.inf
-    for place, point in enumerate(points):
-        if (len(points) - 1 - place) % step:
-            continue
-        notes = [_mark_words(mark) for mark in history.marks if before < mark.at <= point.at]
-        values = [line.values[place] for line in lines]
-        rows.append(ThroughputTableRow(_to_datetime(point.at), values, point.throttle, ", ".join(notes)))
-        before = point.at
-    return rows[::-1]
-
-
-def _mark_words(mark: ThrottleMark) -> str:
-    return f"{format_megabytes(mark.before)} → {format_megabytes(mark.after)}"
+    known = {each: s for each, s in ends.items() if s is not None and 0 < s <= LONGEST_FORECAST * so_far}
+    return {each: float(round(now + s)) for each, s in known.items()} if ForecastEnd.EXPECTED in known else {}
 
 
 def _to_datetime(seconds: float) -> datetime:

@@ -98,11 +98,11 @@ class GoesBack:
         if not self.ours and self.seen is not None:
             return message_text(ReassignmentErrorCode.NOT_OURS_TO_CANCEL, target=_format_brokers(self.seen.target))
         if set(self.move.current) == set(self.move.target):
-            return f"Only its order changes; it is put back to {original}."
+            return f"Only the replica order changes; the cancel restores {original}."
         if self.other:
             return message_text(ReassignmentErrorCode.CANCEL_LEAVES_OTHERS, there=there, original=original)
-        note = "" if self.seen else " It was not seen in the cluster yet; this is what was stored when it began."
-        return f"It goes back to {original}, in that order.{note}"
+        note = "" if self.seen else " Not seen in the cluster yet; based on the replicas stored at the start."
+        return f"Returns to {original}, in that order.{note}"
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,16 @@ class CancelPreview:
             texts = "# move in flight returns to its|# moves in flight return to their"
             told.append(f"{choose_plural(texts, self.flight)} original replicas, as listed below.")
         else:
-            told.append("No move is in flight.")
+            told.append("No moves are in flight.")
         if self.done:
-            texts = "# done move stays where it is, and is|# done moves stay where they are, and are"
+            texts = "# completed move stays and is|# completed moves stay and are"
             told.append(f"{choose_plural(texts, self.done)} listed in the report.")
         if self.waiting:
-            told.append(f"{choose_plural('# waiting move is|# waiting moves are', self.waiting)} not started.")
+            told.append(f"{choose_plural('# waiting move does|# waiting moves do', self.waiting)} not start.")
         if self.ended:
-            told.append(f"{choose_plural('# move|# moves', self.ended)} ended otherwise before.")
-        told.append("Our throttles are taken away; what cannot be now is as soon as it is possible.")
+            texts = "# move has already ended without completing.|# moves have already ended without completing."
+            told.append(choose_plural(texts, self.ended))
+        told.append("Throttles are removed now, or as soon as brokers respond.")
         return told
 
 
@@ -189,7 +190,7 @@ def run_cancel(request: HttpRequest, number: int) -> HttpResponse:
         _cancel_page,
         running.cancel,
         message_text(ChangeErrorCode.CANCEL_REASON),
-        f"#{number} is being cancelled.",
+        f"#{number}: the run is being cancelled.",
     )
     return _end_run(request, change, way)
 
@@ -203,7 +204,7 @@ def run_give_up(request: HttpRequest, number: int) -> HttpResponse:
         if change.state != ChangeState.CANCELLING:
             return redirect("changes:request", number)
         return _give_up_page(request, change)
-    done = f"#{number} was given up. Its report names what it left behind."
+    done = f"#{number}: the run was given up. The report lists the remaining moves and throttles."
     return _end_run(
         request,
         change,
@@ -219,7 +220,7 @@ def report(request: HttpRequest, number: int) -> HttpResponse:
     change = request_for(request, number)
     if change.state not in RAN:
         return redirect("changes:request", number)
-    bar = cluster_bar(request, change.cluster, CollectorKind.METADATA)
+    bar = cluster_bar(change.cluster, CollectorKind.METADATA)
     context = {
         **bar,
         **bar_context(request, change, actions_allowed(request.user, change.cluster), bar["now"]),
@@ -255,7 +256,7 @@ def _back_refused(request: HttpRequest, change: ChangeRequest, error: UserError)
 @post_only("changes:request")
 @needs_on_change(PROPOSE, refused=_back_refused)
 def rollback(request: HttpRequest, number: int) -> HttpResponse:
-    """A draft of the way back, whose plan is being made."""
+    """A draft of the rollback, whose plan is being made."""
     change = request_for(request, number, PROPOSE)
     assert isinstance(request.user, User), "needs_on_change lets nobody else in"
     try:
@@ -267,7 +268,7 @@ def rollback(request: HttpRequest, number: int) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _EndingWay:
-    """A way to end a run that a person takes with a reason: its right, its page, what does it, and what is said."""
+    """A way to end a run that a person takes with a reason: permission, page, service function, and success text."""
 
     action: str
     page: Callable[..., HttpResponse]
@@ -307,7 +308,7 @@ def _cancel_page(
     execution = Execution.objects.filter(request=change).defer("samples", "report").first()
     if execution is None:
         return review_page(request, change, status=status, refused=refused or wrong)
-    bar = cluster_bar(request, change.cluster, CollectorKind.REASSIGNMENTS)
+    bar = cluster_bar(change.cluster, CollectorKind.REASSIGNMENTS)
     may = actions_allowed(request.user, change.cluster)
     context: dict[str, Any] = {
         **bar,
@@ -338,7 +339,7 @@ def _give_up_page(
     execution = execution_of(change.pk)
     if execution is None:
         return review_page(request, change, status=status, refused=refused or wrong)
-    bar = cluster_bar(request, change.cluster, CollectorKind.REASSIGNMENTS)
+    bar = cluster_bar(change.cluster, CollectorKind.REASSIGNMENTS)
     silent = silent_for(execution, bar["now"])
     may = actions_allowed(request.user, change.cluster)
     context: dict[str, Any] = {

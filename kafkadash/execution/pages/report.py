@@ -70,7 +70,7 @@ class ReportShown:
 
     @property
     def headline(self) -> str:
-        """The answer: how many of how many, how much, how long."""
+        """Return partitions moved of all, bytes copied, and duration in one sentence."""
         rows = self.stored["rows"]
         done = rows["by_end"].get(RowState.DONE.value, 0)
         moved = f"{done:,} of {choose_plural('# partition|# partitions', rows['total'])} moved"
@@ -87,14 +87,14 @@ class ReportShown:
     @property
     def copied(self) -> str:
         if self.stored["bytes"] is None:
-            return "not known"
+            return "unknown"
         least = "at least " if self.stored["bytes_unknown"] else ""
         return f"{least}{size_text(self.stored['bytes'])} copied"
 
     @property
     def bytes_least(self) -> str:
         if self.stored["bytes"] is None:
-            return "not known"
+            return "unknown"
         return f"{'at least ' if self.stored['bytes_unknown'] else ''}{size_text(self.stored['bytes'])}"
 
     @property
@@ -111,7 +111,7 @@ class ReportShown:
     @property
     def rate_words(self) -> str:
         rate = self.stored["mean_rate"]
-        return "not known" if rate is None else f"{rate / 1e6:,.1f} MB/s"
+        return "unknown" if rate is None else f"{rate / 1e6:,.1f} MB/s"
 
     @property
     def started_at(self) -> datetime | None:
@@ -143,8 +143,8 @@ class ReportShown:
     @property
     def throttle_words(self) -> str:
         if not self.stored["obligations"]:
-            return "Nothing of our throttles is left."
-        return "Something of our throttles could not be taken away yet; it is as soon as that is possible."
+            return "All kafkadash throttles removed."
+        return "Some kafkadash throttles remain. kafkadash removes them as soon as possible."
 
     @property
     def deviations(self) -> Sequence[CodedMessage]:
@@ -176,21 +176,21 @@ def _render_lines(report: ReportShown) -> Iterator[str]:
     yield f"- Cluster: {_escape_markup(stored['cluster']['name'])} ({stored['cluster']['id']})"
     yield f"- Started: {_format_utc(report.started_at)}"
     yield f"- Ended: {_format_utc(report.ended_at)}"
-    yield f"- Duration: {report.duration or 'not known'}"
+    yield f"- Duration: {report.duration or 'unknown'}"
     yield f"- Copied: {report.bytes_words}"
     yield f"- Mean rate: {report.rate_words}"
     yield f"- Digest: sha256:{stored['digest']}"
-    yield from _section("Rows", [f"{words}: {number:,}" for words, number in report.ends])
+    yield from _section("Partitions", [f"{words}: {number:,}" for words, number in report.ends])
     named = [
         f"{_escape_markup(row.name)}: {row.words}. {_escape_markup(row.reason)}".rstrip() for row in report.otherwise
     ]
     if report.more_otherwise:
         named.append(f"and {report.more_otherwise:,} more")
-    yield from _section("Rows that ended otherwise", named)
-    yield from _section("Deviations from the plan", [_escape_markup(str(note)) for note in report.deviations])
+    yield from _section("Partitions not completed as planned", named)
+    yield from _section("Deviations from plan", [_escape_markup(str(note)) for note in report.deviations])
     yield from _section("Throttles", [report.throttle_words, *[_escape_markup(one) for one in stored["obligations"]]])
-    yield from _section("Meanwhile", [_escape_markup(str(note)) for note in report.meanwhile])
-    yield from _section("Who did what", [_render_event(one) for one in report.people])
+    yield from _section("Other cluster activity", [_escape_markup(str(note)) for note in report.meanwhile])
+    yield from _section("Actions", [_render_event(one) for one in report.people])
 
 
 def _section(title: str, items: Sequence[str]) -> Iterator[str]:
@@ -214,7 +214,7 @@ def _escape_markup(text: str) -> str:
 
 
 def _format_utc(at: datetime | None) -> str:
-    return "not known" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "unknown" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _parse_time(stored: str | None) -> datetime | None:

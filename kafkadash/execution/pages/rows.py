@@ -104,13 +104,13 @@ class RowShown:
     def from_words(self) -> str:
         if self.removing:
             return _format_brokers(self.removing)
-        return "none leaves" if self.copies else _format_brokers(self.move.current)
+        return "none removed" if self.copies else _format_brokers(self.move.current)
 
     @property
     def to_words(self) -> str:
         if self.copies:
             return _format_brokers(self.adding)
-        return "none new" if self.removing else _format_brokers(self.move.target)
+        return "none added" if self.removing else _format_brokers(self.move.target)
 
     @property
     def source(self) -> int | None:
@@ -187,7 +187,7 @@ class RowShown:
         if self.caught_up:
             return "finishing" if seen and seen.in_isr else "not in ISR yet"
         if seen is None or seen.eta_s is None or (math.isfinite(seen.eta_s) and self.eta is None):
-            return "not known"
+            return "unknown"
         return "" if math.isfinite(seen.eta_s) else "no progress"
 
     @property
@@ -207,7 +207,7 @@ class RowShown:
     def pill(self) -> str:
         """Label of the row's problem, in two words; '' without one."""
         if self.move.asks:
-            return "Needs an answer"
+            return "Needs a decision"
         if self.stuck:
             return f"Stuck{self._still_for}"
         return f"Slow{self._still_for}" if self.slow else ""
@@ -251,7 +251,7 @@ class RowShown:
             return ""
         if (self.stuck or self.slow) and self.seen is not None:
             return SHORTLY[self._stuck_cause]
-        return self.reason or (f"an estimate: {self.estimate}" if self.estimate else "")
+        return self.reason or (f"estimate ({self.estimate})" if self.estimate else "")
 
     @property
     def reason(self) -> str:
@@ -261,7 +261,7 @@ class RowShown:
     def cause(self) -> str:
         """In a sentence, '' where it gets on."""
         if self.move.asks:
-            return "What was sent left no trace."
+            return "Kafka shows no effect of the submission."
         if not (self.stuck or self.slow) or self.seen is None:
             return ""
         return SENTENCES[self._stuck_cause]
@@ -291,14 +291,14 @@ class RowShown:
     def actions(self) -> Sequence[RowAction]:
         """Actions for the row, the most helpful first."""
         if self.move.asks:
-            texts = {OrderType.AGAIN: "Submit again…", OrderType.GIVE_UP: "Give it up…"}
+            texts = {OrderType.AGAIN: "Submit again…", OrderType.GIVE_UP: "Give up move…"}
             return [self._order_action(order_type, text) for order_type, text in texts.items()]
         offered = {
-            StuckFix.RAISE_THROTTLE: RowAction("Raise the throttle", "#throttle"),
-            StuckFix.SETTLE_THROTTLE: RowAction("Decide about the throttle", "#foreign"),
-            StuckFix.ELECT_LEADER: self._order_action(OrderType.ELECT, "Elect its preferred leader…"),
-            StuckFix.REPLAN_ROW: RowAction("Re-plan row…", f"{self.link}#replan"),
-            StuckFix.CANCEL_ROW: self._order_action(OrderType.CANCEL_ROW, "Cancel row…"),
+            StuckFix.RAISE_THROTTLE: RowAction("Raise throttle", "#throttle"),
+            StuckFix.SETTLE_THROTTLE: RowAction("Resolve throttle conflict", "#foreign"),
+            StuckFix.ELECT_LEADER: self._order_action(OrderType.ELECT, "Elect preferred leader…"),
+            StuckFix.REPLAN_ROW: RowAction("Re-plan move…", f"{self.link}#replan"),
+            StuckFix.CANCEL_ROW: self._order_action(OrderType.CANCEL_ROW, "Cancel move…"),
         }
         return [offered[fix] for fix in suggest_fixes(self._stuck_cause) if fix in offered]
 
@@ -312,19 +312,19 @@ class RowShown:
             return ()
         if self.move.asks:
             return (
-                (OrderType.AGAIN, "It takes its turn as if for the first time."),
-                (OrderType.GIVE_UP, "It ends as cancelled; nothing is sent for it any more."),
+                (OrderType.AGAIN, "The move waits for its turn as if never submitted."),
+                (OrderType.GIVE_UP, "The move ends as cancelled. Nothing more is sent for it."),
             )
         found = [
             (
                 OrderType.CANCEL_ROW,
-                "What was copied of it is given up, and its replicas go back to what they were; the other rows go on."
+                "Copied data is discarded and the replicas return to the original ones. Other moves continue."
                 if self.in_flight
-                else "It is not begun; the other rows go on.",
+                else "The move does not start. Other moves continue.",
             )
         ]
         if self.in_flight:
-            found.append((OrderType.ELECT, "The first of its replicas becomes the leader if it is in sync."))
+            found.append((OrderType.ELECT, "The first replica becomes the leader if it is in sync."))
         return tuple(found)
 
     @property
@@ -395,8 +395,8 @@ SHOW = FilterChoice(
         "stuck": "Stuck",
         "flight": "In flight",
         "waiting": "Waiting",
-        "done": "Done",
-        "ended": "Ended otherwise",
+        "done": "Completed",
+        "ended": "Not completed",
     },
 )
 
@@ -481,14 +481,14 @@ class _RowTable:
     def segments(self, counts: RowCounts, show: str) -> list[RowSegment]:
         """Filters that have rows, and the one that is chosen."""
         others = counts.ended - counts.done
-        words = "Stuck or asking" if counts.asks else "Stuck"
+        words = "Stuck or awaiting a decision" if counts.asks else "Stuck"
         found = [
             RowSegment("", "All", counts.total),
             RowSegment("stuck", words, len(self._flight.needing()), "warning"),
             RowSegment("flight", "In flight", len(self._flight.others())),
             RowSegment("waiting", "Waiting", counts.waiting),
-            RowSegment("done", "Done", counts.done),
-            RowSegment("ended", "Ended otherwise", others, "warning"),
+            RowSegment("done", "Completed", counts.done),
+            RowSegment("ended", "Not completed", others, "warning"),
         ]
         return [each for each in found if each.number or each.show in (show, *_ALWAYS)]
 
@@ -501,7 +501,7 @@ class _RowTable:
         next_ones = self._shown(self._waiting()[: min(MOST_WAITING, rest - min(LEAST_OF_EACH, counts.ended))])
         most_ended = MOST_ENDED if flight or next_ones else rest
         last_ones = self._shown(self._ended()[: min(most_ended, rest - len(next_ones))])
-        held = f"of which {counts.held_back:,} held back" if counts.held_back else ""
+        held = f"{counts.held_back:,} held" if counts.held_back else ""
         troubled = set(needing)
         groups = [
             RowGroup("stuck", "", [row for row in flight if row.move.pk in troubled], len(needing), "stuck"),
@@ -563,6 +563,6 @@ _ALWAYS = ("", "flight", "waiting", "done")
 def _ended_title(counts: RowCounts) -> str:
     others = counts.ended - counts.done
     if not others:
-        return f"Done, {counts.done:,}"
-    ways = ", ".join(f"{number:,} {words}" for number, words in [(counts.done, "done"), *counts.exceptions])
+        return f"Completed, {counts.done:,}"
+    ways = ", ".join(f"{number:,} {words}" for number, words in [(counts.done, "completed"), *counts.exceptions])
     return f"Ended, {counts.ended:,}: {ways}"

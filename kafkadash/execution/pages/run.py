@@ -22,7 +22,6 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_duration, join_items, read_whole_number, run_time
 from kafkadash.core.formatting import format_size as size_text
 from kafkadash.core.messages import (
-    PlainReason,
     choose_plural,
     message_advice,
     message_cause,
@@ -49,6 +48,7 @@ from kafkadash.execution.progress.figures import BrokerNow, FlowDirection, RunNo
 from kafkadash.execution.queue import in_front_of
 from kafkadash.execution.worker.broker_absences import brokers_away
 from kafkadash.execution.worker.finish import why_not_yet
+from kafkadash.kafka.throttles import WORDS
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, load_standing
 from kafkadash.monitoring.models import CollectorKind, ThrottledResource, TopicState
 from kafkadash.planning.errors import ReassignmentErrorCode
@@ -139,7 +139,7 @@ def _brokers_down(execution: Execution, now: datetime) -> RunNotice | None:
         brokers=tuple(ids),
         down=choose_plural("was down|were down" if stale else "is down|are down", len(ids)),
         since=join_items(
-            [f"since {write_second(at)}" if (at := absent[id_].gone_at) else "since before it began" for id_ in ids]
+            [f"since {write_second(at)}" if (at := absent[id_].gone_at) else "since before the run" for id_ in ids]
         ),
         moves=touched,
     )
@@ -151,7 +151,7 @@ def _read_only(execution: Execution) -> RunNotice | None:
     if not execution.cluster.read_only:
         return None
     going = (
-        "goes back, as it was cancelled" if execution.request.state == ChangeState.CANCELLING else "goes on to its end"
+        "will return to the original replicas" if execution.request.state == ChangeState.CANCELLING else "will finish"
     )
     return RunNotice(
         "warning", *message_parts(ReassignmentErrorCode.READ_ONLY_NOW, cluster=execution.cluster.name, going=going)
@@ -173,14 +173,19 @@ def _held_notices(execution: Execution, change: ChangeRequest, counts: RowCounts
         told = message_parts(ReassignmentErrorCode.WINDOW_RAN_OUT, moves=counts.waiting)
         return [RunNotice("warning", *told, cancels=True)]
     told_above = execution.cluster.read_only
-    held = [reason_text(why) for why in execution.held_reasons if not (told_above and isinstance(why, ClusterReadOnly))]
-    if not held:
-        return (
-            [RunNotice(state, reason_text(PlainReason(RunReasonCode.PAUSED)))]
-            if change.state == ChangeState.PAUSED
-            else []
-        )
-    return [RunNotice(state, held[0], " ".join([*held[1:], "Nothing more is submitted."]))]
+    reasons = [why for why in execution.held_reasons if not (told_above and isinstance(why, ClusterReadOnly))]
+    if change.state == ChangeState.PAUSED:
+        others = [reason_text(why) for why in reasons if why.stored_code != RunReasonCode.PAUSED]
+        return [RunNotice(state, _paused_text(counts), " ".join([*others, message_advice(RunReasonCode.PAUSED)]))]
+    held = [reason_text(why) for why in reasons]
+    return [RunNotice(state, held[0], " ".join([*held[1:], "Nothing more is submitted."]))] if held else []
+
+
+def _paused_text(counts: RowCounts) -> str:
+    """Return a text such as "Paused. 2 moves in flight will finish; 14 are waiting."."""
+    texts = "# move in flight will finish|# moves in flight will finish"
+    flight = choose_plural(texts, counts.flight) if counts.flight else "No moves are in flight"
+    return f"Paused. {flight}; {choose_plural('# is waiting|# are waiting', counts.waiting)}."
 
 
 def _asking_notice(counts: RowCounts) -> RunNotice | None:
@@ -196,17 +201,15 @@ def _read_open_orders(execution: Execution) -> list[Order]:
 
 def _order_notice(order: Order) -> RunNotice:
     what = f"{order.topic}-{order.partition}" if order.topic else order.entity
-    lead = f"{order.user_name} asked: {order.get_order_type_display()}, {what}."
-    return RunNotice("unknown", lead, "The next step does it.")
+    lead = f"{order.user_name} requested: {order.get_order_type_display()}, {what}."
+    return RunNotice("unknown", lead, "The next step executes it.")
 
 
 def _queue_notice(execution: Execution, now: datetime) -> RunNotice:
     """Its place in the queue of the cluster, or why it does not begin though it is its turn."""
     if execution.blocked:
-        since = (
-            f" since {format_duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
-        )
-        until = " until its window ends" if execution.request.not_after else ""
+        since = f" for {format_duration((now - execution.blocked_at).total_seconds())}" if execution.blocked_at else ""
+        until = " until the window ends" if execution.request.not_after else ""
         return RunNotice(
             "warning",
             *message_parts(ReassignmentErrorCode.BLOCKED, since=since, why=reason_text(execution.blocked), until=until),
@@ -217,21 +220,12 @@ def _queue_notice(execution: Execution, now: datetime) -> RunNotice:
         if opens and opens > now:
             return RunNotice(
                 "maintenance",
-                f"It waits for its window, which begins in {format_duration((opens - now).total_seconds())}.",
+                f"Queued. The window opens in {format_duration((opens - now).total_seconds())}.",
             )
-        return RunNotice("unknown", "It is its turn.", "It begins as soon as the checks have passed on the cluster.")
-    lead = f"It waits behind #{before.request_id} {before.request.title}".rstrip() + "."
-    rest = f"One reassignment runs at a time on {execution.cluster.name}."
+        return RunNotice("unknown", "Next in the queue.", "The run starts when all checks pass.")
+    lead = f"Queued behind #{before.request_id} {before.request.title}".rstrip() + "."
+    rest = f"{execution.cluster.name} runs one reassignment at a time."
     return RunNotice("maintenance", lead, rest, behind=before.request_id)
-
-
-_KEYS = {
-    "leader.replication.throttled.rate": "leader rate",
-    "follower.replication.throttled.rate": "follower rate",
-    "leader.replication.throttled.replicas": "list of throttled leaders",
-    "follower.replication.throttled.replicas": "list of throttled followers",
-    "replica.alter.log.dirs.io.max.bytes.per.second": "rate between directories",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +245,8 @@ class ForeignThrottleNote:
 
     @property
     def what(self) -> str:
-        """Return a text such as "leader rate of broker 4"."""
-        return f"{_KEYS.get(self.key, self.key)} of {self.resource} {self.name}".rstrip()
+        """Return a text such as "leader rate (outbound) of broker 4"."""
+        return f"{WORDS.get(self.key, self.key)} of {self.resource} {self.name}".rstrip()
 
     @property
     def value_words(self) -> str:
@@ -332,10 +326,11 @@ class ThrottleNow:
     @property
     def ours_words(self) -> str:
         if not (self.rates or self.pairs):
-            return "Ours: none set"
-        obliged = f", {self.obliged:,} to be cleared later" if self.obliged else ""
-        rates, entries = choose_plural("# rate|# rates", self.rates), choose_plural("# entry|# entries", self.pairs)
-        return f"Ours: {rates}, {entries}{obliged}"
+            return "Set by kafkadash: none"
+        obliged = f", {self.obliged:,} to be removed later" if self.obliged else ""
+        rates = choose_plural("# rate|# rates", self.rates)
+        entries = choose_plural("# list entry|# list entries", self.pairs)
+        return f"Set by kafkadash: {rates}, {entries}{obliged}"
 
 
 _APART = 0.12
@@ -389,7 +384,7 @@ def value_words(key: str, value: str | None) -> str:
     """Return a rate in both units: "10 B/s", "60 MB/s (60,000,000 B/s)"; a list as it stands there."""
     text = str(value) if value is not None else ""
     if not text:
-        return "nothing"
+        return "not set"
     rate = None if key.endswith(".replicas") else read_whole_number(text)
     if rate is not None:
         return f"{rate:,} B/s" if rate < 1000 else f"{format_megabytes(rate)} MB/s ({rate:,} B/s)"
@@ -462,7 +457,7 @@ class BrokerMeter:
     def words(self) -> str:
         seen = self.seen
         if seen.total_bytes is None or seen.moved_bytes is None:
-            return "not known"
+            return "unknown"
         if seen.moved_bytes >= seen.total_bytes:
             return f"{size_text(seen.total_bytes)} done"
         return of_total(seen.moved_bytes, seen.total_bytes)
@@ -517,13 +512,13 @@ class RunShown:
         if figures is not None and figures.known_percent is not None and self.percent is None:
             known = of_total(figures.known_moved or 0, figures.known_bytes or 0)
             unsized = choose_plural("# partition|# partitions", figures.unsized)
-            return f"{known} copied, without {unsized} of unknown size"
+            return f"{known} copied, excluding {unsized} of unknown size"
         if figures is None or figures.moved_bytes is None:
-            return "how much is copied is not known"
+            return "copied bytes unknown"
         if figures.total_bytes is None:
-            return f"{size_text(figures.moved_bytes)} copied, of how much is not known"
+            return f"{size_text(figures.moved_bytes)} copied, total unknown"
         if not figures.total_bytes:
-            return "nothing has to be copied"
+            return "nothing to copy"
         return f"{of_total(figures.moved_bytes, figures.total_bytes)} copied"
 
     @cached_property
@@ -544,11 +539,11 @@ class RunShown:
     @property
     def done_words(self) -> str:
         if self.counts.ended == self.counts.total:
-            return "every move has ended"
+            return "all moves have ended"
         if self.freshness.stale:
-            return "when it is done cannot be told"
+            return "end unknown (stale data)"
         eta = self.figures.eta_s if self.figures else None
-        return "when it is done is not known yet" if eta is None else "no progress" if math.isinf(eta) else ""
+        return "end not known yet" if eta is None else "no progress" if math.isinf(eta) else ""
 
     def _at(self, seconds: float | None) -> datetime | None:
         if self.figures is None or seconds is None or not math.isfinite(seconds) or seconds > _FARTHEST_S:
@@ -569,18 +564,18 @@ class RunShown:
     @property
     def left_words(self) -> str:
         if self.freshness.stale:
-            return "cannot be told"
+            return "unknown"
         if self.left_unknown:
-            return "not known"
+            return "unknown"
         return "no progress" if self.left_s is None else ""
 
     @property
     def left_range(self) -> str:
         figures = self.figures
         if self.freshness.stale:
-            return "its figures are old"
+            return "stale data"
         if figures is None or self.left_s is None:
-            return "needs three samples" if self.left_unknown else "at this rate it never ends"
+            return "needs three samples" if self.left_unknown else "never ends at this rate"
         low, high = figures.eta_low_s, figures.eta_high_s
         if low is None or high is None:
             return "at this rate"
@@ -598,10 +593,10 @@ class RunShown:
     def binding_words(self) -> str:
         """Return a text such as "inbound, 58.6 of 60 MB/s"."""
         if self.binding is None:
-            return "too few samples" if self.left_unknown else "moves in parallel are the limit"
+            return "too few samples" if self.left_unknown else "concurrent moves are the limit"
         way = "inbound" if self.binding.direction is FlowDirection.IN else "outbound"
         rate = self.binding.rate
-        now = "rate not known" if rate is None else f"{rate / 1e6:,.1f} of {self.execution.throttle / 1e6:,g} MB/s"
+        now = "rate unknown" if rate is None else f"{rate / 1e6:,.1f} of {self.execution.throttle / 1e6:,g} MB/s"
         return f"{way}, {now}"
 
     @cached_property
@@ -650,10 +645,10 @@ class RunShown:
     def closes_words(self) -> tuple[str, str]:
         """When the window closes, and in how long."""
         if self.closes is None:
-            return "open", "it has no end"
+            return "never", "no end set"
         left = (self.closes - self.now).total_seconds()
         shown = f"{self.closes:%H:%M}" if abs(left) < _SAME_DAY_S else day_and_time(self.closes)
-        return shown, f"in {format_duration(left)}" if left > 0 else f"it closed {format_duration(-left)} ago"
+        return shown, f"in {format_duration(left)}" if left > 0 else f"closed {format_duration(-left)} ago"
 
     @property
     def guard(self) -> str:
@@ -677,17 +672,17 @@ class RunShown:
     def trouble(self) -> str:
         """Text that is read aloud when it changes: "is now …"."""
         if self.live and self.looked.stale:
-            return "without new figures"
-        parts = [(self.counts.stuck, "stuck"), (self.counts.asks, "asking for an answer")]
-        return ", ".join(f"{number:,} {words}" for number, words in parts if number) or "without trouble"
+            return "without fresh data"
+        parts = [(self.counts.stuck, "stuck"), (self.counts.asks, "awaiting a decision")]
+        return ", ".join(f"{number:,} {words}" for number, words in parts if number) or "without problems"
 
     @property
     def title(self) -> str:
-        """The answer, for the title of the page."""
+        """Return the name of the change and its state, for the title of the page."""
         name = f"#{self.change.pk} {self.change.title}".strip()
         match self.change.state:
             case ChangeState.QUEUED:
-                return f"{name} {'is blocked' if self.execution.blocked else 'waits for its turn'}"
+                return f"{name}: {'blocked' if self.execution.blocked else 'queued'}"
             case ChangeState.PAUSED:
                 doing = "paused"
             case ChangeState.CANCELLING:
@@ -700,11 +695,11 @@ class RunShown:
                 return f"{name}: {self.change.get_state_display().lower()}"
         stuck = f"{self.counts.stuck:,} stuck" if self.counts.stuck else ""
         if self.looked.stale:
-            return f"Cannot tell how far {name} is"
-        known = "progress not known"
+            return f"{name}: progress unknown (stale data)"
+        known = "progress unknown"
         if self.shown_percent is not None:
             known = f"{math.floor(self.shown_percent * 10) / 10:.1f} %"
-            known += " of what is known" if self.percent is None else ""
+            known += " (known sizes only)" if self.percent is None else ""
         return f"{name}: {', '.join(part for part in (known, stuck, doing) if part)}"
 
 

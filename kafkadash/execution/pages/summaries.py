@@ -38,12 +38,12 @@ _OF_TURNS = (
     "request__state",
 )
 _DONE = {
-    RunOutcome.CLEAN: ("ok", "Every row is as planned, and nothing of our throttles is left."),
+    RunOutcome.CLEAN: ("ok", "All partitions are as planned, and all kafkadash throttles are removed."),
     RunOutcome.OBLIGATIONS: ("warning", lazy_text(ReassignmentErrorCode.THROTTLES_OWED)),
     RunOutcome.EXCEPTIONS: ("warning", lazy_text(ReassignmentErrorCode.NOT_ALL_AS_PLANNED)),
 }
 _ENDED = {
-    ChangeState.CANCELLED: ("unknown", "What was done by then stays done; what was in flight went back."),
+    ChangeState.CANCELLED: ("unknown", "Completed moves stay; moves in flight returned to their original replicas."),
     ChangeState.FAILED: ("critical", lazy_text(ReassignmentErrorCode.RUN_FAILED)),
 }
 
@@ -66,24 +66,23 @@ def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:
     """Return what a start does, in sentences. One query."""
     options = run_options(change)
     partitions = choose_plural("# partition|# partitions", change.artifact.rows if change.artifact else 0)
-    moves = choose_plural("# move|# moves", options.per_broker)
-    moved = (
-        f"It moves {partitions} with at most {format_megabytes(options.throttle)} MB/s into and out of each broker,"
-        f" up to {moves} at once per broker and direction and {options.per_cluster:,} in the cluster."
-    )
-    told = [moved]
+    moves = choose_plural("# concurrent move|# concurrent moves", options.per_broker)
+    told = [
+        f"The run moves {partitions} at up to {format_megabytes(options.throttle)} MB/s into and out of each broker.",
+        f"It submits up to {moves} per broker and direction, and {options.per_cluster:,} in the cluster.",
+    ]
     if change.not_before is not None and change.not_before > now:
-        told.append("Its window has not begun: it is queued, and begins with its window.")
+        told.append("The window has not opened: the run is queued until then.")
     if change.not_after is not None:
-        told.append("When its window ends, nothing more is submitted.")
+        told.append("After the window ends, no further moves are submitted.")
     queued_now = Execution(request=change, cluster=change.cluster)
     others = [
         run for run in _read_waiting_runs({change.cluster_id}, now) if run.active or not may_pass(queued_now, run)
     ]
     if others:
         names = join_items([f"#{run.request_id}" for run in others])
-        told.append(f"It waits behind {names}: one reassignment runs on {change.cluster.name} at a time.")
-    told.append("Every partition is read again right before it is moved, and the throttles are taken away at the end.")
+        told.append(f"The run waits behind {names}: {change.cluster.name} runs one reassignment at a time.")
+    told.append("kafkadash reads each partition again right before moving it, and removes the throttles at the end.")
     return told
 
 

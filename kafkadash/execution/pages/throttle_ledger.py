@@ -41,14 +41,14 @@ _SHAPES = {
     LedgerState.OBLIGED: "warning",
 }
 _SAID = {
-    LedgerState.INTENT: "Written down; its call is under way.",
-    LedgerState.SET: "It is in force, as far as was read.",
-    LedgerState.CLEARING: "What stood there before is being put back.",
+    LedgerState.INTENT: "Recorded; the call to Kafka is in progress.",
+    LedgerState.SET: "In force as of the last reading.",
+    LedgerState.CLEARING: "The original value is being restored.",
 }
 SHOWN = FilterChoice(
     "s",
     "choice of entries",
-    {"open": "Open", "obliged": "To be cleared later", "foreign": "Not ours", "cleared": "Cleared"},
+    {"open": "Open", "obliged": "Removal pending", "foreign": "Set by others", "cleared": "Removed"},
 )
 ON = FilterChoice("on", "kind of throttle", {"broker": "Brokers", "topic": "Topics"})
 _RESOURCES = Case(When(resource=ThrottledResource.BROKER, then=Value(0)), default=Value(1))
@@ -71,8 +71,9 @@ class LedgerSummary:
     @property
     def words(self) -> str:
         """For the foot of a panel."""
-        entries = choose_plural("# entry|# entries", self.entries)
-        return f"Ours: {choose_plural('# rate|# rates', self.rates)}, {entries}. Not ours: {self.foreign:,}"
+        entries = choose_plural("# list entry|# list entries", self.entries)
+        rates = choose_plural("# rate|# rates", self.rates)
+        return f"Set by kafkadash: {rates}, {entries}. Set by others: {self.foreign:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,14 @@ class LedgerRow:
         """Number of replicas that were added to a list, and of their partitions, in words."""
         pairs = open_pairs(self.entry) - self.entry.already
         if not pairs:
-            return "nothing now"
+            return "none now"
         partitions = choose_plural("# partition|# partitions", len({partition for partition, _ in pairs}))
         return f"{choose_plural('# replica|# replicas', len(pairs))} of {partitions}"
 
     @property
     def already_words(self) -> str:
         stood = len(self.entry.already)
-        texts = "# replica stood there before, and stays|# replicas stood there before, and stay"
+        texts = "# replica was listed before and stays|# replicas were listed before and stay"
         return choose_plural(texts, stood) if stood else ""
 
     @property
@@ -116,9 +117,9 @@ class LedgerRow:
 
     @property
     def before_words(self) -> str:
-        """Value from before the run: "nothing", a list in words, or a rate as stored."""
+        """Value from before the run: "not set", a list in words, or a rate as stored."""
         if self.row.previous is None:
-            return "nothing"
+            return "not set"
         return self.row.previous if self.is_rate else list_words(self.row.previous)
 
     @property
@@ -131,7 +132,7 @@ class LedgerRow:
 
     @property
     def state_words(self) -> str:
-        return "not ours now" if self.foreign else StateChoice(self.row.state).label
+        return "set by others" if self.foreign else StateChoice(self.row.state).label
 
     @property
     def foreign_rate(self) -> int | None:
@@ -147,7 +148,7 @@ class LedgerRow:
         if not self.foreign:
             return reason_text(self.entry.reason) if self.entry.reason else _SAID.get(self.entry.state, "")
         left = self.foreign.get("left")
-        return f"{left} decided to leave it." if left else "It is not adjusted until somebody decides."
+        return f"{left} decided to keep it." if left else "kafkadash does not adjust it until an operator decides."
 
 
 def summary_of(execution: Execution) -> LedgerSummary:
@@ -242,20 +243,16 @@ def _filtered(
 
 def _title(number: int, summary: LedgerSummary, *, ended: bool) -> str:
     if not summary.all:
-        return f"#{number} has set no throttle{'' if ended else ' yet'}."
+        return f"#{number}: no throttles set{'' if ended else ' yet'}"
     if summary.owed:
-        throttles, are = choose_plural("# throttle|# throttles", summary.owed), choose_plural("is|are", summary.owed)
-        return f"{throttles} of #{number} {are} still to be cleared."
+        return f"#{number}: {choose_plural('# throttle|# throttles', summary.owed)} still to be removed"
     if summary.foreign:
-        foreign = choose_plural("# throttle|# throttles", summary.foreign)
-        return f"{foreign} in the place of those of #{number} {choose_plural('is|are', summary.foreign)} not ours."
+        return f"#{number}: {choose_plural('# throttle|# throttles', summary.foreign)} replaced by others"
     if not summary.rates and not summary.entries:
-        return (
-            f"Nothing that #{number} set is in force any more." if ended else f"Nothing of #{number} is in force now."
-        )
+        return f"#{number}: no throttles in force"
     held = [choose_plural("# rate|# rates", summary.rates)] if summary.rates else []
-    held += [choose_plural("# entry|# entries", summary.entries)] if summary.entries else []
-    return f"#{number} holds {' and '.join(held)}."
+    held += [choose_plural("# list entry|# list entries", summary.entries)] if summary.entries else []
+    return f"#{number}: {' and '.join(held)} in force"
 
 
 @require_safe
@@ -268,7 +265,7 @@ def run_ledger(request: HttpRequest, number: int) -> HttpResponse:
     execution = Execution.objects.filter(request=change).defer("progress", "samples", "report").first()
     if execution is None:
         return redirect("changes:request", number)
-    bar = cluster_bar(request, change.cluster, CollectorKind.CONFIGS)
+    bar = cluster_bar(change.cluster, CollectorKind.CONFIGS)
     context = {
         **bar,
         "section": "changes",

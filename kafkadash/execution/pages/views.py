@@ -103,7 +103,7 @@ def _not_steered(request: HttpRequest, change: ChangeRequest, error: UserError) 
 def run_pause(request: HttpRequest, number: int) -> HttpResponse:
     """Nothing more is submitted; what is in flight finishes. ``pause_reason`` may be empty."""
     change = request_for(request, number, START, read_only_too=True)
-    return _steer_run(request, change, running.pause, done_text=f"#{number} is paused: nothing more is submitted.")
+    return _steer_run(request, change, running.pause, done_text=f"#{number} paused. No further moves are submitted.")
 
 
 @post_only("execution:run")
@@ -115,7 +115,7 @@ def run_resume(request: HttpRequest, number: int) -> HttpResponse:
         request,
         change,
         running.resume,
-        done_text=f"#{number} goes on.",
+        done_text=f"#{number} resumed.",
         missing=message_text(ChangeErrorCode.RESUME_REASON),
     )
 
@@ -143,7 +143,7 @@ def run_throttle(request: HttpRequest, number: int) -> HttpResponse:
             seen=None if _parse_number(seen) < 0 else _parse_number(seen),
             request=request,
         ),
-        describe=lambda rate: f"The throttle is {format_rate(rate)} from the next step on.",
+        describe=lambda rate: f"The throttle is {format_rate(rate)} from the next step.",
     )
 
 
@@ -159,11 +159,11 @@ def run_parallel(request: HttpRequest, number: int) -> HttpResponse:
             change,
             user,
             _read_whole_number(request, "per_broker", "per broker"),
-            _read_whole_number(request, "per_cluster", "in all"),
+            _read_whole_number(request, "per_cluster", "in total"),
             reason,
             request=request,
         ),
-        describe=lambda _: "The next step keeps to these numbers.",
+        describe=lambda _: "The new limits apply from the next step.",
     )
 
 
@@ -178,7 +178,7 @@ def run_foreign(request: HttpRequest, number: int) -> HttpResponse:
         lambda change, user, reason: orders.throttle_owner(
             change, user, request.POST.get("entity", ""), request.POST.get("order_type", ""), reason, request=request
         ),
-        describe=lambda _: "The next step does it.",
+        describe=lambda _: "Request stored. The next step executes it.",
     )
 
 
@@ -212,7 +212,7 @@ def run_row(request: HttpRequest, number: int) -> HttpResponse:
         )
     except ChangeRefused as refusal:
         return _row_page(request, execution, move, status=HTTPStatus.CONFLICT, refused=refusal)
-    messages.success(request, f"{move}: the next step does it.")
+    messages.success(request, f"{move}: request stored. The next step executes it.")
     return redirect(reverse("execution:run", args=[number]))
 
 
@@ -258,7 +258,7 @@ def run_page(
         return _to_its_review(change.pk)
     if execution is None:
         return review_page(request, change, status=status, refused=refused, typed=typed, wrong=wrong)
-    bar = cluster_bar(request, change.cluster, CollectorKind.REASSIGNMENTS)
+    bar = cluster_bar(change.cluster, CollectorKind.REASSIGNMENTS)
     now = bar["now"]
     shown = run_shown(execution, now, bar["standing"])
     may = actions_allowed(request.user, change.cluster)
@@ -368,7 +368,7 @@ def _row_page(
     refused: UserError | CodedMessage | str = "",
 ) -> HttpResponse:
     change = execution.request
-    bar = cluster_bar(request, change.cluster, CollectorKind.REASSIGNMENTS)
+    bar = cluster_bar(change.cluster, CollectorKind.REASSIGNMENTS)
     figures = figures_of(execution)
     may = actions_allowed(request.user, change.cluster)
     orders = Order.objects.filter(execution=execution, topic=move.topic, partition=move.partition)

@@ -219,32 +219,30 @@ def collect_notes(
     """``drift``: bytes by which the logs of what is in flight are larger than when the run began."""
     found = []
     if not copying:
-        found.append("This plan copies nothing: it only takes replicas away or changes their order.")
+        found.append("The plan copies no data; it only removes replicas or changes their order.")
     if unsized:
         found.append(
-            f"The size of {choose_plural('# partition is|# partitions are', unsized)} not known: the percentage leaves"
-            f" {choose_plural('it|them', unsized)} out, and the time left is not known. {done:,} of"
-            f" {choose_plural('# move|# moves', rows)} done."
+            f"The size of {choose_plural('# partition is|# partitions are', unsized)} unknown: the percentage excludes"
+            f" {choose_plural('it|them', unsized)} and the time left is unknown. {done:,} of"
+            f" {choose_plural('# move|# moves', rows)} completed."
         )
     elif abs(drift) > max(DRIFT_SHARE * total, DRIFT_BYTES):
         grown = "grown" if drift > 0 else "shrunk"
         found.append(
-            f"The logs in flight have {grown} by {format_size(abs(drift))} since the run began; the percentage goes by"
-            " the sizes of then, the time left by those of now."
+            f"Logs in flight have {grown} by {format_size(abs(drift))} since the start of the run. The percentage uses"
+            " the sizes at the start, the time left the current sizes."
         )
     if fell_back:
-        found.append(
-            "Some copies are further behind their leader than they were; the percentage of the plan waits for them."
-        )
+        found.append("Some copies have fallen further behind their leader. The percentage stays until they catch up.")
     if left_out:
         found.append(
-            f"{choose_plural('# move does|# moves do', left_out)} not get on, or would wait for one that does not: the"
-            " time left is that of the others."
+            f"The time left excludes {choose_plural('# move|# moves', left_out)} without progress or waiting for such a"
+            " move."
         )
     if throttle_age is not None and throttle_age < SAID_FOR_S:
         found.append(
-            f"The throttle was changed {format_duration(throttle_age)} ago: the time left expects {throttle / 1e6:g}"
-            " MB/s where the old one was the limit."
+            f"The throttle was changed {format_duration(throttle_age)} ago. The time left assumes {throttle / 1e6:g}"
+            " MB/s where the old throttle was the limit."
         )
     return tuple(found)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from kafkadash.execution.progress.copies import Lane
 from kafkadash.execution.progress.figures import RunNow
 
-STEP_S = 15.0
-"""Between two points at first: a quota is met in the mean of so long only."""
+STEP_S = 2.0
+"""Between two points at first. Rates are means of the last quarter minute, as a quota is met in the mean only."""
 
 MOST_POINTS = 240
 MOST_LANES = 8
@@ -18,14 +18,15 @@ MOST_MARKS = 100
 
 @dataclass(frozen=True, slots=True)
 class ThroughputPoint:
-    """The mean from the point before until ``at`` (seconds since the epoch), bytes per second: of all copies together,
-    and of each lane of the history, None where it was not known.
+    """Rates at ``at`` (seconds since the epoch), bytes per second: of all copies together, and of each lane of the
+    history, None where it was not known. ``percent``: of the whole run.
     """
 
     at: float
     whole: float | None
     throttle: int
     lanes: tuple[float | None, ...]
+    percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def add_sample(
         marks = (*marks, ThrottleMark(at, before, throttle))[-MOST_MARKS:]
     points = history.points
     if not points or at - points[-1].at >= history.step_s - 0.5:
-        points = (*points, ThroughputPoint(at, whole, throttle, tuple(rates.get(lane) for lane in lanes)))
+        points = (*points, ThroughputPoint(at, whole, throttle, tuple(rates.get(lane) for lane in lanes), run.percent))
     step = history.step_s
     if len(points) > MOST_POINTS:
         points, step = _halve_points(points), step * 2
@@ -94,6 +95,7 @@ def _halve_points(points: Sequence[ThroughputPoint]) -> tuple[ThroughputPoint, .
             _mean(first.whole, second.whole),
             second.throttle,
             tuple(_mean(a, b) for a, b in _pad_values(first.lanes, second.lanes)),
+            second.percent,
         )
         for first, second in pairs
     ]

@@ -122,17 +122,17 @@ def inbound_of(execution: Execution) -> tuple[float | None, str]:
     known = [b for b in run.brokers if b.inbound] if run else []
     unknown = [row for row in run.rows if row.inbound is None and row.size_bytes != 0] if run else []
     if run is None or not run.rows:
-        return None, "Nothing is in flight, so what producers write to the partitions that move is not known."
+        return None, "No moves are in flight, so the producers' write rate is unknown."
     if unknown:
         moves = choose_plural("# move|# moves", len(unknown))
-        return None, f"What producers write is not known yet of {moves} of {len(run.rows):,} in flight."
+        return None, f"The producers' write rate is not known yet for {moves} of {len(run.rows):,} in flight."
     if not known:
         return 0.0, "Producers write nothing to the partitions in flight."
     most = max(known, key=lambda b: b.inbound or 0.0)
     way = "to" if most.direction is FlowDirection.IN else "from"
     return most.inbound, (
-        f"Producers write {(most.inbound or 0.0) / 1e6:,.2f} MB/s to the partitions that are copied {way} broker"
-        f" {most.broker}, counted once for each copy."
+        f"Producers write {(most.inbound or 0.0) / 1e6:,.2f} MB/s to the partitions copied {way} broker {most.broker},"
+        " counted once per copy."
     )
 
 

@@ -653,7 +653,7 @@ class RunLedger:
         """Return what is still to be cleared and cannot be now, in sentences; empty: all is as it was before."""
         return [
             f"{capitalize_first(entry.place.words)}: "
-            f"{reason_text(entry.reason) if entry.reason else 'it is still to be cleared.'}"
+            f"{reason_text(entry.reason) if entry.reason else 'still to be removed.'}"
             for _, entry in sorted({**self._entries, **self._left_alone}.items())
             if entry.open
         ]

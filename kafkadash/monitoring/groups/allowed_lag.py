@@ -27,12 +27,12 @@ class AllowedLagForm(SettingsForm):
     """Both are checked by the service, which says what is wrong."""
 
     hints = {
-        "pattern": "The name of a group, or a pattern: * stands for any characters, ? for one.",
-        "records": "In each partition of such a group. Up to so many records may wait and the group is OK.",
+        "pattern": "Group name or pattern: * matches any characters, ? matches one.",
+        "records": "Maximum lag per partition at which the group is OK.",
     }
 
     pattern = forms.CharField(label="Group or pattern", required=False, strip=False)
-    records = forms.CharField(label="Records", required=False)
+    records = forms.CharField(label="Lag threshold, records", required=False)
 
     def typed(self, name: str) -> str:
         """Return the field's value as sent, without Django's validation and its messages."""
@@ -88,8 +88,8 @@ def _save_rule(request: HttpRequest, cluster: Cluster, form: AllowedLagForm) -> 
     except ClusterRefused as refused:
         form.refuse(refused)
         return False
-    may = choose_plural("# record|# records", rule.records)
-    messages.success(request, f"{may} may wait in each partition of {rule.pattern}. It holds from the next look on.")
+    records = choose_plural("# record|# records", rule.records)
+    messages.success(request, f"Lag threshold of {rule.pattern}: {records} per partition, from the next sample on.")
     return True
 
 
@@ -100,7 +100,7 @@ def _remove_rule(request: HttpRequest, cluster: Cluster) -> str:
         remove_allowed_lag(_require_user(request), cluster, pattern, request=request)
     except ClusterRefused as refused:
         return str(refused)
-    messages.success(request, f"The rule for {pattern} is gone. What remains holds from the next look on.")
+    messages.success(request, f"Lag threshold of {pattern} removed, from the next sample on.")
     return ""
 
 
@@ -113,8 +113,8 @@ def _list_rules(cluster: Cluster, groups: list[str]) -> list[RuleRow]:
 
 def _describe_rules(cluster: Cluster, rows: list[RuleRow]) -> str:
     if not rows:
-        return f"No group of {cluster.name} is allowed a lag."
-    return f"{choose_plural('# rule allows|# rules allow', len(rows))} groups of {cluster.name} a lag."
+        return f"{cluster.name}: no lag thresholds set"
+    return f"{cluster.name}: {choose_plural('# lag threshold|# lag thresholds', len(rows))}"
 
 
 def _require_user(request: HttpRequest) -> User:

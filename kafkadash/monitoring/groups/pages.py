@@ -6,7 +6,6 @@ The charts show lag and time lag of a group over the last hours, from stored run
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from django.views.decorators.http import require_safe
 from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.charts import ChartBand, ChartLine, ChartPanel, ChartSpec, largest_rows
 from kafkadash.core.formatting import HOUR, format_duration, join_items, listed_shortly, long_duration
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural
@@ -33,7 +33,17 @@ from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, freshness_of, load_standing, not_read
 from kafkadash.monitoring.groups.names import key_of_slug, slug_of
-from kafkadash.monitoring.groups.rules import STATES, GroupLag, LagDrain, LagState, LagTrend, PartitionLag, TimeLag
+from kafkadash.monitoring.groups.rules import (
+    STATES,
+    WINDOW,
+    GroupLag,
+    LagDrain,
+    LagState,
+    LagTrend,
+    PartitionLag,
+    TimeLag,
+    lag_of,
+)
 from kafkadash.monitoring.groups.window import RANKS, WORST_FIRST, SampledMember, members_of, read_group
 from kafkadash.monitoring.groups.wording import (
     WORDS,
@@ -56,20 +66,20 @@ _WORSE = (LagState.OK, LagState.UNKNOWN, LagState.WARN, LagState.REWIND, LagStat
 class LagRun:
     """Figures that held from ``since`` to ``until`` (seconds since the epoch). Lag in records, time lag in seconds.
 
-    ``worst_lag`` is that of the partition with most, ``rest_lag`` of all others together; None where not known.
+    ``worst_lag`` is that of the partition with most, ``total_lag`` of all; None where not known.
     """
 
     since: float
     until: float
     worst: LagState
     worst_lag: int | None
-    rest_lag: int | None
+    total_lag: int | None
     time_lag_s: float | None
     rest_time_lag_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class ChartBand:
+class VerdictBand:
     """A stretch in which the group was in one state that is not well; seconds since the epoch."""
 
     start: int
@@ -89,10 +99,10 @@ class GroupHistory:
     start: int
     step_s: int
     worst: Sequence[int | None]
-    rest: Sequence[int | None]
+    total: Sequence[int | None]
     time: Sequence[float | None]
     rest_time: Sequence[float | None]
-    bands: Sequence[ChartBand]
+    bands: Sequence[VerdictBand]
 
     @property
     def end(self) -> int:
@@ -112,7 +122,7 @@ def group_history(runs: Iterable[LagRun], now: float, length_s: int, step_s: int
     first = last + 1 - math.ceil(length_s / step_s)
     number = last + 1 - first
     worst: list[int | None] = [None] * number
-    rest: list[int | None] = [None] * number
+    total: list[int | None] = [None] * number
     time: list[float | None] = [None] * number
     rest_time: list[float | None] = [None] * number
     states: list[LagState | None] = [None] * number
@@ -120,16 +130,16 @@ def group_history(runs: Iterable[LagRun], now: float, length_s: int, step_s: int
         begin, end = math.floor(run.since / step_s), min(last, math.floor(run.until / step_s))
         for at in range(max(0, begin - first), end - first + 1):
             worst[at] = _max_of_known(worst[at], run.worst_lag)
-            rest[at] = _max_of_known(rest[at], run.rest_lag)
+            total[at] = _max_of_known(total[at], run.total_lag)
             time[at] = _max_of_known(time[at], run.time_lag_s)
             rest_time[at] = _max_of_known(rest_time[at], run.rest_time_lag_s)
             seen = states[at]
             states[at] = run.worst if seen is None else max(seen, run.worst, key=_WORSE.index)
     if number > 1 and states[-1] is None:  # it has only begun
-        for column in (worst, rest, time, rest_time, states):
+        for column in (worst, total, time, rest_time, states):
             column.pop()
     start = first * step_s
-    return GroupHistory(start, step_s, worst, rest, time, rest_time, _bands(states, start, step_s))
+    return GroupHistory(start, step_s, worst, total, time, rest_time, _bands(states, start, step_s))
 
 
 def _max_of_known(one: T | None, other: T | None) -> T | None:
@@ -138,45 +148,44 @@ def _max_of_known(one: T | None, other: T | None) -> T | None:
     return max(one, other)
 
 
-def _bands(states: Sequence[LagState | None], start: int, step_s: int) -> list[ChartBand]:
-    found: list[ChartBand] = []
+def _bands(states: Sequence[LagState | None], start: int, step_s: int) -> list[VerdictBand]:
+    found: list[VerdictBand] = []
     for at, state in enumerate(states):
         if state is None or state in _CALM:
             continue
         begin, end = start + at * step_s, start + (at + 1) * step_s
         is_open = at == len(states) - 1
         if found and found[-1].end == begin and found[-1].state is state:
-            found[-1] = ChartBand(found[-1].start, end, state, is_open)
+            found[-1] = VerdictBand(found[-1].start, end, state, is_open)
         else:
-            found.append(ChartBand(begin, end, state, is_open))
+            found.append(VerdictBand(begin, end, state, is_open))
     return found
 
 
 def lag_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
     """Return a one-line summary of the lag. ``clock`` formats a time in seconds as text."""
-    sums = [None if a is None else a + (b or 0) for a, b in zip(seen.worst, seen.rest, strict=True)]
-    known = [value for value in sums if value is not None]
+    known = [value for value in seen.total if value is not None]
     if not known:
-        return "No lag is known of this time."
+        return "No lag data in this period."
     top = max(known)
     if not top:
-        return f"Nothing waited at any look.{_describe_gaps(seen)}"
+        return f"No lag in this period.{_describe_gaps(seen)}"
     if known[-1] == top:
-        most = choose_plural("# record waits, the most of this time.|# records wait, the most of this time.", top)
+        most = f"Lag is {choose_plural('# record|# records', top)}, the peak of this period."
     else:
-        at = clock(seen.at(sums.index(top)))
-        most = f"Up to {choose_plural('# record|# records', top)} waited, at {at}; {known[-1]:,} at the last look."
+        at = clock(seen.at(seen.total.index(top)))
+        most = f"Peak lag {choose_plural('# record|# records', top)} at {at}; {known[-1]:,} at the last sample."
     return f"{most}{_bands_words(seen, clock)}{_describe_gaps(seen)}"
 
 
 def time_summary(seen: GroupHistory, clock: Callable[[int], str]) -> str:
     known = [value for value in seen.time if value is not None]
     if not known:
-        return "No time lag is known of this time."
+        return "No time lag data in this period."
     top = max(known)
     at = clock(seen.at(seen.time.index(top)))
-    longest = f"Up to {format_duration(top)}, at {at}. " if top >= 1 else "Below 1 s throughout. "
-    return f"{longest}How long the next record has waited, estimated from log ends."
+    longest = f"Peak {format_duration(top)} at {at}. " if top >= 1 else "Below 1 s throughout. "
+    return f"{longest}Age of the next record to read, estimated from log end offsets."
 
 
 def _bands_words(seen: GroupHistory, clock: Callable[[int], str]) -> str:
@@ -194,7 +203,7 @@ def _bands_words(seen: GroupHistory, clock: Callable[[int], str]) -> str:
 def _describe_gaps(seen: GroupHistory) -> str:
     first = next((n for n, value in enumerate(seen.worst) if value is not None), 0)
     missing = sum(value is None for value in seen.worst[first:])
-    return f" In {missing} of {len(seen.worst) - first} intervals nothing is known." if missing else ""
+    return f" No data in {missing} of {len(seen.worst) - first} intervals." if missing else ""
 
 
 _TABLE_ROWS = 24
@@ -223,45 +232,61 @@ def range_named(name: str | None) -> LagRange:
 class GroupHistoryContext(TypedDict):
     chosen: LagRange
     ranges: tuple[LagRange, ...]
-    known: bool
-    single: bool
-    ink: str
-    interval_s: int
-    table_interval_s: int
-    lag_summary: str
-    time_summary: str
-    lag_chart: str
-    time_chart: str
-    rows: list[LagTableRow]
+    lag: ChartPanel
+    time: ChartPanel
 
 
 def history_context(row: GroupState, now: datetime, chosen: LagRange, interval_s: float) -> GroupHistoryContext:
-    """Both charts with their lines in words and their tables. An interval is longer than that of the collector."""
+    """Return both charts. An interval of a chart is longer than that of the collector."""
     step = max(chosen.step_s, math.ceil(1.5 * interval_s))
     seen = group_history(
         _read_runs(row, now - timedelta(seconds=chosen.length_s)), now.timestamp(), chosen.length_s, step
     )
-    in_minutes = max((value for value in seen.time if value is not None), default=0) >= _LONG_S
     single = row.partitions == 1
     return {
         "chosen": chosen,
         "ranges": RANGES,
-        "known": seen.known,
-        "single": single,
-        "ink": "warning" if seen.bands else "1",
-        "interval_s": step,
-        "table_interval_s": step * _table_step(seen),
-        "lag_summary": lag_summary(seen, lambda at: _format_clock(at, now)),
-        "time_summary": time_summary(seen, lambda at: _format_clock(at, now)),
-        "lag_chart": _spec(seen, "", [_line("all others together", 2, seen.rest)] * (not single), seen.worst),
-        "time_chart": _spec(
-            seen,
-            "min" if in_minutes else "s",
-            [_line("longest of the others", 2, _scale_values(seen.rest_time, in_minutes))] * (not single),
-            _scale_values(seen.time, in_minutes),
-        ),
-        "rows": _table(seen),
+        "lag": _lag_panel(seen, now, interval_s, single=single),
+        "time": _time_panel(seen, now, single=single),
     }
+
+
+def _lag_panel(seen: GroupHistory, now: datetime, interval_s: float, *, single: bool) -> ChartPanel:
+    lines = [ChartLine("worst partition", 2, seen.worst), ChartLine("all partitions", 1, seen.total, 2)]
+    spec = _build_spec(seen, lines[1:] if single else lines, "", 10)
+    return ChartPanel(
+        "group-lag",
+        "Lag, records",
+        lag_summary(seen, lambda at: _format_clock(at, now)),
+        spec,
+        largest_rows(spec, lambda value: f"{value:,.0f}"),
+        "Committed offsets against log end offsets, in records.",
+        f"Samples are taken every {format_duration(interval_s)}. Choose a longer period to find some.",
+    )
+
+
+def _time_panel(seen: GroupHistory, now: datetime, *, single: bool) -> ChartPanel:
+    in_minutes = max((value for value in seen.time if value is not None), default=0) >= _LONG_S
+    lines = [
+        ChartLine("second longest", 2, _scale_values(seen.rest_time, in_minutes)),
+        ChartLine("longest", 1, _scale_values(seen.time, in_minutes), 2),
+    ]
+    spec = _build_spec(seen, lines[1:] if single else lines, "min" if in_minutes else "s", 1)
+    return ChartPanel(
+        "group-time",
+        "Time lag",
+        time_summary(seen, lambda at: _format_clock(at, now)),
+        spec,
+        largest_rows(spec, lambda value: format_duration(value * (60 if in_minutes else 1))),
+        "Age of the next record to read, by partition.",
+        "Time lag needs a commit and two log end offsets.",
+    )
+
+
+def _build_spec(seen: GroupHistory, lines: Sequence[ChartLine], unit: str, top: float) -> ChartSpec:
+    bands = [ChartBand(b.start, b.end, b.tone, WORDS[b.state]) for b in seen.bands]
+    times = [seen.at(interval) for interval in range(len(seen.worst))]
+    return ChartSpec(times, seen.start, seen.end, lines if seen.known else [], unit, top, bands=bands)
 
 
 def _read_runs(row: GroupState, start: datetime) -> list[LagRun]:
@@ -273,72 +298,68 @@ def _read_runs(row: GroupState, start: datetime) -> list[LagRun]:
 
 
 def _run_of_point(point: GroupLagPoint, until: datetime) -> LagRun:
-    rest = None if point.lag is None else point.lag - (point.worst_lag or 0)
     return LagRun(
         point.since.timestamp(),
         until.timestamp(),
         LagState(point.worst),
         point.worst_lag,
-        rest,
+        point.lag,
         point.time_lag_s,
         point.rest_time_lag_s,
     )
-
-
-def _line(label: str, ink: int | str, values: Sequence[float | None]) -> dict[str, Any]:
-    return {"label": label, "ink": ink, "width": 1.5, "y": list(values)}
 
 
 def _scale_values(values: Sequence[float | None], in_minutes: bool) -> list[float | None]:
     return [None if v is None else round(v / 60, 2) if in_minutes else round(v, 1) for v in values]
 
 
-def _spec(seen: GroupHistory, unit: str, others: list[dict[str, Any]], worst: Sequence[float | None]) -> str:
-    """Return the chart as JSON for ``static/js/charts.js``."""
-    lines = [*others, _line("worst partition", "warning" if seen.bands else 1, worst) | {"width": 2}]
-    top = max((value for line in lines for value in line["y"] if value is not None), default=0)
-    spec: Mapping[str, Any] = {
-        "x": [seen.at(n) for n in range(len(seen.worst))],
-        "range": [seen.start, seen.end],
-        "unit": unit,
-        "min": 0,
-        "max": max(top * 1.12, 1 if unit else 10),
-        "series": lines,
-        "bands": [{"from": b.start, "to": b.end, "state": b.tone, "label": WORDS[b.state].lower()} for b in seen.bands],
-    }
-    return json.dumps(spec, separators=(",", ":"))
+HEAT_ROWS, HEAT_LEVELS = 40, 5
 
 
 @dataclass(frozen=True, slots=True)
-class LagTableRow:
-    """The greatest of an interval: lag in records, time lag in seconds; ``words`` of the states that were not well."""
+class HeatCell:
+    """Lag of a partition at one sample, in records; None is unknown. ``level``: 0 without lag, 5 near the most."""
 
-    at: datetime
-    worst: int | None
-    rest: int | None
-    time: float | None
-    rest_time: float | None
-    words: str
+    lag: int | None
+    level: int
 
 
-def _table_step(seen: GroupHistory) -> int:
-    return max(1, math.ceil(len(seen.worst) / _TABLE_ROWS))
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """A partition with its lag at each time of the heatmap."""
+
+    name: str
+    cells: Sequence[HeatCell]
 
 
-def _table(seen: GroupHistory) -> list[LagTableRow]:
-    size, rows = _table_step(seen), []
-    for begin in range(0, len(seen.worst), size):
-        start, end = seen.at(begin), seen.at(begin + size)
-        own = dict.fromkeys(WORDS[b.state] for b in seen.bands if b.start < end and b.end > start)
-        part = slice(begin, begin + size)
-        worst, rest = _greatest(seen.worst[part]), _greatest(seen.rest[part])
-        time, rest_time = _greatest(seen.time[part]), _greatest(seen.rest_time[part])
-        rows.append(LagTableRow(datetime.fromtimestamp(start, UTC), worst, rest, time, rest_time, ", ".join(own)))
-    return rows[::-1]
+@dataclass(frozen=True, slots=True)
+class LagHeatmap:
+    """Lag by partition and sample, partitions with the most lag first. ``more``: partitions that are left out."""
+
+    times: Sequence[datetime]
+    rows: Sequence[HeatRow]
+    more: int
 
 
-def _greatest(values: Sequence[T | None]) -> T | None:
-    return max((value for value in values if value is not None), default=None)
+def lag_heatmap(partitions: Sequence[PartitionLag]) -> LagHeatmap:
+    """Return the heatmap of the samples in the window; the levels divide the range from 0 to the most lag evenly."""
+    times = sorted({sample.at for each in partitions for sample in each.looks})[-WINDOW:]
+    lags = {
+        each.name: {sample.at: lag_of(sample.committed, sample.end) for sample in each.looks} for each in partitions
+    }
+    most = max((lag for own in lags.values() for at in times if (lag := own.get(at)) is not None), default=0)
+    order = sorted(lags, key=lambda name: (-max((lag or 0 for lag in lags[name].values()), default=0), name))
+    rows = [
+        HeatRow(name, [HeatCell(lags[name].get(at), _heat_level(lags[name].get(at), most)) for at in times])
+        for name in order[:HEAT_ROWS]
+    ]
+    return LagHeatmap([datetime.fromtimestamp(at, UTC) for at in times], rows, max(0, len(order) - HEAT_ROWS))
+
+
+def _heat_level(lag: int | None, most: int) -> int:
+    if not lag or not most:
+        return 0
+    return math.ceil(HEAT_LEVELS * lag / most)
 
 
 def _format_clock(at: int, now: datetime) -> str:
@@ -352,7 +373,7 @@ MOST_OTHERS = 100
 NOTHING = "nothing"
 """In addresses: groups that have committed nothing."""
 VERDICTS = FilterChoice(
-    "verdict", "verdict", {**{state.value: WORDS[state] for state in WORST_FIRST}, NOTHING: "Nothing committed"}
+    "verdict", "verdict", {**{state.value: WORDS[state] for state in WORST_FIRST}, NOTHING: "No commits"}
 )
 KAFKA_STATES = FilterChoice(
     "state",
@@ -362,7 +383,7 @@ KAFKA_STATES = FilterChoice(
         "empty": "Empty",
         "rebalancing": "Rebalancing",
         "dead": "Dead",
-        "other": "Another state",
+        "other": "Other",
     },
 )
 # Of both protocols (org.apache.kafka.common.GroupState); each is in one of the filters.
@@ -373,11 +394,11 @@ _STATES: Mapping[str, tuple[str, ...]] = {
     "dead": ("Dead",),
 }
 _DO: Mapping[LagState, str] = {
-    LagState.STOP: "# has stopped|# have stopped",
-    LagState.STALL: "# stalls|# stall",
-    LagState.ERR: "# stands still|# stand still",
-    LagState.REWIND: "# was set back|# were set back",
-    LagState.WARN: "# falls behind|# fall behind",
+    LagState.STOP: "without active members",
+    LagState.STALL: "stalled",
+    LagState.ERR: "with an error",
+    LagState.REWIND: "with offsets moved backwards",
+    LagState.WARN: "falling behind",
 }
 
 
@@ -406,7 +427,7 @@ class GroupLine:
     @property
     def word(self) -> str:
         if not self.group.worst:
-            return "Nothing committed"
+            return "No commits"
         word = WORDS[LagState(self.group.worst)]
         return f"Was {word}" if self.old else word
 
@@ -532,50 +553,44 @@ def others_of(cluster: Cluster) -> QuerySet[UnjudgedGroup]:
 
 
 def other_words(cluster: Cluster) -> str:
-    """How many groups there are that are not judged, such as "2 share groups are not judged"; "" without any."""
+    """How many groups there are that are not judged, such as "2 share groups not evaluated"; "" without any."""
     kinds = others_of(cluster).order_by("kind").values_list("kind").annotate(number=Count("pk"))
     # A kind may be any word of a client.
     words = [f"{number:,} {kind} {choose_plural('group|groups', number)}" for kind, number in kinds]
-    total = sum(number for _, number in kinds)
-    return f"{join_items(words)} {choose_plural('is|are', total)} not judged" if words else ""
+    return f"{join_items(words)} not evaluated" if words else ""
 
 
 def title_of(name: str, tally: Mapping[str, int], freshness: FactFreshness, others: str = "") -> str:
-    """``others``: as ``other_words``; said beside what is said of consumer groups."""
+    """``others``: as ``other_words``, after the state of the consumer groups."""
     title = _describe_groups(name, tally, freshness)
     if not others or freshness.stale:
         return title
-    return f"{title.removesuffix('.')}; {others}."
+    return f"{title}; {others}"
 
 
 def _describe_groups(name: str, tally: Mapping[str, int], freshness: FactFreshness) -> str:
     total = sum(tally.values())
     if freshness.taken_at is None:
-        return f"Cannot tell which groups {name} has: they were not read yet."
+        return f"{name}: no consumer group data yet"
     groups = choose_plural("# group|# groups", total)
     if freshness.stale and freshness.age_s is not None:
-        were_there = choose_plural("# group was there|# groups were there", total)
-        return f"Cannot tell how the groups of {name} do: {were_there} {format_duration(freshness.age_s)} ago."
+        return f"{name}: {groups} known {format_duration(freshness.age_s)} ago"
     if not total:
-        return f"{name} has no consumer groups."
-    wrong = [choose_plural(texts, tally[s.value]) for s, texts in _DO.items() if tally.get(s.value)]
+        return f"{name}: no consumer groups"
+    wrong = [(number, words) for state, words in _DO.items() if (number := tally.get(state.value))]
     if wrong:
-        return f"Of {groups}, {join_items(wrong)}."
+        (first, words), *others = wrong
+        rest = "".join(f", {number:,} {each}" for number, each in others)
+        return f"{name}: {first:,} of {groups} {words}{rest}"
     unknown, well = tally.get(LagState.UNKNOWN.value, 0), tally.get(LagState.OK.value, 0)
     if unknown == total:
-        those = f"None of {groups} of {name} can" if total > 1 else f"The only group of {name} cannot"
-        return f"{those} be judged yet."
+        return f"{name}: {groups} not evaluated yet"
     if unknown:
-        return f"Of {groups}, {choose_plural('# keeps|# keep', well)} up; {unknown:,} cannot be judged yet."
+        return f"{name}: {well:,} of {groups} OK, {unknown:,} unknown"
     if not well:
-        return f"{groups} of {name} {choose_plural('has|have', total)} committed nothing."
-    if well < total:
-        return (
-            f"All {well:,} groups of {name} that have committed something keep up."
-            if well > 1
-            else (f"The only group of {name} that has committed something keeps up.")
-        )
-    return f"The only group of {name} keeps up." if total == 1 else f"All {groups} of {name} keep up."
+        return f"{name}: {groups} without commits"
+    without = total - well
+    return f"{name}: {well:,} of {groups} OK{f', {without:,} without commits' if without else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -688,11 +703,11 @@ def tiles_of(group: GroupLag, every: Sequence[SeenGroup], *, stale: bool) -> lis
 
 
 def _lag_tile(group: GroupLag, every: Sequence[SeenGroup], state: str) -> FigureTile:
-    unknown = f"; {group.lag_unknown:,} not known" if group.lag_unknown else ""
+    unknown = f"; {group.lag_unknown:,} unknown" if group.lag_unknown else ""
     if group.lag is None:
         return FigureTile("Lag", "unknown" if every else "none", "", f"of {group.partitions:,} partitions")
     most = max((seen.lag for seen in every if seen.lag.lag is not None), key=lambda each: each.lag or 0)
-    words = "nothing waits"
+    words = "no lag"
     if group.lag:
         words = f"{most.name} holds {100 * (most.lag or 0) // group.lag} %" if group.partitions > 1 else most.name
     return FigureTile("Lag", f"{group.lag:,}", choose_plural("record|records", group.lag), words + unknown, state)
@@ -701,10 +716,10 @@ def _lag_tile(group: GroupLag, every: Sequence[SeenGroup], state: str) -> Figure
 def _time_lag_tile(every: Sequence[SeenGroup], state: str) -> FigureTile:
     known = [(seen.time, seen.lag) for seen in every if seen.time is not None]
     if not known:
-        return FigureTile("Worst time lag", "unknown", "", "needs a commit and two log ends")
+        return FigureTile("Worst time lag", "unknown", "", "needs a commit and two log end offsets")
     longest, each = max(known, key=lambda pair: pair[0].seconds)
     if not longest.seconds:
-        return FigureTile("Worst time lag", time_lag_words(longest), "", "all is read")
+        return FigureTile("Worst time lag", time_lag_words(longest), "", "no lag")
     return FigureTile("Worst time lag", time_lag_words(longest), "", each.name, state)
 
 
@@ -712,10 +727,10 @@ def _rate_tile(name: str, rates: Sequence[float | None]) -> FigureTile:
     """All together, and from the slowest to the fastest partition."""
     known = [rate for rate in rates if rate is not None]
     if not known:
-        return FigureTile(name, "unknown", "", "needs two looks")
+        return FigureTile(name, "unknown", "", "needs two samples")
     low, high = _format_rate(min(known)), _format_rate(max(known))
-    words = f"{low} a partition" if low == high else f"{low} to {high} a partition"
-    return FigureTile(name, _format_rate(sum(known)), "/s", "over its last samples" if len(known) == 1 else words)
+    words = f"{low} per partition" if low == high else f"{low} to {high} per partition"
+    return FigureTile(name, _format_rate(sum(known)), "/s", "over the last samples" if len(known) == 1 else words)
 
 
 def _format_rate(value: float) -> str:
@@ -729,27 +744,27 @@ def _drain_tile(every: Sequence[SeenGroup], *, stale: bool) -> FigureTile:
     if own := by_kind.get(LagDrain.NEVER):
         seen = max(own, key=lambda each: each.lag.lag or 0)
         net = seen.trend.net or 0.0
-        words = f"net {'−' if net < 0 else ''}{_format_rate(abs(net))} a second in {seen.lag.name}"
+        words = f"net {'−' if net < 0 else ''}{_format_rate(abs(net))} records/s in {seen.lag.name}"
         return FigureTile("Drains in", "never", "", words, "" if stale else HealthState.WARNING.value)
     if own := by_kind.get(LagDrain.DRAINS):
         seen = max(own, key=lambda each: each.trend.drain_s or 0.0)
-        words = f"{seen.lag.name}, if rates stay as they are"
+        words = f"{seen.lag.name}, at current rates"
         return FigureTile("Drains in", format_duration(seen.trend.drain_s or 0.0), "", words)
     if LagDrain.KEEPS_UP in by_kind:
-        return FigureTile("Drains in", LagDrain.KEEPS_UP.value, "", "what waits is on its way")
+        return FigureTile("Drains in", LagDrain.KEEPS_UP.value, "", "lag is being read")
     if LagDrain.EMPTY in by_kind:
-        return FigureTile("Drains in", LagDrain.EMPTY.value, "", "no lag")
-    return FigureTile("Drains in", "unknown", "", "needs two looks at commits and log ends")
+        return FigureTile("Drains in", "no lag", "", "all records are read")
+    return FigureTile("Drains in", "unknown", "", "needs two samples of commits and log ends")
 
 
 def _loss_tile(group: GroupLag, every: Sequence[SeenGroup], *, stale: bool) -> FigureTile:
     if group.lost and group.most_lost is not None:
         place = group.most_lost.name if group.lost_in == 1 else f"{group.lost_in:,} partitions"
         state = "" if stale else HealthState.WARNING.value
-        return FigureTile("Data loss", f"≤ {group.lost:,}", "records", f"deleted before committed, in {place}", state)
+        return FigureTile("Data loss", f"≤ {group.lost:,}", "records", f"deleted before commit, in {place}", state)
     if all(seen.lag.lost is None for seen in every):
-        return FigureTile("Data loss", "unknown" if every else "none", "", "no commit and log start to compare")
-    return FigureTile("Data loss", "none", "", "committed is above log start", "" if stale else HealthState.OK.value)
+        return FigureTile("Data loss", "unknown" if every else "none", "", "commit or log start offset unknown")
+    return FigureTile("Data loss", "none", "", "commits are past the log start", "" if stale else HealthState.OK.value)
 
 
 FEWEST = 10
@@ -854,6 +869,7 @@ class GroupContext(TypedDict):
     topics: list[Any]
     topics_more: int
     members_known: bool
+    heatmap: LagHeatmap | None
     history: object
 
 
@@ -894,6 +910,7 @@ def group_context(
         "topics": topics[:3],
         "topics_more": len(topics) - 3,
         "members_known": row.members is not None,
+        "heatmap": lag_heatmap(partitions) if len(partitions) > 1 else None,
         "history": history_context(row, now, range_named(chosen), freshness.interval_s),
     }
 
@@ -907,9 +924,9 @@ def _verdict(row: GroupState, group: GroupLag, freshness: FactFreshness, now: da
         ago = long_duration((now - row.gone_at).total_seconds())
         return LagVerdict(
             HealthState.UNKNOWN,
-            "Gone",
-            f"Kafka no longer lists this group: it was first missed {ago} ago.",
-            "It was deleted, or it expired with its last commits. What you see here is history.",
+            "Not listed",
+            f"Kafka has not listed this group for {ago}.",
+            "The group was deleted, or expired with its last commits. The page shows its last known data.",
         )
     if freshness.stale:
         return unread_verdict(freshness.age_s)
@@ -971,12 +988,11 @@ def _rest_words(rest: Sequence[SeenGroup]) -> str:
 def groups(request: HttpRequest, slug: str) -> HttpResponse:
     """All groups that Kafka lists; filtered, sorted and paged by the address."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+    bar = cluster_bar(cluster, CollectorKind.GROUPS)
     runs = bar["standing"].runs
     context = {
         **bar,
         "tab": "groups",
-        "mirrors": f"group-list-{slug}",
         "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
         "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
         **group_list_context(cluster, group_listing(request.GET), runs, bar["now"]),
@@ -994,19 +1010,18 @@ def group(request: HttpRequest, slug: str, group: str) -> HttpResponse:
     row = find_group(cluster, group)
     other = find_other_group(cluster, group) if row is None or row.gone_at else None
     if other is not None:
-        bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+        bar = cluster_bar(cluster, CollectorKind.GROUPS)
         freshness = bar["standing"].freshness_of(CollectorKind.GROUPS)
         context = {**bar, "tab": "groups", "live_keys": [read_hint(CollectorKind.GROUPS, slug)], "group": other}
         return render(request, "monitoring/other_group.html", {**context, "freshness": freshness})
     if row is None:
         raise MissingObject(CollectionErrorCode.GROUP_NOT_SEEN, cluster=cluster.name, group=group)
-    bar = cluster_bar(request, cluster, CollectorKind.GROUPS)
+    bar = cluster_bar(cluster, CollectorKind.GROUPS)
     runs, listing = bar["standing"].runs, group_partition_listing(request.GET)
     context = {
         **bar,
         "tab": "groups",
         "slug": group,
-        "mirrors": f"group-partitions-{slug}",
         "live_keys": [read_hint(CollectorKind.GROUPS, slug)],
         "not_read": not_read(cluster, runs, [CollectorKind.GROUPS]),
         **group_context(row, listing, runs.get(CollectorKind.GROUPS), bar["now"], request.GET.get("range")),

@@ -1,4 +1,4 @@
-"""Texts about a group's lag: the sentence with the verdict, and the notes to it."""
+"""Texts about a group's lag: the sentence with the verdict, and the notes on it."""
 
 from __future__ import annotations
 
@@ -23,49 +23,45 @@ from kafkadash.monitoring.groups.rules import (
 
 WORDS: Mapping[LagState, str] = {
     LagState.OK: "OK",
-    LagState.WARN: "Falls behind",
-    LagState.STALL: "Stall",
-    LagState.STOP: "Stop",
-    LagState.REWIND: "Rewind",
-    LagState.ERR: "Stands still",
+    LagState.WARN: "Falling behind",
+    LagState.STALL: "Stalled",
+    LagState.STOP: "No active members",
+    LagState.REWIND: "Offsets moved backwards",
+    LagState.ERR: "Error",
     LagState.UNKNOWN: "Unknown",
 }
 """Words on pills, marks and filters."""
 
 _DO: Mapping[LagState, str] = {
-    LagState.STALL: "stalls|stall",
-    LagState.STOP: "has stopped|have stopped",
-    LagState.REWIND: "was set back|were set back",
-    LagState.ERR: "stands still|stand still",
-    LagState.WARN: "falls behind|fall behind",
-    LagState.OK: "is OK|are OK",
-    LagState.UNKNOWN: "cannot be judged yet|cannot be judged yet",
+    LagState.STALL: "stalled",
+    LagState.STOP: "without active members",
+    LagState.REWIND: "with offsets moved backwards",
+    LagState.ERR: "with an error",
+    LagState.WARN: "falling behind",
+    LagState.OK: "OK",
+    LagState.UNKNOWN: "not evaluated yet",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LagVerdict:
-    """``state`` colours the pill, ``word`` stands on it, ``sentence`` is the answer and ``detail`` sentences beside it.
-
-    ``answer`` continues a title: "group invoice-writer …".
-    """
+    """``state`` colours the pill, ``word`` stands on it, ``sentence`` is the answer and ``detail`` sentences below."""
 
     state: HealthState
     word: str
     sentence: str
     detail: str = ""
-    answer: str = ""
 
 
 def partition_word(each: PartitionLag) -> str:
-    """Return the label of a partition in a table: "Stall", "Collecting 4/10", "No commit yet"."""
+    """Return the label of a partition in a table: "Stalled", "Collecting 4/10", "No commits yet"."""
     match each.unjudged:
         case UnjudgedLag.NO_COMMIT:
-            return "No commit yet"
+            return "No commits yet"
         case UnjudgedLag.NO_END:
-            return "Log end not known"
+            return "Log end unknown"
         case UnjudgedLag.BEYOND:
-            return "Beyond the log end"
+            return "Commit past log end"
         case UnjudgedLag.COLLECTING:
             return f"Collecting {each.known}/{WINDOW}"
         case _:
@@ -76,7 +72,7 @@ def drain_words(trend: LagTrend) -> str:
     """Return the text of a drain-time cell: "never", "12 min", "keeps up"; '' where the time is not known."""
     match trend.drain:
         case LagDrain.EMPTY:
-            return "nothing waits"
+            return "no lag"
         case LagDrain.DRAINS:
             return format_duration(trend.drain_s or 0)
         case LagDrain.UNKNOWN:
@@ -98,31 +94,28 @@ def group_verdict(group: GroupLag, now: float) -> LagVerdict:
     """``now`` in seconds since the epoch, from which ages are counted."""
     worst = group.worst
     if worst is None:
-        answer = "has committed nothing"
-        return LagVerdict(HealthState.UNKNOWN, "No commit yet", "The group has committed nothing yet.", answer=answer)
+        return LagVerdict(HealthState.UNKNOWN, "No commits yet", "The group has not committed offsets yet.")
     match group.verdict:
         case LagState.STALL | LagState.ERR:
-            text = _describe_still(worst, now)
-            beside = _same_offset(worst)
+            text = f"{worst.name}: {_describe_idle_time(worst, now)}, {_describe_waiting(worst)}"
+            beside = [_same_offset(worst)]
             if group.verdict is LagState.ERR:
-                beside.append("Whether the group has members is not known.")
+                beside.append("The members of the group are unknown.")
             elif worst.member:
-                beside.append(
-                    f"Member {worst.member} still sends heartbeats, so the group will not rebalance by itself."
-                )
+                beside.append(f"Member {worst.member} still sends heartbeats, so the group does not rebalance.")
             elif worst.member is not None:
-                beside.append("The group has members, but none of them is assigned to it.")
+                beside.append("The group has members, but no member is assigned to this partition.")
         case LagState.STOP:
-            text, beside = (
-                _describe_stopped(group, worst),
-                [f"{_append_duration(worst, now, 'Nothing was committed')}.", *_same_offset(worst)],
-            )
+            idle = _describe_idle_time(worst, now)
+            text = _describe_stopped(group, worst)
+            beside = [f"{idle[:1].upper()}{idle[1:]}.", _same_offset(worst)]
         case LagState.REWIND:
             records = choose_plural("# record|# records", worst.fallen)
-            text = f"{worst.name} was set back by {records}, and {_describe_waiting(worst)}"
-            beside = ["It has not come up to where it was in its last samples."]
+            text = f"{worst.name}: offset moved backwards by {records}, {_describe_waiting(worst)}"
+            beside = ["The offset is still below its earlier value."]
         case LagState.WARN:
-            text, beside = _describe_behind(worst), [f"Its lag never got smaller over its last {worst.known} samples."]
+            text = _describe_behind(worst)
+            beside = [f"The lag never decreased over the last {worst.known} samples."]
         case LagState.OK:
             return _verdict_ok(group, worst)
         case _:
@@ -133,60 +126,46 @@ def group_verdict(group: GroupLag, now: float) -> LagVerdict:
         WORDS[group.verdict],
         f"{text}.",
         " ".join([*beside, *others, *_describe_loss(group)]),
-        answer=text,
     )
 
 
 def unread_verdict(age_s: float | None, error: str = "") -> LagVerdict:
     """For data that is too old to tell anything, or that was never there; nothing stale is called well."""
-    since = f"it was last read {long_duration(age_s)} ago" if age_s is not None else "it has not been read yet"
-    return LagVerdict(
-        HealthState.UNKNOWN, "Cannot tell", f"Cannot tell how the group does: {since}.", error, answer=since
-    )
+    since = f"last read {long_duration(age_s)} ago" if age_s is not None else "no data yet"
+    return LagVerdict(HealthState.UNKNOWN, WORDS[LagState.UNKNOWN], f"Group state unknown: {since}.", error)
 
 
 def _describe_waiting(worst: PartitionLag) -> str:
-    waiting = worst.waiting or 0
-    if not waiting and worst.lost:
-        texts = "the # record after its offset is deleted|the # records after its offset are deleted"
-        return choose_plural(texts, worst.lost)
-    return choose_plural("# record waits|# records wait", waiting)
+    if not worst.waiting and worst.lost:
+        return choose_plural("the next # record is deleted|the next # records are deleted", worst.lost)
+    return f"lag {choose_plural('# record|# records', worst.waiting or 0)}"
 
 
-def _describe_still(worst: PartitionLag, now: float) -> str:
-    link = " while " if worst.waiting else ", and "
-    return f"{_append_duration(worst, now, f'{worst.name} has committed nothing')}{link}{_describe_waiting(worst)}"
-
-
-def _append_duration(worst: PartitionLag, now: float, text: str) -> str:
-    """With for how long; what was never seen to move has stood still for longer than it was watched."""
+def _describe_idle_time(worst: PartitionLag, now: float) -> str:
+    """With for how long; what was never seen to move has not moved for longer than it was observed."""
     if worst.moved_at is not None:
-        return f"{text} for {long_duration(now - worst.moved_at)}"
+        return f"no commits for {long_duration(now - worst.moved_at)}"
     if worst.seen_since is not None:
-        return f"{text} for at least {long_duration(now - worst.seen_since)}"
-    return text
+        return f"no commits for at least {long_duration(now - worst.seen_since)}"
+    return "no commits"
 
 
-def _same_offset(worst: PartitionLag) -> list[str]:
-    never = (
-        ", and the lag was never zero in them"
-        if not worst.allowed
-        else (f", and the lag was never down to the {worst.allowed:,} that are allowed")
-    )
-    return [f"Its last {worst.known} samples hold the same offset{never}."]
+def _same_offset(worst: PartitionLag) -> str:
+    never = f"never dropped to the threshold of {worst.allowed:,}" if worst.allowed else "never reached 0"
+    return f"The last {worst.known} samples hold the same offset; the lag {never}."
 
 
 def _describe_stopped(group: GroupLag, worst: PartitionLag) -> str:
-    nobody = "The group has no members" if group.members == 0 else f"Nobody commits on {worst.name} any more"
-    place = f" in {worst.name}" if group.members == 0 else ""
-    return f"{nobody}{' while ' if worst.waiting else ', and '}{_describe_waiting(worst)}{place}"
+    if group.members == 0:
+        return f"The group has no members; {_describe_waiting(worst)} in {worst.name}"
+    return f"{worst.name}: no active members, {_describe_waiting(worst)}"
 
 
 def _describe_behind(worst: PartitionLag) -> str:
     net = worst.trend.net
     if net is None or net >= 0:
-        return f"{worst.name} does not catch up: {_describe_waiting(worst)}"
-    return f"{worst.name} falls behind: {_describe_waiting(worst)}, {_format_rate(-net)} more every second"
+        return f"{worst.name} is not catching up: {_describe_waiting(worst)}"
+    return f"{worst.name} is falling behind: {_describe_waiting(worst)}, growing by {_format_rate(-net)} records/s"
 
 
 def _format_rate(per_second: float) -> str:
@@ -195,53 +174,42 @@ def _format_rate(per_second: float) -> str:
 
 def _verdict_ok(group: GroupLag, worst: PartitionLag) -> LagVerdict:
     partitions = choose_plural("# partition|# partitions", group.partitions - group.lag_unknown)
-    everywhere = "" if group.partitions == 1 else f" in {partitions}"
+    everywhere = "" if group.partitions == 1 else f" across {partitions}"
     if group.lag == 0:
-        sentence, most = "The group has read all that was written", []
+        sentence, most = "The group has no lag", []
     else:
-        sentence = f"The group keeps up: {choose_plural('# record waits|# records wait', group.lag or 0)}{everywhere}"
-        most = [f"Most of them, {worst.lag:,}, in {worst.name}."] if group.partitions > 1 else []
+        sentence = f"The group keeps up: lag {choose_plural('# record|# records', group.lag or 0)}{everywhere}"
+        most = [f"Highest lag: {worst.lag:,} in {worst.name}."] if group.partitions > 1 else []
         if worst.allowed:
-            most.append(f"Up to {choose_plural('# record|# records', worst.allowed)} a partition are allowed to wait.")
+            most.append(f"Lag threshold: {choose_plural('# record|# records', worst.allowed)} per partition.")
     detail = " ".join([*most, *_describe_others(group), *_describe_loss(group)])
-    return LagVerdict(HealthState.OK, WORDS[LagState.OK], f"{sentence}.", detail, answer="keeps up")
+    return LagVerdict(HealthState.OK, WORDS[LagState.OK], f"{sentence}.", detail)
 
 
 def _verdict_unknown(group: GroupLag, worst: PartitionLag) -> LagVerdict:
     """All partitions are: the reason is that of the one of which most is known."""
     match worst.unjudged:
         case UnjudgedLag.NO_COMMIT if not group.beyond_in:
-            why, word = "it has committed nothing yet", partition_word(worst)
+            why, word = "no offsets committed yet", partition_word(worst)
         case UnjudgedLag.NO_END:
-            why, word = "the log ends of what it reads are not known", partition_word(worst)
+            why, word = "log end offsets are unknown", partition_word(worst)
         case UnjudgedLag.COLLECTING:
-            why, word = f"{worst.known} of {WINDOW} samples are collected", partition_word(worst)
+            why, word = f"{worst.known} of {WINDOW} samples collected", partition_word(worst)
         case UnjudgedLag.NO_TREND:
-            why, word = "too few log ends are known in its window", WORDS[LagState.UNKNOWN]
+            why, word = "too few log end offsets are known", WORDS[LagState.UNKNOWN]
         case _:
-            why, word = "its commits lie beyond the end of the log", "Beyond the log end"
-    return LagVerdict(
-        HealthState.UNKNOWN,
-        word,
-        f"Cannot tell how the group does: {why}.",
-        " ".join(_describe_loss(group)),
-        answer=f"cannot be judged: {why}",
-    )
+            why, word = "committed offsets are past the log end", "Commit past log end"
+    return LagVerdict(HealthState.UNKNOWN, word, f"Group state unknown: {why}.", " ".join(_describe_loss(group)))
 
 
 def _describe_others(group: GroupLag) -> list[str]:
-    """How the partitions besides the worst do: "45 partitions are OK; 2 cannot be judged yet."."""
+    """How the partitions besides the worst do: "Other partitions: 45 OK, 2 not evaluated yet."."""
     counts = dict(group.counts)
     counts[group.verdict] -= 1
     if group.verdict is LagState.OK:
         counts[LagState.OK] = 0
-    parts: list[str] = []
-    for state, texts in _DO.items():
-        if number := counts.get(state, 0):
-            more = "more " if state is group.verdict else ""
-            noun = "" if parts else f" {more}{choose_plural('partition|partitions', number)}"
-            parts.append(f"{number:,}{noun} {choose_plural(texts, number)}")
-    return [f"{'; '.join(parts)}."] if parts else []
+    parts = [f"{number:,} {words}" for state, words in _DO.items() if (number := counts.get(state, 0))]
+    return [f"Other partitions: {', '.join(parts)}."] if parts else []
 
 
 def _describe_loss(group: GroupLag) -> list[str]:
@@ -253,5 +221,5 @@ def _describe_loss(group: GroupLag) -> list[str]:
         found.append(f"{records} of {place} {deleted} committed.")
     if group.beyond_in:
         have = choose_plural("# partition has|# partitions have", group.beyond_in)
-        found.append(f"{have} a commit beyond the end of the log: the topic was truncated, or deleted and made anew.")
+        found.append(f"{have} a commit past the log end: the topic was truncated, or deleted and recreated.")
     return found

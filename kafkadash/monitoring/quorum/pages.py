@@ -5,13 +5,12 @@ The database aggregates the lag history and keeps the worst value of each interv
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from django.conf import settings
 from django.db import connection
@@ -23,6 +22,8 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster, ClusterMode
+from kafkadash.core.charts import ChartLimit, ChartLine, ChartMark, ChartSpec, Ink
+from kafkadash.core.formatting import listed_shortly
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.monitoring.cluster_bar import cluster_bar
@@ -91,6 +92,10 @@ class NodeRow:
     standing: NodeStanding | None
     since: datetime | None
     broker: BrokerState | None
+
+    @property
+    def word(self) -> str:
+        return "Not listed" if self.status == GONE else self.status
 
     @property
     def role(self) -> str:
@@ -381,6 +386,12 @@ def range_named(name: str | None) -> QuorumRange:
     return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
 
 
+VOTER_INKS: Sequence[Ink] = (1, 2, 3, 4, 5, 6)
+OBSERVER_INK: Ink = "context"
+OTHER_INK: Ink = "other"
+MOST_NAMED = 6
+
+
 class QuorumLagContext(TypedDict):
     cluster: Cluster
     now: datetime
@@ -395,9 +406,7 @@ class QuorumLagContext(TypedDict):
     summary: str
     lines: list[LagLine]
     known: bool
-    voters: list[LagLine]
-    observers: list[LagLine]
-    lagged: list[LagLine]
+    legend: list[tuple[Ink, str]]
     changes: list[LeaderChange]
     chart: str
     rows: list[TableRow]
@@ -432,11 +441,9 @@ def lag_context(
         "summary": describe_lag(seen, lines, clock),
         "lines": lines,
         "known": any(line.worst is not None for line in lines),
-        "voters": [line for line in lines if line.voter and not line.lagged],
-        "observers": [line for line in lines if not line.voter and not line.lagged],
-        "lagged": [line for line in lines if line.lagged],
+        "legend": _legend(lines),
         "changes": inside,
-        "chart": json.dumps(_chart(seen, lines, inside), separators=(",", ":")),
+        "chart": _build_spec(seen, lines, inside).data,
         "rows": _table(seen, lines, inside, table_step),
     }
 
@@ -476,39 +483,49 @@ def _read_lag(
     return LagBuckets(first * step, step, buckets, frozenset(voters), lag, frozenset(heard), watched_from)
 
 
-def _chart(seen: LagBuckets, lines: list[LagLine], inside: list[LeaderChange]) -> dict[str, Any]:
-    """Return the chart as ``static/js/charts.js`` expects it."""
+def _build_spec(seen: LagBuckets, lines: list[LagLine], inside: list[LeaderChange]) -> ChartSpec:
     worst = max((line.worst for line in lines if line.worst is not None), default=0)
-    top = max(_LEAST_TOP_MS, round(worst * 1.12))
-    in_seconds = top > _MOST_TOP_MS
+    in_seconds = max(_LEAST_TOP_MS, round(worst * 1.12)) > _MOST_TOP_MS
 
     def scaled(ms: int | None) -> float | None:
         return ms if ms is None or not in_seconds else ms / 1000
 
-    return {
-        "x": [seen.at(bucket) for bucket in range(seen.buckets)],
-        "range": [seen.at(0), seen.at(seen.buckets)],
-        "unit": "s" if in_seconds else "ms",
-        "min": 0,
-        "max": scaled(top),
-        "series": [
-            {
-                "label": line.label,
-                "ink": "warning" if line.lagged else 1 if line.voter else 3,
-                "width": 1.5 if line.voter or line.lagged else 1,
-                "y": [scaled(ms) for ms in line.values],
-            }
-            for line in sorted(lines, key=lambda line: (line.lagged, line.voter))
-        ],
-        "limits": [{"y": scaled(LAGGING_MS), "label": f"lagging from {LAGGING_MS:,} ms"}],
-        "marks": [
-            {
-                "x": change.at.timestamp(),
-                "label": f"{change.before.leader_id} → {change.after.leader_id}, epoch {change.after.epoch}",
-            }
-            for change in inside
-        ],
-    }
+    drawn = [
+        ChartLine(line.label, ink, [scaled(ms) for ms in line.values], 1 if ink == OBSERVER_INK else 1.5)
+        for line, ink in sorted(_choose_inks(lines), key=lambda each: (each[0].lagged, each[0].voter))
+    ]
+    marks = [
+        ChartMark(each.at.timestamp(), f"{each.before.leader_id} → {each.after.leader_id}, epoch {each.after.epoch}")
+        for each in inside
+    ]
+    limit = ChartLimit(scaled(LAGGING_MS) or 0.0, f"lagging from {LAGGING_MS:,} ms")
+    return ChartSpec(
+        [seen.at(bucket) for bucket in range(seen.buckets)],
+        seen.at(0),
+        seen.at(seen.buckets),
+        drawn,
+        "s" if in_seconds else "ms",
+        scaled(_LEAST_TOP_MS) or 0.0,
+        marks=marks,
+        limits=[limit],
+    )
+
+
+def _legend(lines: list[LagLine]) -> list[tuple[Ink, str]]:
+    """Return each colour with the nodes that have it; observers and lagging nodes share one each."""
+    named: dict[Ink, list[str]] = {}
+    for line, ink in _choose_inks(lines):
+        named.setdefault(ink, []).append(line.label)
+    notes: Mapping[Ink, str] = {OBSERVER_INK: " (observers)", "warning": " (lagged)"}
+    return [(ink, f"{listed_shortly(labels, MOST_NAMED)}{notes.get(ink, '')}") for ink, labels in named.items()]
+
+
+def _choose_inks(lines: list[LagLine]) -> list[tuple[LagLine, Ink]]:
+    """Voters have colours of their own as far as there are any; observers share one; who lagged is a warning."""
+    colours = iter(VOTER_INKS)
+    return [
+        (line, "warning" if line.lagged else next(colours, OTHER_INK) if line.voter else OBSERVER_INK) for line in lines
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,12 +559,11 @@ def _format_clock(epoch_s: int) -> str:
 def quorum(request: HttpRequest, slug: str) -> HttpResponse:
     """``?range=15m``, ``1h``, ``6h`` or ``24h`` chooses how far back the lag goes."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.QUORUM)
+    bar = cluster_bar(cluster, CollectorKind.QUORUM)
     now, known, reigns = bar["now"], bar["standing"], reigns_of(cluster)
     context = {
         **bar,
         "tab": "quorum",
-        "mirrors": f"nodes-{slug}",
         "live_keys": [f"controllers:{slug}", f"leaders:{slug}"],
         "controllers": controllers_context(cluster, now, known, reigns),
     }

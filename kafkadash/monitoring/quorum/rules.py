@@ -205,7 +205,7 @@ def is_flapping(seen: Sequence[LeaderChange], now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class QuorumVerdict:
-    """``title`` is a whole sentence, ``detail`` what to know beside it. ``lost``: the majority is gone."""
+    """``title`` is a heading, ``detail`` has sentences below it. ``lost``: the majority is lost."""
 
     state: HealthState
     title: str
@@ -232,37 +232,37 @@ def quorum_verdict(
     """Judge the newest answer. ``quorum_status`` and ``metadata``: how reading the quorum and the brokers went."""
     ago = format_duration((now - quorum_status.taken_at).total_seconds()) if quorum_status.taken_at else ""
     if majority_lost(quorum_status, metadata):
-        known = f"What is shown here is as it was {ago} ago." if ago else "How it was before is not known."
+        known = f"The page shows data from {ago} ago." if ago else "No earlier data is available."
         return QuorumVerdict(
             HealthState.CRITICAL,
-            "The quorum is lost: no leader can be elected and nothing can be changed.",
-            "Brokers look alive and serve partitions that have a leader; whatever needs the controllers times out. "
-            + known,
+            "Controller quorum lost",
+            "No leader election and no change to the cluster is possible. Brokers still serve partitions that have a "
+            f"leader. Requests to the controllers time out. {known}",
             lost=True,
         )
     if quorum_status.failure == FailureKind.NOT_AUTHORIZED:
         return QuorumVerdict(
             HealthState.UNKNOWN,
-            "Cannot tell how the quorum stands: kafkadash may not ask for it.",
+            "Quorum state unknown: access denied",
             quorum_status.error_text,
         )
     if quorum is None or quorum_status.taken_at is None:
         return QuorumVerdict(
             HealthState.UNKNOWN,
-            "Cannot tell how the quorum stands: the controllers have not answered yet.",
+            "Quorum state unknown: no response yet",
             quorum_status.error_text,
         )
     if quorum_status.stale(now):
         return QuorumVerdict(
             HealthState.UNKNOWN,
-            f"Cannot tell how the quorum stands: it was last heard of {ago} ago.",
+            f"Quorum state unknown: data is {ago} old",
             quorum_status.error_text,
         )
     margin = _judge_margin(quorum)
     if recent_changes > FLAPPING_CHANGES:
         minutes = round(FLAPPING_WITHIN.total_seconds() / 60)
-        title = f"The leader of the quorum keeps changing: {recent_changes} changes in {minutes} minutes."
-        return QuorumVerdict(HealthState.WARNING, title, margin.title)
+        title = f"Quorum leader changed {recent_changes} times in {minutes} min"
+        return QuorumVerdict(HealthState.WARNING, title, f"{margin.title}.")
     return margin
 
 
@@ -273,35 +273,33 @@ def _judge_margin(quorum: QuorumHealth) -> QuorumVerdict:
         # DescribeQuorum v0 has no times at all, not even the leader's own (KIP-836).
         return QuorumVerdict(
             HealthState.UNKNOWN,
-            "Cannot tell how many failures the quorum survives: a Kafka before 3.3 tells no times of its voters.",
+            "Quorum margin unknown",
+            "Kafka before 3.3 does not report when voters caught up.",
         )
     unknown = sum(voter.status is NodeStatus.UNKNOWN for voter in quorum.voters)
-    silent = f"{choose_plural('# voter was|# voters were', unknown)} not heard from since the leader changed"
+    silent = f"No contact with {choose_plural('# voter|# voters', unknown)} since the leader changed."
     if quorum.in_sync < majority:
         if unknown and quorum.in_sync + unknown >= majority:
-            return QuorumVerdict(
-                HealthState.UNKNOWN, f"Cannot tell yet how many failures the quorum survives: {silent}."
-            )
-        total, are = choose_plural("# voter|# voters", voters), choose_plural("is|are", quorum.in_sync)
-        title = f"Only {quorum.in_sync} of {total} {are} in sync, and a majority is {majority}."
-        return QuorumVerdict(HealthState.WARNING, title, "The leader goes on only as long as the others keep fetching.")
+            return QuorumVerdict(HealthState.UNKNOWN, "Quorum margin unknown", silent)
+        title = f"Only {quorum.in_sync} of {choose_plural('# quorum voter|# quorum voters', voters)} in sync"
+        detail = f"The majority is {majority}. The leader stays leader only while the other voters keep fetching."
+        return QuorumVerdict(HealthState.WARNING, title, detail)
     if quorum.survives:
         least = "at least " if unknown else ""
-        title = f"The quorum survives {least}{choose_plural('# more failure|# more failures', quorum.survives)}."
-        return QuorumVerdict(
-            HealthState.WARNING if quorum.failing else HealthState.OK, title, f"{silent}." if unknown else ""
-        )
+        title = f"Quorum tolerates {least}{choose_plural('# more failure|# more failures', quorum.survives)}"
+        state = HealthState.WARNING if quorum.failing else HealthState.OK
+        return QuorumVerdict(state, title, silent if unknown else "")
     if voters == 1:
         return QuorumVerdict(
-            HealthState.OK, "The quorum has a single voter: without it nothing can be elected or changed."
+            HealthState.OK,
+            "Quorum has a single voter",
+            "Without this voter, no leader election and no change to the cluster is possible.",
         )
     if unknown and not quorum.failing:
-        return QuorumVerdict(
-            HealthState.UNKNOWN, f"The quorum survives no further failure as far as is known: {silent}."
-        )
-    needed = f"{quorum.in_sync} of {voters} voters are in sync, and a majority is {majority}."
+        return QuorumVerdict(HealthState.UNKNOWN, "Quorum tolerates 0 more failures (unconfirmed)", silent)
+    needed = f"{quorum.in_sync} of {voters} voters are in sync; the majority is {majority}."
     return QuorumVerdict(
-        HealthState.WARNING if quorum.failing else HealthState.OK, "The quorum survives no further failure.", needed
+        HealthState.WARNING if quorum.failing else HealthState.OK, "Quorum tolerates 0 more failures", needed
     )
 
 
@@ -375,7 +373,7 @@ def lag_lines(seen: LagBuckets) -> list[LagLine]:
     lines = [LagLine(f"voter {n}", _merge_values(seen, [n]), voter=True) for n in voters]
     lines += [LagLine(f"broker {n}", _merge_values(seen, [n]), voter=False) for n in alone]
     if together:
-        lines.append(LagLine(f"worst of {len(together)} others", _merge_values(seen, together), voter=False))
+        lines.append(LagLine(f"highest of {len(together)} others", _merge_values(seen, together), voter=False))
     return lines
 
 
@@ -398,13 +396,13 @@ def find_spikes(lines: Sequence[LagLine]) -> list[LagSpike]:
 def describe_lag(seen: LagBuckets, lines: Sequence[LagLine], clock: Mapping[int, str]) -> str:
     """Return a one-line summary. ``clock`` maps buckets to the text of their start (``len`` is past the last)."""
     if not seen.heard:
-        return "No answer of the controllers is known of this time."
+        return "No responses from the controllers in this period."
     known = [line.worst for line in lines if line.worst is not None]
     if not known:
-        return "No lag is known in this time: the leader told no times of others."
+        return "No lag data: the leader did not report times of other nodes."
     lagging = find_spikes(lines)
     quorum_status = seen.buckets - seen.watched_from
-    gaps = f" In {seen.silent} of {quorum_status} intervals the controllers did not answer." if seen.silent else ""
+    gaps = f" No response from the controllers in {seen.silent} of {quorum_status} intervals." if seen.silent else ""
     calm = [line.worst for line in lines if line.worst is not None and not line.lagged]
     below = f"Below {format_seconds(_ceil_to_tenth(max(calm)))} throughout" if calm else ""
     if not lagging:
@@ -414,7 +412,7 @@ def describe_lag(seen: LagBuckets, lines: Sequence[LagLine], clock: Mapping[int,
     worst = f"{first.line.label}: up to {format_seconds(first.ms)}, {when}"
     others = join_items([spike.line.label for spike in lagging[1:4]])
     more = f"; {others}{' and more' if len(lagging) > 4 else ''} lagged too" if others else ""
-    return (f"{below}, but for {worst}{more}." if below else f"{worst[:1].upper()}{worst[1:]}{more}.") + gaps
+    return (f"{below}, except {worst}{more}." if below else f"{worst[:1].upper()}{worst[1:]}{more}.") + gaps
 
 
 def coarsen_values(values: Sequence[int | None], size: int) -> list[int | None]:

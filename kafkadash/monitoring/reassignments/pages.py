@@ -37,7 +37,7 @@ FAR = timedelta(hours=24)
 OUTCOME_WORDS: Mapping[str, str] = {
     MoveOutcome.COMPLETED: "completed",
     MoveOutcome.CANCELLED: "cancelled",
-    MoveOutcome.SUPERSEDED: "superseded by another target",
+    MoveOutcome.SUPERSEDED: "superseded by another reassignment",
     MoveOutcome.TOPIC_DELETED: "topic deleted",
     MoveOutcome.UNKNOWN: "ended, outcome unknown",
 }
@@ -104,7 +104,7 @@ class ReassignmentRow:
             return "yes"
         adding = len(self.snapshot.adding)
         if not adding:
-            return "adds none"
+            return "none added"
         if self.in_isr is None:
             return "unknown"
         if adding == 1 or self.in_isr in (0, adding):
@@ -117,9 +117,10 @@ class ReassignmentRow:
         if not self.running:
             return OUTCOME_WORDS[self.snapshot.outcome]
         if self.stuck:
-            return f"stuck: adding = removing {', '.join(map(str, self.stuck))}, cancel it"
+            brokers = choose_plural("broker|brokers", len(self.stuck))
+            return f"stuck: adds and removes {brokers} {', '.join(map(str, self.stuck))}; cancel the reassignment"
         if not self.snapshot.adding:
-            return "dropping replicas"
+            return "removing replicas"
         if self.in_isr == len(self.snapshot.adding):
             return "in sync, finishing"
         if self.percent is None:
@@ -196,11 +197,11 @@ class ReassignmentRow:
         if not self.running or self.eta is not None:
             return ""
         if not self.snapshot.adding:
-            return "no copy"
+            return "nothing to copy"
         if self.copied:
             return "finishing" if self.in_isr == len(self.snapshot.adding) else "not in ISR yet"
         if self.snapshot.rate_bytes is None:
-            return "not known"
+            return "unknown"
         return "no progress" if self.rests else "unknown"
 
     @property
@@ -217,7 +218,7 @@ class ReassignmentRow:
             return ""
         begun = self.snapshot.started_after
         if begun is None:
-            return f"seen for {format_duration((ended - self.snapshot.started_before).total_seconds())}"
+            return f"observed for {format_duration((ended - self.snapshot.started_before).total_seconds())}"
         return f"in {format_duration((ended - begun).total_seconds())}"
 
     @property
@@ -240,10 +241,10 @@ class ReassignmentRow:
     def title(self) -> str:
         """The heading of its own page."""
         if not self.running:
-            return f"{self.name} is not running: {self.state}."
+            return f"{self.name}: {self.state}"
         if self.percent is None:
-            return f"{self.name} is moving; how far cannot be told."
-        return f"{self.name} is moving, {percent(self.percent)} copied."
+            return f"{self.name}: moving, progress unknown"
+        return f"{self.name}: moving, {percent(self.percent)} copied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,19 +263,17 @@ class InFlight:
 
     def title(self, name: str, age: str) -> str:
         """The answer of the reassignments page; ``age`` is set when the data is too old to speak of now."""
+        moving = choose_plural("# partition|# partitions", self.running)
         if age:
-            moved = choose_plural("# partition|# partitions", self.running) if self.running else "nothing"
-            return f"Cannot tell what moves in {name}: {moved} moved {age} ago."
+            return f"{name}: {moving if self.running else 'no partitions'} moving {age} ago"
         if not self.running:
-            return f"Nothing moves in {name}."
+            return f"{name}: no reassignments in flight"
         if self.dropping == self.running:
-            drop = choose_plural("# partition drops|# partitions drop", self.running)
-            return f"{drop} replicas; nothing is copied."
-        moving = choose_plural("# partition is moving|# partitions are moving", self.running)
+            return f"{name}: {moving} removing replicas"
         if self.percent is None:
-            return f"{moving}; how far cannot be told."
-        known = " as far as is known" if self.unknown else ""
-        return f"{moving}, {percent(self.percent)} copied{known}."
+            return f"{name}: {moving} moving, progress unknown"
+        known = ", partly unknown" if self.unknown else ""
+        return f"{name}: {moving} moving, {percent(self.percent)} copied{known}"
 
 
 MOST_ROWS = 50
@@ -326,7 +325,7 @@ def reassignments_context(
         "in_flight": in_flight,
         "title": in_flight.title(cluster.name, age)
         if freshness.taken_at
-        else f"Cannot tell what moves in {cluster.name}: nothing was collected yet.",
+        else f"{cluster.name}: no reassignment data yet",
         "running": [ReassignmentRow(s, now, throttles) for s in running],
         "throttles": throttles,
         "ended": [ReassignmentRow(s, now) for s in ended[:MOST_ROWS]],
@@ -358,7 +357,7 @@ def reassignment_listing(query: QueryDict) -> ListQuery:
         query,
         choices=[
             FilterChoice("running", "list", {"all": "All in flight"}),
-            FilterChoice("ended", "list", {"all": "All that ended"}),
+            FilterChoice("ended", "list", {"all": "All ended"}),
             FilterChoice("outcome", "outcome", OUTCOME_WORDS),
         ],
         texts=["q", "broker"],
@@ -444,7 +443,7 @@ def _in_flight(rows: QuerySet[ReassignmentSnapshot]) -> InFlight:
 def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
     """List the moves in flight and the recently ended ones; ``?running=all`` or ``?ended=all`` lists all, paged."""
     cluster = cluster_for(request, slug, VIEW)
-    bar = cluster_bar(request, cluster, CollectorKind.REASSIGNMENTS)
+    bar = cluster_bar(cluster, CollectorKind.REASSIGNMENTS)
     lists = {"running": running_rows, "ended": ended_rows}
     listing = reassignment_listing(request.GET)
     show = next((name for name in lists if listing.values[name]), "")
@@ -454,7 +453,6 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         **bar,
         "tab": "reassignments",
-        "mirrors": f"moves-{slug}",
         "live_keys": [f"reassignments:{slug}"] + ([read_hint(CollectorKind.REASSIGNMENTS, slug)] if show else []),
         "not_read": not_read(cluster, bar["standing"].runs, (CollectorKind.REASSIGNMENTS, CollectorKind.CONFIGS)),
         "reassignments": shown,
@@ -478,7 +476,7 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
     snapshot = ReassignmentSnapshot.objects.filter(cluster=cluster, public_id=public_id).first()
     if snapshot is None:
         raise MissingObject(CollectionErrorCode.NO_SUCH_REASSIGNMENT, cluster=cluster.name, asked=public_id)
-    bar = cluster_bar(request, cluster, CollectorKind.REASSIGNMENTS)
+    bar = cluster_bar(cluster, CollectorKind.REASSIGNMENTS)
     context = {
         **bar,
         "tab": "reassignments",

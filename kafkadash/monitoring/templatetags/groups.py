@@ -60,7 +60,7 @@ def sample_marks(commits: Sequence[int | None], state: str) -> SafeString:
     wrong = still and len(known) == WINDOW and state != "ok"
     bars = [_bar(number, commit, low, high, flat=wrong) for number, commit in enumerate(window)]
     if not known:
-        words = "no sample"
+        words = "no samples"
     else:
         how = "equal" if still else "advancing" if known == sorted(known) else "moved back and forth"
         words = f"{len(known)} of {WINDOW} samples{'' if len(known) == 1 else f', {how}'}"

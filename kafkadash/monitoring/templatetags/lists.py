@@ -51,5 +51,5 @@ def segment_count(counts: Mapping[str, int], value: str, topic: TopicState, rack
 
 @register.simple_tag
 def config_source(source: str) -> str:
-    """Return the source of a config's value: "set by the topic", "set by the cluster default"."""
-    return f"set by the {source_words(source)}"
+    """Return the source of a config's value: "source: topic", "source: cluster default"."""
+    return f"source: {source_words(source)}"

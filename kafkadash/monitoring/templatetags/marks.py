@@ -106,7 +106,7 @@ def _stamp(of: FactFreshness, before: str, after: str, variant: str = "") -> Saf
         return format_html('<span class="freshness{}"{}><span>no data yet</span></span>', variant, stale)
     if of.frozen:
         return format_html(
-            '<span class="freshness{}"{} data-frozen><span>as the controllers said at {} UTC</span></span>',
+            '<span class="freshness{}"{} data-frozen><span>as of {} UTC, controllers unreachable</span></span>',
             variant,
             stale,
             f"{of.taken_at.astimezone(UTC):%H:%M:%S}",

@@ -241,7 +241,8 @@ def _index_racks(brokers: list[PlannedBroker | None], *, blind: bool) -> tuple[t
 
 def select_partitions(columns: TopologyColumns, request: PlanRequest) -> Flags:
     """P: whether the topic of a partition is one that the request names. Raises BadPattern."""
-    names = frozenset(choose_topics(request, {topic.name for topic, _ in columns.rows}))
+    internal = frozenset[str]() if request.internal else {topic.name for topic, _ in columns.rows if topic.internal}
+    names = frozenset(choose_topics(request, {topic.name for topic, _ in columns.rows}, internal))
     return np.fromiter((topic.name in names for topic, _ in columns.rows), np.bool_, len(columns.rows))
 
 

@@ -153,7 +153,7 @@ class _RackViolations:
         self._targets = {(row.topic, row.partition): row.target for row in rows}
         self._racks = {} if request.ignore_racks else topology.racks
         self._many = len(set(self._racks.values()))
-        self._asked = frozenset(choose_topics(request, topology.topics))
+        self._asked = frozenset(choose_topics(request, topology.topics, topology.internal_topics))
         self._open = {self._racks[b.id] for b in list_receivers(request, topology) if b.id in self._racks}
         self._violates: dict[tuple[str, ...], bool] = {}
 
@@ -182,17 +182,17 @@ class _RackViolations:
 
     def _why(self, topic: PlannedTopic, p: PlannedPartition, replicas: tuple[int, ...]) -> str:
         if p.moving:
-            return "it is being reassigned already"
+            return "already being reassigned"
         if topic.name not in self._asked:
-            return "its topic is not among those asked for"
+            return "topic not selected"
         if (topic.name, p.partition) not in self._targets:
-            return f"{self._request.mode} does not move it; repair-racks does"
+            return f"not moved by {self._request.mode}; use repair-racks"
         kept = {self._racks[broker] for broker in replicas if broker in p.replicas and broker in self._racks}
         wanted = min(len(replicas), self._many)
         if len(kept | self._open) < wanted:
             has = choose_plural("# rack|# racks", len(kept | self._open))
-            return f"it needs {wanted} racks, and brokers that may hold it are in {has} only"
-        return "what has to stay, and who may be given replicas, allow no more even spread"
+            return f"needs {wanted} racks, but eligible brokers are in {has} only"
+        return "no better spread possible with fixed replicas and allowed target brokers"
 
 
 def _summarize_makespan(topology: ClusterTopology, rows: Sequence[PartitionMove], impact: PlanImpact) -> dict[str, Any]:
@@ -314,6 +314,7 @@ _FIELDS: Mapping[str, Callable[[object], bool]] = {
     "accept_fewer_racks": _is_flag,
     "leaders": _is_flag,
     "change_rf": _is_flag,
+    "internal": _is_flag,
 }
 
 
@@ -350,25 +351,24 @@ def proof_words(report: Mapping[str, Any]) -> str:
     about = ""
     if report["certificate"]["estimated"]:
         unsized = choose_plural("# partition|# partitions", report["certificate"]["estimated"])
-        about = f" The size of {unsized} that move is not known and reckoned as usual in their topic."
+        about = f" Assumes typical sizes for {unsized} of unknown size."
     if report["proven_least"]:
         return f"Proven least movement: {format_size(moved)}, bound {format_size(bound)}."
     if ratio is None:
-        return f"Moves {format_size(moved)} where nothing has to move.{about}"
+        return f"Moves {format_size(moved)}; the lower bound is 0 B.{about}"
     if ratio == 1:
-        return f"Least movement for the sizes as reckoned: {format_size(moved)}, bound {format_size(bound)}.{about}"
-    least = f"every plan for this moves {format_size(bound)} at least"
-    return f"Moves {format_size(moved)}; {least}, so {ratio:.3f} × the bound.{about}"
+        return f"Least movement for the assumed sizes: {format_size(moved)}, bound {format_size(bound)}.{about}"
+    return f"Moves {format_size(moved)}, {ratio:.3f} × the lower bound of {format_size(bound)}.{about}"
 
 
 def _headline(report: Mapping[str, Any]) -> Iterator[str]:
     if not report["partitions"]:
-        yield f"{report['mode']}: nothing has to move."
+        yield f"{report['mode']}: nothing to move."
     else:
         partitions = choose_plural("# partition|# partitions", report["partitions_total"])
         moved = "an unknown amount" if report["bytes_moved"] is None else format_size(report["bytes_moved"])
         if report["bytes_moved"] is None and report["bytes_moved_known"]:
-            moved = f"{format_size(report['bytes_moved_known'])} and what is not known"
+            moved = f"{format_size(report['bytes_moved_known'])} plus unknown sizes"
         copies = choose_plural("# new replica|# new replicas", report["moves"])
         yield f"{report['mode']}: {report['partitions']:,} of {partitions} change, {copies}, {moved} to copy."
         if report["leaders_moved"]:
@@ -391,13 +391,13 @@ def _rack_lines(racks: Sequence[Mapping[str, Any]]) -> list[str]:
         ]
         for one in racks
     ]
-    return _table(["rack", "brokers", "replicas", "least–most of a broker", "leaders", "bytes"], rows)
+    return _table(["rack", "brokers", "replicas", "min–max per broker", "leaders", "bytes"], rows)
 
 
 def _format_brokers(brokers: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [
         [
-            f"{one['id']}{'' if one['alive'] else ' (away)'}",
+            f"{one['id']}{'' if one['alive'] else ' (offline)'}",
             _rack(one["rack"]),
             _change(one["replicas"]),
             _change(one["leaders"]),
@@ -414,13 +414,13 @@ def _format_brokers(brokers: Sequence[Mapping[str, Any]]) -> list[str]:
 def _format_spread(report: Mapping[str, Any]) -> Iterator[str]:
     spread, left = report["rack_spread"], report["violations_left"]
     if not spread["judged"]:
-        yield "The spread over racks is not judged: brokers name no racks, only one, or not all of them do."
+        yield "Rack spread unknown: some or all brokers have no rack, or there is only one rack."
         return
     before, after = spread["violations_before"], spread["violations_after"]
-    yield f"Partitions spread over racks less evenly than they could be: {before:,} before, {after:,} after."
+    yield f"Rack violations (partitions that could be spread more evenly): {before:,} before, {after:,} after."
     if spread["partitions_in_fewer_racks"]:
         partitions = choose_plural("# partition|# partitions", spread["partitions_in_fewer_racks"])
-        yield f"In fewer racks than now: {partitions}."
+        yield f"Partitions that end in fewer racks: {partitions}."
     for why, number in left["reasons"].items():
         examples = [f"{one['topic']}-{one['partition']}" for one in left["listed"] if one["why"] == why]
         shown = ", ".join(examples[:MOST_VIOLATIONS]) + (", …" if number > len(examples[:MOST_VIOLATIONS]) else "")
@@ -431,24 +431,24 @@ def _format_makespan(makespan: Mapping[str, Any]) -> Iterator[str]:
     if makespan["bound_bytes"] == 0:
         return
     if makespan["bound_bytes"] is None:
-        yield "How long it takes cannot be told: a size is not known."
+        yield "Duration unknown: sizes are missing."
         return
     times = [f"{run_time(at['seconds'])} at {format_size(at['bytes_per_s'])}/s" for at in makespan["at"]]
     way = "receives" if makespan["direction"] == "in" else "sends"
-    yield f"Takes at least {', '.join(times)} per broker and direction (estimate)."
+    yield f"Minimum duration: {', '.join(times)} per broker and direction (estimate)."
     yield (
-        f"Broker {makespan['broker']} {way} most, {format_size(makespan['broker_bytes'])}; the largest replica has "
+        f"Broker {makespan['broker']} {way} most: {format_size(makespan['broker_bytes'])}. The largest replica has "
         f"{format_size(makespan['largest_move_bytes'])}."
     )
     at_once = makespan["waves"]["moves_at_once"]
     waves = choose_plural("# wave|# waves", makespan["waves"]["waves"])
     moves = choose_plural("# move|# moves", makespan["waves"]["most_moves_of_a_broker"])
-    yield f"With {at_once} moves at once per broker and direction: {waves} at least, for up to {moves} of one broker."
+    yield f"With {at_once} concurrent moves per broker and direction: at least {waves}, up to {moves} per broker."
 
 
 def _notices(notices: Sequence[str]) -> Iterator[str]:
     if notices:
-        yield "To be known:"
+        yield "Notices:"
     for notice in notices:
         yield f"  {notice}"
 
@@ -457,11 +457,11 @@ def _format_risky_rows(risky: Mapping[str, Any]) -> list[str]:
     if not risky["count"]:
         return []
     shown = risky["listed"][:MOST_RISKY]
-    first = f", the first {len(shown)}" if len(shown) < risky["count"] else ""
+    first = f", first {len(shown)}" if len(shown) < risky["count"] else ""
     rows = [[f"{one['topic']}-{one['partition']}", _size(one["bytes"]), ", ".join(one["why"])] for one in shown]
     return [
-        f"Rows worth a look: {risky['count']:,}{first}",
-        *_table(["partition", "to copy", "why"], rows, words=(0, 2)),
+        f"Partitions to review: {risky['count']:,}{first}",
+        *_table(["partition", "to copy", "reason"], rows, words=(0, 2)),
     ]
 
 

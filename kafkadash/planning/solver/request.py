@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 ADD, DRAIN, REPLACE, REPAIR_RACKS = "add", "drain", "replace", "repair-racks"
@@ -25,7 +25,8 @@ class PlanRequest:
     alone. ``eps`` (0 to 1): disks are balanced to within this share of the mean of their rack; None for counts only.
     ``disk_limit`` (0 to 1 of each disk) holds also while both copies are there. ``most_replicas``: of a broker.
     ``rebalance`` lets others than those asked for move too. ``leaders``: preferred leaders are evened out as well.
-    ``change_rf``: rows that are brought may change the replication factor.
+    ``change_rf``: rows that are brought may change the replication factor. Without ``internal``, internal topics are
+    left alone unless ``topics`` names them.
     """
 
     mode: str
@@ -44,6 +45,7 @@ class PlanRequest:
     accept_fewer_racks: bool = False
     leaders: bool = True
     change_rf: bool = False
+    internal: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +93,27 @@ class BadPattern(Exception):
         self.pattern = pattern
 
 
-def choose_topics(request: PlanRequest, names: Iterable[str]) -> list[str]:
-    """Return the requested ``names``, sorted: named or matched, and not excluded. Raises BadPattern."""
+def choose_topics(request: PlanRequest, names: Iterable[str], internal: Collection[str]) -> list[str]:
+    """Return the requested ``names``, sorted: named or matched, and not excluded. Raises BadPattern.
+
+    ``internal`` are those of the names that are internal topics of Kafka.
+    """
     pattern = compile_pattern(request.pattern) if request.pattern else None
     excluded = compile_pattern(request.excluded) if request.excluded else None
     listed = frozenset(request.topics)
+    skipped = frozenset[str]() if request.internal else frozenset(internal) - listed
     return sorted(
         name
         for name in names
         if (not (listed or pattern) or name in listed or (pattern and pattern.fullmatch(name)))
         and not (excluded and excluded.fullmatch(name))
+        and name not in skipped
     )
 
 
 def limits_topics(request: PlanRequest) -> bool:
     """Return whether the request may leave out some topics."""
-    return bool(request.topics or request.pattern or request.excluded)
+    return bool(request.topics or request.pattern or request.excluded or not request.internal)
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -117,4 +124,4 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         place = "" if error.pos is None else f" at character {error.pos + 1}"
         raise BadPattern(pattern, f"{error.msg}{place}") from error
     except (OverflowError, RecursionError) as error:
-        raise BadPattern(pattern, "it is too large or too deep") from error
+        raise BadPattern(pattern, "too large or too deeply nested") from error

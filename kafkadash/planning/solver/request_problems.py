@@ -218,8 +218,11 @@ class _RequestJudge:
             yield InputProblem(coded(PlanErrorCode.TOPICS_UNKNOWN, topics=first_names(unknown, 8)))
         faults = list(self._patterns())
         yield from faults
-        if limits_topics(request) and names and not unknown and not faults and not choose_topics(request, names):
-            if request.excluded and choose_topics(replace(request, excluded=""), names):
+        if not limits_topics(request) or not names or unknown or faults:
+            return
+        internal = self._topology.internal_topics
+        if not choose_topics(request, names, internal):
+            if request.excluded and choose_topics(replace(request, excluded=""), names, internal):
                 code, pattern = PlanErrorCode.ALL_TOPICS_EXCLUDED, request.excluded
             else:
                 code, pattern = PlanErrorCode.NO_TOPIC_CHOSEN, request.pattern

@@ -86,7 +86,7 @@ def broker_bar(bar: ReportBar, what: str, *, wide: bool = False) -> SafeString:
     return format_html(
         '<div class="broker-bar"{}>{}<span class="bar-figures">{}</span></div>',
         attributes,
-        _bars(bar, f"{what}: {bar.before_text} now, {bar.after_text} after{unit}"),
+        _bars(bar, f"{what}: {bar.before_text} now, {bar.after_text} after{unit}", used=bar.percents if wide else ""),
         format_html("{} → <b>{}</b>{}", bar.before_text, bar.after_text, unit) if bar.known else UNKNOWN,
     )
 
@@ -99,24 +99,32 @@ def cell_meter(cell: ReportCell, limit: float | None) -> SafeString | str:
     return format_html(
         '<svg class="meter meter-small" role="img" aria-label="broker {} disk {} percent"{}>'
         '<rect class="meter-track" width="100%" height="100%"/>'
-        '<rect class="meter-fill" width="{}%" height="100%"/>{}</svg>',
+        '<rect class="meter-base" width="{}%" height="100%"/>'
+        '<rect class="meter-fill" x="{}%" width="{}%" height="100%"/>{}</svg>',
         cell.id,
         percent_figure(cell.percent),
         mark_safe(' data-tone="accent"') if cell.change == "gains" else "",
-        percent_figure(cell.percent),
+        f"{min(100.0, cell.other_percent):.1f}",
+        f"{min(100.0, cell.other_percent):.1f}",
+        f"{max(0.0, min(100.0, cell.percent) - cell.other_percent):.1f}",
         format_html('<line class="meter-limit" x1="{0}%" x2="{0}%" y1="-2" y2="100%"/>', f"{limit:g}") if limit else "",
     )
 
 
-def _bars(bar: ReportBar, words: str) -> SafeString:
+def _bars(bar: ReportBar, words: str, *, used: str = "") -> SafeString:
+    """``used``: how full the scale is before and after, for those who do not see it."""
     if not bar.drawn:
         return format_html('<svg role="img" aria-label="{}"></svg>', words)
+    base = bar.base_width
     return format_html(
-        '<svg role="img" aria-label="{}"><rect class="bar-track" width="100%" height="100%"/>'
-        '<rect class="bar-before" width="{}" height="6" y="1"/>'
-        '<rect class="bar-after" width="{}" height="6" y="9"/>{}</svg>',
-        words,
+        '<svg role="img" aria-label="{}"><rect class="bar-track" width="100%" height="100%"/>{}'
+        '<rect class="bar-before" x="{}" width="{}" height="6" y="1"/>'
+        '<rect class="bar-after" x="{}" width="{}" height="6" y="9"/>{}</svg>',
+        f"{words}; disk usage {used}" if used else words,
+        format_html('<rect class="bar-base" width="{}" height="100%"/>', base) if bar.base else "",
+        base,
         bar.before_width,
+        base,
         bar.after_width,
         format_html('<line class="bar-limit" x1="{0}" x2="{0}" y1="-3" y2="19"/>', bar.limit_at)
         if bar.limit_at

@@ -1,4 +1,4 @@
-"""``manage.py policy``: what a cluster asks of its change requests, set on the server: it holds at once."""
+"""``manage.py policy`` shows or sets a cluster's policy for change requests on the server."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NUMBERS, _SWITCHES = FIELDS[:4], FIELDS[4:]
 
 
 class Command(BaseCommand):
-    help = "Shows the policy of a cluster, or changes it at once, without a second administrator"
+    help = "Show the policy of a cluster, or change it immediately without a second administrator."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("cluster", help="name in the URL of the cluster's pages")
+        parser.add_argument("cluster", help="slug of the cluster, as in its URL")
         for name in _NUMBERS:
             parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
         for name in _SWITCHES:
             parser.add_argument(f"--{name.replace('_', '-')}", choices=_YES_OR_NO)
-        parser.add_argument("--reason", default="", help="kept in the audit; needed to change anything")
+        parser.add_argument("--reason", default="", help="shown in the audit log; required for a change")
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster = Cluster.objects.filter(slug=options["cluster"]).first()

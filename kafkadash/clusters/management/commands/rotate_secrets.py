@@ -1,4 +1,4 @@
-"""``manage.py rotate_secrets``: write all stored secrets anew with the first of FIELD_KEYS."""
+"""``manage.py rotate_secrets``: encrypt all stored secrets again with the first of FIELD_KEYS."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kafkadash.clusters.secrets import SecretError, rotate_all
 
 class Command(BaseCommand):
     help = (
-        "Writes all stored secrets anew with the first key of FIELD_KEYS. To change the key: put the new one in front "
-        "of the old in FIELD_KEYS, restart everything, run this, then take the old one away."
+        "Encrypt all stored secrets again with the first key in FIELD_KEYS. To change the key: add the new key before "
+        "the old one, restart all processes, run this command, then remove the old key."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,6 +22,6 @@ class Command(BaseCommand):
             rotated, unreadable = rotate_all()
         except SecretError as error:
             raise CommandError(str(error)) from None
-        self.stdout.write(f"{rotated} secrets are now written with the first key.")
+        self.stdout.write(f"{rotated} secrets encrypted with the first key.")
         if unreadable:
             raise command_error(ClusterErrorCode.FIT_NO_KEY, names=", ".join(unreadable))

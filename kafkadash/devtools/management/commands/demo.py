@@ -16,23 +16,25 @@ from kafkadash.devtools.demo.supervisor import DEFAULT_RACKS, DemoOptions
 
 
 class Command(BaseCommand):
-    help = "Starts kafkadash with a real Kafka cluster, its own database and Valkey, and stops all of it at Ctrl-C."
+    help = "Start kafkadash with a real Kafka cluster, PostgreSQL and Valkey; Ctrl-C stops everything."
     requires_system_checks = []
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--folder", type=Path, default=None, help="for data, logs and keys; default: var")
-        parser.add_argument("--port", type=int, help="of the pages; default: last time's, or the first free from 8000")
-        parser.add_argument("--no-move", action="store_true", help="propose no drain, and make no data for one")
+        parser.add_argument("--folder", type=Path, default=None, help="folder for data, logs and keys; default: var")
         parser.add_argument(
-            "--no-pipeline", action="store_true", help="start no Spark: no history, no forecasts, 1 GB of memory less"
+            "--port", type=int, help="web port; default: the last one, or the first free port from 8000"
         )
-        parser.add_argument("--reset", action="store_true", help="throw away what an earlier demo left in the folder")
+        parser.add_argument("--no-move", action="store_true", help="propose no drain and create no data for it")
+        parser.add_argument(
+            "--no-pipeline", action="store_true", help="do not start Spark: no history and forecasts, 1 GB less memory"
+        )
+        parser.add_argument("--reset", action="store_true", help="delete the data of an earlier demo in the folder")
         parser.add_argument(
             "--racks",
             type=lambda text: tuple(text.split(",")),
             default=DEFAULT_RACKS,
-            help="one broker for each, default a,a,b,b,c; with fewer than five there is no drain",
+            help="one broker per rack name, default a,a,b,b,c; a drain needs at least five",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

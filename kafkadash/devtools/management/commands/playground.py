@@ -21,7 +21,7 @@ from kafkadash.devtools.playground.consumers import GROUPS, RATE, PlaygroundCons
 from kafkadash.devtools.playground.load import load_topics, produce_steadily
 
 NODE_ACTIONS = {
-    "stop-broker": "stop one broker in good order",
+    "stop-broker": "stop one broker (controlled shutdown)",
     "start-broker": "start a stopped broker",
     "kill-broker": "kill one broker (SIGKILL)",
     "kill-controller": "kill one controller (SIGKILL)",
@@ -30,39 +30,45 @@ NODE_ACTIONS = {
 
 
 class Command(BaseCommand):
-    help = "Starts, stops and loads a real Kafka cluster on loopback."
+    help = "Start, stop and load a real Kafka cluster on loopback."
     requires_system_checks = []
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--folder", type=Path, default=None, help="default: playground in the var folder")
+        parser.add_argument(
+            "--folder", type=Path, default=None, help="folder of the cluster; default: playground in the var folder"
+        )
         actions = parser.add_subparsers(dest="action", required=True)
-        up = actions.add_parser("up", help="start the cluster, making it first if there is none")
-        up.add_argument("--brokers", type=int, help="default 5")
-        up.add_argument("--racks", type=lambda text: tuple(text.split(",")), help="default a,a,b,b,c")
-        up.add_argument("--controllers", type=int, choices=(1, 3), help="1: combined with broker 1 (default)")
-        up.add_argument("--dirs", type=int, help="log directories of each broker, default 1")
-        up.add_argument("--reset", action="store_true", help="throw an existing cluster of the folder away first")
+        up = actions.add_parser("up", help="start the cluster; create it if there is none")
+        up.add_argument("--brokers", type=int, help="number of brokers, default 5")
+        up.add_argument(
+            "--racks", type=lambda text: tuple(text.split(",")), help="rack of each broker, default a,a,b,b,c"
+        )
+        up.add_argument(
+            "--controllers", type=int, choices=(1, 3), help="number of controllers; 1: combined with broker 1 (default)"
+        )
+        up.add_argument("--dirs", type=int, help="log directories per broker, default 1")
+        up.add_argument("--reset", action="store_true", help="delete the folder's cluster first")
         down = actions.add_parser("down", help="stop all nodes")
-        down.add_argument("--reset", action="store_true", help="remove the cluster's data too")
-        actions.add_parser("status", help="nodes, ports, memory")
-        add = actions.add_parser("add-broker", help="give the running cluster one more broker, which it keeps")
-        add.add_argument("--rack", help="default: none")
+        down.add_argument("--reset", action="store_true", help="also delete the cluster's data")
+        actions.add_parser("status", help="show nodes, ports and memory")
+        add = actions.add_parser("add-broker", help="add a broker to the running cluster, permanently")
+        add.add_argument("--rack", help="rack of the broker; default: none")
         for name, text in NODE_ACTIONS.items():
             actions.add_parser(name, help=text).add_argument("node", type=int)
-        tool = actions.add_parser("tool", help="run one of Kafka's own commands: tool topics -- --list")
+        tool = actions.add_parser("tool", help="run a Kafka command-line tool: tool topics -- --list")
         tool.add_argument("tool", choices=sorted(TOOLS))
         tool.add_argument("tool_args", nargs=REMAINDER, metavar="-- args")
-        fill = actions.add_parser("load", help="make topics, fill them, keep writing")
+        fill = actions.add_parser("load", help="create topics, fill them, keep writing")
         fill.add_argument("--topics", type=int, default=1)
-        fill.add_argument("--partitions", type=int, default=6, help="of each topic")
+        fill.add_argument("--partitions", type=int, default=6, help="partitions per topic")
         fill.add_argument("--rf", type=int, default=3, help="replication factor")
-        fill.add_argument("--mb", type=float, default=0, help="MiB to produce now, over all topics, before replication")
-        fill.add_argument("--rate", type=float, default=0, help="bytes/s to keep producing until Ctrl-C")
-        fill.add_argument("--prefix", default="load", help="topics are named PREFIX-1, PREFIX-2 and so on")
+        fill.add_argument("--mb", type=float, default=0, help="MiB to produce now, over all topics, without replicas")
+        fill.add_argument("--rate", type=float, default=0, help="bytes/s to produce until Ctrl-C")
+        fill.add_argument("--prefix", default="load", help="topic names: PREFIX-1, PREFIX-2, …")
 
-        consume = actions.add_parser("consume", help="run consumer groups that behave well and badly, until Ctrl-C")
-        consume.add_argument("--rate", type=float, default=RATE, help="records/s that they are fed with")
+        consume = actions.add_parser("consume", help="run healthy and faulty consumer groups until Ctrl-C")
+        consume.add_argument("--rate", type=float, default=RATE, help="records/s produced for them")
 
     def handle(self, *_: Any, **options: Any) -> None:
         folder = options["folder"] or Path(settings.VAR_DIR) / "playground"
@@ -138,7 +144,7 @@ class Command(BaseCommand):
         with PlaygroundConsumers(playground.bootstrap, rate=rate, rf=rf, say=self.stdout.write):
             for each in GROUPS:
                 self.stdout.write(f"{each.group:<20} {each.behaviour:<10} reads {each.topic}")
-            self.stdout.write(f"Feeding {rate:g} records/s until Ctrl-C")
+            self.stdout.write(f"Producing {rate:g} records/s until Ctrl-C")
             stop.wait()
 
 

@@ -17,12 +17,12 @@ from kafkadash.devtools.embedded.process import ServerError
 
 
 class Command(BaseCommand):
-    help = "Makes the demo's users and registers its cluster in a demo that is being started; the demo calls it."
+    help = "Create the demo's users and register its cluster; called by the demo command."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("bootstrap", help="addresses of the playground's brokers")
-        parser.add_argument("kafka_id", help="Kafka's cluster id of the playground")
-        parser.add_argument("--drain", action="store_true", help="also propose to drain a broker, as alice")
+        parser.add_argument("kafka_id", help="cluster ID of the playground")
+        parser.add_argument("--drain", action="store_true", help="also propose a drain as alice")
 
     def handle(self, *args: Any, **options: Any) -> None:
         passwords = DemoFolder(Path(settings.VAR_DIR)).sign_ins(tuple(PEOPLE))

@@ -75,7 +75,7 @@ def find(cluster: Cluster, name: str, now: datetime) -> DescribedMoves:
     rows = ReassignmentSnapshot.objects.filter(cluster=cluster)
     if _PUBLIC_ID.fullmatch(name) and (snapshot := rows.filter(public_id=name).first()) is not None:
         [row] = reassignment_rows(cluster, [snapshot], now)
-        return DescribedMoves(row, "" if row.running else f"{row.id} is not running: {row.state}.")
+        return DescribedMoves(row, "" if row.running else f"{row.id} is not in progress: {row.state}.")
     named = _NAME.fullmatch(name)
     if named is None or int(named["partition"]) > 2**31 - 1:
         raise NotDescribed(CollectionErrorCode.NO_SUCH_REASSIGNMENT, cluster=cluster.name, asked=name)
@@ -90,7 +90,7 @@ def find(cluster: Cluster, name: str, now: datetime) -> DescribedMoves:
     if last is None:
         return DescribedMoves(None, f"{sentence}.")
     ended = reassignment_rows(cluster, [last], now)[0]
-    return DescribedMoves(None, f"{sentence}; the last one, {ended.id}, is not running: {ended.state}.")
+    return DescribedMoves(None, f"{sentence}. The last reassignment, {ended.id}, has ended: {ended.state}.")
 
 
 def list_fields(row: ReassignmentRow) -> Iterator[tuple[str, str]]:
@@ -99,7 +99,7 @@ def list_fields(row: ReassignmentRow) -> Iterator[tuple[str, str]]:
     yield "topic", seen.topic
     yield "partition", str(seen.partition)
     yield "id", row.id
-    yield "state", row.state if row.running else f"not running: {row.state}"
+    yield "state", row.state if row.running else f"ended: {row.state}"
     yield "started", describe_start(row)
     if seen.ended_at:
         yield "ended", f"{_format_time(seen.ended_at)}, {row.took}"
@@ -107,7 +107,7 @@ def list_fields(row: ReassignmentRow) -> Iterator[tuple[str, str]]:
         yield "leader", f"{_format_number(seen.leader)}, throttle: {_strip_markup(row.leader_throttle)}"
         for place, target in enumerate(row.target_throttles):
             role = " (preferred leader)" if place == 0 else ""
-            holds = "" if target.adding else ", holds it already"
+            holds = "" if target.adding else ", replica exists"
             yield "target", f"{target.broker}{role}, throttle: {_strip_markup(target.words)}{holds}"
     else:
         yield "target", _format_brokers(seen.target)
@@ -201,7 +201,7 @@ def _describe_progress(replica: Mapping[str, Any]) -> str:
         why = f": {replica['error']}" if replica["error"] else ""
         return f"{broker}: unknown{why}"
     lag = replica["lag_records"]
-    in_sync = {True: "in sync", False: "not in sync", None: "in sync unknown"}[replica["in_isr"]]
+    in_sync = {True: "in sync", False: "not in sync", None: "in-sync state unknown"}[replica["in_isr"]]
     behind = "lag unknown" if lag is None else f"lag {lag:,} records"
     return (
         f"{broker}: {percent_figure(replica['percent'])} % at {_format_time(replica['taken_at'])}, {in_sync}, {behind}"
@@ -237,23 +237,23 @@ MOST_PROBLEMS = 20
 
 
 class Command(BaseCommand):
-    help = "Reassignments of a cluster: verify a file, list what moves, describe one."
+    help = "Verifies a reassignment file, and lists or describes the reassignments of a cluster."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
         verifier = commands.add_parser(
             "verify",
-            help="Compares a file of kafka-reassign-partitions with the cluster; changes nothing, no throttles either. "
-            "Exit 0 if all is completed, 1 if not, 2 if the file or the cluster cannot be read.",
+            help="Compares a kafka-reassign-partitions file with the cluster. Changes nothing, not even throttles. "
+            "Exit code 0: all completed; 1: not all completed; 2: the file or the cluster cannot be read.",
         )
-        verifier.add_argument("file", help='Kafka\'s JSON; "-" for standard input')
-        lister = commands.add_parser("list", help="What moves, as collected.")
-        lister.add_argument("--json", action="store_true", help="for programs")
-        describe = commands.add_parser("describe", help="One reassignment, as collected.")
-        describe.add_argument("which", metavar="ID|TOPIC-PARTITION", help="r-…, or for example orders-0")
-        describe.add_argument("--json", action="store_true", help="for programs")
+        verifier.add_argument("file", help='reassignment JSON; "-" for standard input')
+        lister = commands.add_parser("list", help="Lists the reassignments in progress, from collected data.")
+        lister.add_argument("--json", action="store_true", help="print JSON")
+        describe = commands.add_parser("describe", help="Describes one reassignment, from collected data.")
+        describe.add_argument("which", metavar="ID|TOPIC-PARTITION", help="ID (r-…) or partition (orders-0)")
+        describe.add_argument("--json", action="store_true", help="print JSON")
         for each in (verifier, lister, describe):
-            each.add_argument("--cluster", required=True, metavar="NAME", help="name in the URL of the cluster's pages")
+            each.add_argument("--cluster", required=True, metavar="NAME", help="cluster name in the URL of its pages")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -283,7 +283,7 @@ class Command(BaseCommand):
                 self.stdout.write(sentence)
             if verdict.note:
                 self.stdout.write(f"  {verdict.note}")
-        self.stdout.write(f"{summarize_counts(tally(found))} Nothing was changed; throttles stay as they are.")
+        self.stdout.write(f"{summarize_counts(tally(found))}. Nothing was changed, not even throttles.")
         if any(verdict.state != VerifyState.COMPLETED for verdict in found):
             sys.exit(1)
 
@@ -396,7 +396,7 @@ def _describe_age(cluster: Cluster, freshness: FactFreshness) -> str:
     if freshness.taken_at is None or freshness.age_s is None:
         raise command_error(ReassignmentErrorCode.NOT_COLLECTED, cluster=cluster.name, returncode=BAD)
     then = freshness.taken_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    old = ": too old to be what is now" if freshness.stale else ""
+    old = " (stale)" if freshness.stale else ""
     return f"As of {then}, {format_duration(freshness.age_s)} ago{old}."
 
 

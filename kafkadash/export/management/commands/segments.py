@@ -21,16 +21,14 @@ from kafkadash.export.places import PlaceUnknown, open_place
 
 
 class Command(BaseCommand):
-    help = "Checks segments, writes what waits, or says how it stands. Exit 1 if something is wrong, 2 for bad input."
+    help = "Checks segment files, writes waiting facts, or shows the status. Exit code 1: problems found; 2: bad input."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
-        checks = what.add_parser("check", help="read every manifest and every file that it names")
-        checks.add_argument(
-            "uri", nargs="?", metavar="URI", help="of the folder of segments; else that of PIPELINE_URI"
-        )
-        what.add_parser("flush", help="write what waits now, whoever else's turn it is")
-        what.add_parser("status", help="what waits, since when, and what was lost")
+        checks = what.add_parser("check", help="read all manifests and their files")
+        checks.add_argument("uri", nargs="?", metavar="URI", help="folder of the segments; default: PIPELINE_URI")
+        what.add_parser("flush", help="write waiting facts now")
+        what.add_parser("status", help="show waiting and lost facts")
 
     def handle(self, *args: Any, **options: Any) -> None:
         unwritten = explain_missing()
@@ -54,19 +52,19 @@ class Command(BaseCommand):
         except PlaceUnknown as error:
             raise command_error(error.message, returncode=2) from error
         except OSError as error:
-            fault = error.strerror or (str(error).splitlines() or ["it does not answer"])[0].rstrip(".")
+            fault = error.strerror or (str(error).splitlines() or ["no response"])[0].rstrip(".")
             raise command_error(ExportErrorCode.PLACE_UNKNOWN, uri=uri, fault=fault, returncode=2) from error
         if not checked.flushes and not wrong:
             raise command_error(ExportErrorCode.NO_SEGMENTS, uri=uri, returncode=2)
         found = ", ".join(
             (
                 choose_plural("# flush|# flushes", checked.flushes),
-                f"{choose_plural('# refresh|# refreshes', checked.snapshots)} ({checked.missing} without their rows)",
+                f"{choose_plural('# refresh|# refreshes', checked.snapshots)} ({checked.missing} without rows)",
                 choose_plural("# file|# files", checked.files),
                 choose_plural("# row|# rows", checked.rows),
             )
         )
-        verdict = choose_plural("# thing wrong|# things wrong", wrong) if wrong else "all as it should be"
+        verdict = choose_plural("# problem|# problems", wrong) if wrong else "no problems"
         self.stdout.write(f"{found}: {verdict}")
         if wrong:
             sys.exit(1)

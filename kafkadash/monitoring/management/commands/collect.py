@@ -18,11 +18,11 @@ from kafkadash.monitoring.models import CollectorKind, CollectorRun
 
 
 class Command(BaseCommand):
-    help = "Refreshes what is known about a cluster now. Exit 1 if a kind failed, 3 if another collector has it."
+    help = "Collect data of a cluster now. Exit status 1: a kind failed; 3: another collector is running."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("cluster", help="name in the URL of the cluster's pages")
-        parser.add_argument("--kind", choices=CollectorKind.values, action="append", help="may be given more than once")
+        parser.add_argument("cluster", help="cluster name in the URL")
+        parser.add_argument("--kind", choices=CollectorKind.values, action="append", help="kind of data; repeatable")
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster = Cluster.objects.filter(slug=options["cluster"]).first()

@@ -1,4 +1,4 @@
-"""``manage.py cluster``: register clusters, see them, test the connection, list who may do what."""
+"""``manage.py cluster``: register clusters, list them and their roles, test connections."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from kafkadash.accounts.errors import command_error, with_code
 from kafkadash.accounts.models import User
+from kafkadash.accounts.services import COMMAND_LINE
 from kafkadash.clusters.errors import ClusterErrorCode
 from kafkadash.clusters.models import Cluster, ClusterRole, SecurityProtocol
 from kafkadash.clusters.passwords import NoSecret, read_secret
@@ -29,33 +30,34 @@ from kafkadash.jobs.models import Job, JobState
 from kafkadash.jobs.runner import enqueue, request_cancel
 from kafkadash.ops.errors import OperationErrorCode
 
-ACTOR = "command line"
 POLL_S = 0.2
 WAIT_S = 60.0
 
 
 class Command(BaseCommand):
-    help = "Registers clusters, shows them, tests the connection."
+    help = "Register, list, enable and disable clusters, test connections, list roles."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        register = actions.add_parser("register", help="watch a cluster from now on")
+        register = actions.add_parser("register", help="register a cluster")
         register.add_argument("name")
         register.add_argument("--bootstrap", required=True, metavar="HOST:PORT,…")
-        register.add_argument("--read-only", action="store_true", help="never change anything on it")
+        register.add_argument("--read-only", action="store_true", help="never change this cluster")
         _add_connection(register)
-        connect = actions.add_parser("connect", help="change addresses or secrets of a registered cluster")
+        connect = actions.add_parser("connect", help="change addresses or secrets of a cluster")
         connect.add_argument("cluster")
         connect.add_argument("--bootstrap", metavar="HOST:PORT,…")
         _add_connection(connect)
-        test = actions.add_parser("test", help="let a worker try the connection, and wait for what it says")
+        test = actions.add_parser("test", help="test the connection from a worker and print the result")
         test.add_argument("cluster")
-        test.add_argument("--wait", type=float, default=WAIT_S, metavar="SECONDS", help=f"default {WAIT_S:g}")
-        roles = actions.add_parser("roles", help="who may do what on a cluster")
+        test.add_argument(
+            "--wait", type=float, default=WAIT_S, metavar="SECONDS", help=f"time limit, default {WAIT_S:g}"
+        )
+        roles = actions.add_parser("roles", help="list roles on a cluster")
         roles.add_argument("cluster")
-        for name, text in (("enable", "collect from it"), ("disable", "stop collecting; what was collected stays")):
+        for name, text in (("enable", "start collection"), ("disable", "stop collection; collected data stays")):
             actions.add_parser(name, help=text).add_argument("cluster")
-        actions.add_parser("list", help="all registered clusters")
+        actions.add_parser("list", help="list registered clusters")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -68,9 +70,9 @@ class Command(BaseCommand):
 
     def _register(self, options: dict[str, Any]) -> None:
         cluster = register_cluster(
-            ACTOR, options["name"], options["bootstrap"], read_only=options["read_only"], **_connection(options)
+            COMMAND_LINE, options["name"], options["bootstrap"], read_only=options["read_only"], **_connection(options)
         )
-        self.stdout.write(f"{cluster.name} is registered; try it with: manage.py cluster test {cluster.slug}")
+        self.stdout.write(f"{cluster.name} registered. Test the connection: manage.py cluster test {cluster.slug}")
 
     def _connect(self, options: dict[str, Any]) -> None:
         values = _connection(options)
@@ -78,21 +80,21 @@ class Command(BaseCommand):
             values["bootstrap_servers"] = options["bootstrap"]
         if not values:
             raise command_error(OperationErrorCode.NOTHING_TO_CHANGE)
-        cluster = update_connection(ACTOR, _cluster(options["cluster"]), **values)
-        self.stdout.write(f"{cluster.name} is reached by connection settings number {cluster.connection_version} now.")
+        cluster = update_connection(COMMAND_LINE, _cluster(options["cluster"]), **values)
+        self.stdout.write(f"{cluster.name} uses connection version {cluster.connection_version}.")
 
     def _enable(self, options: dict[str, Any]) -> None:
-        changed = set_enabled(ACTOR, _cluster(options["cluster"]), enabled=True)
+        changed = set_enabled(COMMAND_LINE, _cluster(options["cluster"]), enabled=True)
         self.stdout.write(f"{options['cluster']} is {'now' if changed else 'already'} enabled.")
 
     def _disable(self, options: dict[str, Any]) -> None:
-        changed = set_enabled(ACTOR, _cluster(options["cluster"]), enabled=False)
+        changed = set_enabled(COMMAND_LINE, _cluster(options["cluster"]), enabled=False)
         self.stdout.write(f"{options['cluster']} is {'now' if changed else 'already'} disabled.")
 
     def _list(self, options: dict[str, Any]) -> None:
         clusters = Cluster.objects.all()
         if not clusters:
-            self.stdout.write("No cluster is registered: manage.py cluster register NAME --bootstrap HOST:PORT")
+            self.stdout.write("No clusters yet. Register one: manage.py cluster register NAME --bootstrap HOST:PORT")
         for cluster in clusters:
             words = [cluster.get_mode_display(), cluster.security_protocol]
             words += ["read-only"] if cluster.read_only else []
@@ -107,7 +109,7 @@ class Command(BaseCommand):
             notes = ["on all clusters"] if role.cluster_id is None else []
             if role.expires_at:
                 ended = role.expires_at <= timezone.now()
-                notes.append(f"{'ended' if ended else 'until'} {role.expires_at:%Y-%m-%d %H:%M} UTC")
+                notes.append(f"{'expired' if ended else 'until'} {role.expires_at:%Y-%m-%d %H:%M} UTC")
             notes += [] if role.user.is_active else ["account closed"]
             self.stdout.write(f"{role.user.username}: {role.role}" + (f" ({', '.join(notes)})" if notes else ""))
         for user in User.objects.filter(is_superuser=True).order_by("username"):
@@ -145,7 +147,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"… {told}")
 
     def _report(self, result: dict[str, Any]) -> None:
-        self.stdout.write(f"Kafka cluster {result['kafka_id']}, mode {result['mode']}")
+        self.stdout.write(f"Cluster ID {result['kafka_id']}, mode {result['mode']}")
         for broker in result["brokers"]:
             rack = "no rack" if broker["rack"] is None else f"rack {broker['rack']}"
             fenced = ", fenced" if broker["fenced"] else ""
@@ -160,15 +162,15 @@ class Command(BaseCommand):
 
 
 def _add_connection(parser: ArgumentParser) -> None:
-    parser.add_argument("--controllers", metavar="HOST:PORT,…", help="addresses of the controllers, optional")
+    parser.add_argument("--controllers", metavar="HOST:PORT,…", help="controller addresses, optional")
     parser.add_argument("--security", choices=SecurityProtocol.values, help="default PLAINTEXT")
     parser.add_argument("--sasl-mechanism", choices=SASL_MECHANISMS)
     parser.add_argument("--sasl-username")
     parser.add_argument("--sasl-password-file", metavar="FILE", help='"-" for standard input')
-    parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust, PEM; default: the system's")
-    parser.add_argument("--certificate-file", metavar="FILE", help="our client certificate, PEM")
-    parser.add_argument("--key-file", metavar="FILE", help="its private key, PEM")
-    parser.add_argument("--any-hostname", action="store_true", help="accept certificates made for other host names")
+    parser.add_argument("--ca-file", metavar="FILE", help="trusted CA certificates, PEM; default: those of the system")
+    parser.add_argument("--certificate-file", metavar="FILE", help="client certificate, PEM")
+    parser.add_argument("--key-file", metavar="FILE", help="private key of the client certificate, PEM")
+    parser.add_argument("--any-hostname", action="store_true", help="do not verify host names in broker certificates")
 
 
 def _connection(options: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def _connection(options: dict[str, Any]) -> dict[str, Any]:
     }
     files = {
         "sasl_password": ("sasl_password_file", "SASL password"),
-        "ca_pem": ("ca_file", "certificates to trust"),
+        "ca_pem": ("ca_file", "CA certificates"),
         "certificate_pem": ("certificate_file", "client certificate"),
         "key_pem": ("key_file", "private key"),
     }
@@ -195,6 +197,6 @@ def _connection(options: dict[str, Any]) -> dict[str, Any]:
 def _cluster(slug: str) -> Cluster:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
-        known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none yet"
+        known = ", ".join(Cluster.objects.values_list("slug", flat=True)) or "none"
         raise command_error(ClusterErrorCode.CLUSTER_UNKNOWN, slug=slug, known=known)
     return cluster

@@ -16,7 +16,7 @@ NAMES = ("database", "redis", "beat", "collection", "runs")
 
 
 class Command(BaseCommand):
-    help = "Says whether database, Redis, beat, collection and runs are well."
+    help = "Check database, Redis, beat, collection and runs; exit code 1 if a check is bad."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -16,30 +16,30 @@ from django.core.management.base import BaseCommand
 from kafkadash.core.environment import drop_secrets
 
 ACTIONS = {
-    "run": "take in what collectors write, until it is stopped",
-    "once": "take in what is there, then end",
-    "backfill": "reckon the history of a time again, from the segments that are kept",
-    "status": "say how the pipeline stands; ends with 1 where it does not run, with 2 where something is missing",
+    "run": "process segments until stopped",
+    "once": "process the waiting segments, then exit",
+    "backfill": "compute the history of a period again from retained segments",
+    "status": "show the pipeline's state; exit code 1: not running, 2: a requirement is missing",
 }
 
 
 class Command(BaseCommand):
-    help = "Runs the data pipeline, or says how it stands."
+    help = "Run the data pipeline, or show its state."
     requires_system_checks = []
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--uri", default=None, help="folder of the pipeline; default: the setting PIPELINE_URI")
+        parser.add_argument("--uri", default=None, help="folder of the pipeline; default: PIPELINE_URI")
         actions = parser.add_subparsers(dest="action", required=True)
         for name, text in ACTIONS.items():
             action = actions.add_parser(name, help=text, description=text)
             if name == "run":
-                action.add_argument("--every", type=float, help="seconds between two looks for segments; default 0.5")
+                action.add_argument("--every", type=float, help="seconds between checks for new segments; default 0.5")
             if name == "backfill":
-                action.add_argument("--from", dest="begin", required=True, help="date or time in UTC: 2026-11-22T14:00")
                 action.add_argument(
-                    "--to", dest="end", required=True, help="the same; what is at that time is not in it"
+                    "--from", dest="begin", required=True, help="start, a date or time in UTC: 2026-11-22T14:00"
                 )
+                action.add_argument("--to", dest="end", required=True, help="end, exclusive, in UTC")
 
     def handle(self, *_: Any, **options: Any) -> None:
         arguments = [options["action"], "--uri", options["uri"] or settings.PIPELINE_URI]

@@ -32,23 +32,23 @@ from kafkadash.planning.solver.request_problems import problems_of
 from kafkadash.planning.topology import ClusterTopology
 
 BROKEN = 1  # exit: a rule is not kept
-_WORDS = {True: "kept", False: "broken", None: "not judged"}
+_WORDS = {True: "passed", False: "violated", None: "unknown"}
 
 
 class Command(BaseCommand):
     help = (
-        "Judges a plan without the code that made it: each rule with its result. Exit 0 where no rule is broken, 1 "
-        "where one is, 2 where the input cannot be read."
+        "Check a plan independently of the planner and print the result of each rule. Exit code 0: no rule violated; "
+        "1: a rule violated; 2: invalid input."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--topology", required=True, metavar="FILE", help="as export-topology writes it")
-        parser.add_argument("--plan", required=True, metavar="FILE", help="Kafka's JSON of an assignment")
+        parser.add_argument("--topology", required=True, metavar="FILE", help="output of export-topology")
+        parser.add_argument("--plan", required=True, metavar="FILE", help="Kafka's reassignment JSON")
         parser.add_argument(
             "--report",
             metavar="FILE",
-            help="of manage.py plan: what was asked for, unless --mode says so, and the proof",
+            help="report of manage.py plan: the request, unless --mode is given, and the proof",
         )
         add_request_options(parser, mode_needed=False)
 
@@ -117,6 +117,6 @@ def _format_rules(rules: Sequence[CheckedRule]) -> Iterator[str]:
 
 def _verdict(rules: Sequence[CheckedRule]) -> str:
     broken, unjudged = ([rule for rule in rules if rule.passed is state] for state in (False, None))
-    wrong = choose_plural("# rule|# rules", len(broken)) if broken else "no rule"
-    verdict = f"{wrong} of {len(rules)} broken"
-    return f"{verdict}, {len(unjudged)} not judged" if unjudged else verdict
+    wrong = choose_plural("# rule|# rules", len(broken)) if broken else "no rules"
+    verdict = f"{wrong} of {len(rules)} violated"
+    return f"{verdict}, {len(unjudged)} unknown" if unjudged else verdict

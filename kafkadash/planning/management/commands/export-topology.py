@@ -30,11 +30,11 @@ _KINDS = (
 
 
 class Command(BaseCommand):
-    help = "Writes the topology of a cluster as it was collected, and says on the standard error how old it is."
+    help = "Write the collected topology of a cluster; print the age of the data to standard error."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("cluster", metavar="CLUSTER", help="name in the URL of the cluster's pages")
-        parser.add_argument("--out", metavar="FILE", help="the standard output unless given")
+        parser.add_argument("cluster", metavar="CLUSTER", help="slug of the cluster, as in its URL")
+        parser.add_argument("--out", metavar="FILE", help="output file (default: standard output)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -76,9 +76,9 @@ def _describe_ages(cluster: Cluster) -> list[str]:
     for kind, name in _KINDS:
         fresh = freshness_of(runs.get(kind), now)
         if fresh.taken_at is None or fresh.age_s is None:
-            found.append(f"{name}: never read, so not in it")
+            found.append(f"{name}: never read, not included")
             continue
         at = fresh.taken_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        old = ": too old to be what is now" if fresh.stale else ""
+        old = " (stale)" if fresh.stale else ""
         found.append(f"{name}: as of {at}, {format_duration(fresh.age_s)} ago{old}")
     return [*found, f"rates: {model_words(model_of(cluster, now), now)}"]

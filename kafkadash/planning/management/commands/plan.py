@@ -37,19 +37,18 @@ from kafkadash.planning.solver.request_problems import PlanAnswer, limit_passed_
 
 class Command(BaseCommand):
     help = (
-        "Plans a change of an exported topology (export-topology) and says what it does; nothing is changed in a "
-        "cluster. Exit 0 with a plan, also an empty one; 2 with a sentence for each problem, and then nothing is "
-        "written."
+        "Plan a change of an exported topology (export-topology) and print its impact. No cluster is contacted. "
+        "Exit code 0: plan created, possibly empty; 2: problems found, nothing written."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--topology", required=True, metavar="FILE", help="as export-topology writes it")
+        parser.add_argument("--topology", required=True, metavar="FILE", help="output of export-topology")
         add_request_options(parser, mode_needed=True)
-        parser.add_argument("--plan", metavar="FILE", help="of explicit and finish: Kafka's JSON of an assignment")
-        parser.add_argument("--out", metavar="FILE", help="the plan, for kafka-reassign-partitions")
-        parser.add_argument("--report", metavar="FILE", help="what it does and what proves it, as JSON")
-        parser.add_argument("--json", action="store_true", help="print the report, or the problems, for programs")
+        parser.add_argument("--plan", metavar="FILE", help="Kafka's reassignment JSON, for explicit and finish")
+        parser.add_argument("--out", metavar="FILE", help="write the plan for kafka-reassign-partitions")
+        parser.add_argument("--report", metavar="FILE", help="write the impact and the proof as JSON")
+        parser.add_argument("--json", action="store_true", help="print the report or the problems as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -1,0 +1,272 @@
+"""Collector of traffic: log ends of all partitions, rates since the refresh before, and a point for charts."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Sum
+
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import LARGEST_LONG
+from kafkadash.core.leases import WriteStamp
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.rows import without_search_for_cycles
+from kafkadash.kafka.api import ItemError, KafkaUnreachable, LogSpan, LogSpans, NotAuthorized
+from kafkadash.monitoring.collectors import AUTHORIZATION_FAILED, CollectContext, CollectedFacts, to_utc
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.models import (
+    BrokerWeights,
+    ClusterPoint,
+    ClusterState,
+    CollectorKind,
+    CollectorRun,
+    GroupState,
+    LogEndWindow,
+    TopicState,
+    TopicTraffic,
+)
+from kafkadash.monitoring.traffic.rules import (
+    MOST_INTERVALS,
+    LogEnds,
+    PartitionRate,
+    keeps_all_bytes,
+    partition_rates,
+    sum_rates,
+)
+
+SHARDS = 64
+"""Topics are spread over so many rows by their name: reading the rates of one topic reads a 64th of all."""
+
+_NO_SPANS: Mapping[int, LogSpan] = {}
+
+
+def shard_of(topic: str) -> int:
+    """Return the shard that stores a topic's rates."""
+    return zlib.crc32(topic.encode()) % SHARDS
+
+
+@dataclass(slots=True)
+class _TopicShape:
+    """Stored shape of a topic. ``sizes``: bytes of leaders' logs, None where they do not tell bytes per record."""
+
+    topic_id: str
+    leaders: dict[int, int | None]
+    sizes: dict[int, int] | None
+
+
+@dataclass(slots=True)
+class _TrafficRows:
+    """Rows to write, and all rates for the sums."""
+
+    windows: list[LogEndWindow] = field(default_factory=list)
+    topics: list[TopicTraffic] = field(default_factory=list)
+    rates: list[PartitionRate] = field(default_factory=list)
+
+
+def read(asking: CollectContext) -> CollectedFacts:
+    """Read the log ends of all partitions that are stored. Raises KafkaFailure when no leader answered."""
+    with without_search_for_cycles():
+        shapes = _read_shapes(asking.cluster)
+        asking.step()
+        spans = asking.groups.log_spans(
+            {topic: list(shape.leaders) for topic, shape in shapes.items()}, deadline=asking.deadline
+        )
+        _refuse_all_unread(spans)
+        rows = _build_rows(asking, shapes, spans)
+    taken_at = to_utc(spans.taken_at)
+    point = _build_point(asking, rows.rates, taken_at)
+
+    def write(_: WriteStamp) -> None:
+        LogEndWindow.objects.bulk_create(
+            rows.windows,
+            update_conflicts=True,
+            unique_fields=["cluster", "shard"],
+            update_fields=["format", "data"],
+        )
+        # Shards of topics that are all gone.
+        LogEndWindow.objects.filter(cluster=asking.cluster).exclude(shard__in=[w.shard for w in rows.windows]).delete()
+        TopicTraffic.objects.bulk_create(rows.topics)
+        point.save(force_insert=True)
+
+    return CollectedFacts(
+        taken_at=taken_at, rows=sum(map(len, spans.spans.values())), write=write, errors=list(_collect_errors(spans))
+    )
+
+
+def _refuse_all_unread(spans: LogSpans) -> None:
+    """A refresh without a single log end has failed, unless Kafka says why, such as partitions without a leader.
+
+    Raises NotAuthorized or KafkaUnreachable.
+    """
+    if spans.spans or not spans.errors:
+        return
+    errors = [error for of_topic in spans.errors.values() for error in of_topic.values()]
+    if refused := next((error for error in errors if error.code in AUTHORIZATION_FAILED), None):
+        raise NotAuthorized(refused.message)
+    if all(error.code is None for error in errors):
+        raise KafkaUnreachable(errors[0].message)
+
+
+def _read_shapes(cluster: Cluster) -> dict[str, _TopicShape]:
+    shapes: dict[str, _TopicShape] = {}
+    stored = TopicState.objects.filter(cluster=cluster).values_list("topic_id", "name", "partitions", "config")
+    for topic_id, name, partitions, config in stored.iterator(chunk_size=500):
+        sizes: dict[int, int] | None = {} if keeps_all_bytes(config) else None
+        shapes[name] = _TopicShape(topic_id, {each[0]: each[1] for each in partitions}, sizes)
+    _add_sizes(cluster, shapes)
+    return shapes
+
+
+def _add_sizes(cluster: Cluster, shapes: Mapping[str, _TopicShape]) -> None:
+    """Add the bytes of each leader's replica, one broker after the other to save memory."""
+    weights = BrokerWeights.objects.filter(cluster=cluster, format=1).values_list("broker_id", "data")
+    for broker, data in weights.iterator(chunk_size=1):
+        for topic, partitions in json.loads(zlib.decompress(bytes(data))).items():
+            shape = shapes.get(topic)
+            if shape is None or shape.sizes is None:
+                continue
+            for partition, size in partitions.items():
+                if shape.leaders.get(int(partition)) == broker:
+                    shape.sizes[int(partition)] = size
+
+
+def _build_rows(asking: CollectContext, shapes: Mapping[str, _TopicShape], spans: LogSpans) -> _TrafficRows:
+    rows, taken_at = _TrafficRows(), to_utc(spans.taken_at)
+    by_shard: dict[int, list[str]] = defaultdict(list)
+    for topic in shapes:
+        by_shard[shard_of(topic)].append(topic)
+    before = dict(LogEndWindow.objects.filter(cluster=asking.cluster, format=1).values_list("shard", "data"))
+    for shard, names in sorted(by_shard.items()):
+        ends = _unpack_window(before.get(shard))
+        topics: dict[str, list[float | None]] = {}
+        for name in names:
+            shape = shapes[name]
+            rates = partition_rates(
+                ends.get(name),
+                shape.topic_id,
+                shape.leaders,
+                spans.spans.get(name, _NO_SPANS),
+                shape.sizes,
+                asking.interval_s,
+            )
+            rows.rates += rates
+            whole = sum_rates(rates)
+            if whole.records is not None:
+                topics[name] = [_round_rate(whole.records), _round_rate(whole.bytes), whole.unknown]
+        data = _pack_window(names, shapes, spans, ends)
+        rows.windows.append(LogEndWindow(cluster=asking.cluster, shard=shard, data=data))
+        if topics:
+            rows.topics.append(TopicTraffic(cluster=asking.cluster, shard=shard, taken_at=taken_at, topics=topics))
+    return rows
+
+
+def _round_rate(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 3)
+
+
+def _pack_window(
+    names: Sequence[str], shapes: Mapping[str, _TopicShape], spans: LogSpans, before: Mapping[str, LogEnds]
+) -> bytes:
+    """A partition that was not read now keeps the end from before, with its time."""
+    window = {}
+    for name in names:
+        known = before.get(name)
+        kept = dict(known.ends) if known is not None and known.topic_id == shapes[name].topic_id else {}
+        kept |= {
+            partition: (span.end, round(span.taken_at, 6)) for partition, span in spans.spans.get(name, {}).items()
+        }
+        window[name] = [shapes[name].topic_id, kept]
+    return zlib.compress(json.dumps(window, separators=(",", ":")).encode(), 1)
+
+
+def _unpack_window(data: bytes | memoryview | None) -> dict[str, LogEnds]:
+    if data is None:
+        return {}
+    window = json.loads(zlib.decompress(bytes(data)))
+    return {
+        name: LogEnds(topic_id, {int(partition): (end, at) for partition, (end, at) in ends.items()})
+        for name, (topic_id, ends) in window.items()
+    }
+
+
+def _build_point(asking: CollectContext, rates: Sequence[PartitionRate], taken_at: datetime) -> ClusterPoint:
+    """Build the point: rates of now, and figures of other collectors where these are fresh."""
+    whole, cluster = sum_rates(rates), asking.cluster
+    by_leader: dict[int, list[PartitionRate]] = defaultdict(list)
+    for rate in rates:
+        if rate.leader is not None:
+            by_leader[rate.leader].append(rate)
+    brokers: dict[str, list[float | None]] = {}
+    for broker, own in by_leader.items():
+        led = sum_rates(own)
+        brokers[str(broker)] = [_round_rate(led.records), _round_rate(led.bytes), None, None]
+    fresh = _fresh_kinds(cluster, taken_at)
+    used, total = _add_disks(cluster, brokers) if CollectorKind.LOG_DIRS in fresh else (None, None)
+    state = ClusterState.objects.filter(cluster=cluster).first() if CollectorKind.METADATA in fresh else None
+    return ClusterPoint(
+        cluster=cluster,
+        taken_at=taken_at,
+        records_rate=_round_rate(whole.records),
+        bytes_rate=_round_rate(whole.bytes),
+        partitions=len(rates),
+        unknown=whole.unknown,
+        without_bytes=whole.without_bytes,
+        lag=_total_lag(cluster) if CollectorKind.GROUPS in fresh else None,
+        under_replicated=state.under_replicated if state else None,
+        offline=state.offline_partitions if state else None,
+        disk_used=used,
+        disk_total=total,
+        brokers=brokers,
+    )
+
+
+def _fresh_kinds(cluster: Cluster, now: datetime) -> set[str]:
+    """Kinds whose newest facts are not older than a few of their intervals."""
+    runs = CollectorRun.objects.filter(cluster=cluster, succeeded_at__isnull=False)
+    return {
+        run.kind
+        for run in runs
+        if run.succeeded_at is not None and now - run.succeeded_at <= MOST_INTERVALS * timedelta(seconds=run.interval_s)
+    }
+
+
+def _total_lag(cluster: Cluster) -> int | None:
+    """Return the lag of all groups in records, without partitions whose lag is unknown; None where it is of all."""
+    groups = GroupState.objects.filter(cluster=cluster, gone_at=None)
+    if not groups.exists():
+        return 0
+    total = groups.aggregate(lag=Sum("lag"))["lag"]
+    return None if total is None else min(int(total), LARGEST_LONG)
+
+
+def _add_disks(cluster: Cluster, brokers: dict[str, list[float | None]]) -> tuple[int | None, int | None]:
+    """Add used and all bytes of each broker's directories; return the sums, None where a directory is unknown."""
+    all_used: int | None = 0
+    all_total: int | None = 0
+    for broker, dirs in BrokerWeights.objects.filter(cluster=cluster).values_list("broker_id", "dirs"):
+        known = bool(dirs) and all(d.get("total_bytes") and d.get("usable_bytes") is not None for d in dirs)
+        if not known or all_used is None or all_total is None:
+            all_used = all_total = None
+        if not known:
+            continue
+        total = sum(d["total_bytes"] for d in dirs)
+        used = total - sum(d["usable_bytes"] for d in dirs)
+        brokers.setdefault(str(broker), [None, None, None, None])[2:] = [used, total]
+        if all_used is not None and all_total is not None:
+            all_used, all_total = all_used + used, all_total + total
+    return all_used, all_total
+
+
+def _collect_errors(spans: LogSpans) -> Iterator[CodedMessage]:
+    """Yield a message for each cause, with how many partitions it has, the most frequent first."""
+    causes: dict[str, list[ItemError]] = defaultdict(list)
+    for errors in spans.errors.values():
+        for error in errors.values():
+            causes[error.text].append(error)
+    for same in sorted(causes.values(), key=len, reverse=True):
+        yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=len(same), why=same[0].message)
