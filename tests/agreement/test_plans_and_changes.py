@@ -35,6 +35,7 @@ from kafkadash.planning.stored_topology import load_topology
 from kafkadash.planning.topology import read_topology
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import Tools
+from tests.pages.conftest import Page, figures_of
 from tests.planning.plans import planned, world
 from tests.planning.stored import Wizard, kafka_json
 from tests.planning.test_planning_commands import Desk
@@ -268,16 +269,11 @@ def test_an_explicit_assignment__planned__names_partitions_that_are_not_there_wi
     for kind in READ:
         refresh(kind)
     wizard = Wizard(client_of(operator)).begins(cluster, "explicit")
-    wizard.sends("what", {"text": kafka_json((topic, 0, [2, 1]), (topic, 7, [1, 2]), ("nowhere", 0, [1, 99]))})
-    wizard.limits(**LIMITS)
-    change = wizard.plans()
-    assert change.artifact_id is None
-    assert change.job is not None
-    assert change.job.result is not None
-    assert [(p["line"], p["code"]) for p in change.job.result["problems"]] == [
-        (3, PlanErrorCode.PARTITION_UNKNOWN),
-        (4, PlanErrorCode.TOPIC_UNKNOWN),
-    ]
+    wrong = kafka_json((topic, 0, [2, 1]), (topic, 7, [1, 2]), ("nowhere", 0, [1, 99]))
+    page = Page(wizard.sends("what", {"text": wrong}).content.decode())
+    assert page.texts("#text-error .error-code") == [PlanErrorCode.PARTITION_UNKNOWN, PlanErrorCode.TOPIC_UNKNOWN]
+    assert [figures_of(line)[0] for line in page.texts("#text-error .error-line")] == ["3", "4"]
     wizard.sends("what", {"text": kafka_json((topic, 0, [2, 1]))})
+    wizard.limits(**LIMITS)
     change = wizard.plans()
     assert [(row.current, row.target) for row in plan_rows(str(change.artifact_id))] == [((3, 1), (2, 1))]

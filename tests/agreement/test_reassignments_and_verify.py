@@ -123,7 +123,7 @@ def test_reassignments__destination_hangs_and_goes_on__equal_the_listing_all_alo
 def test_percent__while_it_copies__lies_between_raw_reads_just_before_and_after(
     cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, mover: Mover, tools: Tools
 ) -> None:
-    topic = make_topic([[1, 2]], mib=8)
+    topic = make_topic([[1, 2]], mib=24)
     mover.start(topic, [1, 3], throttle=500_000)
     wait_until(lambda: tools.has_copy(3, topic), "the copy has begun", 30)
     # Nobody writes to the topic, so only the log end of the replica that is added moves.
@@ -291,7 +291,7 @@ def test_list_and_describe_say_what_the_tool_lists(
     assert "removing:  1" in described
     mover.cancel(topic)
     refresh(CollectorKind.REASSIGNMENTS)
-    assert f"{found.public_id} is not running: cancelled." in _said("describe", cluster, found.public_id)
+    assert f"{found.public_id} is not in progress: cancelled." in _said("describe", cluster, found.public_id)
 
 
 def _said(command: str, cluster: Cluster, *which: str) -> list[str]:
