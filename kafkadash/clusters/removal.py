@@ -45,6 +45,9 @@ _WORDS = {
     "history.VerdictCount": "hourly verdict comparison|hourly verdict comparisons",
     "history.VerdictDifference": "verdict difference|verdict differences",
     "monitoring.QuorumSnapshot": "quorum snapshot|quorum snapshots",
+    "monitoring.ClusterPoint": "trend point|trend points",
+    "monitoring.TopicTraffic": "topic throughput record|topic throughput records",
+    "monitoring.LogEndWindow": "log end record|log end records",
 }
 
 

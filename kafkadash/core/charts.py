@@ -19,6 +19,21 @@ _LEAST_FILLED = 2  # a chart is filled by half at least
 
 
 @dataclass(frozen=True, slots=True)
+class ChartRange:
+    """How far back a chart goes, and how long one of its intervals is; both in seconds. ``name`` is in addresses."""
+
+    name: str
+    words: str
+    length_s: int
+    step_s: int
+
+
+def find_range(ranges: Sequence[ChartRange], name: str | None, default: int = 0) -> ChartRange:
+    """Return the range of that name; the one at the place ``default`` for a name that is none."""
+    return next((each for each in ranges if each.name == name), ranges[default])
+
+
+@dataclass(frozen=True, slots=True)
 class ChartLine:
     """One line. ``values`` are in the unit of the chart, one for each time."""
 

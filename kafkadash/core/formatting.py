@@ -60,6 +60,11 @@ def round_size(number: float) -> int:
     return int(number) if factor == 1 else round(round(number / factor, 1) * factor)
 
 
+def size_unit(highest: float) -> tuple[int, str]:
+    """Return what bytes are divided by, and the unit, so that the highest value has a short number."""
+    return next(((factor, unit) for factor, unit in _SIZES if highest >= factor), (1, "B"))
+
+
 def join_items(items: Sequence[str]) -> str:
     """Items as a sentence has them: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)

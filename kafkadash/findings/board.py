@@ -82,6 +82,7 @@ from kafkadash.monitoring.models import (
     ClusterState,
     CollectorKind,
     CollectorRun,
+    GroupState,
     MoveOutcome,
     ReassignmentSnapshot,
 )
@@ -867,13 +868,20 @@ def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
 
 
 def _command_values(shown: FindingRow) -> Mapping[str, str]:
-    """Return what the commands of a runbook call HOST:9092, ID, GROUP and TOPIC, as far as the finding knows it."""
+    """Return what the commands of a runbook call HOST:9092, ID and GROUP, as far as the finding knows it."""
     values = {"HOST:9092": shown.cluster.bootstrap_servers}
-    for name, place in (("broker", "ID"), ("group", "GROUP"), ("topic", "TOPIC")):
-        value = shown.said.message.params.get(name)
-        if isinstance(value, str | int):
-            values[place] = str(value)
+    broker = shown.said.message.params.get("broker")
+    if isinstance(broker, int):
+        values["ID"] = str(broker)
+    if shown.kind in _ABOUT_GROUPS and shown.row:
+        # The message has a long name only in part.
+        group = GroupState.objects.filter(cluster=shown.cluster, key=shown.row.scope).first()
+        if group is not None:
+            values["GROUP"] = group.name
     return values
+
+
+_ABOUT_GROUPS = frozenset({FindingKind.CONSUMER_LAG, FindingKind.CONSUMER_LOSS})
 
 
 _BACK: Mapping[str, Callable[[str], str]] = {

@@ -70,7 +70,7 @@ from kafkadash.monitoring.models import (
 from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, partition_lines, rack_labels, running_moves
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import ClusterThrottles, RateInForce
-from kafkadash.monitoring.traffic.pages import broker_throughput, range_named
+from kafkadash.monitoring.traffic.pages import broker_throughput
 
 MOST_ROWS = 50
 DISK_MARKS = (80, 90)
@@ -690,7 +690,7 @@ def broker(request: HttpRequest, slug: str, broker_id: int) -> HttpResponse:
         **broker_context(cluster, row, broker_topics_listing(request.GET), runs, bar["now"]),
         "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
         "throughput": broker_throughput(
-            cluster, broker_id, range_named(request.GET.get("traffic")), bar["now"], runs.get(CollectorKind.TRAFFIC)
+            cluster, broker_id, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),
     }
     return render(request, "monitoring/broker.html", context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -74,6 +74,15 @@ def refuse_nothing(answered: Collection[object], errors: Mapping[int, ItemError]
     told = join_messages(error.message for error in errors.values())
     refused = any(error.code in AUTHORIZATION_FAILED for error in errors.values())
     raise NotAuthorized(told) if refused else KafkaUnreachable(told)
+
+
+def count_causes(errors: Iterable[ItemError]) -> Iterator[tuple[CodedMessage | str, int]]:
+    """Yield each cause with how many errors it has, the most frequent first."""
+    causes: dict[str, list[ItemError]] = {}
+    for error in errors:
+        causes.setdefault(error.text, []).append(error)
+    for same in sorted(causes.values(), key=len, reverse=True):
+        yield same[0].message, len(same)
 
 
 def to_utc(seconds: float) -> datetime:

@@ -255,8 +255,8 @@ class ClusterPoint(models.Model):
     """Figures of a cluster at one time, for its charts; empty is unknown. Rates are per second since the point before.
 
     ``bytes_rate`` is estimated (``traffic.rules.byte_rate``), without the partitions that ``without_bytes`` counts.
-    ``brokers``, format 1: {broker: [records per second, bytes per second, bytes used, bytes in all]}, rates of the
-    partitions that it leads.
+    ``brokers``, format 1: {broker: [records per second, bytes per second, unknown, without_bytes, bytes used, bytes in
+    all]}, rates and counts of the partitions that it leads.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)
@@ -287,8 +287,8 @@ class ClusterPoint(models.Model):
 class TopicTraffic(models.Model):
     """Rates of the topics of one shard at one time.
 
-    ``topics``, format 1: {topic: [records per second, bytes per second or null, partitions whose rate is unknown]}. A
-    topic without any known rate is left out.
+    ``topics``, format 1: {topic: [records per second, bytes per second or null, unknown, without_bytes]}, counts as in
+    ``ClusterPoint``. A topic without any known rate is left out.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE)

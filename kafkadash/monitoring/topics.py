@@ -55,7 +55,7 @@ from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, par
 from kafkadash.monitoring.racks import RackJudge, fix_words
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import list_words
-from kafkadash.monitoring.traffic.pages import range_named, topic_throughput
+from kafkadash.monitoring.traffic.pages import topic_throughput
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
 _COUNTED: Mapping[str, tuple[str, str]] = {
@@ -508,7 +508,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
         "throughput": topic_throughput(
-            cluster, row.name, range_named(request.GET.get("traffic")), bar["now"], runs.get(CollectorKind.TRAFFIC)
+            cluster, row.name, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),
     }
     return render(request, "monitoring/topic.html", context)

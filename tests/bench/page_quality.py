@@ -62,13 +62,14 @@ CLUSTER_POINTS = """
 INSERT INTO monitoring_clusterpoint (cluster_id, taken_at, records_rate, bytes_rate, partitions, unknown, without_bytes,
     lag, under_replicated, offline, disk_used, disk_total, format, brokers)
 SELECT c.id, t, 900 + 400 * sin(n / 90.0), 1e6 * (4 + sin(n / 90.0)), 60, 0, 0, (4000 + 900 * cos(n / 45.0))::bigint,
-    0, 0, 2e11 + n * 1e6, 3e11, 1, jsonb_build_object('1', jsonb_build_array(300 + 90 * sin(n / 60.0), 2e6, 4e10, 6e10))
+    0, 0, 2e11 + n * 1e6, 3e11, 1,
+    jsonb_build_object('1', jsonb_build_array(300 + 90 * sin(n / 60.0), 2e6, 0, 0, 4e10, 6e10))
 FROM clusters_cluster c, generate_series(1, 1439) n, LATERAL (SELECT now() - n * interval '1 minute' AS t) x
 """
 TOPIC_POINTS = """
 INSERT INTO monitoring_topictraffic (cluster_id, shard, taken_at, format, topics)
 SELECT c.id, %s, now() - n * interval '1 minute', 1,
-    jsonb_build_object(%s::text, jsonb_build_array(200 + 80 * sin(n / 60.0), 1e6 * (1 + sin(n / 60.0)), 0))
+    jsonb_build_object(%s::text, jsonb_build_array(200 + 80 * sin(n / 60.0), 1e6 * (1 + sin(n / 60.0)), 0, 0))
 FROM clusters_cluster c, generate_series(1, 1439) n
 """
 

@@ -20,7 +20,7 @@ from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.collectors import to_utc
 from kafkadash.monitoring.models import ClusterPoint, CollectorRun, LogEndWindow, TopicState, TopicTraffic
 from kafkadash.monitoring.traffic.collector import shard_of
-from kafkadash.monitoring.traffic.pages import RANGES, TREND, broker_throughput, topic_throughput, trends_context
+from kafkadash.monitoring.traffic.pages import TREND, broker_throughput, topic_throughput, trends_context
 from kafkadash.monitoring.traffic.rules import (
     LogEnds,
     PartitionRate,
@@ -34,6 +34,7 @@ from kafkadash.monitoring.traffic.rules import (
 from kafkadash.ops.retention import prune
 from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import MemoryCluster
+from tests.pages.conftest import figures_of
 
 Refresher = Callable[[str], RefreshOutcome]
 NEVER_RUN: CollectorRun | None = None
@@ -151,7 +152,7 @@ def test_second_refresh__has_rates_of_cluster_topic_and_brokers(
     assert point.bytes_rate == pytest.approx(sum(octets), rel=1e-4)
     assert point.brokers["1"][:2] == [10.0, pytest.approx(octets[0], rel=1e-4)]
     assert point.brokers["2"][:2] == [1.0, pytest.approx(octets[1], rel=1e-4)]
-    assert TopicTraffic.objects.get().topics == {"orders": [11.0, pytest.approx(sum(octets), rel=1e-4), 0]}
+    assert TopicTraffic.objects.get().topics == {"orders": [11.0, pytest.approx(sum(octets), rel=1e-4), 0, 0]}
 
 
 @pytest.mark.django_db
@@ -240,17 +241,48 @@ def test_charts__have_the_stored_rates_and_gaps(
     _write(written, "orders", 1, 60)
     refresh("traffic")
     now = to_utc(clock())
-    topic = topic_throughput(cluster, "orders", RANGES[0], now, NEVER_RUN)
+    topic = topic_throughput(cluster, "orders", None, now, NEVER_RUN)
     octets, records = topic["panels"]
     assert [value for value in records.spec.lines[0].values if value is not None] == [11.0]
     assert len(records.spec.times) == 60
     assert octets.spec.unit == "kB/s"
-    led = broker_throughput(cluster, 1, RANGES[0], now, NEVER_RUN)["panels"][1]
+    led = broker_throughput(cluster, 1, "hour", now, NEVER_RUN)["panels"][1]
     assert [value for value in led.spec.lines[0].values if value is not None] == [10.0]
     tiles = {tile.key: tile for tile in trends_context(cluster, now, NEVER_RUN)["tiles"]}
     assert tiles["records"].value == "11/s"
     assert tiles["lag"].spec.known is False
     assert len(json.loads(tiles["records"].spec.data)["x"]) == TREND.length_s // TREND.step_s
+
+
+@pytest.mark.django_db
+def test_charts__of_partial_sums__name_what_is_left_out(
+    written: MemoryCluster, refresh: Refresher, clock: Clock, cluster: Cluster
+) -> None:
+    refresh("traffic")
+    clock.pass_by(60)
+    written.silent = {2}
+    _write(written, "orders", 0, 600)
+    refresh("traffic")
+    now = to_utc(clock())
+    tiles = {tile.key: tile for tile in trends_context(cluster, now, NEVER_RUN)["tiles"]}
+    assert figures_of(tiles["records"].note) == figures_of(tiles["bytes"].note) == ["1"]
+    topic = topic_throughput(cluster, "orders", None, now, NEVER_RUN)["panels"][1]
+    assert figures_of(topic.summary)[-1] == "1"
+    alone = broker_throughput(cluster, 1, None, now, NEVER_RUN)["panels"][1]
+    assert figures_of(alone.summary)[-1] != "1"
+
+
+@pytest.mark.django_db
+def test_trend__newest_point_does_not_know_it__is_unknown_though_it_was_known(
+    written: MemoryCluster, refresh: Refresher, clock: Clock, cluster: Cluster
+) -> None:
+    refresh("traffic")
+    clock.pass_by(900)
+    refresh("traffic")
+    tiles = {tile.key: tile for tile in trends_context(cluster, to_utc(clock()), NEVER_RUN)["tiles"]}
+    # The metadata is 15 minutes old: what was known of it then is drawn, and is not the value of now.
+    assert tiles["under_replicated"].spec.known
+    assert (tiles["under_replicated"].value, tiles["disk"].value) == ("", "")
 
 
 @pytest.mark.django_db
@@ -263,7 +295,7 @@ def test_topic_whose_name_is_a_number__has_its_own_rates(
     clock.pass_by(60)
     _write(kafka, "0", 0, 120)
     refresh("traffic")
-    records = topic_throughput(cluster, "0", RANGES[0], to_utc(clock()), NEVER_RUN)["panels"][1]
+    records = topic_throughput(cluster, "0", None, to_utc(clock()), NEVER_RUN)["panels"][1]
     assert [value for value in records.spec.lines[0].values if value is not None] == [2.0]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, Role
@@ -15,6 +17,7 @@ from kafkadash.findings.board import trend_of
 from kafkadash.findings.kinds import FindingCode
 from kafkadash.findings.models import Finding
 from tests.factories import NOW, BrokerFactory, judged, silent, watched
+from tests.groups import STALLED, group_seen
 from tests.pages.conftest import Page, figures_of
 
 GetPage = Callable[[str], Page]
@@ -161,6 +164,14 @@ def test_commands_of_the_runbook__have_the_addresses_of_the_cluster(finding: Fin
     steps = get_page(address(finding)).part("runbook")
     assert f"--bootstrap-server {finding.cluster.bootstrap_servers}" in steps
     assert "HOST:9092" not in steps
+
+
+def test_commands_of_the_runbook__long_group_name__have_it_whole(demo: Cluster, get_page: GetPage) -> None:
+    name = "g" * 300 + " $(x)"
+    group_seen(demo, name, {("orders", 0): STALLED}, members={"c": {"orders": [0]}})
+    judged(demo)
+    steps = get_page(address(Finding.objects.get(kind="consumer-lag"))).part("runbook")
+    assert f"--group {escape(shlex.quote(name))}" in steps
 
 
 def test_one_that_closed_meanwhile_cannot_be_taken(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypedDict
@@ -104,7 +104,7 @@ def _throughput_panel(history: ThroughputHistory, *, ended: bool) -> ChartPanel:
     marks = [
         ChartMark(round(mark.at), f"{_mark_text(mark.before)} → {_mark_text(mark.after)}") for mark in history.marks
     ]
-    spec = ChartSpec(spec.times, spec.begin, spec.end, spec.lines, spec.unit, marks=marks)
+    spec = replace(spec, marks=marks)
     return ChartPanel(
         "run-throughput",
         "Throughput",
@@ -162,7 +162,7 @@ def _progress_panel(history: ThroughputHistory, seen: RunNow | None) -> ChartPan
             lines.append(ChartLine(each.value, ink, ends, 1.5, dashed=True))
     if len(points) > 1:
         lines.append(ChartLine("copied", 1, copied, 2))
-    spec = ChartSpec(times, spec.begin, end, lines, "%", top=100.0)
+    spec = replace(spec, times=times, end=end, lines=lines, top=100.0)
     summary = "No progress is known yet."
     if points:
         percent = math.floor((points[-1].percent or 0.0) * 10) / 10
@@ -190,7 +190,7 @@ def _forecast_ends(points: Sequence[ThroughputPoint], seen: RunNow | None) -> di
         ForecastEnd.EARLIEST: seen.eta_low_s,
         ForecastEnd.LATEST: seen.eta_high_s,
     }
-    known = {each: s for each, s in ends.items() if s is not None and 0 < s <= LONGEST_FORECAST * so_far}
+    known = {each: s for each, s in ends.items() if s is not None and 1 <= s <= LONGEST_FORECAST * so_far}
     return {each: float(round(now + s)) for each, s in known.items()} if ForecastEnd.EXPECTED in known else {}
 
 

@@ -16,7 +16,7 @@ register = template.Library()
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """Forecast of one log directory; each time is a text with its range, such as "12 days (9–20)"."""
+    """Forecast of one log directory; each time is a text with its range, such as "12 days (9.0 to 20)"."""
 
     directory: str
     used: str

@@ -22,11 +22,12 @@ from kafkadash.core.rows import update_rows, without_search_for_cycles
 from kafkadash.core.status import is_stale
 from kafkadash.export.outbox import OutboxFacts
 from kafkadash.export.schema import SegmentKind
-from kafkadash.kafka.api import CommittedOffsets, GroupDescription, GroupListing, GroupMember, ItemError, LogSpans
+from kafkadash.kafka.api import CommittedOffsets, GroupDescription, GroupListing, GroupMember, LogSpans
 from kafkadash.monitoring.collectors import (
     CollectContext,
     CollectedFacts,
     broker_errors,
+    count_causes,
     find_silent_brokers,
     refuse_nothing,
     to_utc,
@@ -437,21 +438,12 @@ def packed_members(members: Sequence[GroupMember] | None) -> bytes:
 def _collect_errors(listed: GroupListing, committed: CommittedOffsets, spans: LogSpans) -> Iterator[CodedMessage]:
     """Yield a message for each broker that did not list its groups, then one for each cause with its number."""
     yield from broker_errors(listed.errors)
-    for why, number in _count_causes(group.error for group in listed.groups.values() if group.error):
+    for why, number in count_causes(group.error for group in listed.groups.values() if group.error):
         yield coded(CollectionErrorCode.GROUPS_NOT_DESCRIBED, groups=number, why=why)
-    for why, number in _count_causes(committed.errors.values()):
+    for why, number in count_causes(committed.errors.values()):
         yield coded(CollectionErrorCode.COMMITS_NOT_READ, groups=number, why=why)
-    for why, number in _count_causes(error for partitions in spans.errors.values() for error in partitions.values()):
+    for why, number in count_causes(error for partitions in spans.errors.values() for error in partitions.values()):
         yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=number, why=why)
     unspoken = sum("\x00" in name for name in listed.groups)
     if unspoken:
         yield coded(CollectionErrorCode.GROUPS_UNSTORABLE, groups=unspoken)
-
-
-def _count_causes(errors: Iterable[ItemError]) -> Iterator[tuple[CodedMessage | str, int]]:
-    """Yield each cause with how many errors it has, the most frequent first."""
-    causes: dict[str, list[ItemError]] = {}
-    for error in errors:
-        causes.setdefault(error.text, []).append(error)
-    for same in sorted(causes.values(), key=len, reverse=True):
-        yield same[0].message, len(same)

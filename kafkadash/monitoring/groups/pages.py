@@ -22,7 +22,7 @@ from django.views.decorators.http import require_safe
 from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.charts import ChartBand, ChartLine, ChartPanel, ChartSpec, largest_rows
+from kafkadash.core.charts import ChartBand, ChartLine, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
 from kafkadash.core.formatting import HOUR, format_duration, join_items, listed_shortly, long_duration
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural
@@ -210,33 +210,17 @@ _TABLE_ROWS = 24
 _LONG_S = 600  # from here on the axis of the time lag is in minutes
 
 
-@dataclass(frozen=True, slots=True)
-class LagRange:
-    """How far back the charts go, and how long one interval of them is; both in seconds."""
-
-    name: str
-    words: str
-    length_s: int
-    step_s: int
-
-
-RANGES = (LagRange("hour", "hour", HOUR, 60), LagRange("day", "day", 24 * HOUR, 600))
-DEFAULT_RANGE = RANGES[0]
-
-
-def range_named(name: str | None) -> LagRange:
-    """The range of that name, or the default for a name that is none."""
-    return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
+RANGES = (ChartRange("hour", "hour", HOUR, 60), ChartRange("day", "day", 24 * HOUR, 600))
 
 
 class GroupHistoryContext(TypedDict):
-    chosen: LagRange
-    ranges: tuple[LagRange, ...]
+    chosen: ChartRange
+    ranges: tuple[ChartRange, ...]
     lag: ChartPanel
     time: ChartPanel
 
 
-def history_context(row: GroupState, now: datetime, chosen: LagRange, interval_s: float) -> GroupHistoryContext:
+def history_context(row: GroupState, now: datetime, chosen: ChartRange, interval_s: float) -> GroupHistoryContext:
     """Return both charts. An interval of a chart is longer than that of the collector."""
     step = max(chosen.step_s, math.ceil(1.5 * interval_s))
     seen = group_history(
@@ -911,7 +895,7 @@ def group_context(
         "topics_more": len(topics) - 3,
         "members_known": row.members is not None,
         "heatmap": lag_heatmap(partitions) if len(partitions) > 1 else None,
-        "history": history_context(row, now, range_named(chosen), freshness.interval_s),
+        "history": history_context(row, now, find_range(RANGES, chosen), freshness.interval_s),
     }
 
 

@@ -22,7 +22,7 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster, ClusterMode
-from kafkadash.core.charts import ChartLimit, ChartLine, ChartMark, ChartSpec, Ink
+from kafkadash.core.charts import ChartLimit, ChartLine, ChartMark, ChartRange, ChartSpec, Ink, find_range
 from kafkadash.core.formatting import listed_shortly
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
@@ -362,28 +362,13 @@ _HEARD = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumRange:
-    """How far back the chart goes, and how long one interval of it is; both in seconds."""
-
-    name: str
-    words: str
-    length_s: int
-    step_s: int
-
-
 RANGES = (
-    QuorumRange("15m", "15 min", 900, 15),
-    QuorumRange("1h", "1 h", 3600, 30),
-    QuorumRange("6h", "6 h", 6 * 3600, 120),
-    QuorumRange("24h", "24 h", 24 * 3600, 360),
+    ChartRange("15m", "15 min", 900, 15),
+    ChartRange("1h", "1 h", 3600, 30),
+    ChartRange("6h", "6 h", 6 * 3600, 120),
+    ChartRange("24h", "24 h", 24 * 3600, 360),
 )
-DEFAULT_RANGE = RANGES[1]
-
-
-def range_named(name: str | None) -> QuorumRange:
-    """The range of that name, or the default for a name that is none."""
-    return next((r for r in RANGES if r.name == name), DEFAULT_RANGE)
+DEFAULT_RANGE = 1
 
 
 VOTER_INKS: Sequence[Ink] = (1, 2, 3, 4, 5, 6)
@@ -398,8 +383,8 @@ class QuorumLagContext(TypedDict):
     sampled_at: datetime | None
     zookeeper: bool
     freshness: FactFreshness
-    chosen: QuorumRange
-    ranges: tuple[QuorumRange, ...]
+    chosen: ChartRange
+    ranges: tuple[ChartRange, ...]
     refetch_s: int
     interval_s: int
     table_interval_s: int
@@ -415,7 +400,7 @@ class QuorumLagContext(TypedDict):
 def lag_context(
     cluster: Cluster,
     now: datetime,
-    chosen: QuorumRange,
+    chosen: ChartRange,
     known: CollectionFreshness | None = None,
     reigns: Sequence[LeaderTerm] | None = None,
 ) -> QuorumLagContext:
@@ -448,7 +433,7 @@ def lag_context(
     }
 
 
-def _choose_step(cluster: Cluster, run: CollectorRun | None, chosen: QuorumRange) -> int:
+def _choose_step(cluster: Cluster, run: CollectorRun | None, chosen: ChartRange) -> int:
     """An interval of the chart is longer than that of the collector, or every other one would be a gap."""
     paces: list[float] = [
         cluster.cadence.get(CollectorKind.QUORUM.value, settings.COLLECT_INTERVALS[CollectorKind.QUORUM.value])
@@ -459,7 +444,7 @@ def _choose_step(cluster: Cluster, run: CollectorRun | None, chosen: QuorumRange
 
 
 def _read_lag(
-    cluster: Cluster, now: datetime, chosen: QuorumRange, step: int, reigns: Sequence[LeaderTerm]
+    cluster: Cluster, now: datetime, chosen: ChartRange, step: int, reigns: Sequence[LeaderTerm]
 ) -> LagBuckets:
     last = math.floor(now.timestamp() / step)
     first = last + 1 - math.ceil(chosen.length_s / step)
@@ -568,7 +553,7 @@ def quorum(request: HttpRequest, slug: str) -> HttpResponse:
         "controllers": controllers_context(cluster, now, known, reigns),
     }
     if cluster.mode != ClusterMode.ZOOKEEPER:
-        chosen = range_named(request.GET.get("range"))
+        chosen = find_range(RANGES, request.GET.get("range"), DEFAULT_RANGE)
         context |= {
             "leaders": leaders_context(cluster, now, known, reigns),
             "lag": lag_context(cluster, now, chosen, known, reigns),
@@ -582,5 +567,5 @@ def quorum(request: HttpRequest, slug: str) -> HttpResponse:
 def quorum_lag(request: HttpRequest, slug: str) -> HttpResponse:
     """The chart with its table, as the page has it."""
     cluster = cluster_for(request, slug, VIEW)
-    chosen = range_named(request.GET.get("range"))
+    chosen = find_range(RANGES, request.GET.get("range"), DEFAULT_RANGE)
     return render(request, "monitoring/_quorum_lag.html", lag_context(cluster, timezone.now(), chosen))

@@ -7,7 +7,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Sum
 
@@ -16,8 +16,9 @@ from kafkadash.core.formatting import LARGEST_LONG
 from kafkadash.core.leases import WriteStamp
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.rows import without_search_for_cycles
-from kafkadash.kafka.api import ItemError, KafkaUnreachable, LogSpan, LogSpans, NotAuthorized
-from kafkadash.monitoring.collectors import AUTHORIZATION_FAILED, CollectContext, CollectedFacts, to_utc
+from kafkadash.core.status import is_stale
+from kafkadash.kafka.api import KafkaUnreachable, LogSpan, LogSpans, NotAuthorized
+from kafkadash.monitoring.collectors import AUTHORIZATION_FAILED, CollectContext, CollectedFacts, count_causes, to_utc
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import (
     BrokerWeights,
@@ -31,9 +32,9 @@ from kafkadash.monitoring.models import (
     TopicTraffic,
 )
 from kafkadash.monitoring.traffic.rules import (
-    MOST_INTERVALS,
     LogEnds,
     PartitionRate,
+    TrafficRate,
     keeps_all_bytes,
     partition_rates,
     sum_rates,
@@ -157,12 +158,16 @@ def _build_rows(asking: CollectContext, shapes: Mapping[str, _TopicShape], spans
             rows.rates += rates
             whole = sum_rates(rates)
             if whole.records is not None:
-                topics[name] = [_round_rate(whole.records), _round_rate(whole.bytes), whole.unknown]
+                topics[name] = [*_pack_rates(whole), whole.unknown, whole.without_bytes]
         data = _pack_window(names, shapes, spans, ends)
         rows.windows.append(LogEndWindow(cluster=asking.cluster, shard=shard, data=data))
         if topics:
             rows.topics.append(TopicTraffic(cluster=asking.cluster, shard=shard, taken_at=taken_at, topics=topics))
     return rows
+
+
+def _pack_rates(rate: TrafficRate) -> list[float | None]:
+    return [_round_rate(rate.records), _round_rate(rate.bytes)]
 
 
 def _round_rate(rate: float | None) -> float | None:
@@ -204,7 +209,7 @@ def _build_point(asking: CollectContext, rates: Sequence[PartitionRate], taken_a
     brokers: dict[str, list[float | None]] = {}
     for broker, own in by_leader.items():
         led = sum_rates(own)
-        brokers[str(broker)] = [_round_rate(led.records), _round_rate(led.bytes), None, None]
+        brokers[str(broker)] = [*_pack_rates(led), led.unknown, led.without_bytes, None, None]
     fresh = _fresh_kinds(cluster, taken_at)
     used, total = _add_disks(cluster, brokers) if CollectorKind.LOG_DIRS in fresh else (None, None)
     state = ClusterState.objects.filter(cluster=cluster).first() if CollectorKind.METADATA in fresh else None
@@ -226,13 +231,9 @@ def _build_point(asking: CollectContext, rates: Sequence[PartitionRate], taken_a
 
 
 def _fresh_kinds(cluster: Cluster, now: datetime) -> set[str]:
-    """Kinds whose newest facts are not older than a few of their intervals."""
     runs = CollectorRun.objects.filter(cluster=cluster, succeeded_at__isnull=False)
-    return {
-        run.kind
-        for run in runs
-        if run.succeeded_at is not None and now - run.succeeded_at <= MOST_INTERVALS * timedelta(seconds=run.interval_s)
-    }
+    stored = runs.values_list("kind", "succeeded_at", "interval_s")
+    return {kind for kind, at, interval_s in stored if at is not None and not is_stale(at, interval_s, now)}
 
 
 def _total_lag(cluster: Cluster) -> int | None:
@@ -256,17 +257,13 @@ def _add_disks(cluster: Cluster, brokers: dict[str, list[float | None]]) -> tupl
             continue
         total = sum(d["total_bytes"] for d in dirs)
         used = total - sum(d["usable_bytes"] for d in dirs)
-        brokers.setdefault(str(broker), [None, None, None, None])[2:] = [used, total]
+        brokers.setdefault(str(broker), [None, None, 0, 0, None, None])[4:] = [used, total]
         if all_used is not None and all_total is not None:
             all_used, all_total = all_used + used, all_total + total
     return all_used, all_total
 
 
 def _collect_errors(spans: LogSpans) -> Iterator[CodedMessage]:
-    """Yield a message for each cause, with how many partitions it has, the most frequent first."""
-    causes: dict[str, list[ItemError]] = defaultdict(list)
-    for errors in spans.errors.values():
-        for error in errors.values():
-            causes[error.text].append(error)
-    for same in sorted(causes.values(), key=len, reverse=True):
-        yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=len(same), why=same[0].message)
+    """Yield a message for each cause, with how many partitions it has."""
+    for why, number in count_causes(error for partitions in spans.errors.values() for error in partitions.values()):
+        yield coded(CollectionErrorCode.LOG_ENDS_NOT_READ, partitions=number, why=why)

@@ -1,6 +1,7 @@
 """Charts of what is written: trends of a cluster, and the throughput of a topic or a broker.
 
-Rates are per second, from stored points (``traffic.collector``). Bytes are estimated; records are counted.
+Rates are per second, from stored points (``traffic.collector``). Bytes are estimated; records are counted. A sum leaves
+out partitions whose figures are unknown; their number stands beside it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
-from django.db.models import Avg, DateTimeField, F, FloatField, Func, Max, QuerySet, TextField, Value
+from django.db.models import Avg, DateTimeField, F, FloatField, Func, Max, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -19,39 +20,18 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.charts import ChartLine, ChartPanel, ChartSpec, largest_rows
-from kafkadash.core.formatting import DAY, HOUR, MINUTE, format_size
+from kafkadash.core.charts import ChartLine, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
+from kafkadash.core.formatting import DAY, HOUR, MINUTE, format_size, size_unit
+from kafkadash.core.messages import choose_plural
+from kafkadash.core.revalidation import revalidated
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of
 from kafkadash.monitoring.models import ClusterPoint, CollectorKind, CollectorRun, TopicTraffic
 from kafkadash.monitoring.traffic.collector import shard_of
 
 REFETCH_S = 60
+RANGES = (ChartRange("hour", "hour", HOUR, MINUTE), ChartRange("day", "day", DAY, 5 * MINUTE))
+TREND = RANGES[1]
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficRange:
-    """How far back a chart goes, and how long one of its intervals is; both in seconds."""
-
-    name: str
-    words: str
-    length_s: int
-    step_s: int
-
-    def span(self, now: datetime) -> tuple[datetime, int]:
-        """Return the begin of the first interval, and how many there are; the last one holds ``now``."""
-        end = (now.timestamp() // self.step_s + 1) * self.step_s
-        return datetime.fromtimestamp(end - self.length_s, UTC), self.length_s // self.step_s
-
-
-RANGES = (TrafficRange("hour", "hour", HOUR, MINUTE), TrafficRange("day", "day", DAY, 5 * MINUTE))
-TREND = TrafficRange("trend", "24 h", DAY, 5 * MINUTE)
-
-
-def range_named(name: str | None) -> TrafficRange:
-    """Return the range of that name, the first one for a name that is none."""
-    return next((each for each in RANGES if each.name == name), RANGES[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +47,25 @@ class TrafficSeries:
         length = len(next(iter(self.values.values()), ()))
         return [self.begin.timestamp() + place * self.step_s for place in range(length)]
 
-    @property
-    def end(self) -> float:
-        return self.begin.timestamp() + len(self.times) * self.step_s
+    def newest(self, name: str) -> float | None:
+        """Return the newest known value."""
+        return next((value for value in reversed(self.values[name]) if value is not None), None)
+
+    def clock(self, place: int) -> str:
+        return f"{datetime.fromtimestamp(self.times[place], UTC):%H:%M}"
+
+    def spec(self, lines: Sequence[ChartLine], unit: str = "", top: float = 1.0, *, spark: bool = False) -> ChartSpec:
+        times = self.times
+        return ChartSpec(times, times[0], times[-1] + self.step_s, lines, unit, top, spark=spark)
 
 
-def read_series(points: QuerySet[Any], chosen: TrafficRange, now: datetime, **figures: Any) -> TrafficSeries:
-    """Read aggregates (``figures``: name → expression) of points by interval, with one query."""
-    begin, length = chosen.span(now)
+def read_series(points: QuerySet[Any], chosen: ChartRange, now: datetime, **figures: Any) -> TrafficSeries:
+    """Read aggregates (``figures``: name → expression) of points by interval, with one query.
+
+    The last interval holds ``now``.
+    """
+    end = (now.timestamp() // chosen.step_s + 1) * chosen.step_s
+    begin, length = datetime.fromtimestamp(end - chosen.length_s, UTC), chosen.length_s // chosen.step_s
     values: dict[str, list[float | None]] = {name: [None] * length for name in figures}
     interval = Func(
         Value(timedelta(seconds=chosen.step_s)),
@@ -83,12 +74,14 @@ def read_series(points: QuerySet[Any], chosen: TrafficRange, now: datetime, **fi
         function="date_bin",
         output_field=DateTimeField(),
     )
-    rows = points.filter(taken_at__gte=begin).annotate(interval=interval).values("interval").annotate(**figures)
+    # Names of their own: one that is a column's would hide the column from the aggregates after it.
+    aggregates = {f"figure_{name}": figure for name, figure in figures.items()}
+    rows = points.filter(taken_at__gte=begin).annotate(interval=interval).values("interval").annotate(**aggregates)
     for row in rows.order_by("interval"):
         place = round((row["interval"] - begin).total_seconds() / chosen.step_s)
         if 0 <= place < length:
             for name in figures:
-                values[name][place] = row[name]
+                values[name][place] = row[f"figure_{name}"]
     return TrafficSeries(begin, chosen.step_s, values)
 
 
@@ -99,12 +92,20 @@ def _element(column: str, key: str, place: int) -> Any:
     return Cast(text, FloatField())
 
 
+def _without(partitions: float | None) -> str:
+    """Return the text that names partitions left out of a sum; '' for none."""
+    return choose_plural("without # partition|without # partitions", round(partitions)) if partitions else ""
+
+
 # ---- trends of a cluster
 
 
 @dataclass(frozen=True, slots=True)
 class TrendTile:
-    """A figure of a cluster with its last 24 hours. ``value``: newest known, '' where none is known."""
+    """A figure of a cluster with its last 24 hours. ``value`` is that of the newest point, '' where it is unknown.
+
+    ``note`` says what the value is of, and what it leaves out.
+    """
 
     key: str
     title: str
@@ -124,12 +125,17 @@ class TrendsContext(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _TrendFigure:
-    """``cell`` writes a value; ``bytes``: whether the axis has decimal units of bytes."""
+    """``cell`` writes a value. ``unit`` of the axis; None: bytes per second. ``left_out``: figures of the newest point
+    that count what the value leaves out.
+    """
 
     key: str
     title: str
     note: str
     cell: Callable[[float], str]
+    unit: str | None = ""
+    top: float = 1.0
+    left_out: Sequence[str] = ()
 
 
 def format_record_rate(value: float) -> str:
@@ -142,26 +148,37 @@ def format_byte_rate(value: float) -> str:
     return f"{format_size(value)}/s"
 
 
+def format_count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
 _TRENDS = (
-    _TrendFigure("bytes", "Bytes in", "estimated", format_byte_rate),
-    _TrendFigure("records", "Records in", "all topics", format_record_rate),
-    _TrendFigure("lag", "Consumer lag", "records, all groups", lambda value: f"{value:,.0f}"),
-    _TrendFigure("under_replicated", "Under-replicated", "partitions", lambda value: f"{value:,.0f}"),
-    _TrendFigure("disk", "Disk used", "all log directories", lambda value: f"{value:,.1f} %"),
+    _TrendFigure("bytes", "Bytes in", "estimated", format_byte_rate, None, left_out=("unknown", "without_bytes")),
+    _TrendFigure("records", "Records in", "all topics", format_record_rate, "/s", left_out=("unknown",)),
+    _TrendFigure("lag", "Consumer lag", "records, where known", format_count),
+    _TrendFigure("under_replicated", "Under-replicated", "partitions, moving ones included", format_count),
+    _TrendFigure("disk", "Disk used", "all log directories", lambda value: f"{value:,.1f} %", "%", 100.0),
 )
 
 
 def trends_context(cluster: Cluster, now: datetime, run: CollectorRun | None) -> TrendsContext:
     """Return five figures with their last 24 hours; one query."""
+    points = ClusterPoint.objects.filter(cluster=cluster)
+    is_newest = Q(taken_at=Subquery(points.order_by("-taken_at").values("taken_at")[:1]))
+    columns = {
+        "bytes": F("bytes_rate"),
+        "records": F("records_rate"),
+        "lag": F("lag"),
+        "under_replicated": F("under_replicated"),
+        "disk": Cast(F("disk_used"), FloatField()) * 100.0 / F("disk_total"),
+    }
+    now_of = {**columns, "unknown": F("unknown"), "without_bytes": F("without_bytes")}
     series = read_series(
-        ClusterPoint.objects.filter(cluster=cluster),
+        points,
         TREND,
         now,
-        bytes=Avg("bytes_rate"),
-        records=Avg("records_rate"),
-        lag=Max("lag"),
-        under_replicated=Max("under_replicated"),
-        disk=Max(Cast(F("disk_used"), FloatField()) * 100.0 / F("disk_total")),
+        **{name: Max(column) for name, column in columns.items()},
+        **{f"newest_{name}": Max(column, filter=is_newest) for name, column in now_of.items()},
     )
     return {
         "cluster": cluster,
@@ -173,35 +190,31 @@ def trends_context(cluster: Cluster, now: datetime, run: CollectorRun | None) ->
 
 
 def _build_tile(figure: _TrendFigure, series: TrafficSeries) -> TrendTile:
-    values = series.values[figure.key]
+    values, newest = series.values[figure.key], series.newest(f"newest_{figure.key}")
     known = [(value, place) for place, value in enumerate(values) if value is not None]
+    value = "" if newest is None else figure.cell(newest)
+    left_out = _without(sum(series.newest(f"newest_{name}") or 0 for name in figure.left_out))
+    note = ", ".join(filter(None, (figure.note, left_out)))
+    summary = f"{figure.title}: {value or 'unknown'} now"
     if not known:
-        spec = ChartSpec(series.times, series.begin.timestamp(), series.end, [], spark=True)
-        return TrendTile(figure.key, figure.title, "", figure.note, f"{figure.title}: no data in the last 24 h.", spec)
-    newest, (highest, place) = known[-1][0], max(known)
-    divisor, unit = _scale(highest) if figure.key == "bytes" else (1.0, "")
-    line = ChartLine(figure.title, 1, [None if v is None else round(v / divisor, 3) for v in values], 1.5)
-    spec = ChartSpec(
-        series.times,
-        series.begin.timestamp(),
-        series.end,
-        [line],
-        unit={"bytes": f"{unit}/s", "records": "/s", "disk": "%"}.get(figure.key, ""),
-        top=100.0 if figure.key == "disk" else 1.0,
-        spark=True,
-    )
-    at = datetime.fromtimestamp(series.times[place], UTC)
-    summary = f"{figure.title}: {figure.cell(newest)}, highest {figure.cell(highest)} at {at:%H:%M} in the last 24 h."
-    return TrendTile(figure.key, figure.title, figure.cell(newest), figure.note, summary, spec)
+        return TrendTile(
+            figure.key, figure.title, value, note, f"{summary}; no data in 24 h.", series.spec([], spark=True)
+        )
+    highest, place = max(known)
+    divisor, unit = (1, figure.unit) if figure.unit is not None else _rate_unit(highest)
+    line = ChartLine(f"{figure.title}, highest", 1, [None if v is None else round(v / divisor, 3) for v in values])
+    summary += f"; highest {figure.cell(highest)} at {series.clock(place)} in 24 h."
+    return TrendTile(figure.key, figure.title, value, note, summary, series.spec([line], unit, figure.top, spark=True))
 
 
-def _scale(highest: float) -> tuple[float, str]:
-    """Return by what bytes are divided, and the unit, so that the highest value has a short number."""
-    return next((each for each in _UNITS if highest >= each[0]), _UNITS[-1])
+def _rate_unit(highest: float) -> tuple[int, str]:
+    divisor, unit = size_unit(highest)
+    return divisor, f"{unit}/s"
 
 
 @require_safe
 @needs(VIEW)
+@revalidated
 def trends(request: HttpRequest, slug: str) -> HttpResponse:
     """The panel alone, fetched again while a page is open."""
     cluster = cluster_for(request, slug, VIEW)
@@ -216,80 +229,88 @@ class ThroughputContext(TypedDict):
     cluster: Cluster
     now: datetime
     freshness: FactFreshness
-    refetch_s: int
-    ranges: tuple[TrafficRange, ...]
-    chosen: TrafficRange
+    ranges: tuple[ChartRange, ...]
+    chosen: ChartRange
     panels: list[ChartPanel]
 
 
 def topic_throughput(
-    cluster: Cluster, topic: str, chosen: TrafficRange, now: datetime, run: CollectorRun | None
+    cluster: Cluster, topic: str, asked: str | None, now: datetime, run: CollectorRun | None
 ) -> ThroughputContext:
-    """Return records and bytes per second written to a topic; one query."""
+    """Return records and bytes per second written to a topic, over the range that was asked for; one query."""
     points = TopicTraffic.objects.filter(cluster=cluster, shard=shard_of(topic), format=1)
-    records, octets = Avg(_element("topics", topic, 0)), Avg(_element("topics", topic, 1))
-    series = read_series(points, chosen, now, records=records, bytes=octets)
-    return _throughput(cluster, "topic", series, chosen, now, run)
+    return _throughput(cluster, "topic", points, ("topics", topic), asked, now, run)
 
 
 def broker_throughput(
-    cluster: Cluster, broker: int, chosen: TrafficRange, now: datetime, run: CollectorRun | None
+    cluster: Cluster, broker: int, asked: str | None, now: datetime, run: CollectorRun | None
 ) -> ThroughputContext:
     """Return records and bytes per second written to the partitions that a broker leads; one query."""
     points = ClusterPoint.objects.filter(cluster=cluster, format=1)
-    records, octets = Avg(_element("brokers", str(broker), 0)), Avg(_element("brokers", str(broker), 1))
-    series = read_series(points, chosen, now, records=records, bytes=octets)
-    return _throughput(cluster, "broker", series, chosen, now, run)
+    return _throughput(cluster, "broker", points, ("brokers", str(broker)), asked, now, run)
 
 
 def _throughput(
     cluster: Cluster,
     subject: str,
-    series: TrafficSeries,
-    chosen: TrafficRange,
+    points: QuerySet[Any],
+    packed: tuple[str, str],
+    asked: str | None,
     now: datetime,
     run: CollectorRun | None,
 ) -> ThroughputContext:
-    highest = max((value for value in series.values["bytes"] if value is not None), default=0.0)
-    divisor, unit = _scale(highest)
-    octets = [None if value is None else round(value / divisor, 3) for value in series.values["bytes"]]
-    records = [None if value is None else round(value, 3) for value in series.values["records"]]
+    """``packed``: column and key of lists that begin with records, bytes, unknown and without_bytes."""
+    chosen = find_range(RANGES, asked)
+    series = read_series(
+        points,
+        chosen,
+        now,
+        records=Avg(_element(*packed, 0)),
+        bytes=Avg(_element(*packed, 1)),
+        unknown=Max(_element(*packed, 2)),
+        without_bytes=Max(_element(*packed, 3)),
+    )
+    unknown, without_bytes = series.newest("unknown") or 0, series.newest("without_bytes") or 0
+    divisor, unit = _rate_unit(max((value for value in series.values["bytes"] if value is not None), default=0.0))
     return {
         "cluster": cluster,
         "now": now,
         "freshness": freshness_of(run, now),
-        "refetch_s": REFETCH_S,
         "ranges": RANGES,
         "chosen": chosen,
         "panels": [
-            _build_panel(f"{subject}-bytes", _BYTES_IN, series, octets, f"{unit}/s"),
-            _build_panel(f"{subject}-records", _RECORDS_IN, series, records, "/s"),
+            _build_panel(f"{subject}-bytes", _BYTES_IN, series, divisor, unit, _without(unknown + without_bytes)),
+            _build_panel(f"{subject}-records", _RECORDS_IN, series, 1, "/s", _without(unknown)),
         ],
     }
 
 
 @dataclass(frozen=True, slots=True)
 class _TrafficFigure:
-    """``note`` names the source of the values; ``empty`` says why there may be none."""
+    """``column`` of the series. ``note`` names the source of the values; ``empty`` says why there may be none."""
 
+    column: str
     title: str
     note: str
     empty: str
 
 
 _BYTES_IN = _TrafficFigure(
+    "bytes",
     "Bytes in",
     "Estimated: new records × bytes per record on disk.",
     "Bytes are unknown for compacted and tiered topics, and until log directories and configs are read.",
 )
-_RECORDS_IN = _TrafficFigure("Records in", "Counted from log ends.", "Rates are known from the second refresh on.")
+_RECORDS_IN = _TrafficFigure(
+    "records", "Records in", "Counted from log ends.", "Rates are known from the second refresh on."
+)
 
 
 def _build_panel(
-    key: str, figure: _TrafficFigure, series: TrafficSeries, values: Sequence[float | None], unit: str
+    key: str, figure: _TrafficFigure, series: TrafficSeries, divisor: int, unit: str, left_out: str
 ) -> ChartPanel:
-    line = ChartLine(figure.title.lower(), 1, values, 2)
-    spec = ChartSpec(series.times, series.begin.timestamp(), series.end, [line], unit=unit)
+    values = [None if value is None else round(value / divisor, 3) for value in series.values[figure.column]]
+    spec = series.spec([ChartLine(figure.title.lower(), 1, values, 2)], unit)
 
     def cell(value: float) -> str:
         return f"{value:,.1f} {unit}"
@@ -299,9 +320,6 @@ def _build_panel(
     if known:
         newest, last = known[-1]
         highest, place = max(known)
-        summary = f"{cell(newest)} at {_clock(series, last)}; highest {cell(highest)} at {_clock(series, place)}."
+        summary = f"{cell(newest)} at {series.clock(last)}; highest {cell(highest)} at {series.clock(place)}."
+        summary += f" Sum {left_out}, whose rate is unknown." if left_out else ""
     return ChartPanel(key, figure.title, summary, spec, largest_rows(spec, cell), figure.note, figure.empty)
-
-
-def _clock(series: TrafficSeries, place: int) -> str:
-    return f"{datetime.fromtimestamp(series.times[place], UTC):%H:%M}"
