@@ -54,10 +54,10 @@ def delete_untouched() -> int:
     deleted = 0
     for number in list(old.order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
         with transaction.atomic():
-            # Locked and looked at again: its author may come back at this instant.
+            # Locked and read again: its author may come back, or somebody may comment, at this instant.
             held = ChangeRequest.objects.untouched().select_related("cluster").select_for_update(of=("self",))
             row = held.filter(pk=number).first()
-            if row is not None:
+            if row is not None and not row.comments.exists():
                 audit_change(row, ITSELF, "deleted", before={"kind": row.kind, "title": row.title})
                 announce_changes(row.pk)
                 row.delete()
