@@ -10,6 +10,7 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import coded
 from kafkadash.history import partitions
 from kafkadash.history.models import (
+    ClusterWorkload,
     DiskForecast,
     PipelineLedger,
     PipelineState,
@@ -153,9 +154,11 @@ def handed_back(cluster: Cluster, number: int, now: datetime) -> None:
         worker_verdict="ok",
         version=1,
     )
-    Workload.objects.create(
-        cluster=cluster, topic=f"t{number}", partitions=[], from_at=at - timedelta(days=7), to_at=at, version=1
-    )
+    times = {"from_at": at - timedelta(days=7), "to_at": at, "version": 1}
+    Workload.objects.create(cluster=cluster, topic=f"t{number}", partitions=[], **times)
+    weekly = {"by_hour": {"in": [None, *range(167)], "without": [0, number, *[0] * 166]}, **times}
+    Workload.objects.update_or_create(cluster=cluster, topic="payments.ledger", defaults={"partitions": [], **weekly})
+    ClusterWorkload.objects.update_or_create(cluster=cluster, defaults=weekly)
     DiskForecast.objects.create(
         cluster=cluster,
         broker=number,
@@ -169,9 +172,13 @@ def handed_back(cluster: Cluster, number: int, now: datetime) -> None:
         from_at=at - timedelta(days=1),
     )
     minute = at.replace(second=0, microsecond=0) - timedelta(minutes=number)
+    hour, day = minute.replace(minute=0) - timedelta(hours=number), minute.replace(minute=0, hour=0)
     rolled_up(cluster, minute, group="g", topic="t")
     rolled_up(cluster, minute, kind=SeriesKind.TOPIC, topic="payments.ledger", other=5_000_000)
-    hour, day = minute.replace(minute=0), minute.replace(minute=0, hour=0)
+    for kind in (SeriesKind.BYTES_IN, SeriesKind.RECORDS_IN):
+        rolled_up(cluster, hour, kind=kind, topic="payments.ledger", other=number, grain=3600)
+        rolled_up(cluster, hour, kind=kind, other=0, grain=3600)
+    rolled_up(cluster, minute, kind=SeriesKind.CLUSTER)
     node: dict[str, Any] = {"kind": SeriesKind.QUORUM, "node": 100 + number, "grain": 3600, "changes": 1}
-    rolled_up(cluster, hour - timedelta(hours=number), other=31, **node)
+    rolled_up(cluster, hour, other=31, **node)
     rolled_up(cluster, day - timedelta(days=number), kind=SeriesKind.BROKER, node=1, grain=86_400, other=5)

@@ -41,6 +41,7 @@ _WORDS = {
     "history.Series": "history series|history series",
     "history.CatchUp": "measured replication rate|measured replication rates",
     "history.Workload": "topic workload model|topic workload models",
+    "history.ClusterWorkload": "cluster workload model|cluster workload models",
     "history.DiskForecast": "disk forecast|disk forecasts",
     "history.VerdictCount": "hourly verdict comparison|hourly verdict comparisons",
     "history.VerdictDifference": "verdict difference|verdict differences",

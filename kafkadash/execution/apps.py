@@ -22,12 +22,15 @@ class ExecutionConfig(AppConfig):
             STUCK_WRITERS,
         )
         from kafkadash.execution.models import MoveState
+        from kafkadash.execution.pages.summaries import mark_runs
         from kafkadash.execution.rollback import left_words, way_back
         from kafkadash.execution.worker.finish import left_behind, stop_runs
+        from kafkadash.monitoring.annotations import register_mark_source
         from kafkadash.planning.proposal import RollbackSource, register_rollback_source
 
         kind.make_known()
         ask_before_removal(left_behind, stop_runs)
+        register_mark_source(mark_runs)
         register_rollback_source(RollbackSource(left_words, way_back))
         register_messages(ROW_MESSAGES)
         register_messages(RUN_MESSAGES, RUN_WRITERS)

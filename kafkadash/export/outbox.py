@@ -25,6 +25,7 @@ KINDS: Mapping[str, tuple[SegmentKind, ...]] = {
     "quorum": (SegmentKind.QUORUM,),
     "log_dirs": (SegmentKind.BROKER, SegmentKind.REPLICA),
     "groups": (SegmentKind.GROUP_OFFSET,),
+    "traffic": (SegmentKind.TRAFFIC,),
 }
 """Kinds of facts that a refresh of each collector gives, and that are missing when one fails."""
 

@@ -43,6 +43,8 @@ class ResultKind(StrEnum):
     QUORUM_ROLLUP = "quorum_rollup"
     WORKLOAD = "workload"
     DISK_FORECAST = "disk_forecast"
+    BYTES_IN = "bytes_in"
+    RECORDS_IN = "records_in"
 
 
 class RollupGrain(StrEnum):
@@ -91,6 +93,22 @@ def _distribution_columns(name: str) -> tuple[SegmentColumn, ...]:
         _optional(f"{name}_p95", ColumnType.LONG),
         _optional(f"{name}_p99", ColumnType.LONG),
         SegmentColumn(f"{name}_sketch", ColumnType.LONGS),
+    )
+
+
+ALL_TOPICS, ALL_BROKERS = "", -1
+"""Topic and broker of traffic that is not of a topic, or not of a broker; of the whole cluster both."""
+_TRAFFIC_KEY = ("cluster", "grain", "bucket", "topic", "broker")
+
+
+def _traffic_columns(name: str) -> tuple[SegmentColumn, ...]:
+    """``left_out``: the most partitions that a sample of the bucket leaves out."""
+    return (
+        *_BUCKET,
+        SegmentColumn("topic", ColumnType.STRING),
+        SegmentColumn("broker", ColumnType.INT),
+        *_distribution_columns(name),
+        _optional("left_out", ColumnType.LONG),
     )
 
 
@@ -210,4 +228,8 @@ RESULTS: Mapping[ResultKind, ResultSchema] = {
             SegmentColumn("from_at", ColumnType.TIME),
         ),
     ),
+    # Traffic, a sample for each refresh; without a known rate there is no row. Whole bytes per second, and thousandths
+    # of a record per second, as the collector rounds them.
+    ResultKind.BYTES_IN: ResultSchema(_TRAFFIC_KEY, _traffic_columns("bytes_in")),
+    ResultKind.RECORDS_IN: ResultSchema(_TRAFFIC_KEY, _traffic_columns("milli_records_in")),
 }

@@ -1,8 +1,8 @@
 """Schema of segments: the immutable Parquet files in which collectors hand facts to the pipeline, as plain data.
 
 Writer (PyArrow) and reader (Spark) share these tables, so this module imports neither. Times are microseconds since the
-epoch, UTC; offsets and lag are records; rates are bytes per second. A column that is not ``required`` is null if the
-fact is unknown: missing is not zero.
+epoch, UTC; offsets and lag are records; rates are per second, of bytes where nothing else is said. A column that is not
+``required`` is null if the fact is unknown: missing is not zero.
 
 A flush writes one file per kind, the manifest last: a file that no manifest names does not exist. Addresses below the
 segments' folder: ``<kind>/<yyyy-mm-dd>/<hh>/<epoch>-<seq>.parquet``, with epoch and seq (12 digits each) of the writer,
@@ -40,12 +40,21 @@ class SegmentColumn:
     required: bool = True
 
 
+class TrafficSubject(StrEnum):
+    """Partitions that a row of traffic sums up: all, those of a topic, or those that a broker leads."""
+
+    CLUSTER = "cluster"
+    TOPIC = "topic"
+    BROKER = "broker"
+
+
 class SegmentKind(StrEnum):
     REPLICA = "replica"
     GROUP_OFFSET = "group_offset"
     QUORUM = "quorum"
     REASSIGNMENT = "reassignment"
     BROKER = "broker"
+    TRAFFIC = "traffic"
     MANIFEST = "manifest"
 
 
@@ -129,6 +138,16 @@ COLUMNS: Mapping[SegmentKind, tuple[SegmentColumn, ...]] = {
         _optional("leader_throttle", ColumnType.LONG),
         _optional("follower_throttle", ColumnType.LONG),
         _optional("grown_per_second", ColumnType.DOUBLE),
+    ),
+    SegmentKind.TRAFFIC: (
+        *IDENTITY,
+        SegmentColumn("subject", ColumnType.STRING),  # of TrafficSubject, which has one of the next two, or neither
+        _optional("topic", ColumnType.STRING),
+        _optional("broker", ColumnType.INT),
+        _optional("records_rate", ColumnType.DOUBLE),  # records per second since the refresh before, counted
+        _optional("bytes_rate", ColumnType.DOUBLE),  # estimated from the records (ADR 21)
+        SegmentColumn("unknown", ColumnType.LONG),  # partitions that both sums leave out
+        SegmentColumn("without_bytes", ColumnType.LONG),  # partitions that the sum of bytes leaves out besides
     ),
     SegmentKind.MANIFEST: (
         *IDENTITY,

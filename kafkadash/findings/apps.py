@@ -7,13 +7,16 @@ class FindingsConfig(AppConfig):
 
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
+        from kafkadash.findings.annotations import mark_findings
         from kafkadash.findings.messages import (
             FINDING_MESSAGES,
             FINDING_NOTE_MESSAGES,
             FINDING_WRITERS,
             ONCALL_MESSAGES,
         )
+        from kafkadash.monitoring.annotations import register_mark_source
 
+        register_mark_source(mark_findings)
         register_messages(ONCALL_MESSAGES)
         register_messages(FINDING_MESSAGES, FINDING_WRITERS)
         register_messages(FINDING_NOTE_MESSAGES)

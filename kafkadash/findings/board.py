@@ -40,7 +40,7 @@ from kafkadash.clusters.access import (
 )
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.formatting import join_items, long_duration
-from kafkadash.core.messages import choose_plural
+from kafkadash.core.messages import CodedMessage, choose_plural
 from kafkadash.core.middleware import post_only
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
@@ -80,6 +80,7 @@ from kafkadash.monitoring.groups.pages import groups_context
 from kafkadash.monitoring.models import (
     BrokerState,
     ClusterState,
+    ClusterTrend,
     CollectorKind,
     CollectorRun,
     GroupState,
@@ -88,7 +89,7 @@ from kafkadash.monitoring.models import (
 )
 from kafkadash.monitoring.partitions import partitions_context
 from kafkadash.monitoring.quorum.pages import quorum_context
-from kafkadash.monitoring.traffic.pages import trends_context
+from kafkadash.monitoring.traffic.pages import TrendLine, build_trend_line, trends_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,23 +207,28 @@ class FindingRow:
     said: Finding | Found
     row: Finding | None
     old: bool = False
+    message: CodedMessage = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Once: a stored message is unpacked each time that it is asked for, and a board shows four parts of each.
+        object.__setattr__(self, "message", self.said.message)
 
     @property
     def code(self) -> str:
-        return self.said.message.shown_code
+        return self.message.shown_code
 
     @property
     def sentence(self) -> str:
-        return self.said.message.cause
+        return self.message.cause
 
     @property
     def title(self) -> str:
         """Heading without the cluster's name."""
-        return finding_title(self.said.message)
+        return finding_title(self.message)
 
     @property
     def detail(self) -> str:
-        return finding_detail(self.said.message)
+        return finding_detail(self.message)
 
     @property
     def own_state(self) -> HealthState:
@@ -425,6 +431,7 @@ class ClusterStanding:
     findings: tuple[FindingRow, ...]
     state: HealthState
     figures: ClusterState
+    trend: ClusterTrend | None
     runs: Mapping[str, CollectorRun]
     quorum: QuorumSeen | None
     moving: int | None
@@ -458,6 +465,10 @@ class ClusterStanding:
         return freshness_of_kind(kind, self.runs, self.now)
 
     @property
+    def records_in(self) -> TrendLine | None:
+        return build_trend_line(self.trend, self.freshness_of(CollectorKind.TRAFFIC), self.now)
+
+    @property
     def urgency(self) -> tuple[int, int, datetime, str]:
         """Order of the board: state, then what is worst, then what has been so for longest."""
         worst = self.findings[0] if self.findings else None
@@ -465,8 +476,9 @@ class ClusterStanding:
         return self.state.severity, worst.kind.rank if worst else 0, opened, self.cluster.name
 
 
-_JOINED: tuple[str, ...] = ("state", "judgement", "active_run__request")
+_JOINED: tuple[str, ...] = ("state", "judgement", "trend", "active_run__request")
 _NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
+_OF_LEASES = ("next_at", "dispatched_until", "lease_until", "epoch", "seq", "processor_s")
 _NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
 
 
@@ -482,13 +494,14 @@ def rank_clusters(
     away = BrokerState.objects.filter(SILENT, cluster=OuterRef("pk")).order_by().values("cluster")
     active = FilteredRelation("executions", condition=Q(executions__active=True))
     seen = held.annotate(silent=Subquery(away.annotate(number=Count("pk")).values("number")), active_run=active)
-    figures, judged, silent, running = {}, {}, {}, {}
+    figures, judged, trends, silent, running = {}, {}, {}, {}, {}
     for row in seen.select_related(*_JOINED).defer(*_NOT_SHOWN, *_NOT_OF_RUNS):
         run = getattr(row, "active_run", None)
         running[row.pk] = RunningChange(run.request, summarize_run(run, run.request, now), now) if run else None
         silent[row.pk] = row.silent or 0
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
+        trends[row.pk] = getattr(row, "trend", None)
     runs = _runs_of(own, known)
     found = _open_findings(own)
     moves = dict(
@@ -511,6 +524,7 @@ def rank_clusters(
                 findings=rows,
                 state=_rolled_up(cluster, rows),
                 figures=figures.get(pk) or ClusterState(cluster=cluster),
+                trend=trends.get(pk),
                 runs=runs[pk],
                 quorum=quorums.get(pk),
                 moving=moves.get(pk, 0) if listing and listing.succeeded_at else None,
@@ -530,7 +544,8 @@ def _runs_of(clusters: Iterable[int], known: CollectionFreshness | None) -> Mapp
     runs: dict[int, dict[str, CollectorRun]] = defaultdict(dict)
     if known is not None:
         runs[known.cluster.pk] = dict(known.runs)
-    for run in CollectorRun.objects.filter(cluster__in=[pk for pk in clusters if pk not in runs]):
+    rows = CollectorRun.objects.filter(cluster__in=[pk for pk in clusters if pk not in runs])
+    for run in rows.defer(*_OF_LEASES):
         runs[run.cluster_id][run.kind] = run
     return runs
 
@@ -870,7 +885,7 @@ def release(request: HttpRequest, slug: str, finding_id: str) -> HttpResponse:
 def _command_values(shown: FindingRow) -> Mapping[str, str]:
     """Return what the commands of a runbook call HOST:9092, ID and GROUP, as far as the finding knows it."""
     values = {"HOST:9092": shown.cluster.bootstrap_servers}
-    broker = shown.said.message.params.get("broker")
+    broker = shown.message.params.get("broker")
     if isinstance(broker, int):
         values["ID"] = str(broker)
     if shown.kind in _ABOUT_GROUPS and shown.row:

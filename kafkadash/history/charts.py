@@ -1,13 +1,13 @@
-"""History pages of groups, topics, brokers and the quorum, from the rollups of the pipeline.
+"""History pages of clusters, groups, topics, brokers and the quorum, from the rollups of the pipeline.
 
-Each view takes ``?range=hour``, ``day``, ``week`` or ``year`` and uses five queries at most. A panel shows a series as
+Each view takes ``?range=hour``, ``day``, ``week`` or ``year`` and uses nine queries at most. A panel shows a series as
 text, as a chart and as a table; a bucket has one value or is a gap.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar
@@ -30,10 +30,13 @@ from kafkadash.history.models import Rollup, Series, SeriesKind
 from kafkadash.history.partitions import DAY, HOUR, MINUTE
 from kafkadash.history.schedule import PIPELINE
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
+from kafkadash.history.week import read_cluster_week, read_topic_week
+from kafkadash.monitoring.annotations import read_marks
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.groups.names import key_of_slug, stored_name
 from kafkadash.monitoring.models import BrokerState, CollectorKind, GroupState, TopicState
+from kafkadash.monitoring.traffic.pages import format_byte_rate, format_record_rate
 
 Name = TypeVar("Name", str, int)
 
@@ -62,6 +65,7 @@ RANGES = (
     HistoryRange("year", "year", timedelta(days=365), DAY, DAY, "day"),
 )
 DEFAULT_RANGE = RANGES[1]
+LONGEST_MARKED = timedelta(days=7)
 
 
 SHORTEST_RANGE = RANGES[0]
@@ -109,20 +113,28 @@ class SeriesLines:
         return sum(any(value is not None for value in bucket) for bucket in zip(*self.values.values(), strict=True))
 
 
-def read_lines(series: int | None, columns: Sequence[str], chosen: HistoryRange, now: datetime) -> SeriesLines:
-    """Return the lines of a series with one query; without a series, lines without values and no query."""
+def read_lines(
+    series: Collection[int], columns: Sequence[str], chosen: HistoryRange, now: datetime
+) -> Mapping[int | None, SeriesLines]:
+    """Return the lines of each series with one query, and under None lines without values; no query without series."""
     begin, end = chosen.span(now)
     buckets = round(chosen.length.total_seconds() / chosen.grain)
-    values: dict[str, list[float | None]] = {name: [None] * buckets for name in columns}
-    rows = Rollup.objects.filter(series=series, grain=chosen.grain, bucket__gte=begin, bucket__lt=end)
-    for bucket, *figures in rows.values_list("bucket", *columns) if series is not None else ():
+    values: dict[int | None, dict[str, list[float | None]]] = {
+        key: {name: [None] * buckets for name in columns} for key in (*series, None)
+    }
+    rows = Rollup.objects.filter(series__in=series, grain=chosen.grain, bucket__gte=begin, bucket__lt=end)
+    for key, bucket, *figures in rows.values_list("series_id", "bucket", *columns) if series else ():
         place = round((bucket - begin).total_seconds() / chosen.grain)
         for name, value in zip(columns, figures, strict=True):
-            values[name][place] = value
-    if all(line[-1] is None for line in values.values()):
-        for line in values.values():
-            line.pop()  # the bucket that has only begun is left out until there is something in it
-    return SeriesLines(begin, chosen.grain, values)
+            values[key][name][place] = value
+    return {key: SeriesLines(begin, chosen.grain, _drop_begun_bucket(lines)) for key, lines in values.items()}
+
+
+def _drop_begun_bucket(lines: Mapping[str, list[float | None]]) -> Mapping[str, Sequence[float | None]]:
+    """Leave out the bucket that has only begun until something is known of it."""
+    if any(line[-1] is not None for line in lines.values()):
+        return lines
+    return {name: line[:-1] for name, line in lines.items()}
 
 
 def worst_of(series: Mapping[Name, int], chosen: HistoryRange, now: datetime) -> Name | None:
@@ -177,7 +189,18 @@ BYTES = ChartMeasure(
     wording.format_size,
     wording.format_size,
 )
+BYTE_RATE = ChartMeasure(
+    [(least, f"{unit}/s", by) for least, unit, by in BYTES.steps], 10, format_byte_rate, format_byte_rate
+)
 MILLISECONDS = ChartMeasure([(20_000, "s", 1000), (0, "ms", 1)], 100, lambda value: f"{value:,} ms", _format_number)
+
+
+def _format_thousandths(value: int) -> str:
+    return format_record_rate(value / 1000)
+
+
+# Stored in thousandths of a record per second, so that slow topics do not have a rate of 0.
+RECORD_RATE = ChartMeasure([(0, "/s", 1000)], 1000, _format_thousandths, _format_thousandths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +214,7 @@ class SeriesLine:
 
 
 PERCENTILES = (SeriesLine("p50", "p50", 3), SeriesLine("p95", "p95", 1, 1.5), SeriesLine("most", "max", 2))
+RATES = (SeriesLine("mean", "mean", 1, 1.5), SeriesLine("most", "max", 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +222,11 @@ class ShownSeries:
     """Content of a panel. ``leads``: the column that the summary is about; the summary calls it ``subject``.
 
     ``of``: a sentence that says of what a value is. ``events``: a column that counts what is marked in the
-    chart, and what one and several of them are called. ``empty``: why there may be nothing, or ''.
+    chart, and what one and several of them are called. ``empty``: why there may be nothing, or ''. ``left_out``: a
+    column that counts the partitions that a sum leaves out, or ''. ``shortest``: seconds of its shortest buckets.
     """
 
+    kind: SeriesKind
     key: str
     title: str
     measure: ChartMeasure
@@ -210,6 +236,8 @@ class ShownSeries:
     of: str
     events: tuple[str, str] | None = None
     empty: str = ""
+    left_out: str = ""
+    shortest: int = MINUTE
 
     @property
     def columns(self) -> list[str]:
@@ -223,11 +251,15 @@ class ShownSeries:
 
 @dataclass(frozen=True, slots=True)
 class HistoryTableRow:
-    """The largest of some buckets, in the order of the lines; '' where nothing is known. ``events``: in those known."""
+    """The largest of some buckets, in the order of the lines; '' where nothing is known. ``events``: in those known.
+
+    ``marks``: labels of the marks in these buckets.
+    """
 
     at: datetime
     values: Sequence[str]
     events: int | None
+    marks: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +272,19 @@ class HistoryPanel:
     chart: str
     table_step: int
     rows: Sequence[HistoryTableRow]
+    marked: bool
 
 
-def build_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange) -> HistoryPanel:
+def build_panel(
+    shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange, marks: Sequence[ChartMark] = ()
+) -> HistoryPanel:
+    """``marks``: events of the cluster; a series that counts events of its own shows these alone."""
     size = max(1, math.ceil(lines.buckets / _TABLE_ROWS))
     known = any(value is not None for name in shown.columns for value in lines.values[name])
-    chart = _build_spec(shown, lines).data
-    return HistoryPanel(shown, known, _describe_panel(shown, lines, chosen), chart, size, _table(shown, lines, size))
+    drawn = [] if shown.events else [mark for mark in marks if mark.at < lines.at(lines.buckets).timestamp()]
+    chart = _build_spec(shown, lines, drawn).data
+    summary, rows = _describe_panel(shown, lines, chosen), _table(shown, lines, drawn, size)
+    return HistoryPanel(shown, known, summary, chart, size, rows, bool(drawn))
 
 
 def _describe_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange) -> str:
@@ -261,7 +299,15 @@ def _describe_panel(shown: ShownSeries, lines: SeriesLines, chosen: HistoryRange
         text += ", the latest value."
     else:
         text += f"; latest {shown.measure.cell(round(newest))} at {_format_clock(lines.at(last), chosen)}."
-    return " ".join([text, *_describe_gaps(lines, [bucket for _, bucket in known], chosen)])
+    gaps = _describe_gaps(lines, [bucket for _, bucket in known], chosen)
+    return " ".join([text, *_describe_left_out(shown, lines, last), *gaps])
+
+
+def _describe_left_out(shown: ShownSeries, lines: SeriesLines, bucket: int) -> Iterator[str]:
+    number = lines.values[shown.left_out][bucket] if shown.left_out else None
+    if number:
+        partitions = choose_plural("# partition|# partitions", round(number))
+        yield f"Latest sum without {partitions}, whose rate is unknown."
 
 
 def _describe_gaps(lines: SeriesLines, known: Sequence[int], chosen: HistoryRange) -> Iterator[str]:
@@ -279,7 +325,7 @@ def _format_clock(at: datetime, chosen: HistoryRange) -> str:
     return at.strftime("%H:%M" if chosen.length <= timedelta(days=1) else "%-d %b %H:%M")
 
 
-def _build_spec(shown: ShownSeries, lines: SeriesLines) -> ChartSpec:
+def _build_spec(shown: ShownSeries, lines: SeriesLines, marks: Sequence[ChartMark]) -> ChartSpec:
     largest = max((value for name in shown.columns for value in lines.values[name] if value is not None), default=0)
     top = max(shown.measure.least, largest * 1.12)
     _, unit, by = next(step for step in shown.measure.steps if top >= step[0])
@@ -294,9 +340,12 @@ def _build_spec(shown: ShownSeries, lines: SeriesLines) -> ChartSpec:
         unit,
         shown.measure.least / by,
         marks=[
-            ChartMark(lines.at(bucket).timestamp(), choose_plural(shown.events[1], number))
-            for bucket, number in enumerate(_count_events(shown, lines))
-            if number and shown.events
+            *marks,
+            *(
+                ChartMark(lines.at(bucket).timestamp(), choose_plural(shown.events[1], number))
+                for bucket, number in enumerate(_count_events(shown, lines))
+                if number and shown.events
+            ),
         ],
     )
 
@@ -312,7 +361,7 @@ def _count_events(shown: ShownSeries, lines: SeriesLines) -> list[int | None]:
     return [None if number is None else round(number) for number in lines.values[shown.events[0]]]
 
 
-def _table(shown: ShownSeries, lines: SeriesLines, size: int) -> list[HistoryTableRow]:
+def _table(shown: ShownSeries, lines: SeriesLines, marks: Sequence[ChartMark], size: int) -> list[HistoryTableRow]:
     rows, events = [], _count_events(shown, lines)
     for start in range(0, lines.buckets, size):
         part = slice(start, start + size)
@@ -322,14 +371,35 @@ def _table(shown: ShownSeries, lines: SeriesLines, size: int) -> list[HistoryTab
         ]
         words = ["" if value is None else shown.measure.cell(round(value)) for value in some]
         counted = [number for number in events[part] if number is not None]
-        rows.append(HistoryTableRow(lines.at(start), words, sum(counted) if counted else None))
+        begin, end = lines.at(start), lines.at(min(start + size, lines.buckets))
+        labels = dict.fromkeys(mark.label for mark in marks if begin.timestamp() <= mark.at < end.timestamp())
+        rows.append(HistoryTableRow(begin, words, sum(counted) if counted else None, ", ".join(labels)))
     return rows[::-1]
 
 
 _GROUP = ShownSeries(
-    "group-history", "Lag, records", RECORDS, PERCENTILES, "p95", "p95", "Across all partitions and samples."
+    SeriesKind.GROUP,
+    "group-history",
+    "Lag, records",
+    RECORDS,
+    PERCENTILES,
+    "p95",
+    "p95",
+    "Across all partitions and samples.",
+)
+_CLUSTER_LAG = ShownSeries(
+    SeriesKind.CLUSTER,
+    "cluster-lag-history",
+    "Lag, records",
+    RECORDS,
+    PERCENTILES,
+    "p95",
+    "p95",
+    "Across all groups, partitions and samples.",
+    empty="Possibly no consumer group has committed offsets.",
 )
 _TOPIC_LAG = ShownSeries(
+    SeriesKind.TOPIC,
     "topic-lag-history",
     "Lag, records",
     RECORDS,
@@ -340,6 +410,7 @@ _TOPIC_LAG = ShownSeries(
     empty="Possibly no consumer group reads the topic.",
 )
 _TOPIC_SIZE = ShownSeries(
+    SeriesKind.TOPIC,
     "topic-size-history",
     "Size on disk",
     BYTES,
@@ -350,6 +421,7 @@ _TOPIC_SIZE = ShownSeries(
     empty="Sizes require a response from every broker.",
 )
 _BROKER_BYTES = ShownSeries(
+    SeriesKind.BROKER,
     "broker-bytes-history",
     "Replica bytes",
     BYTES,
@@ -359,6 +431,7 @@ _BROKER_BYTES = ShownSeries(
     "The total is the mean replica size times the number of replicas: an estimate while these change.",
 )
 _BROKER_REPLICAS = ShownSeries(
+    SeriesKind.BROKER,
     "broker-replicas-history",
     "Replicas",
     REPLICAS,
@@ -368,6 +441,7 @@ _BROKER_REPLICAS = ShownSeries(
     "Replicas in the log directories, as last read.",
 )
 _NODE_LAG = ShownSeries(
+    SeriesKind.QUORUM,
     "node-lag-history",
     "Lag, ms",
     MILLISECONDS,
@@ -379,6 +453,7 @@ _NODE_LAG = ShownSeries(
     empty="The leader has no lag. Choose another node.",
 )
 _NODE_FETCH = ShownSeries(
+    SeriesKind.QUORUM,
     "node-fetch-history",
     "Last fetch age, ms",
     MILLISECONDS,
@@ -388,6 +463,33 @@ _NODE_FETCH = ShownSeries(
     "Across all samples, on the leader’s clock.",
     empty="The leader does not fetch. Choose another node.",
 )
+_BYTES_IN = ShownSeries(
+    SeriesKind.BYTES_IN,
+    "bytes-in-history",
+    "Bytes in (estimated)",
+    BYTE_RATE,
+    RATES,
+    "mean",
+    "Mean",
+    "Bytes per second: new records × bytes per record on disk.",
+    empty="Bytes are unknown for compacted and tiered topics, and until log directories and configs are read.",
+    left_out="other",
+    shortest=HOUR,
+)
+_RECORDS_IN = ShownSeries(
+    SeriesKind.RECORDS_IN,
+    "records-in-history",
+    "Records in",
+    RECORD_RATE,
+    RATES,
+    "mean",
+    "Mean",
+    "Records per second, counted from log ends.",
+    empty="Rates are known from the second refresh on.",
+    left_out="other",
+    shortest=HOUR,
+)
+_TRAFFIC = (_BYTES_IN, _RECORDS_IN)
 
 
 def group_history_context(
@@ -403,18 +505,27 @@ def group_history_context(
         "choice": shown or "",
         "choice_name": "topic",
         "problem": message_text(HistoryErrorCode.NO_HISTORY_OF_TOPIC, topic=topic[:249]) if topic and unknown else "",
-        **_context(cluster, series.get(shown or ""), [_GROUP], chosen, now),
+        **_context(cluster, {SeriesKind.GROUP: series.get(shown or "")}, [_GROUP], chosen, now),
     }
 
 
+def cluster_history_context(cluster: Cluster, chosen: HistoryRange | None, now: datetime) -> dict[str, Any]:
+    """Return lag and traffic of all topics of the cluster, and its rates by hour of the week."""
+    shown = (_CLUSTER_LAG, *_TRAFFIC)
+    series = _find_series(cluster, shown)
+    return {"week": read_cluster_week(cluster), **_context(cluster, series, shown, chosen, now)}
+
+
 def topic_history_context(cluster: Cluster, topic: str, chosen: HistoryRange | None, now: datetime) -> dict[str, Any]:
-    series = _read_series(cluster, SeriesKind.TOPIC, "topic", topic=topic)
-    return {"topic": topic, **_context(cluster, series.get(topic), [_TOPIC_LAG, _TOPIC_SIZE], chosen, now)}
+    shown = (_TOPIC_LAG, _TOPIC_SIZE, *_TRAFFIC)
+    series, week = _find_series(cluster, shown, topic=topic), read_topic_week(cluster, topic)
+    return {"topic": topic, "week": week, **_context(cluster, series, shown, chosen, now)}
 
 
 def broker_history_context(cluster: Cluster, broker: int, chosen: HistoryRange | None, now: datetime) -> dict[str, Any]:
-    series = _read_series(cluster, SeriesKind.BROKER, "node", node=broker)
-    return {"broker": broker, **_context(cluster, series.get(broker), [_BROKER_BYTES, _BROKER_REPLICAS], chosen, now)}
+    shown = (_BROKER_BYTES, _BROKER_REPLICAS, *_TRAFFIC)
+    series = _find_series(cluster, shown, node=broker)
+    return {"broker": broker, **_context(cluster, series, shown, chosen, now)}
 
 
 def quorum_history_context(
@@ -432,12 +543,27 @@ def quorum_history_context(
         "problem": message_text(HistoryErrorCode.NO_HISTORY_OF_NODE, typed=node[:20])
         if node and series and chosen_node is None
         else "",
-        **_context(cluster, None if shown is None else series[shown], [_NODE_LAG, _NODE_FETCH], chosen, now),
+        **_context(
+            cluster,
+            {SeriesKind.QUORUM: None if shown is None else series[shown]},
+            [_NODE_LAG, _NODE_FETCH],
+            chosen,
+            now,
+        ),
     }
 
 
 def _read_series(cluster: Cluster, kind: SeriesKind, by: str, **about: Any) -> Mapping[Any, int]:
     return dict(Series.objects.filter(cluster=cluster, kind=kind, **about).values_list(by, "pk"))
+
+
+def _find_series(
+    cluster: Cluster, shown: Sequence[ShownSeries], *, topic: str = "", node: int = Series.NO_NODE
+) -> Mapping[str, int]:
+    """Return kind → series of a topic, of a broker, or of the whole cluster."""
+    kinds = {one.kind for one in shown}
+    found = Series.objects.filter(cluster=cluster, kind__in=kinds, group="", topic=topic, node=node)
+    return dict(found.values_list("kind", "pk"))
 
 
 class HistoryContext(TypedDict):
@@ -446,42 +572,72 @@ class HistoryContext(TypedDict):
     chosen: HistoryRange
     ranges: tuple[HistoryRange, ...]
     standing: PipelineStatus
-    lines: SeriesLines
     newest_at: datetime | None
     panels: list[HistoryPanel]
 
 
 def _context(
-    cluster: Cluster, series: int | None, shown: Sequence[ShownSeries], asked: HistoryRange | None, now: datetime
+    cluster: Cluster,
+    series: Mapping[str, int | None],
+    shown: Sequence[ShownSeries],
+    asked: HistoryRange | None,
+    now: datetime,
 ) -> HistoryContext:
-    """Without a range that was asked for, a history that has only begun is shown over the shortest one."""
+    """``series``: by kind. Without a range that was asked for, a history that has only begun is shown over the shortest
+    one.
+    """
     chosen = asked or DEFAULT_RANGE
     lines = _read_values(series, shown, chosen, now)
-    if asked is None and lines.oldest_at is not None and lines.oldest_at >= now - SHORTEST_RANGE.length:
+    oldest_at = min((each.oldest_at for each in lines if each.oldest_at is not None), default=None)
+    if asked is None and oldest_at is not None and oldest_at >= now - SHORTEST_RANGE.length:
         chosen = SHORTEST_RANGE
         lines = _read_values(series, shown, chosen, now)
+    # A year has more events than a chart has room for.
+    marks = read_marks(cluster.pk, *chosen.span(now)) if chosen.length <= LONGEST_MARKED else []
+    panels = [
+        build_panel(one, each, chosen, marks)
+        for one, each in zip(shown, lines, strict=True)
+        if chosen.grain >= one.shortest
+    ]
     return {
         "cluster": cluster,
         "now": now,
         "chosen": chosen,
         "ranges": RANGES,
         "standing": pipeline_standing(now),
-        "lines": lines,
-        "newest_at": lines.newest_at,
-        "panels": [build_panel(one, lines, chosen) for one in shown],
+        "newest_at": max((each.newest_at for each in lines if each.newest_at is not None), default=None),
+        "panels": panels,
     }
 
 
-def _read_values(series: int | None, shown: Sequence[ShownSeries], chosen: HistoryRange, now: datetime) -> SeriesLines:
-    """``total``: bytes of all replicas. A rollup has the mean size of one, and their number."""
-    named = {column for one in shown for column in (*one.columns, *(one.events or ())[:1])}
+def _read_values(
+    series: Mapping[str, int | None], shown: Sequence[ShownSeries], chosen: HistoryRange, now: datetime
+) -> list[SeriesLines]:
+    """Return the lines of each panel; one query."""
+    named = {column for one in shown for column in (*one.columns, one.left_out, *(one.events or ())[:1])} - {""}
     stored = (named - {"total"}) | ({"mean", "other"} if "total" in named else set())
-    lines = read_lines(series, sorted(stored), chosen, now)
-    if "total" not in named:
+    found = read_lines([key for key in series.values() if key is not None], sorted(stored), chosen, now)
+    return [_add_total(one, found[series.get(one.kind)]) for one in shown]
+
+
+def _add_total(shown: ShownSeries, lines: SeriesLines) -> SeriesLines:
+    """``total``: bytes of all replicas. A rollup has the mean size of one, and their number."""
+    if "total" not in shown.columns:
         return lines
     pairs = zip(lines.values["mean"], lines.values["other"], strict=True)
     total = [None if mean is None or number is None else mean * number for mean, number in pairs]
     return SeriesLines(lines.begin, lines.grain, {**lines.values, "total": total})
+
+
+@require_safe
+@needs(VIEW)
+@revalidated
+@one_moment()
+def cluster_history(request: HttpRequest, slug: str) -> HttpResponse:
+    cluster = cluster_for(request, slug, VIEW)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
+    context = cluster_history_context(cluster, range_named(request.GET.get("range")), bar["now"])
+    return _render_page(request, "cluster", {**bar, "tab": "overview", **context})
 
 
 @require_safe

@@ -52,9 +52,11 @@ from kafkadash.history.results import (
     parse_marker,
     parse_marker_name,
     read_tables,
+    stream_tables,
     table_rows,
 )
 from kafkadash.history.schedule import INGEST, PIPELINE
+from kafkadash.history.workload_hours import HOUR_COLUMNS, HourSums, MismatchedHours, sum_by_hour
 from kafkadash.monitoring.groups.names import stored_name
 
 Row = tuple[Any, ...]
@@ -191,15 +193,21 @@ class ResultReading:
     def tables(self, kind: ResultKind, columns: Sequence[str]) -> Iterator[Any]:
         return read_tables(self.store, self.marker, kind, columns, self.below)
 
+    def stream(self, kind: ResultKind, columns: Sequence[str]) -> Iterator[Any]:
+        return stream_tables(self.store, self.marker, kind, columns, self.below)
+
 
 @dataclass(frozen=True, slots=True)
 class _RollupWriter:
+    """``shortest``: seconds of the shortest buckets that are stored; shorter ones stay in the results."""
+
     figure: str
     group: str = ""
     topic: str = ""
     node: str = ""
     other: str = ""
     changes: str = ""
+    shortest: int = partitions.MINUTE
 
 
 _ROLLUPS = {
@@ -209,6 +217,13 @@ _ROLLUPS = {
     ResultKind.CLUSTER_ROLLUP: _RollupWriter("lag"),
     ResultKind.QUORUM_ROLLUP: _RollupWriter(
         "lag_ms", node="replica", other="fetch_age_ms_max", changes="leader_changes"
+    ),
+    # The collector keeps points of a day itself, and minutes of each topic would be most of the database.
+    ResultKind.BYTES_IN: _RollupWriter(
+        "bytes_in", topic="topic", node="broker", other="left_out", shortest=partitions.HOUR
+    ),
+    ResultKind.RECORDS_IN: _RollupWriter(
+        "milli_records_in", topic="topic", node="broker", other="left_out", shortest=partitions.HOUR
     ),
 }
 _DAYS = tuple(f"days_to_{share}{end}" for share in (80, 90) for end in ("", "_low", "_high"))
@@ -258,6 +273,19 @@ _WORKLOAD = RowTarget(
         ("topic", "text"),
         ("format", "smallint"),
         ("partitions", "jsonb"),
+        ("by_hour", "jsonb"),
+        ("from_at", "timestamptz"),
+        ("to_at", "timestamptz"),
+    ),
+)
+_CLUSTER_WORKLOAD = RowTarget(
+    "history_clusterworkload",
+    ("cluster_id",),
+    ("to_at", "version"),
+    (
+        ("cluster_id", "bigint"),
+        ("version", "bigint"),
+        ("by_hour", "jsonb"),
         ("from_at", "timestamptz"),
         ("to_at", "timestamptz"),
     ),
@@ -281,20 +309,21 @@ _DIFFERENCE = RowTarget(
 
 def take_rows(reading: ResultReading, kind: ResultKind, taken: TakenBatch) -> None:
     """Adds the rows of one kind to what is taken. Raises SetAside with nothing added, and StoreFailed."""
-    before = taken.skipped
+    before, shorter = taken.skipped, 0
     if kind in _ROLLUPS:
-        _take_rollups(reading, kind, taken)
+        shorter = _take_rollups(reading, kind, taken)
     elif kind in _PLAIN:
         _take_plain(reading, kind, taken)
     elif kind is ResultKind.WORKLOAD:
         _take_workload(reading, taken)
     else:
         _take_verdicts(reading, taken)
-    taken.rows[kind.value] = reading.marker.rows[kind] - (taken.skipped - before)
+    taken.rows[kind.value] = reading.marker.rows[kind] - shorter - (taken.skipped - before)
 
 
-def _take_rollups(reading: ResultReading, kind: ResultKind, taken: TakenBatch) -> None:
-    about = _ROLLUPS[kind]
+def _take_rollups(reading: ResultReading, kind: ResultKind, taken: TakenBatch) -> int:
+    """Return the number of rows of shorter buckets than are stored of this kind."""
+    about, shorter = _ROLLUPS[kind], 0
     names = [name for name in (about.group, about.topic, about.node) if name]
     figures = [f"{about.figure}_{part}" for part in ("count", "max", "p50", "p95", "p99", "mean")]
     extras = [name for name in (about.other, about.changes) if name]
@@ -304,6 +333,9 @@ def _take_rollups(reading: ResultReading, kind: ResultKind, taken: TakenBatch) -
     for table in reading.tables(kind, ["cluster", "grain", "bucket", *names, *figures, *extras]):
         for slug, grain_name, bucket, *rest in table_rows(table):
             grain = _grain_seconds(reading, kind, grain_name)
+            if grain < about.shortest:
+                shorter += 1
+                continue
             cluster = reading.cluster(slug, bucket)
             if cluster is None or not oldest[grain] <= bucket <= reading.now + _AHEAD:
                 skipped += 1
@@ -322,6 +354,7 @@ def _take_rollups(reading: ResultReading, kind: ResultKind, taken: TakenBatch) -
     taken.places |= places
     for some in _split_portions(found):
         taken.portions.append((len(some), partial(write_rollups, kind.value, some)))
+    return shorter
 
 
 def _grain_seconds(reading: ResultReading, kind: ResultKind, grain: str) -> int:
@@ -352,24 +385,57 @@ def _take_plain(reading: ResultReading, kind: ResultKind, taken: TakenBatch) -> 
 
 
 def _take_workload(reading: ResultReading, taken: TakenBatch) -> None:
-    """A topic's partitions are one row, column by column; what was taken in hour by hour stays in the result."""
+    """A topic's partitions are one row, column by column. Of their hours the sums are stored, per topic and cluster."""
     columns = ["cluster", "topic", "partition", *_PACKED, "from_at", "to_at"]
-    topics: dict[tuple[int, str], list[Row]] = defaultdict(list)
+    topics: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    cut: set[tuple[str, str]] = set()
+    skipped = 0
     for table in reading.tables(ResultKind.WORKLOAD, columns):
         for slug, topic, *rest in table_rows(table):
-            cluster = reading.cluster(slug, rest[-2])
-            if cluster is None:
-                taken.skipped += 1
+            if reading.cluster(slug, rest[-2]) is None:
+                skipped += 1
+                cut.add((slug, topic))
             else:
-                topics[cluster, topic].append(tuple(rest))
-    found = []
-    for (cluster, topic), own in sorted(topics.items()):
+                topics[slug, topic].append(tuple(rest))
+    hours = _sum_hours(reading)
+    version, found, clusters = reading.marker.version, list[Row](), dict[str, list[Row]]()
+    for (slug, topic), own in sorted(topics.items()):
         partition, *figures, begins, ends = zip(*sorted(own, key=lambda row: row[0]), strict=True)
         packed = {"partition": partition, **dict(zip(_PACKED.values(), figures, strict=True))}
-        version = reading.marker.version
-        found.append((cluster, version, topic, Workload.FORMAT, json.dumps(packed), min(begins), max(ends)))
+        sums = hours.get((slug, topic), HourSums())
+        sums.note_observed(begins, max(ends))
+        # A partition that was left out is in the sums.
+        by_hour = None if (slug, topic) in cut else json.dumps(sums.pack())
+        times = (min(begins), max(ends))
+        form = (Workload.FORMAT, json.dumps(packed), by_hour)
+        found.append((reading.clusters[slug], version, topic, *form, *times))
+        clusters.setdefault(slug, []).append((sums, *times))
+    taken.skipped += skipped
     for some in _split_portions(found, TOPICS_AT_ONCE):
         taken.portions.append((AT_ONCE, partial(write_rows, _WORKLOAD, some)))
+    partly = {slug for slug, _ in cut}
+    whole = [
+        (reading.clusters[slug], version, *_add_topics(own)) for slug, own in clusters.items() if slug not in partly
+    ]
+    if whole:
+        taken.portions.append((len(whole), partial(write_rows, _CLUSTER_WORKLOAD, whole)))
+
+
+def _sum_hours(reading: ResultReading) -> Mapping[tuple[str, str], HourSums]:
+    try:
+        return sum_by_hour(reading.stream(ResultKind.WORKLOAD, HOUR_COLUMNS))
+    except MismatchedHours as error:
+        folder, kind = reading.marker.folder(ResultKind.WORKLOAD), ResultKind.WORKLOAD
+        why = "hours_of_week and in_p50 do not match"
+        raise SetAside(folder, coded(HistoryErrorCode.COLUMNS_WRONG, file=folder, kind=kind, why=why)) from error
+
+
+def _add_topics(topics: Sequence[Row]) -> Row:
+    """Return hours, begin and end of all topics of a cluster."""
+    whole = HourSums()
+    for sums, _, _ in topics:
+        whole.add(sums)
+    return json.dumps(whole.pack()), min(begin for _, begin, _ in topics), max(end for _, _, end in topics)
 
 
 _PACKED = {

@@ -14,13 +14,18 @@ from kafkadash.core.messages import CodedMessage, read_message, stored_message
 
 
 class SeriesKind(models.TextChoices):
-    """Subject of rollups; the values are those of ``export.results.ResultKind``."""
+    """Subject of rollups; the values are those of ``export.results.ResultKind``.
+
+    ``BYTES_IN`` and ``RECORDS_IN`` are of a topic, of the partitions that a broker leads, or of the whole cluster.
+    """
 
     GROUP = "lag_rollup", "lag of a group in a topic"
     TOPIC = "topic_rollup", "lag of all groups of a topic"
     BROKER = "broker_rollup", "bytes of replicas on a broker"
     CLUSTER = "cluster_rollup", "lag of all groups of a cluster"
     QUORUM = "quorum_rollup", "lag of a node of the quorum"
+    BYTES_IN = "bytes_in", "bytes in per second, estimated"
+    RECORDS_IN = "records_in", "thousandths of a record in per second"
 
 
 class Series(models.Model):
@@ -49,10 +54,12 @@ class Series(models.Model):
 class Rollup(models.Model):
     """All samples of a series in one bucket of ``grain`` seconds (60, 3600 or 86,400).
 
-    Unit of the figures: records (lag), bytes (brokers), ms (quorum). ``other``: bytes on disk of a topic, replicas of a
-    broker, the largest age of a fetch of a node in ms. ``changes``: leader changes of the quorum. ``version``: when the
-    result was written, in microseconds since the epoch; of two answers about a bucket the one from more samples stays,
-    then the later one. No foreign key in the database: it would cost every row, and old ones go with their partition.
+    Unit of the figures: records (lag), bytes (brokers), ms (quorum), bytes per second and thousandths of a record per
+    second (traffic). ``other``: bytes on disk of a topic, replicas of a broker, the largest age of a fetch of a node in
+    ms, the most partitions that a sum of traffic left out. ``changes``: leader changes of the quorum. ``version``: when
+    the result was written, in microseconds since the epoch; of two answers about a bucket the one from more samples
+    stays, then the later one. No foreign key in the database: it would cost every row, and old ones go with their
+    partition.
     """
 
     pk = models.CompositePrimaryKey("series_id", "grain", "bucket")
@@ -103,6 +110,8 @@ class Workload(models.Model):
     ``in``: bytes per second that the leader took in, the mean over the hours of the week of their median; ``peak``: the
     largest 95th percentile of an hour of the week, which is ``hour`` (0 is Monday 00:00 UTC); ``grows``: bytes a day;
     ``size``: bytes; ``samples``: rates that were seen. Null where the pipeline could not tell.
+
+    ``by_hour``: see ``HourlyRates``; null where facts of another cluster of the same name are in the model.
     """
 
     FORMAT = 2
@@ -112,6 +121,7 @@ class Workload(models.Model):
     topic = models.CharField(max_length=249)
     format = models.PositiveSmallIntegerField(default=1)
     partitions = models.JSONField()
+    by_hour = models.JSONField(null=True, help_text="bytes in per second by hour of the week")
     from_at = models.DateTimeField()
     to_at = models.DateTimeField()
     version = models.BigIntegerField()
@@ -122,6 +132,22 @@ class Workload(models.Model):
 
     def __str__(self) -> str:
         return f"workload of {self.topic} of cluster {self.cluster_id}"
+
+
+class ClusterWorkload(models.Model):
+    """Rates of all topics of a cluster by hour of the week; ``by_hour`` as in ``Workload``."""
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE)
+    by_hour = models.JSONField(help_text="bytes in per second by hour of the week")
+    from_at = models.DateTimeField()
+    to_at = models.DateTimeField()
+    version = models.BigIntegerField()
+
+    class Meta:
+        indexes = (models.Index(fields=["to_at"], name="cluster_workload_age"),)
+
+    def __str__(self) -> str:
+        return f"workload of cluster {self.cluster_id}"
 
 
 class DiskForecast(models.Model):

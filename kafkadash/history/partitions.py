@@ -14,6 +14,7 @@ from django.db import connection, models, transaction
 
 from kafkadash.history.models import (
     CatchUp,
+    ClusterWorkload,
     DiskForecast,
     PipelineLedger,
     Series,
@@ -99,6 +100,7 @@ def old_rows(now: datetime) -> Mapping[str, models.QuerySet[Any]]:
         "catch_ups": CatchUp.objects.filter(observed_at__lt=now - timedelta(days=1)),
         "forecasts": DiskForecast.objects.filter(observed_at__lt=now - timedelta(days=7)),
         "workloads": Workload.objects.filter(to_at__lt=now - ledger),
+        "cluster_workloads": ClusterWorkload.objects.filter(to_at__lt=now - ledger),
         "verdict_counts": VerdictCount.objects.filter(hour__lt=now - ledger),
         "verdict_differences": VerdictDifference.objects.filter(observed_at__lt=now - timedelta(days=7)),
         "ledger": PipelineLedger.objects.filter(ingested_at__lt=now - ledger).exclude(deleted_at=None),

@@ -19,9 +19,11 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, needs, visible_clusters
 from kafkadash.clusters.models import Cluster
+from kafkadash.core.charts import ChartPanel
 from kafkadash.core.messages import CodedMessage, choose_plural
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
+from kafkadash.history.batch_charts import batch_panels
 from kafkadash.history.models import DiskForecast, PipelineLedger, VerdictCount, VerdictDifference, Workload
 from kafkadash.history.schedule import PIPELINE
 from kafkadash.history.standing import PipelineStatus, pipeline_standing
@@ -107,6 +109,7 @@ def hourly_counts() -> QuerySet[VerdictCount, tuple[int, int, int]]:
 class PipelineContext(TypedDict):
     now: datetime
     standing: PipelineStatus
+    charts: list[ChartPanel]
     batches: list[BatchRow]
     aside: list[AsideRow]
     aside_more: int
@@ -120,7 +123,7 @@ class PipelineContext(TypedDict):
 
 
 def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> PipelineContext:
-    """Return the context of the whole installation; per-cluster parts only for ``clusters``. Runs seven queries."""
+    """Return the context of the whole installation; per-cluster parts only for ``clusters``. Runs eight queries."""
     known = {cluster.pk: cluster for cluster in clusters}
     status = pipeline_standing(now)
     compared = _compare_clusters(known, now - _COMPARED)
@@ -138,6 +141,7 @@ def pipeline_context(clusters: Iterable[Cluster], now: datetime) -> PipelineCont
     return {
         "now": now,
         "standing": status,
+        "charts": batch_panels(now),
         "batches": [BatchRow(entry) for entry in newest_first[:_BATCHES]],
         "aside": aside[:_SET_ASIDE],
         "aside_more": max(0, len(aside) - _SET_ASIDE),

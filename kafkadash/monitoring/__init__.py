@@ -1,6 +1,7 @@
 """State of clusters: collectors, stored facts, and the pages of brokers, topics, groups and quorum."""
 
 PUBLIC_MODULES = (
+    "annotations",
     "brokers",
     "cluster_bar",
     "collection",

@@ -38,6 +38,7 @@ class CollectionErrorCode(StrEnum):
 
     # Filters and addresses of pages that name what is not there
     PARTITIONS_NO_BROKER = "partitions-no-broker"
+    RACKS_NOT_COUNTED = "racks-not-counted"
     REASSIGNMENTS_NO_BROKER = "reassignments-no-broker"
     BROKER_NOT_SEEN = "broker-not-seen"
     TOPIC_NOT_SEEN = "topic-not-seen"

@@ -64,6 +64,10 @@ COLLECTION_MESSAGES: Mapping[Code, MessageTemplate] = {
     Code.PARTITIONS_NO_BROKER: MessageTemplate(
         "“{typed}” is not a broker ID. Partitions of all brokers are shown.", "Enter a whole number, such as 3."
     ),
+    Code.RACKS_NOT_COUNTED: MessageTemplate(
+        "The cluster has too many violations to filter by rack. Violations of all racks are shown.",
+        "Filter by topic name.",
+    ),
     Code.REASSIGNMENTS_NO_BROKER: MessageTemplate(
         "“{typed}” is not a broker ID. Reassignments of all brokers are shown.", "Enter a whole number, such as 3."
     ),

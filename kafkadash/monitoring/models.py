@@ -284,6 +284,24 @@ class ClusterPoint(models.Model):
         return f"figures of cluster {self.cluster_id} at {self.taken_at:%H:%M:%S}"
 
 
+class ClusterTrend(models.Model):
+    """Records written to a cluster over 24 h, in short, for lists of clusters.
+
+    ``rate``: records per second at ``taken_at``. ``slots``, format 1: the highest rate of each half hour, the newest
+    last, which began at ``slot_at``; null where no rate is known.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="trend")
+    taken_at = models.DateTimeField()
+    rate = models.FloatField(null=True)
+    slot_at = models.DateTimeField()
+    format = models.PositiveSmallIntegerField(default=1)
+    slots = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"trend of cluster {self.cluster_id} to {self.taken_at:%H:%M:%S}"
+
+
 class TopicTraffic(models.Model):
     """Rates of the topics of one shard at one time.
 

@@ -1,4 +1,4 @@
-"""The page of racks: the brokers of each rack, and the partitions that are not spread as evenly as possible.
+"""The page of racks: a map of the brokers of each rack, and the partitions that are not spread as evenly as possible.
 
 ``RackJudge`` judges the spread over the racks that registered brokers name, or says why it cannot be judged.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -21,12 +21,13 @@ from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, ne
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_duration
 from kafkadash.core.listing import ListQuery
-from kafkadash.core.messages import choose_plural
+from kafkadash.core.messages import choose_plural, message_text
 from kafkadash.core.racks import RackSpread, judge_spread, racks_known
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.monitoring.brokers import DirectoryRow, broker_state, directory_row
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
+from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import (
     FactFreshness,
     ReadingDoubts,
@@ -93,7 +94,19 @@ MOST_OF_A_TOPIC = 10
 MOST_CELLS = 90
 """With more brokers, racks show their sums and only the cells that hold a violation."""
 MOST_COUNTED = 20_000
-"""Partitions of violating topics up to which violations are counted per broker."""
+"""Partitions of violating topics up to which violations are counted per broker and rack."""
+
+
+@dataclass(frozen=True)
+class ViolationCounts:
+    """Violating partitions by broker and by rack, of those that the rack holds too many replicas of.
+
+    ``topics``: rack → primary keys of the topics that these are of.
+    """
+
+    brokers: Counter[int] = field(default_factory=Counter)
+    racks: Counter[str] = field(default_factory=Counter)
+    topics: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +130,24 @@ class RackCell:
 
 @dataclass(frozen=True, slots=True)
 class RackCard:
-    """``name`` is None for the brokers that name none; '' is a name."""
+    """``name`` is None for the brokers that name none; '' is a name. ``violations`` is None where not counted.
+
+    ``certain``: the data is fresh and complete, so that no violation is a fact of now.
+    """
 
     name: str | None
     cells: Sequence[RackCell]
     brokers: int
     replicas: int
+    violations: int | None
+    certain: bool
+
+    @property
+    def state(self) -> str:
+        """State of the spread: warning, ok or unknown."""
+        if self.violations:
+            return "warning"
+        return "ok" if self.violations == 0 and self.certain else "unknown"
 
     @property
     def hidden(self) -> int:
@@ -172,7 +197,11 @@ class ViolatingTopic:
 
 def rack_listing(query: QueryDict) -> ListQuery:
     return ListQuery(
-        query, texts=["q"], sorts={"violations": [F("rack_violations"), F("name")]}, descending_first={"violations"}
+        query,
+        texts=["q"],
+        exact=["rack"],
+        sorts={"violations": [F("rack_violations"), F("name")]},
+        descending_first={"violations"},
     )
 
 
@@ -201,13 +230,18 @@ def racks_context(
     totals = violating.aggregate(**sums) if violating is not None else {}
     number = totals.get("number") or 0
     counted = violating is not None and (totals.get("all") or 0) <= MOST_COUNTED
+    counts = _count_violations(cluster, judge) if counted and number else ViolationCounts()
     page, rows = None, []
     if violating is not None:
         if text := listing.values["q"]:
             violating = violating.filter(name__icontains=text)
+        rack = _read_rack(listing, counted=counted)
+        if rack:
+            violating = violating.filter(pk__in=counts.topics[rack])
         page = listing.page_of(violating.order_by(*listing.order()), TOPICS_PAGE)
-        rows = _list_violating_topics(cluster, page.object_list, judge)
-    per_broker = _per_broker(cluster, judge) if counted and number else Counter()
+        rows = _list_violating_topics(cluster, page.object_list, judge, rack)
+    doubts = doubts_about(cluster)
+    evaluated = judge.known and (figures.rack_violations is not None or number > 0)
     return {
         "listing": listing,
         "page": page,
@@ -217,14 +251,32 @@ def racks_context(
         "number": number,
         "counted": counted,
         "freshness": freshness,
-        "title": _describe_racks(cluster.name, judge, figures, number, freshness, doubts_about(cluster)),
-        "racks": _racks(cluster, per_broker if counted or not number else None, freshness),
+        "title": _describe_racks(cluster.name, judge, figures, number, freshness, doubts),
+        "racks": _build_cards(
+            cluster,
+            counts if counted or not number else None,
+            freshness,
+            evaluated=evaluated,
+            certain=not freshness.stale and not doubts,
+        ),
         "most_cells": MOST_CELLS,
     }
 
 
-def _list_violating_topics(cluster: Cluster, topics: Any, judge: RackJudge) -> list[ViolatingTopic]:
-    """The topics with what is wrong now; one whose partitions were judged otherwise meanwhile is left out."""
+def _read_rack(listing: ListQuery, *, counted: bool) -> str:
+    """Return the rack that the list is filtered by; '' for all racks."""
+    rack = listing.values["rack"]
+    if rack and not counted:
+        listing.problems.append(message_text(CollectionErrorCode.RACKS_NOT_COUNTED))
+        listing.values["rack"] = rack = ""
+    return rack
+
+
+def _list_violating_topics(cluster: Cluster, topics: Any, judge: RackJudge, rack: str) -> list[ViolatingTopic]:
+    """The topics with what is wrong now; one whose partitions were judged otherwise meanwhile is left out.
+
+    ``rack``: only partitions that it holds too many replicas of; '' for all.
+    """
     listed = list(topics)
     moves = running_moves(cluster, [topic.name for topic in listed])
     labels = rack_labels(cluster)
@@ -233,29 +285,36 @@ def _list_violating_topics(cluster: Cluster, topics: Any, judge: RackJudge) -> l
         found = [
             RackViolation(line, spread, min(len(line.replicas), len(judge.racks)))
             for line in partition_lines([topic], moves, labels)
-            if (spread := judge.judge(line)) is not None and spread.violates
+            if (spread := judge.judge(line)) is not None and spread.violates and (not rack or rack in spread.crowded)
         ]
         if found:
             rows.append(ViolatingTopic(topic, found))
     return rows
 
 
-def _per_broker(cluster: Cluster, judge: RackJudge) -> Counter[int]:
-    """How many violating partitions have a replica on this broker, in a rack that holds too many of them."""
+def _count_violations(cluster: Cluster, judge: RackJudge) -> ViolationCounts:
+    """Return how many violating partitions have too many replicas in each rack, and on its brokers; two queries."""
     topics = list(TopicState.objects.filter(cluster=cluster, rack_violations__gt=0).defer("config"))
     moves = running_moves(cluster, [topic.name for topic in topics])
-    held: Counter[int] = Counter()
+    counts = ViolationCounts()
     for line in partition_lines(topics, moves):
         spread = judge.judge(line)
-        if spread is not None and spread.violates:
-            held.update({broker for broker in line.replicas if judge.rack_of.get(broker) in spread.crowded})
-    return held
+        if spread is None or not spread.violates:
+            continue
+        counts.brokers.update({broker for broker in line.replicas if judge.rack_of.get(broker) in spread.crowded})
+        counts.racks.update(spread.crowded)
+        for rack in spread.crowded:
+            counts.topics[rack].add(line.topic.pk)
+    return counts
 
 
-def _racks(cluster: Cluster, per_broker: Mapping[int, int] | None, freshness: FactFreshness) -> list[RackCard]:
-    """Racks by name, brokers by id; those without a rack last."""
+def _build_cards(
+    cluster: Cluster, counts: ViolationCounts | None, freshness: FactFreshness, *, evaluated: bool, certain: bool
+) -> list[RackCard]:
+    """Racks by name, brokers by id; those without a rack last. ``counts`` is None where violations are too many."""
     brokers = list(BrokerState.objects.filter(cluster=cluster, gone_at=None).defer("config").order_by("broker_id"))
     weights = {w.broker_id: w for w in BrokerWeights.objects.filter(cluster=cluster).defer("data")}
+    per_broker = None if counts is None else counts.brokers
     by_rack: dict[str | None, list[BrokerState]] = defaultdict(list)
     for broker in brokers:
         by_rack[broker.rack].append(broker)
@@ -263,7 +322,16 @@ def _racks(cluster: Cluster, per_broker: Mapping[int, int] | None, freshness: Fa
     for name in sorted(by_rack, key=lambda rack: (rack is None, rack or "")):
         cells = [_cell(broker, weights.get(broker.broker_id), per_broker, freshness) for broker in by_rack[name]]
         shown = cells if len(brokers) <= MOST_CELLS else [cell for cell in cells if cell.mark]
-        racks.append(RackCard(name, shown[:MOST_CELLS], len(cells), sum(broker.replicas for broker in by_rack[name])))
+        racks.append(
+            RackCard(
+                name,
+                shown[:MOST_CELLS],
+                len(cells),
+                sum(broker.replicas for broker in by_rack[name]),
+                None if counts is None or name is None or not evaluated else counts.racks[name],
+                certain,
+            )
+        )
     return racks
 
 

@@ -55,6 +55,7 @@ from kafkadash.monitoring.partitions import PartitionLine, PartitionTrouble, par
 from kafkadash.monitoring.racks import RackJudge, fix_words
 from kafkadash.monitoring.reassignments.pages import ReassignmentRow
 from kafkadash.monitoring.throttles import list_words
+from kafkadash.monitoring.topic_leaders import TopicLeaders, count_leaders
 from kafkadash.monitoring.traffic.pages import topic_throughput
 
 # Filter → (its word, the column that counts partitions in this state); in the order of how bad it is.
@@ -329,6 +330,7 @@ class TopicContext(TypedDict):
     page: Page[Any]
     rows: list[TopicPartitionRow]
     size_skew: str
+    leaders: TopicLeaders
     counts: dict[Any, Any]
     segments: list[tuple[str, ...]]
     freshness: FactFreshness
@@ -371,6 +373,7 @@ def topic_context(
         "page": page,
         "rows": [_add_size(each, sizes.get(each.line.number), largest) for each in page.object_list],
         "size_skew": _describe_size_skew(list(sizes.values())),
+        "leaders": count_leaders([each.line for each in every], sizes),
         "counts": {name: sum(map(matches, every)) for name, matches in _IS.items()},
         "segments": [(name, word) for name, word in PARTITION_STATES.words.items()],
         "freshness": freshness,

@@ -43,7 +43,7 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
     from kafkadash.pipeline.jobs import rollup
     from kafkadash.pipeline.jobs.quorum import quorum_rollup
 
-    offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
+    offsets, replicas, traffic = (frozenset({kind}) for kind in (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.TRAFFIC))
     return {
         ResultKind.LAG_ROLLUP: (offsets, lambda of, _: rollup.lag_rollup(of[LAGS])),
         ResultKind.TOPIC_ROLLUP: (
@@ -55,6 +55,14 @@ def coarse_jobs() -> Mapping[ResultKind, tuple[frozenset[Facts], Callable[[Frame
         ResultKind.QUORUM_ROLLUP: (
             frozenset({Facts.QUORUM}),
             lambda of, grain: quorum_rollup(of[Facts.QUORUM], grain),
+        ),
+        ResultKind.BYTES_IN: (
+            traffic,
+            lambda of, grain: rollup.traffic_rollup(of[Facts.TRAFFIC], ResultKind.BYTES_IN, grain),
+        ),
+        ResultKind.RECORDS_IN: (
+            traffic,
+            lambda of, grain: rollup.traffic_rollup(of[Facts.TRAFFIC], ResultKind.RECORDS_IN, grain),
         ),
     }
 
@@ -188,7 +196,7 @@ class RollupScheduler:
             for kind, (made_of, job) in coarse_jobs().items()
             if kind not in self.leaving and not made_of.isdisjoint(have)
         }
-        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.MANIFEST)
+        read = (Facts.GROUP_OFFSET, Facts.REPLICA, Facts.TRAFFIC, Facts.MANIFEST)
         frames: dict[Facts | SharedFrames | SampleLooks, DataFrame] = {
             each: self.lake.rows(each, [_minutes_of(hour)], EVER) for each in read
         }

@@ -85,7 +85,7 @@ def works() -> Sequence[PipelineWork]:
     from kafkadash.pipeline.jobs.quorum import quorum_rollup
 
     offsets, replicas = frozenset({Facts.GROUP_OFFSET}), frozenset({Facts.REPLICA})
-    moves, quorum = frozenset({Facts.REASSIGNMENT}), frozenset({Facts.QUORUM})
+    moves, quorum, traffic = (frozenset({kind}) for kind in (Facts.REASSIGNMENT, Facts.QUORUM, Facts.TRAFFIC))
     lags = frozenset({LAGS})
     return (
         PipelineWork(
@@ -115,6 +115,18 @@ def works() -> Sequence[PipelineWork]:
             replicas,
             WorkScope.MINUTES,
             lambda frames: rollup.broker_rollup(frames[Facts.REPLICA]),
+        ),
+        PipelineWork(
+            ResultKind.BYTES_IN,
+            traffic,
+            WorkScope.MINUTES,
+            lambda frames: rollup.traffic_rollup(frames[Facts.TRAFFIC], ResultKind.BYTES_IN),
+        ),
+        PipelineWork(
+            ResultKind.RECORDS_IN,
+            traffic,
+            WorkScope.MINUTES,
+            lambda frames: rollup.traffic_rollup(frames[Facts.TRAFFIC], ResultKind.RECORDS_IN),
         ),
         PipelineWork(
             ResultKind.LAG_VERDICT,

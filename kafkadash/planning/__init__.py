@@ -8,6 +8,7 @@ PUBLIC_MODULES = (
     "options",
     "preconditions",
     "proposal",
+    "report",
     "review",
     "solver.replacement",
     "stored_checks",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypedDict
 
@@ -284,10 +284,20 @@ _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerFound:
+    """Figures of a broker as read after a run; None is unknown."""
+
+    replicas: int | None = None
+    leaders: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReportBar:
     """A figure before and after on a scale; None is not known. ``limit`` is a share of the scale.
 
-    ``base``: what is on the scale besides the figure, in the figure's unit, as other data on a disk.
+    ``base``: what is on the scale besides the figure, in the figure's unit, as other data on a disk. ``found``: the
+    figure as read after a run, shown where ``with_found`` is set.
     """
 
     before: int | None
@@ -297,6 +307,8 @@ class ReportBar:
     unit: str = ""
     limit: float | None = None
     base: int = 0
+    found: int | None = None
+    with_found: bool = False
 
     @property
     def known(self) -> bool:
@@ -318,6 +330,10 @@ class ReportBar:
     @property
     def after_width(self) -> str:
         return self._width(self.after)
+
+    @property
+    def found_width(self) -> str:
+        return self._width(self.found)
 
     @property
     def percents(self) -> str:
@@ -346,6 +362,10 @@ class ReportBar:
     @property
     def after_text(self) -> str:
         return self._text(self.after)
+
+    @property
+    def found_text(self) -> str:
+        return self._text(self.found)
 
     def _text(self, value: int | None) -> str:
         if value is None:
@@ -387,7 +407,10 @@ class BrokerLine:
 
 @dataclass(frozen=True)
 class BrokerBars:
-    """Bars of some brokers. ``disk_of``: the size of the disk that all of them have, '' where they differ."""
+    """Bars of some brokers. ``disk_of``: the size of the disk that all of them have, '' where they differ.
+
+    ``with_found``: the bars show also what was read after a run.
+    """
 
     lines: Sequence[BrokerLine]
     total: int
@@ -395,6 +418,7 @@ class BrokerBars:
     limited: bool
     disk_of: str
     limit_percent: float | None
+    with_found: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,36 +462,47 @@ class RackPair:
 @dataclass(frozen=True)
 class _BarScales:
     impact: PlanImpact
+    found: Mapping[int, BrokerFound] = field(default_factory=dict)
 
     @cached_property
     def replicas(self) -> float:
-        return _round_up_scale(max((max(b.replicas_before, b.replicas_after) for b in self.impact.brokers), default=0))
+        planned = [max(b.replicas_before, b.replicas_after) for b in self.impact.brokers]
+        return _round_up_scale(max([*planned, *(each.replicas or 0 for each in self.found.values())], default=0))
 
     @cached_property
     def leaders(self) -> float:
-        return _round_up_scale(max((max(b.leaders_before, b.leaders_after) for b in self.impact.brokers), default=0))
+        planned = [max(b.leaders_before, b.leaders_after) for b in self.impact.brokers]
+        return _round_up_scale(max([*planned, *(each.leaders or 0 for each in self.found.values())], default=0))
 
     @cached_property
     def unit(self) -> tuple[int, str]:
         """Unit for all brokers, so that they can be compared: the unit of the most bytes that any broker holds."""
-        return _choose_unit(max((max(b.bytes_before or 0, b.bytes_after or 0) for b in self.impact.brokers), default=0))
+        planned = [max(b.bytes_before or 0, b.bytes_after or 0) for b in self.impact.brokers]
+        return _choose_unit(max([*planned, *(each.bytes or 0 for each in self.found.values())], default=0))
 
 
-def broker_bars(impact: PlanImpact, *, everything: bool) -> BrokerBars:
-    """By id: all of a small cluster or with ``everything``, else those that change, at most ``MOST_BROKERS``."""
-    scales = _BarScales(impact)
+def broker_bars(impact: PlanImpact, *, everything: bool, found: Mapping[int, BrokerFound] | None = None) -> BrokerBars:
+    """By id: all of a small cluster or with ``everything``, else those that change, at most ``MOST_BROKERS``.
+
+    ``found``: broker → what was read after the run; a broker that is not in it is unknown. None before a run.
+    """
+    scales = _BarScales(impact, found or {})
     shown = sorted(impact.brokers, key=lambda b: b.id)
     if len(shown) > MOST_BROKERS and not everything:
         shown = [broker for broker in shown if is_changed(broker)][:MOST_BROKERS]
     disks = {broker.disk_bytes for broker in shown}
     shared = next(iter(disks)) if len(disks) == 1 else None
     return BrokerBars(
-        lines=[_line(broker, scales, impact.disk_limit, named=shared is None) for broker in shown],
+        lines=[
+            _line(broker, scales, impact.disk_limit, named=shared is None, with_found=found is not None)
+            for broker in shown
+        ],
         total=len(impact.brokers),
         changed=sum(is_changed(broker) for broker in impact.brokers),
         limited=len(shown) < len(impact.brokers),
         disk_of=_size(shared) if shared else "",
         limit_percent=None if impact.disk_limit is None else 100 * impact.disk_limit,
+        with_found=found is not None,
     )
 
 
@@ -514,8 +549,11 @@ def is_changed(broker: BrokerImpact) -> bool:
     )
 
 
-def _line(broker: BrokerImpact, scales: _BarScales, limit: float | None, *, named: bool) -> BrokerLine:
+def _line(
+    broker: BrokerImpact, scales: _BarScales, limit: float | None, *, named: bool, with_found: bool
+) -> BrokerLine:
     factor, unit = scales.unit
+    found = scales.found.get(broker.id, BrokerFound())
     peak = _percent(broker.peak_bytes, broker.disk_bytes)
     other = broker.other_bytes
     disk = ReportBar(
@@ -526,12 +564,18 @@ def _line(broker: BrokerImpact, scales: _BarScales, limit: float | None, *, name
         unit,
         limit if broker.disk_bytes else None,
         other or 0,
+        found.bytes,
+        with_found,
     )
     return BrokerLine(
         impact=broker,
         disk=disk,
-        replicas=ReportBar(broker.replicas_before, broker.replicas_after, scales.replicas),
-        leaders=ReportBar(broker.leaders_before, broker.leaders_after, scales.leaders),
+        replicas=ReportBar(
+            broker.replicas_before, broker.replicas_after, scales.replicas, found=found.replicas, with_found=with_found
+        ),
+        leaders=ReportBar(
+            broker.leaders_before, broker.leaders_after, scales.leaders, found=found.leaders, with_found=with_found
+        ),
         disk_of=_size(broker.disk_bytes) if named else "",
         peak_percent=peak,
         over_limit=peak is not None and limit is not None and peak > 100 * limit,

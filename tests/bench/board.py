@@ -61,9 +61,9 @@ def _signed_in() -> Any:
 
 
 def _fill() -> None:
-    """Clusters with four findings each: offline, a broker down, under-replicated, racks."""
+    """Clusters with a trend and four findings each: offline, a broker down, under-replicated, racks."""
     from kafkadash.findings.models import Finding
-    from kafkadash.monitoring.models import BrokerState
+    from kafkadash.monitoring.models import BrokerState, ClusterTrend
     from tests.factories import judged, watched
 
     now = datetime.now(UTC)
@@ -71,6 +71,13 @@ def _fill() -> None:
         cluster = watched(f"cluster-{n:02}", now, offline_partitions=n + 1, under_replicated=3, rack_violations=2)
         BrokerState.objects.filter(cluster=cluster, broker_id=2).update(fenced=True)
         judged(cluster, now)
+        ClusterTrend.objects.create(
+            cluster=cluster,
+            taken_at=now,
+            rate=900.0,
+            slot_at=now,
+            slots=[700.0 + 5 * (slot % 20) for slot in range(48)],
+        )
     found = Finding.objects.filter(closed_at=None, opened_at__isnull=False).count()
     assert found == FINDINGS, f"{found} findings are open, not {FINDINGS}"
 

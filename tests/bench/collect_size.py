@@ -7,7 +7,7 @@ from tests.bench.big_kafka import PARTITIONS
 from tests.bench.collector import Figures, collect
 
 SIZES = (20_000, 100_000, 200_000)  # partitions
-INTERVALS = {"configs": 30, "log_dirs": 60}  # seconds between two refreshes
+INTERVALS = {"configs": 30, "log_dirs": 60, "traffic": 60}  # seconds between two refreshes
 REFRESH_S, MEMORY_MB, MOST_ROWS, GROWTH = 15, 1024, 10, 2.3
 
 
@@ -30,6 +30,7 @@ def measure() -> list[Bar]:
             for kind, interval in INTERVALS.items()
         ),
         *(Bar(f"200k partitions: first {kind} refresh", round(full.first_s[kind], 3), "s") for kind in INTERVALS),
+        Bar("200k partitions: processor time of a traffic refresh", round(full.processor_s["traffic"], 3), "s"),
         Bar("200k partitions: processor time beside 100k", round(_processor_growth(half, full), 3), "times"),
         Bar("100k partitions: unchanged metadata refresh", round(half.unchanged_s["metadata"], 3), "s"),
         Bar("20k partitions: unchanged metadata refresh", round(small.unchanged_s["metadata"], 3), "s"),

@@ -62,7 +62,7 @@ def _measure(kafka: BigKafka) -> Figures:
     unchanged: dict[str, float] = {}
     processor: dict[str, float] = {}
     rows: dict[str, int] = {}
-    for kind in ("metadata", "configs", "log_dirs"):
+    for kind in ("metadata", "configs", "log_dirs", "traffic"):
         first[kind], _ = _refresh(cluster, kind)
     _refresh(cluster, "configs")  # the second look at throttles decides whether they are orphans
     _refresh(cluster, "metadata")
@@ -100,9 +100,12 @@ def _let_brokers_encode(cluster: Cluster) -> None:
     from kafkadash.kafka.connect import admin_for
 
     admin = admin_for(cluster.connection())
-    names = [topic.name for topic in admin.metadata(deadline=QUEUED_FOR_S).topics]
+    topics = admin.metadata(deadline=QUEUED_FOR_S).topics
+    names = [topic.name for topic in topics]
     brokers = [broker.id for broker in admin.describe_cluster(deadline=QUEUED_FOR_S).brokers]
     assert not admin.log_dirs(brokers, deadline=QUEUED_FOR_S).errors
+    spans = {topic.name: [each.partition for each in topic.partitions] for topic in topics}
+    assert not admin.log_spans(spans, deadline=QUEUED_FOR_S).errors
     assert not admin.describe_configs([ConfigResource.topic(n) for n in names], deadline=QUEUED_FOR_S).errors
 
 

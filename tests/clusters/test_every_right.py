@@ -145,6 +145,7 @@ TABLE: Mapping[str, Row] = {
     "jobs:cancel": Row("any", "a", WRONG_VERB, 302, other=403),
     "ops:livez": Row("public"),
     "ops:readyz": Row("public", get=(200, 503)),
+    "history:cluster_history": page(),
     "history:group_history": page(),
     "history:topic_history": page(),
     "history:broker_history": page(),

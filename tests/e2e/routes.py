@@ -64,6 +64,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}groups/<str:group>/history/": Visited(
         (f"{C}groups/{{group}}/history/", f"{C}groups/{{group}}/history/?range=year"), of_seen=True
     ),
+    f"{CLUSTER}history/": Visited((f"{C}history/", f"{C}history/?range=week")),
     f"{CLUSTER}topics/<str:topic>/history/": Visited((f"{C}topics/{{topic}}/history/",), of_seen=True),
     f"{CLUSTER}brokers/<int:broker_id>/history/": Visited((f"{C}brokers/{{broker}}/history/",), of_seen=True),
     f"{CLUSTER}quorum/history/": Visited((f"{C}quorum/history/",)),

@@ -53,6 +53,11 @@ def facts(step: int) -> dict[SegmentKind, Columns]:
             "first_seen": AT,
         },
         SegmentKind.BROKER: {"broker": [1, 2], "directory": "/data", "replica_bytes": [step, None]},
+        SegmentKind.TRAFFIC: {
+            "subject": ["cluster", "topic", "broker"], "topic": [None, "orders", None], "broker": [None, None, 1],
+            "records_rate": [step / 8, step / 8, None], "bytes_rate": [step * 9.5, None, None],
+            "unknown": [0, 0, 4], "without_bytes": [0, 9, 0],
+        },
     }  # fmt: skip
 
 

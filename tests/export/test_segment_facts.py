@@ -230,6 +230,55 @@ def test_without_pyarrow__refreshes_go_on_and_nothing_waits(
     assert encoding.explain_missing() == coded(ExportErrorCode.FACTS_NOT_KEPT)
 
 
+def test_traffic__rates_of_cluster_topics_and_brokers__and_what_the_sums_leave_out(
+    kafka: MemoryCluster, refresh: Refresher, flush: Flusher, rows_of: Rows, clock: Clock
+) -> None:
+    first, second = kafka.add("orders", 0, 1, 2, end=1000), kafka.add("orders", 1, 2, 3, end=1000)
+    kafka.add("clicks", 0, 2, 3, end=1000)
+    for kind in ("metadata", "log_dirs", "configs", "traffic"):
+        assert not refresh(kind).error
+    clock.pass_by(60)
+    first.ends, second.ends = dict.fromkeys(first.ends, 1600), dict.fromkeys(second.ends, 1060)
+    kafka.set_config("clicks", "cleanup.policy", "compact")
+    refresh("configs")
+    kafka.silent = {2}
+    refresh("traffic")
+    flush()
+    names = ("topic", "broker", "records_rate", "unknown", "without_bytes")
+    before, now = (
+        {(r["subject"], *(r[name] for name in names)): r["bytes_rate"] for r in rows_of("traffic") if r["seq"] == seq}
+        for seq in (1, 2)
+    )
+    assert before.keys() == {
+        ("cluster", None, None, None, 3, 0),
+        ("topic", "orders", None, None, 2, 0),
+        ("topic", "clicks", None, None, 1, 0),
+        ("broker", None, 1, None, 1, 0),
+        ("broker", None, 2, None, 2, 0),
+    }
+    octets = pytest.approx(10 * 1_000_000 / 1600, rel=1e-4)
+    assert now == {
+        ("cluster", None, None, 10.0, 2, 0): octets,
+        ("topic", "orders", None, 10.0, 1, 0): octets,
+        ("topic", "clicks", None, None, 1, 0): None,
+        ("broker", None, 1, 10.0, 0, 0): octets,
+        ("broker", None, 2, None, 2, 0): None,
+    }
+    assert [(seq, rows) for seq, rows, *_ in told(rows_of)["traffic"]] == [(1, 5), (2, 5)]
+
+
+def test_traffic_that_cannot_be_read__is_a_snapshot_without_rows(
+    kafka: MemoryCluster, refresh: Refresher, flush: Flusher, rows_of: Rows
+) -> None:
+    kafka.add("orders", 0, 1, 2, end=1000)
+    refresh("metadata")
+    kafka.silent = {1, 2}
+    assert refresh("traffic").error
+    flush()
+    ((_, rows, _, errors),) = told(rows_of)["traffic"]
+    assert (rows, len(errors)) == (0, 1)
+
+
 __all__ = ["groups"]
 
 

@@ -472,7 +472,7 @@ def test_one_that_slept_before_its_file_shows__shows_nothing(
     def sleeps(point: str) -> None:
         if point == f"{kind}.written" and not slept:
             slept.append(point)
-            assert take_over(flush) == flusher.FlushResult(1, 10)
+            assert take_over(flush) == flusher.FlushResult(1, 12)
             slept.extend(_bytes(flushing))
         reached(point)
 
@@ -493,7 +493,7 @@ def test_one_that_slept_between_its_last_look_and_the_rename__finds_nothing_to_r
         still_ours(steps)
         if not slept:
             slept.append("")
-            assert take_over(flush) == flusher.FlushResult(1, 10)
+            assert take_over(flush) == flusher.FlushResult(1, 12)
 
     monkeypatch.setattr(flusher._LeasedWriter, "still_ours", then_sleeps)
     done = flush()

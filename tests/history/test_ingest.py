@@ -23,6 +23,7 @@ from kafkadash.history import ingest, partitions
 from kafkadash.history import ingest as rows_of
 from kafkadash.history.errors import HistoryErrorCode
 from kafkadash.history.models import (
+    ClusterWorkload,
     DiskForecast,
     PipelineLedger,
     PipelineState,
@@ -134,6 +135,16 @@ def test_ingest__every_kind_of_rollup__lands_in_its_series(folder: Folder, turn:
                 {**bucket, "replica": 7, "lag_ms_count": 6, "lag_ms_p95": 12, "fetch_age_ms_max": 31}
                 | {"leader_changes": 2}
             ],
+            ResultKind.BYTES_IN: [
+                {**bucket, "topic": "", "broker": -1, "bytes_in_count": 8, "bytes_in_max": 900, "left_out": 3},
+                {**bucket, "topic": "t", "broker": -1, "bytes_in_count": 7, "bytes_in_max": 500, "left_out": 0},
+                {**bucket, "topic": "", "broker": 2, "bytes_in_count": 6, "bytes_in_max": 400, "left_out": 0},
+            ],
+            ResultKind.RECORDS_IN: [
+                {**bucket, "topic": "t", "broker": -1, "milli_records_in_count": 9, "milli_records_in_max": 2500},
+                # Minutes of rates stay in the result.
+                {**bucket, "grain": "minute", "topic": "u", "broker": -1, "milli_records_in_count": 1},
+            ],
         },
     )
     turn()
@@ -146,6 +157,10 @@ def test_ingest__every_kind_of_rollup__lands_in_its_series(folder: Folder, turn:
         ("broker_rollup", "", 2): (3600, 5, None, None, 5, None),
         ("cluster_rollup", "", -1): (3600, 2, 4, None, None, None),
         ("quorum_rollup", "", 7): (3600, 6, None, 12, 31, 2),
+        ("bytes_in", "", -1): (3600, 8, 900, None, 3, None),
+        ("bytes_in", "t", -1): (3600, 7, 500, None, 0, None),
+        ("bytes_in", "", 2): (3600, 6, 400, None, 0, None),
+        ("records_in", "t", -1): (3600, 9, 2500, None, None, None),
     }
 
 
@@ -370,6 +385,8 @@ def topic_load(topic: str, partition: int, typical: float | None, peak: float | 
         "in_typical": typical,
         "in_peak": peak,
         "peak_hour": None if peak is None else 33,
+        "hours_of_week": [],
+        "in_p50": [],
         "samples": 10,
         "from_at": NOW - timedelta(days=days),
         "to_at": NOW,
@@ -398,6 +415,94 @@ def test_ingest__workload__is_packed_by_topic_column_by_column(folder: Folder, t
     assert (found.format, found.from_at, found.to_at) == (Workload.FORMAT, NOW - timedelta(days=7), NOW)
     assert list(Workload.objects.order_by("topic").values_list("topic", flat=True)) == ["t", "u"]
     assert PipelineLedger.objects.get().skipped == 1
+
+
+def hourly(topic: str, partition: int, rates: dict[int, int | None], days: int = 7) -> dict[str, Any]:
+    """``rates``: hour of the week → bytes per second."""
+    lists = {"hours_of_week": list(rates), "in_p50": list(rates.values())}
+    return topic_load(topic, partition, 1.0, 1.0, days) | lists
+
+
+def stored_hours(topic: str) -> dict[str, Any]:
+    by_hour = Workload.objects.get(topic=topic).by_hour
+    assert by_hour is not None
+    return dict(by_hour)
+
+
+def known_hours(by_hour: dict[str, Any]) -> dict[int, int]:
+    return {hour: rate for hour, rate in enumerate(by_hour["in"]) if rate is not None}
+
+
+def hour_of_week(at: datetime) -> int:
+    return at.weekday() * 24 + at.hour
+
+
+def test_ingest__workload__has_sums_by_hour_of_the_week_per_topic_and_cluster(folder: Folder, turn: Turn) -> None:
+    rows = [
+        hourly("t", 0, {0: 0, 33: 100, 34: None, 167: 5}),
+        hourly("t", 1, {0: 0, 33: 7, 34: 8, 167: 6}),
+        hourly("u", 0, {33: 1000, 34: 10}),
+        hourly("v", 0, {34: None}),
+    ]
+    folder.result(1, {ResultKind.WORKLOAD: [*rows, hourly("t", 2, {33: 9}) | {"cluster": "elsewhere"}]})
+    turn()
+    of_topics = {topic: stored_hours(topic) for topic in ("t", "u", "v")}
+    assert known_hours(of_topics["t"]) == {0: 0, 33: 107, 34: 8, 167: 11}
+    assert [of_topics["t"]["without"][hour] for hour in (0, 33, 34, 167)] == [0, 0, 1, 0]
+    assert of_topics["u"]["without"] == []
+    assert (known_hours(of_topics["v"]), of_topics["v"]["without"]) == ({}, [])
+    whole = ClusterWorkload.objects.get()
+    assert known_hours(whole.by_hour) == {0: 0, 33: 1107, 34: 18, 167: 11}
+    assert [whole.by_hour["without"][hour] for hour in (0, 33, 34, 167)] == [2, 1, 2, 2]
+    assert (whole.from_at, whole.to_at) == (NOW - timedelta(days=7), NOW)
+
+
+def test_ingest__workload_in_several_files__is_added_up_over_all_of_them(folder: Folder, turn: Turn) -> None:
+    folder.result(1, {ResultKind.WORKLOAD: [hourly("t", n, {33: 10}) for n in range(3)]})
+    file = folder.parquet(ResultKind.WORKLOAD, [hourly("t", 2, {33: 10})], "q1", 1)
+    file.rename(file.with_name("part-1.parquet"))
+    folder.parquet(ResultKind.WORKLOAD, [hourly("t", n, {33: 1, 5: 4}) for n in range(2)], "q1", 1)
+    turn()
+    assert known_hours(stored_hours("t")) == {5: 8, 33: 12}
+
+
+def test_ingest__partition_that_was_created_later__is_missing_in_no_hour_before_it(folder: Folder, turn: Turn) -> None:
+    now, before = hour_of_week(NOW), hour_of_week(NOW - timedelta(hours=1))
+    folder.result(1, {ResultKind.WORKLOAD: [hourly("t", 0, {before: 3, now: 4}), hourly("t", 1, {now: None}, days=0)]})
+    turn()
+    by_hour = stored_hours("t")
+    assert known_hours(by_hour) == {before: 3, now: 4}
+    assert (by_hour["without"][before], by_hour["without"][now]) == (0, 1)
+
+
+def test_ingest__workload_of_two_clusters_of_one_name__has_no_sums(
+    folder: Folder, turn: Turn, cluster: Cluster
+) -> None:
+    record("jobs", "cluster.removed", cluster, cluster="memory")
+    registered = datetime.now(UTC)
+    Cluster.objects.update(created_at=registered)
+    own = dict.fromkeys(("from_at", "to_at"), registered + timedelta(minutes=10))
+    rows = [hourly("t", 0, {33: 1}), hourly("t", 1, {33: 1}) | own, hourly("u", 0, {33: 1}) | own]
+    folder.result(1, {ResultKind.WORKLOAD: rows})
+    turn()
+    assert {topic: by_hour is None for topic, by_hour in Workload.objects.values_list("topic", "by_hour")} == {
+        "t": True,
+        "u": False,
+    }
+    assert not ClusterWorkload.objects.exists()
+
+
+@pytest.mark.parametrize("lists", [{"in_p50": [1, 2]}, {"hours_of_week": [168]}, {"hours_of_week": [-1]}])
+def test_ingest__workload_whose_hours_do_not_match__is_set_aside(
+    folder: Folder, turn: Turn, lists: dict[str, list[int]]
+) -> None:
+    row = hourly("t", 0, {33: 1}) | lists
+    folder.result(1, {ResultKind.WORKLOAD: [row], LAG: [lag_rollup("memory", "g", "t", NOW, 1)]})
+    turn()
+    ((_, why),) = PipelineLedger.objects.get().files_set_aside
+    assert why.code == HistoryErrorCode.COLUMNS_WRONG
+    assert not Workload.objects.exists()
+    assert Rollup.objects.count() == 1, "the rest is taken in"
 
 
 def forecast(at: datetime, used: int) -> dict[str, Any]:

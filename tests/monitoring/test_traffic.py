@@ -15,16 +15,26 @@ from hypothesis import strategies as st
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.failures import FailureKind
+from kafkadash.findings.board import summarize_cluster
 from kafkadash.kafka.api import LogSpan
 from kafkadash.monitoring.collection import RefreshOutcome
 from kafkadash.monitoring.collectors import to_utc
-from kafkadash.monitoring.models import ClusterPoint, CollectorRun, LogEndWindow, TopicState, TopicTraffic
+from kafkadash.monitoring.models import (
+    ClusterPoint,
+    ClusterTrend,
+    CollectorRun,
+    LogEndWindow,
+    TopicState,
+    TopicTraffic,
+)
 from kafkadash.monitoring.traffic.collector import shard_of
 from kafkadash.monitoring.traffic.pages import TREND, broker_throughput, topic_throughput, trends_context
 from kafkadash.monitoring.traffic.rules import (
+    SLOTS,
     LogEnds,
     PartitionRate,
     TrafficRate,
+    advance_slots,
     byte_rate,
     keeps_all_bytes,
     partition_rates,
@@ -283,6 +293,54 @@ def test_trend__newest_point_does_not_know_it__is_unknown_though_it_was_known(
     # The metadata is 15 minutes old: what was known of it then is drawn, and is not the value of now.
     assert tiles["under_replicated"].spec.known
     assert (tiles["under_replicated"].value, tiles["disk"].value) == ("", "")
+
+
+@pytest.mark.django_db
+def test_trend_of_a_list__holds_the_highest_rate_of_each_half_hour(
+    written: MemoryCluster, refresh: Refresher, clock: Clock, cluster: Cluster
+) -> None:
+    refresh("traffic")
+    for records in (600, 60):
+        clock.pass_by(60)
+        _write(written, "orders", 0, records)
+        refresh("traffic")
+    trend = ClusterTrend.objects.get()
+    assert (trend.slots[-1], trend.rate) == (10.0, 1.0)
+    for _ in range(31):
+        clock.pass_by(60)
+        refresh("traffic")
+    trend = ClusterTrend.objects.get()
+    known = [rate for rate in trend.slots if rate is not None]
+    assert (known[0], known[-1]) == (10.0, 0.0)
+    with time_machine.travel(to_utc(clock()), tick=False):
+        standing = summarize_cluster(cluster, to_utc(clock()))
+    assert standing.records_in
+    assert standing.records_in.value == "0/s"
+    assert standing.records_in.lines[0].split()[0].endswith(",2.0")
+    later = summarize_cluster(cluster, to_utc(clock()) + timedelta(hours=1)).records_in
+    assert later
+    assert later.value == "", "a rate of an hour ago is not that of now"
+    assert later.lines[-1].split()[-1].partition(",")[0] == str(SLOTS - 3)
+
+
+@pytest.mark.domain
+@pytest.mark.parametrize(
+    ("slots", "moved", "rate", "after"),
+    [
+        ([], 1, 2.0, [2.0]),
+        ([3.0], 0, 2.0, [3.0]),
+        ([3.0], 0, None, [3.0]),
+        ([3.0], 1, None, [3.0, None]),
+        ([3.0], 3, 1.0, [3.0, None, None, 1.0]),
+        ([1.0] * SLOTS, 2, 5.0, [*[1.0] * (SLOTS - 2), None, 5.0]),
+        ([1.0] * SLOTS, 1000, 5.0, [*[None] * (SLOTS - 1), 5.0]),
+    ],
+    ids=["first", "higher before", "unknown now", "unknown slot", "gap", "full", "all old"],
+)
+def test_slots__move_with_time(
+    slots: list[float | None], moved: int, rate: float | None, after: list[float | None]
+) -> None:
+    assert advance_slots(slots, moved, rate) == after
 
 
 @pytest.mark.django_db

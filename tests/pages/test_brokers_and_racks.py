@@ -410,7 +410,11 @@ def test_all_are_spread(get_page: GetPage, demo_in_racks: Cluster) -> None:
     assert page.find("#rack-violations-demo [data-empty=none]")
     assert page.texts("#rack-2 .rack-name") == ["eu-1b"]
     assert page.figures("#rack-2 .rack-head") == ["2", "458"]
-    assert page.figures("#cell-1") == ["1", "229", "79", "667.0 GB"]
+    assert page.figures("#cell-1") == ["1", "229", "79", "667.0 GB", "33.3 %"]
+    assert page.first("#cell-1").get("href") == "/clusters/demo/brokers/1/"
+    assert page.states("#cell-1 .status-mark") == ["ok"]
+    assert page.states("#rack-2 .rack-verdict .status-mark") == ["ok"]
+    assert not page.links("#rack-2 .rack-verdict")
     assert page.order_of("cell-1", "cell-2", "cell-3", "cell-4") == ["cell-3", "cell-1", "cell-4", "cell-2"]
 
 
@@ -457,6 +461,78 @@ def test_a_crowded_rack_is_named(get_page: GetPage, demo_in_racks: Cluster) -> N
     racks, fix = get_page(RACKS_URL).cells("violation-wide-0")[2:]
     assert racks.endswith("eu-1b")
     assert figures_of(fix) == ["1"]
+
+
+def crowd(cluster: Cluster, name: str, *partitions: list[int]) -> None:
+    """A topic with these partitions, all of them violations."""
+    rows = [[number, held[0], 5, held, held, []] for number, held in enumerate(partitions)]
+    TopicFactory.create(cluster=cluster, name=name, topic_id=name, rack_violations=len(rows), partitions=rows)
+
+
+def test_a_racks_violations__are_counted_and_lead_to_the_list_of_that_rack(
+    get_page: GetPage, demo_in_racks: Cluster
+) -> None:
+    BrokerFactory.create(cluster=demo_in_racks, broker_id=5, rack="eu-1c")
+    crowd(demo_in_racks, "in-b", [1, 4], [4, 1])
+    crowd(demo_in_racks, "in-c", [2, 5])
+    crowd(demo_in_racks, "in-both", [1, 4], [2, 5])
+    page = get_page(RACKS_URL)
+    assert [page.figures(f"#rack-verdict-{n}") for n in (1, 2, 3)] == [[], ["3"], ["2"]]
+    assert page.states(".rack-verdict .status-mark") == ["ok", "warning", "warning"]
+    (address,) = page.links("#rack-2 .rack-verdict")
+    assert address == "?rack=eu-1b#rack-violations-demo"
+    assert page.texts("#filter-rack option") == ["All racks", "eu-1b", "eu-1c"]
+    filtered = get_page(RACKS_URL + address.partition("#")[0])
+    assert all(filtered.has(id_) for id_ in ("violation-in-b-0", "violation-in-b-1", "violation-in-both-0"))
+    assert not filtered.has("violating-in-c")
+    assert not filtered.has("violation-in-both-1")
+    assert filtered.first("#rack-2 .rack-verdict a").get("aria-current") == "true"
+    assert filtered.figures("#rack-verdict-3") == ["2"], "the other racks keep their counts"
+    assert filtered.first("#filter-rack option[selected]").text == "eu-1b"
+    assert get_page(RACKS_URL + "?rack=eu-1b&q=both").texts(".violations .table-group .mono") == ["in-both"]
+
+
+def test_a_rack_that_has_no_violation__or_is_not_there__leaves_none(get_page: GetPage, demo_in_racks: Cluster) -> None:
+    crowd(demo_in_racks, "in-b", [1, 4])
+    for rack in ("eu-1a", "eu-9"):
+        page = get_page(RACKS_URL + f"?rack={rack}")
+        assert page.find("[data-empty=filtered]")
+        assert not page.find(".violations")
+
+
+def test_the_empty_name_of_a_rack__has_a_count_without_a_link(get_page: GetPage, demo_in_racks: Cluster) -> None:
+    BrokerState.objects.filter(broker_id__in=(1, 4)).update(rack="")
+    crowd(demo_in_racks, "in-b", [1, 4])
+    page = get_page(RACKS_URL)
+    assert page.figures("#rack-verdict-1") == ["1"]
+    assert page.states("#rack-1 .rack-verdict .status-mark") == ["warning"]
+    assert not page.links("#rack-1 .rack-verdict")
+
+
+def test_too_many_violations__are_not_counted_by_rack_and_not_filtered(
+    get_page: GetPage, demo_in_racks: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafkadash.monitoring.racks.MOST_COUNTED", 1)
+    crowd(demo_in_racks, "in-b", [1, 4], [4, 1])
+    page = get_page(RACKS_URL + "?rack=eu-1a")
+    assert page.tells(CollectionErrorCode.RACKS_NOT_COUNTED, ".notice")
+    assert page.has("violating-in-b")
+    assert not page.has("filter-rack")
+    assert not page.find(".rack-verdict .status-mark"), "neither a number nor ok"
+
+
+def test_racks_without_violation__are_not_ok_while_data_is_old_or_in_doubt(
+    get_page: GetPage, demo_in_racks: Cluster
+) -> None:
+    ClusterState.objects.update(hidden_topics=2)
+    assert set(get_page(RACKS_URL).states(".rack-verdict .status-mark")) == {"unknown"}
+    ClusterState.objects.update(hidden_topics=0, rack_violations=None)
+    assert not get_page(RACKS_URL).find(".rack-verdict .status-mark")
+    ClusterState.objects.update(rack_violations=0)
+    silent(demo_in_racks, NOW - timedelta(minutes=12), error="refused")
+    page = get_page(RACKS_URL)
+    assert set(page.states(".rack-verdict .status-mark")) == {"unknown"}
+    assert set(page.states(".rack-cell .status-mark")) == {"unknown"}
 
 
 def test_a_moving_partition_is_judged_by_where_it_goes(get_page: GetPage, demo_in_racks: Cluster) -> None:
@@ -518,8 +594,10 @@ def test_a_broker_that_is_away_is_marked_and_the_fullest_directory_shown(
     )
     page = get_page(RACKS_URL)
     assert "Fenced" in page.words("cell-2")
+    assert page.states("#cell-2 .status-mark") == ["critical"]
     assert 'data-state="critical"' in page.start_tag("cell-2")
     assert 'aria-label="95.0 percent"' in page.part("cell-1")
+    assert "95.0 %" in page.words("cell-1")
     assert "size not read" in page.words("cell-4")
 
 

@@ -1,6 +1,7 @@
 """The history of a group: percentiles by minute, hour or day; what is not known is a gap, and its age is said.
 
-The history of a topic, a broker and the quorum's nodes: from the pipeline's rollups, gaps for what is not known.
+The history of a cluster, a topic, a broker and the quorum's nodes: from the pipeline's rollups, gaps for what is not
+known; rates by hour of the week.
 
 The pipeline's page: whether history is up to date, and what keeps it; nothing old is green.
 """
@@ -20,7 +21,7 @@ from django.test import Client
 from kafkadash.accounts.models import User
 from kafkadash.clusters.models import Cluster, ClusterMode, Role
 from kafkadash.history.errors import HistoryErrorCode
-from kafkadash.history.models import SeriesKind, VerdictCount, VerdictDifference
+from kafkadash.history.models import ClusterWorkload, SeriesKind, VerdictCount, VerdictDifference, Workload
 from kafkadash.pipeline.errors import PipelineErrorCode
 from tests.factories import NOW, BrokerFactory, ClusterFactory, TopicFactory, failed_with, watched
 from tests.history_rows import beats, group_row, handed_back, looked, rolled_up, taken_in
@@ -162,7 +163,7 @@ def get_history(demo_with_rows: Cluster, viewer: User, client_of: Callable[[User
 
     def page(of: str, **asked: Any) -> Page:
         with time_machine.travel(NOW, tick=False):
-            response = client.get(f"/clusters/demo/{of}/history/", asked)
+            response = client.get(f"/clusters/demo/{of}{'/' if of else ''}history/", asked)
         assert response.status_code == 200
         return Page.read(response)
 
@@ -183,7 +184,7 @@ def test_topic__lag_of_all_groups_and_bytes_on_disk(get_history: Get, demo_with_
     rolled_up(demo_with_rows, MINUTE - timedelta(minutes=3), **topic, p50=1, p95=3, most=5, other=None)
     page = get_history("topics/orders", range="hour")
     at, last = ((MINUTE - timedelta(minutes=ago)).strftime("%H:%M") for ago in (9, 3))
-    of_lag, of_size = page.texts(".chart-summary")
+    of_lag, of_size, *_ = page.texts(".chart-summary")
     assert figures_of(of_lag) == ["4", at, "3", last, at, "7", "9"]
     assert figures_of(of_size) == ["2.5 MB", at, at, "8", "9"]
     lag, size = charts(page)
@@ -199,7 +200,7 @@ def test_topic_that_nobody_reads__has_its_size_and_no_lag(get_history: Get, demo
     looked(NOW, beats(NOW))
     taken_in(NOW)
     page = get_history("topics/orders", range="week")
-    lag, size = page.find("figure.chart")
+    lag, size, *_ = page.find("figure.chart")
     assert lag.find("[data-empty=none]")
     assert not size.find("[data-empty=none]")
     assert figures_of(size.first(".chart-summary").text)[0] == "9 B"
@@ -242,6 +243,86 @@ def test_quorum__the_node_that_was_farthest_behind_unless_one_is_chosen(
     assert "marks" not in charts(chosen)[0]
 
 
+def test_cluster__lag_of_all_groups_and_traffic_of_all_topics(get_history: Get, demo_with_rows: Cluster) -> None:
+    hour: dict[str, Any] = {"grain": 3600}
+    at = HOUR - timedelta(hours=30)
+    rolled_up(demo_with_rows, at, kind=SeriesKind.CLUSTER, p50=1, p95=4, most=5, **hour)
+    rolled_up(demo_with_rows, at, kind=SeriesKind.BYTES_IN, mean=2_500_000.4, most=4_000_000, other=0, **hour)
+    rolled_up(demo_with_rows, at, kind=SeriesKind.RECORDS_IN, mean=400.0, most=1_204_000, other=0, **hour)
+    rolled_up(demo_with_rows, at, kind=SeriesKind.BYTES_IN, topic="orders", mean=77_000_000.0, **hour)
+    rolled_up(demo_with_rows, at, kind=SeriesKind.BYTES_IN, node=7, mean=77_000_000.0, **hour)
+    page = get_history("", range="week")
+    lag, octets, records = charts(page)
+    assert known(lag["series"][1]["y"]) == [4]
+    assert octets["unit"] == "MB/s"
+    assert [known(line["y"]) for line in octets["series"]] == [[2.5], [4.0]]
+    assert (records["unit"], [known(line["y"]) for line in records["series"]]) == ("/s", [[0.4], [1204.0]])
+    clock = at.strftime("%-d %b %H:%M")
+    of_lag, of_bytes, of_records = page.texts(".chart-summary")
+    assert clock in of_lag
+    assert "2.5 MB/s" in of_bytes
+    assert "0.4/s" in of_records
+    assert page.html.count('aria-label="Time range"') == 1
+
+
+@pytest.mark.parametrize(
+    ("of", "subject"), [("topics/orders", {"topic": "orders"}), ("brokers/7", {"node": 7})], ids=["topic", "broker"]
+)
+def test_traffic__of_this_subject_alone__with_what_its_sums_leave_out(
+    get_history: Get, demo_with_rows: Cluster, of: str, subject: dict[str, Any]
+) -> None:
+    for ago, left_out in ((9, 0), (3, 2)):
+        hour: dict[str, Any] = {"grain": 3600, "most": 9_000, "mean": 9_000.0}
+        at = HOUR - timedelta(hours=ago)
+        rolled_up(demo_with_rows, at, kind=SeriesKind.BYTES_IN, other=left_out, **hour, **subject)
+        rolled_up(demo_with_rows, at, kind=SeriesKind.RECORDS_IN, other=0, **hour, **subject)
+        rolled_up(demo_with_rows, at, kind=SeriesKind.BYTES_IN, **{**hour, "mean": 7.0}, other=5)
+        rolled_up(demo_with_rows, at, kind=SeriesKind.RECORDS_IN, **{**hour, "mean": 7.0}, other=5)
+    page = get_history(of, range="week")
+    octets, records = charts(page)
+    assert (octets["unit"], known(octets["series"][0]["y"])) == ("kB/s", [9.0, 9.0])
+    assert (records["unit"], known(records["series"][0]["y"])) == ("/s", [9.0, 9.0])
+    last = (HOUR - timedelta(hours=3)).strftime("%-d %b %H:%M")
+    of_bytes, of_records = page.texts(".chart-summary")[2:]
+    assert figures_of(of_bytes)[:3] == ["9.0 kB/s", last, "2"]
+    assert figures_of(of_records)[:2] == ["9.0", last]
+    # Minutes of rates are not stored: the subject's own page has its last day.
+    assert len(get_history(of, range="day").texts(".chart-summary")) == 2
+
+
+def week_of(**rates: int | None) -> dict[str, list[int | None]]:
+    """``rates``: h0 … h167."""
+    return {"in": [rates.get(f"h{hour}") for hour in range(168)], "without": []}
+
+
+@pytest.mark.parametrize("of", ["", "topics/orders"])
+def test_rates_by_hour_of_the_week__a_row_per_day_with_24_hours(
+    get_history: Get, demo_with_rows: Cluster, of: str
+) -> None:
+    by_hour = {**week_of(h0=0, h38=4_200_000, h167=400), "without": [0] * 167 + [3]}
+    known_of = {"by_hour": by_hour, "from_at": NOW - timedelta(days=7), "to_at": NOW, "version": 1}
+    if of:
+        Workload.objects.create(cluster=demo_with_rows, topic="orders", partitions=[], **known_of)
+    else:
+        ClusterWorkload.objects.create(cluster=demo_with_rows, **known_of)
+    page = get_history(of, range="week")
+    rows = page.find("#week-history tbody tr")
+    assert [len(row.find("td")) for row in rows] == [24] * 7
+    cells = [text for row in rows for text in row.texts("td")]
+    assert {hour: text for hour, text in enumerate(cells) if text != "–"} == {0: "0.0", 38: "4.2", 167: "≥ 0.0"}
+    levels = [cell.get("data-heat") for row in rows for cell in row.find("td")]
+    assert {hour: level for hour, level in enumerate(levels) if level != "0"} == {38: "5", 167: "1"}
+    assert figures_of(page.first("#week-history .chart-summary").text) == [
+        "14:00", "4.2 MB/s", "00:00", "0 B/s", "165", "3"
+    ]  # fmt: skip
+
+
+def test_rates_by_hour_of_the_week__without_a_model__says_what_brings_them(get_history: Get) -> None:
+    page = get_history("topics/orders", range="week")
+    assert page.find("#week-history [data-empty=none]")
+    assert not page.find("#week-history table")
+
+
 def test_zookeeper__has_no_quorum_to_tell_of(get_history: Get, demo_with_rows: Cluster) -> None:
     Cluster.objects.filter(pk=demo_with_rows.pk).update(mode=ClusterMode.ZOOKEEPER)
     looked(NOW)
@@ -263,6 +344,15 @@ def test_its_page__leads_to_its_history(
 ) -> None:
     page = client_of(viewer).get(f"/clusters/demo/{of}/").content.decode()
     assert f'href="/clusters/demo/{of}/history/"' in page
+    for chosen in ("week", "year"):
+        assert f'href="/clusters/demo/{of}/history/?range={chosen}#bytes-in-history"' in page
+
+
+@pytest.mark.parametrize("of", ["", "trends/"])
+def test_trends_of_a_cluster__lead_to_its_history(
+    of: str, demo_with_rows: Cluster, viewer: User, client_of: Callable[[User], Client]
+) -> None:
+    assert 'href="/clusters/demo/history/"' in client_of(viewer).get(f"/clusters/demo/{of}").content.decode()
 
 
 @pytest.mark.parametrize(("chosen", "look"), [("day", "longer"), ("year", "shorter")])

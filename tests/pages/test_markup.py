@@ -55,6 +55,8 @@ PAGES = [
     "/clusters/demo/topics/",
     "/clusters/demo/topics/?state=nonsense",
     "/clusters/demo/topics/payments.ledger/",
+    "/clusters/demo/history/",
+    "/clusters/demo/topics/payments.ledger/history/",
     "/clusters/silent/brokers/",
     "/clusters/silent/topics/",
     "/clusters/silent/reassignments/",

@@ -59,6 +59,7 @@ PAGES = {
     "topics_filtered": "/clusters/demo/topics/?q=ledger&state=offline&sort=-size",
     "topic": "/clusters/demo/topics/payments.ledger/",
     "groups": "/clusters/demo/groups/",
+    "cluster_history": "/clusters/demo/history/",
     "group_history": "/clusters/demo/groups/reader/history/",
     "topic_history": "/clusters/demo/topics/payments.ledger/history/",
     "broker_history": "/clusters/demo/brokers/1/history/?range=year",

@@ -25,6 +25,7 @@ from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution, Move, RunOutcome, ThrottleEntry
 from kafkadash.execution.report import report_of
 from kafkadash.kafka.throttles import LEADER_RATE
+from kafkadash.monitoring.models import BrokerWeights, CollectorRun
 from kafkadash.planning.errors import ReassignmentErrorCode
 from tests.execution.stored_runs import running
 from tests.factories import NOW
@@ -402,6 +403,33 @@ class TestEnds:
         stored_ = client.get(f"/changes/{change.pk}/report/report.json")
         assert stored_["Content-Disposition"] == f'attachment; filename="change-{change.pk}-report.json"'
         assert stored_.json()["change"] == change.pk
+
+    def test_the_report_shows_brokers_before_planned_and_found(
+        self, ended: Callable[..., ChangeRequest], see: See, viewer: User
+    ) -> None:
+        change = ended(ChangeState.DONE, RunOutcome.CLEAN)
+        page = see(viewer, f"/changes/{change.pk}/report/")
+        assert page.texts("#brokers .legend li")[:3] == ["before", "planned", "found"]
+        assert page.figures("#found-sources")[-2:] == ["02:03:01", "02:03:01"]
+        for row in page.find("#brokers tbody tr"):
+            assert len(row.find(".bar-found")) == 3, "bytes, replicas and leaders"
+        drained = page.first("[id=bars-3]")
+        assert figures_of(drained.find("td")[2].text) == ["5", "0", "5"]
+        assert figures_of(drained.find("svg")[1].get("aria-label")) == ["5", "0", "5"]
+        assert figures_of(page.words("found-summary"))[1] == "6"
+        assert "broker 3 has 5 more" in page.words("found-summary")
+
+    def test_the_report_of_a_cluster_that_was_not_read_since__calls_what_was_found_unknown(
+        self, ended: Callable[..., ChangeRequest], see: See, viewer: User
+    ) -> None:
+        change = ended(ChangeState.DONE, RunOutcome.CLEAN)
+        before = NOW - timedelta(minutes=3)
+        CollectorRun.objects.update(succeeded_at=before)
+        BrokerWeights.objects.update(taken_at=before)
+        page = see(viewer, f"/changes/{change.pk}/report/")
+        assert not page.find("#brokers .bar-found")
+        assert page.find("#brokers .bar-after")
+        assert all("found unknown" in cell.text for cell in page.find("#brokers .bar-figures"))
 
     def test_the_way_back_is_one_click(
         self, ended: Callable[..., ChangeRequest], operator: User, client_of: Callable[[User], Client]

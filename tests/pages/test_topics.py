@@ -256,6 +256,18 @@ def test_partitions_with_all_that_is_known(get_page: GetPage, ledger: TopicState
     assert page.find("#topic-facts-demo [data-source=topic]")
 
 
+def test_leaders_by_broker__beside_the_sizes_they_lead(get_page: GetPage, ledger: TopicState) -> None:
+    page = get_page(URL + "ledger/")
+    # Led by 1: partitions 0, 2 and 4 (10, 12 and 14 GB); by 2: partition 5 (no size); by 3: partition 1 (not read).
+    assert page.cells("topic-leader-1") == ["broker 1", "3", "36.0 GB", "3", "5"]
+    assert page.cells("topic-leader-2") == ["broker 2", "1", "unknown", "3", "5"]
+    assert len(page.find("[id=topic-leader-1] .meter")) == 2
+    assert len(page.find("[id=topic-leader-2] .meter")) == 1
+    assert page.links("[id=topic-leader-3]") == ["/clusters/demo/brokers/3/"]
+    assert page.figures("#leader-skew") == ["1", "3", "6", "1.8", "1"]
+    assert get_page(URL + "ledger/?broker=3&state=offline").cells("topic-leader-1")[1] == "3", "of all partitions"
+
+
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [

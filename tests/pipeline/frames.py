@@ -41,6 +41,7 @@ _USUAL: Mapping[SegmentKind, Row] = {
     SegmentKind.MANIFEST: {"not_answered": [], "rows": 1, "duration_ms": 1, "file": "", "flush_epoch": 1},
     SegmentKind.QUORUM: {"directory_id": "d", "leader": 1, "leader_epoch": 1, "role": "follower"},
     SegmentKind.BROKER: {"broker": 1, "directory": "/data"},
+    SegmentKind.TRAFFIC: {"subject": "cluster", "unknown": 0, "without_bytes": 0},
     SegmentKind.REASSIGNMENT: {"topic": "orders", "partition": 0, "replicas": [], "adding": [], "removing": []},
 }
 

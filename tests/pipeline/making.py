@@ -66,6 +66,8 @@ class Maker:
         self.at = self.began = began
         self.seq = 0
         self._random = Random(seed)
+        # Of its own, so that figures of other kinds stay as they are.
+        self._traffic_random = Random(seed)
         self._groups = groups
         self._partitions = partitions
         self.every = timedelta(seconds=every)
@@ -127,6 +129,7 @@ class Maker:
             SegmentKind.REASSIGNMENT: self._reassignments(),
             SegmentKind.QUORUM: self._quorum(cluster, at),
             SegmentKind.BROKER: self._brokers(),
+            SegmentKind.TRAFFIC: self._traffic(),
         }
 
     def _offsets(self, cluster: str) -> list[dict[str, Any]]:
@@ -241,6 +244,30 @@ class Maker:
             }
             for broker in (1, 2, NEW_BROKER)
         ]
+
+    def _traffic(self) -> list[dict[str, Any]]:
+        """A topic that is compacted has no bytes, and a broker now and then nothing that is known."""
+        subjects: list[tuple[str, str | None, int | None]] = [
+            ("cluster", None, None),
+            *(("topic", f"topic-{number}", None) for number in range(3)),
+            *(("broker", None, broker) for broker in (1, 2)),
+        ]
+        rows = []
+        for subject, topic, broker in subjects:
+            records = self._traffic_random.choice((None, 0.0, 0.017, 1234.567, 10**6))
+            known = records is not None and topic != "topic-2"
+            rows.append(
+                {
+                    "subject": subject,
+                    "topic": topic,
+                    "broker": broker,
+                    "records_rate": records,
+                    "bytes_rate": round((records or 0.0) * 173.25, 3) if known else None,
+                    "unknown": self._traffic_random.randrange(3),
+                    "without_bytes": 0 if known else 5,
+                }
+            )
+        return rows
 
 
 def write_file(path: Path, kind: SegmentKind, rows: Sequence[Mapping[str, Any]], version: int = SCHEMA_VERSION) -> None:

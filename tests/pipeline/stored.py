@@ -23,12 +23,14 @@ TABLES = {
     "differences": 'SELECT c.slug, "group", topic, partition, observed_at, verdict, worker_verdict'
     " FROM history_verdictdifference t JOIN clusters_cluster c ON c.id = t.cluster_id",
     "ledger": "SELECT query, batch, newest_at, rows, skipped, flushes, set_aside FROM history_pipelineledger",
-    "workloads": "SELECT c.slug, topic, format, partitions, from_at, to_at FROM history_workload t"
+    "workloads": "SELECT c.slug, topic, format, partitions, by_hour, from_at, to_at FROM history_workload t"
+    " JOIN clusters_cluster c ON c.id = t.cluster_id",
+    "cluster workloads": "SELECT c.slug, by_hour, from_at, to_at FROM history_clusterworkload t"
     " JOIN clusters_cluster c ON c.id = t.cluster_id",
     "forecasts": "SELECT c.slug, broker, directory, observed_at, used_bytes, total_bytes, grows_per_day, samples,"
     f" from_at, {_DAYS} FROM history_diskforecast t JOIN clusters_cluster c ON c.id = t.cluster_id",
 }
-ANY_WAY = ("rollups", "series", "catch-ups", "workloads", "forecasts")
+ANY_WAY = ("rollups", "series", "catch-ups", "workloads", "cluster workloads", "forecasts")
 """Of these nothing depends on where a batch ends; verdicts are of each batch, and so are entries of the ledger."""
 
 

@@ -15,7 +15,7 @@ from kafkadash.findings.models import Finding
 from kafkadash.findings.services import judge
 from kafkadash.history import ingest
 from kafkadash.history import schedule as turns
-from kafkadash.history.models import DiskForecast, Workload
+from kafkadash.history.models import ClusterWorkload, DiskForecast, Workload
 from kafkadash.pipeline.batch import PipelineBatches
 from kafkadash.pipeline.clockwork import RollupScheduler
 from kafkadash.pipeline.flushes import list_manifests
@@ -107,6 +107,12 @@ def test_a_disk_that_fills_is_found_and_the_plan_knows_what_is_taken_in(
     assert kept.partitions["in"] == [pytest.approx(1000), 0.0]
     assert kept.partitions["peak"] == [pytest.approx(1000), 0.0]
     assert kept.to_at == OVER - timedelta(minutes=1)
+    hours = {(OVER - timedelta(hours=ago)).weekday() * 24 + 12 - ago: 1000 for ago in (1, 2)}
+    whole = ClusterWorkload.objects.get(cluster=demo)
+    assert kept.by_hour is not None
+    for by_hour in (kept.by_hour, whole.by_hour):
+        assert {hour: rate for hour, rate in enumerate(by_hour["in"]) if rate is not None} == hours
+        assert by_hour["without"] == []
     packed = [[n, 1, 5, [1, 2], [1, 2], []] for n in range(3)]
     TopicFactory.create(cluster=demo, name="orders", topic_id="id-1", partitions=packed)
     loaded = load_topology(demo)

@@ -150,6 +150,86 @@ def test_brokers_are_what_duckdb_says(spark: SparkSession) -> None:
     agree(rows, others, ResultKind.BROKER_ROLLUP)
 
 
+def _traffic(seed: int, rows: int = 3000) -> list[dict[str, Any]]:
+    random = Random(seed)
+    subjects: list[dict[str, Any]] = [
+        {"subject": "cluster"},
+        *({"subject": "topic", "topic": topic} for topic in ("orders", "clicks")),
+        *({"subject": "broker", "broker": broker} for broker in (0, 1)),
+    ]
+    made = []
+    for _ in range(rows):
+        records = random.choice((None, 0.0, round(random.random(), 3), round(random.random() * 1e6, 3)))
+        octets = None if records is None or random.random() < 0.2 else round(records * 173.25, 3)
+        unknown = 1 if records is None else random.randint(0, 9)
+        made.append(
+            {
+                **random.choice(subjects),
+                "at": random.randint(0, 200) + random.random(),
+                "cluster": random.choice(("east", "west")),
+                "records_rate": records,
+                "bytes_rate": octets,
+                "unknown": unknown,
+                "without_bytes": random.randint(0, 4),
+            }
+        )
+    made.append({"at": 1, "cluster": "south", "unknown": 3})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "left_out", "name"),
+    [
+        (ResultKind.BYTES_IN, "bytes_rate", "unknown + without_bytes", "bytes_in"),
+        (ResultKind.RECORDS_IN, "records_rate * 1000", "unknown", "milli_records_in"),
+    ],
+)
+def test_traffic_is_what_duckdb_says(
+    spark: SparkSession, kind: ResultKind, rate: str, left_out: str, name: str
+) -> None:
+    from kafkadash.pipeline.jobs import rollup
+
+    traffic = facts(spark, SegmentKind.TRAFFIC, _traffic(8)).cache()
+    rows = plain(rollup.traffic_rollup(traffic, kind), "cluster", "bucket", "topic", "broker")
+    others = duckdb_says(
+        f"""
+        WITH rates AS (
+            SELECT *, date_trunc('minute', observed_at) AS bucket, round({rate})::BIGINT AS rate FROM traffic)
+        SELECT cluster, bucket, coalesce(topic, '') AS topic, coalesce(broker, -1) AS broker,
+               {_distribution("rate", name)}, max({left_out}) AS left_out
+        FROM rates WHERE rate IS NOT NULL GROUP BY ALL
+        """,
+        traffic=traffic,
+    )
+    agree(rows, others, kind)
+    assert {(row["topic"], row["broker"]) for row in rows} == {
+        ("", -1),
+        ("orders", -1),
+        ("clicks", -1),
+        ("", 0),
+        ("", 1),
+    }
+    assert "south" not in {row["cluster"] for row in rows}, "without a known rate there is no row"
+
+
+@pytest.mark.parametrize("kind", [ResultKind.BYTES_IN, ResultKind.RECORDS_IN])
+def test_traffic_of_an_hour__merged_from_minutes__is_that_of_all_its_samples(
+    spark: SparkSession, kind: ResultKind
+) -> None:
+    from kafkadash.pipeline.jobs import rollup
+
+    traffic = facts(spark, SegmentKind.TRAFFIC, _traffic(9, rows=600)).cache()
+    order = ("cluster", "topic", "broker")
+    merged = plain(rollup.coarsen_rollup(rollup.traffic_rollup(traffic, kind), kind, RollupGrain.HOUR), *order)
+    again = facts(spark, SegmentKind.TRAFFIC, _traffic(9, rows=600)[::-1]).repartition(5)
+    direct = plain(rollup.traffic_rollup(again, kind, RollupGrain.HOUR), *order)
+    name = "bytes_in" if kind is ResultKind.BYTES_IN else "milli_records_in"
+    for mine, its in zip(merged, direct, strict=True):
+        assert mine.pop(f"{name}_mean") == pytest.approx(its.pop(f"{name}_mean"), rel=1e-12)
+        assert mine == its
+    assert any(row["left_out"] for row in direct)
+
+
 def test_the_same_rows_give_the_same_results_whatever_order_they_come_in(spark: SparkSession) -> None:
     from kafkadash.pipeline.jobs import rollup
 

@@ -37,7 +37,7 @@ FLUSH_SECONDS, BATCH_SECONDS = 3.0, 1.0
 DRIVER_SECONDS, INGEST_SECONDS = (1.0, 15.0), (0.8, 5.0)
 """From its start to the kill at random: from before Spark is there until it has done some batches."""
 MAIN, AGAIN, WHOLE = "kafkadash", "again", "whole"
-MAY_BE_EMPTY = ("workloads", "forecasts")
+MAY_BE_EMPTY = ("workloads", "cluster workloads", "forecasts")
 
 
 class Proof:

@@ -43,16 +43,19 @@ from kafkadash.core.rows import one_moment
 from kafkadash.execution.engine.state import BEFORE, IN_FLIGHT, RowState
 from kafkadash.execution.models import Execution, Move
 from kafkadash.execution.pages.counts import execution_of
+from kafkadash.execution.pages.found_brokers import load_found_brokers
 from kafkadash.execution.pages.report import ReportShown, render_markdown
 from kafkadash.execution.pages.summaries import summarize_run
 from kafkadash.execution.report import stored_report
 from kafkadash.execution.rollback import propose_back
 from kafkadash.execution.worker.finish import give_up, silent_for, stays_behind, why_not_yet
-from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot
 from kafkadash.planning.errors import ReassignmentErrorCode
 
 PAGE_SIZE = 100
+_FOUND_BY = (CollectorKind.METADATA, CollectorKind.LOG_DIRS)
+"""Readings of which the report shows what a run left."""
 
 
 @dataclass(frozen=True)
@@ -217,18 +220,22 @@ def run_give_up(request: HttpRequest, number: int) -> HttpResponse:
 @revalidated
 @one_moment()
 def report(request: HttpRequest, number: int) -> HttpResponse:
+    """``?brokers=all`` shows the bars of all brokers of a large cluster."""
     change = request_for(request, number)
     if change.state not in RAN:
         return redirect("changes:request", number)
     bar = cluster_bar(change.cluster, CollectorKind.METADATA)
+    shown = _get_report(change)
+    everything = request.GET.get("brokers") == "all"
     context = {
         **bar,
         **bar_context(request, change, actions_allowed(request.user, change.cluster), bar["now"]),
         "section": "changes",
         "tab": "reassignments",
         "part": "report",
-        "report": _get_report(change),
-        "live_keys": [change_key(number)],
+        "report": shown,
+        "found": load_found_brokers(change, bar["standing"].runs, shown.ended_at, bar["now"], everything=everything),
+        "live_keys": [change_key(number), *(read_hint(kind, change.cluster.slug) for kind in _FOUND_BY)],
     }
     return render(request, "execution/run_report.html", context)
 

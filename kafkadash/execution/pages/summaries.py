@@ -15,6 +15,7 @@ from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.kinds import RunSummary
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.state_machine import ChangeState
+from kafkadash.core.charts import ChartMark
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import choose_plural, message_text, reason_text
 from kafkadash.execution.engine.state import RowState
@@ -60,6 +61,19 @@ def summarize_runs(changes: Sequence[ChangeRequest]) -> Mapping[int, RunSummary]
 def summarize_run(execution: Execution, change: ChangeRequest, now: datetime) -> RunSummary:
     """The same of one whose row was read already."""
     return _summarize_executions([execution], {change.pk: change}, now)[change.pk]
+
+
+def mark_runs(cluster_id: int, begin: datetime, end: datetime) -> list[ChartMark]:
+    """Return marks for the starts and ends of a cluster's runs, on its charts. One query."""
+    runs = Execution.objects.filter(cluster=cluster_id, started_at__lt=end).exclude(ended_at__lt=begin)
+    marks = []
+    for number, started_at, ended_at in runs.values_list("request_id", "started_at", "ended_at"):
+        marks += [
+            ChartMark(at.timestamp(), f"#{number} {word}")
+            for at, word in ((started_at, "started"), (ended_at, "ended"))
+            if at is not None and begin <= at < end
+        ]
+    return marks
 
 
 def start_words(change: ChangeRequest, now: datetime) -> Sequence[str]:

@@ -22,13 +22,23 @@ from django.views.decorators.http import require_safe
 from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.charts import ChartBand, ChartLine, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
+from kafkadash.core.charts import (
+    ChartBand,
+    ChartLine,
+    ChartMark,
+    ChartPanel,
+    ChartRange,
+    ChartSpec,
+    find_range,
+    largest_rows,
+)
 from kafkadash.core.formatting import HOUR, format_duration, join_items, listed_shortly, long_duration
 from kafkadash.core.listing import FilterChoice, ListQuery
 from kafkadash.core.messages import choose_plural
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
 from kafkadash.core.status import HealthState
+from kafkadash.monitoring.annotations import read_marks
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import CollectionFreshness, FactFreshness, freshness_of, load_standing, not_read
@@ -227,17 +237,21 @@ def history_context(row: GroupState, now: datetime, chosen: ChartRange, interval
         _read_runs(row, now - timedelta(seconds=chosen.length_s)), now.timestamp(), chosen.length_s, step
     )
     single = row.partitions == 1
+    begin, end = (datetime.fromtimestamp(at, UTC) for at in (seen.start, seen.end))
+    marks = read_marks(row.cluster_id, begin, end)
     return {
         "chosen": chosen,
         "ranges": RANGES,
-        "lag": _lag_panel(seen, now, interval_s, single=single),
-        "time": _time_panel(seen, now, single=single),
+        "lag": _lag_panel(seen, marks, now, interval_s, single=single),
+        "time": _time_panel(seen, marks, now, single=single),
     }
 
 
-def _lag_panel(seen: GroupHistory, now: datetime, interval_s: float, *, single: bool) -> ChartPanel:
+def _lag_panel(
+    seen: GroupHistory, marks: Sequence[ChartMark], now: datetime, interval_s: float, *, single: bool
+) -> ChartPanel:
     lines = [ChartLine("worst partition", 2, seen.worst), ChartLine("all partitions", 1, seen.total, 2)]
-    spec = _build_spec(seen, lines[1:] if single else lines, "", 10)
+    spec = _build_spec(seen, lines[1:] if single else lines, marks, "", 10)
     return ChartPanel(
         "group-lag",
         "Lag, records",
@@ -249,13 +263,13 @@ def _lag_panel(seen: GroupHistory, now: datetime, interval_s: float, *, single: 
     )
 
 
-def _time_panel(seen: GroupHistory, now: datetime, *, single: bool) -> ChartPanel:
+def _time_panel(seen: GroupHistory, marks: Sequence[ChartMark], now: datetime, *, single: bool) -> ChartPanel:
     in_minutes = max((value for value in seen.time if value is not None), default=0) >= _LONG_S
     lines = [
         ChartLine("second longest", 2, _scale_values(seen.rest_time, in_minutes)),
         ChartLine("longest", 1, _scale_values(seen.time, in_minutes), 2),
     ]
-    spec = _build_spec(seen, lines[1:] if single else lines, "min" if in_minutes else "s", 1)
+    spec = _build_spec(seen, lines[1:] if single else lines, marks, "min" if in_minutes else "s", 1)
     return ChartPanel(
         "group-time",
         "Time lag",
@@ -267,10 +281,12 @@ def _time_panel(seen: GroupHistory, now: datetime, *, single: bool) -> ChartPane
     )
 
 
-def _build_spec(seen: GroupHistory, lines: Sequence[ChartLine], unit: str, top: float) -> ChartSpec:
+def _build_spec(
+    seen: GroupHistory, lines: Sequence[ChartLine], marks: Sequence[ChartMark], unit: str, top: float
+) -> ChartSpec:
     bands = [ChartBand(b.start, b.end, b.tone, WORDS[b.state]) for b in seen.bands]
     times = [seen.at(interval) for interval in range(len(seen.worst))]
-    return ChartSpec(times, seen.start, seen.end, lines if seen.known else [], unit, top, bands=bands)
+    return ChartSpec(times, seen.start, seen.end, lines if seen.known else [], unit, top, marks, bands)
 
 
 def _read_runs(row: GroupState, start: datetime) -> list[LagRun]:

@@ -38,12 +38,14 @@ def icon_sprite() -> SafeString:
 
 
 @register.simple_tag
+@cache
 def shape(state: str) -> SafeString:
     """The shape of a state; the word beside it says the same."""
     return format_html('<svg class="shape" aria-hidden="true"><use href="#shape-{}"/></svg>', state)
 
 
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
 

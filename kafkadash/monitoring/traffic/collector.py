@@ -7,7 +7,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db.models import Sum
 
@@ -17,6 +17,9 @@ from kafkadash.core.leases import WriteStamp
 from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.rows import without_search_for_cycles
 from kafkadash.core.status import is_stale
+from kafkadash.export.encoding import Columns
+from kafkadash.export.outbox import OutboxFacts
+from kafkadash.export.schema import SegmentKind, TrafficSubject
 from kafkadash.kafka.api import KafkaUnreachable, LogSpan, LogSpans, NotAuthorized
 from kafkadash.monitoring.collectors import AUTHORIZATION_FAILED, CollectContext, CollectedFacts, count_causes, to_utc
 from kafkadash.monitoring.errors import CollectionErrorCode
@@ -24,6 +27,7 @@ from kafkadash.monitoring.models import (
     BrokerWeights,
     ClusterPoint,
     ClusterState,
+    ClusterTrend,
     CollectorKind,
     CollectorRun,
     GroupState,
@@ -32,9 +36,11 @@ from kafkadash.monitoring.models import (
     TopicTraffic,
 )
 from kafkadash.monitoring.traffic.rules import (
+    SLOT_S,
     LogEnds,
     PartitionRate,
     TrafficRate,
+    advance_slots,
     keeps_all_bytes,
     partition_rates,
     sum_rates,
@@ -62,11 +68,12 @@ class _TopicShape:
 
 @dataclass(slots=True)
 class _TrafficRows:
-    """Rows to write, and all rates for the sums."""
+    """Rows to write, and all rates for the sums. ``sums``: of each topic, whether anything is known of it or not."""
 
     windows: list[LogEndWindow] = field(default_factory=list)
     topics: list[TopicTraffic] = field(default_factory=list)
     rates: list[PartitionRate] = field(default_factory=list)
+    sums: dict[str, TrafficRate] = field(default_factory=dict)
 
 
 def read(asking: CollectContext) -> CollectedFacts:
@@ -80,7 +87,9 @@ def read(asking: CollectContext) -> CollectedFacts:
         _refuse_all_unread(spans)
         rows = _build_rows(asking, shapes, spans)
     taken_at = to_utc(spans.taken_at)
-    point = _build_point(asking, rows.rates, taken_at)
+    whole, brokers = sum_rates(rows.rates), _sum_by_leader(rows.rates)
+    point = _build_point(asking, whole, len(rows.rates), brokers, taken_at)
+    trend = _build_trend(asking.cluster, point)
 
     def write(_: WriteStamp) -> None:
         LogEndWindow.objects.bulk_create(
@@ -93,10 +102,41 @@ def read(asking: CollectContext) -> CollectedFacts:
         LogEndWindow.objects.filter(cluster=asking.cluster).exclude(shard__in=[w.shard for w in rows.windows]).delete()
         TopicTraffic.objects.bulk_create(rows.topics)
         point.save(force_insert=True)
+        ClusterTrend.objects.bulk_create(
+            [trend],
+            update_conflicts=True,
+            unique_fields=["cluster"],
+            update_fields=["taken_at", "rate", "slot_at", "format", "slots"],
+        )
 
     return CollectedFacts(
-        taken_at=taken_at, rows=sum(map(len, spans.spans.values())), write=write, errors=list(_collect_errors(spans))
+        taken_at=taken_at,
+        rows=sum(map(len, spans.spans.values())),
+        write=write,
+        errors=list(_collect_errors(spans)),
+        facts=[OutboxFacts(SegmentKind.TRAFFIC, [_build_columns(whole, rows.sums, brokers)])],
     )
+
+
+def _build_columns(
+    whole: TrafficRate, topics: Mapping[str, TrafficRate], brokers: Mapping[int, TrafficRate]
+) -> Columns:
+    """Return the rows for the pipeline: of the cluster, of each topic, and of each broker that leads partitions."""
+    rates = [whole, *topics.values(), *brokers.values()]
+    no_topics, no_brokers = [None] * len(topics), [None] * len(brokers)
+    return {
+        "subject": [
+            TrafficSubject.CLUSTER.value,
+            *[TrafficSubject.TOPIC.value] * len(topics),
+            *[TrafficSubject.BROKER.value] * len(brokers),
+        ],
+        "topic": [None, *topics, *no_brokers],
+        "broker": [None, *no_topics, *brokers],
+        "records_rate": [_round_rate(rate.records) for rate in rates],
+        "bytes_rate": [_round_rate(rate.bytes) for rate in rates],
+        "unknown": [rate.unknown for rate in rates],
+        "without_bytes": [rate.without_bytes for rate in rates],
+    }
 
 
 def _refuse_all_unread(spans: LogSpans) -> None:
@@ -156,7 +196,7 @@ def _build_rows(asking: CollectContext, shapes: Mapping[str, _TopicShape], spans
                 asking.interval_s,
             )
             rows.rates += rates
-            whole = sum_rates(rates)
+            whole = rows.sums[name] = sum_rates(rates)
             if whole.records is not None:
                 topics[name] = [*_pack_rates(whole), whole.unknown, whole.without_bytes]
         data = _pack_window(names, shapes, spans, ends)
@@ -199,17 +239,23 @@ def _unpack_window(data: bytes | memoryview | None) -> dict[str, LogEnds]:
     }
 
 
-def _build_point(asking: CollectContext, rates: Sequence[PartitionRate], taken_at: datetime) -> ClusterPoint:
-    """Build the point: rates of now, and figures of other collectors where these are fresh."""
-    whole, cluster = sum_rates(rates), asking.cluster
+def _sum_by_leader(rates: Sequence[PartitionRate]) -> dict[int, TrafficRate]:
+    """Return broker → the sum over the partitions that it leads."""
     by_leader: dict[int, list[PartitionRate]] = defaultdict(list)
     for rate in rates:
         if rate.leader is not None:
             by_leader[rate.leader].append(rate)
-    brokers: dict[str, list[float | None]] = {}
-    for broker, own in by_leader.items():
-        led = sum_rates(own)
-        brokers[str(broker)] = [*_pack_rates(led), led.unknown, led.without_bytes, None, None]
+    return {broker: sum_rates(own) for broker, own in by_leader.items()}
+
+
+def _build_point(
+    asking: CollectContext, whole: TrafficRate, partitions: int, led: Mapping[int, TrafficRate], taken_at: datetime
+) -> ClusterPoint:
+    """Build the point: rates of now, and figures of other collectors where these are fresh."""
+    cluster = asking.cluster
+    brokers: dict[str, list[float | None]] = {
+        str(broker): [*_pack_rates(rate), rate.unknown, rate.without_bytes, None, None] for broker, rate in led.items()
+    }
     fresh = _fresh_kinds(cluster, taken_at)
     used, total = _add_disks(cluster, brokers) if CollectorKind.LOG_DIRS in fresh else (None, None)
     state = ClusterState.objects.filter(cluster=cluster).first() if CollectorKind.METADATA in fresh else None
@@ -218,7 +264,7 @@ def _build_point(asking: CollectContext, rates: Sequence[PartitionRate], taken_a
         taken_at=taken_at,
         records_rate=_round_rate(whole.records),
         bytes_rate=_round_rate(whole.bytes),
-        partitions=len(rates),
+        partitions=partitions,
         unknown=whole.unknown,
         without_bytes=whole.without_bytes,
         lag=_total_lag(cluster) if CollectorKind.GROUPS in fresh else None,
@@ -228,6 +274,23 @@ def _build_point(asking: CollectContext, rates: Sequence[PartitionRate], taken_a
         disk_total=total,
         brokers=brokers,
     )
+
+
+def _build_trend(cluster: Cluster, point: ClusterPoint) -> ClusterTrend:
+    slot_at = datetime.fromtimestamp(point.taken_at.timestamp() // SLOT_S * SLOT_S, UTC)
+    before = ClusterTrend.objects.filter(cluster=cluster, format=1).first()
+    slots, moved = (before.slots, _count_slots(before.slot_at, slot_at)) if before else ([], 1)
+    return ClusterTrend(
+        cluster=cluster,
+        taken_at=point.taken_at,
+        rate=point.records_rate,
+        slot_at=slot_at,
+        slots=advance_slots(slots, moved, point.records_rate),
+    )
+
+
+def _count_slots(before: datetime, after: datetime) -> int:
+    return max(0, round((after - before).total_seconds() / SLOT_S))
 
 
 def _fresh_kinds(cluster: Cluster, now: datetime) -> set[str]:

@@ -6,6 +6,7 @@ out partitions whose figures are unknown; their number stands beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,13 +21,15 @@ from django.views.decorators.http import require_safe
 
 from kafkadash.clusters.access import VIEW, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.charts import ChartLine, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
+from kafkadash.core.charts import ChartLine, ChartMark, ChartPanel, ChartRange, ChartSpec, find_range, largest_rows
 from kafkadash.core.formatting import DAY, HOUR, MINUTE, format_size, size_unit
 from kafkadash.core.messages import choose_plural
 from kafkadash.core.revalidation import revalidated
+from kafkadash.monitoring.annotations import read_marks
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of
-from kafkadash.monitoring.models import ClusterPoint, CollectorKind, CollectorRun, TopicTraffic
+from kafkadash.monitoring.models import ClusterPoint, ClusterTrend, CollectorKind, CollectorRun, TopicTraffic
 from kafkadash.monitoring.traffic.collector import shard_of
+from kafkadash.monitoring.traffic.rules import SLOT_S, SLOTS
 
 REFETCH_S = 60
 RANGES = (ChartRange("hour", "hour", HOUR, MINUTE), ChartRange("day", "day", DAY, 5 * MINUTE))
@@ -54,9 +57,21 @@ class TrafficSeries:
     def clock(self, place: int) -> str:
         return f"{datetime.fromtimestamp(self.times[place], UTC):%H:%M}"
 
-    def spec(self, lines: Sequence[ChartLine], unit: str = "", top: float = 1.0, *, spark: bool = False) -> ChartSpec:
+    @property
+    def end(self) -> datetime:
+        return self.begin + timedelta(seconds=self.step_s * len(self.times))
+
+    def spec(
+        self,
+        lines: Sequence[ChartLine],
+        unit: str = "",
+        top: float = 1.0,
+        marks: Sequence[ChartMark] = (),
+        *,
+        spark: bool = False,
+    ) -> ChartSpec:
         times = self.times
-        return ChartSpec(times, times[0], times[-1] + self.step_s, lines, unit, top, spark=spark)
+        return ChartSpec(times, times[0], times[-1] + self.step_s, lines, unit, top, marks, spark=spark)
 
 
 def read_series(points: QuerySet[Any], chosen: ChartRange, now: datetime, **figures: Any) -> TrafficSeries:
@@ -222,6 +237,40 @@ def trends(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "monitoring/_trends.html", {**trends_context(cluster, timezone.now(), run)})
 
 
+# ---- trend of a cluster in a list
+
+
+@dataclass(frozen=True, slots=True)
+class TrendLine:
+    """Records in of 24 h as lines in a box of 47 × 22. ``value`` is that of now, '' where it is unknown."""
+
+    value: str
+    words: str
+    lines: Sequence[str]
+
+
+_LINE_TOP, _LINE_BOTTOM = 2.0, 20.0
+
+
+def build_trend_line(trend: ClusterTrend | None, freshness: FactFreshness, now: datetime) -> TrendLine | None:
+    """Return the line of a stored trend; None where no rate was ever known. A slot without a rate is a gap."""
+    if trend is None or trend.format != 1 or all(rate is None for rate in trend.slots):
+        return None
+    highest = max(rate for rate in trend.slots if rate is not None)
+    value = "" if freshness.stale or trend.rate is None else format_record_rate(trend.rate)
+    first = SLOTS - len(trend.slots) - math.floor((now - trend.slot_at).total_seconds() / SLOT_S)
+    lines, points = [], list[str]()
+    for place, rate in enumerate([*trend.slots, None], first):
+        if rate is not None and place >= 0:
+            height = (_LINE_BOTTOM - _LINE_TOP) * rate / highest if highest else 0.0
+            points.append(f"{place},{_LINE_BOTTOM - height:.1f}")
+        elif points:
+            lines.append(" ".join(points if len(points) > 1 else [points[0], points[0]]))
+            points = []
+    words = f"Records in: {value or 'unknown'} now, highest {format_record_rate(highest)} in 24 h"
+    return TrendLine(value, words, lines)
+
+
 # ---- throughput of a topic, of a broker
 
 
@@ -237,7 +286,7 @@ class ThroughputContext(TypedDict):
 def topic_throughput(
     cluster: Cluster, topic: str, asked: str | None, now: datetime, run: CollectorRun | None
 ) -> ThroughputContext:
-    """Return records and bytes per second written to a topic, over the range that was asked for; one query."""
+    """Return records and bytes per second written to a topic, over the range that was asked for."""
     points = TopicTraffic.objects.filter(cluster=cluster, shard=shard_of(topic), format=1)
     return _throughput(cluster, "topic", points, ("topics", topic), asked, now, run)
 
@@ -245,7 +294,7 @@ def topic_throughput(
 def broker_throughput(
     cluster: Cluster, broker: int, asked: str | None, now: datetime, run: CollectorRun | None
 ) -> ThroughputContext:
-    """Return records and bytes per second written to the partitions that a broker leads; one query."""
+    """Return records and bytes per second written to the partitions that a broker leads."""
     points = ClusterPoint.objects.filter(cluster=cluster, format=1)
     return _throughput(cluster, "broker", points, ("brokers", str(broker)), asked, now, run)
 
@@ -272,6 +321,8 @@ def _throughput(
     )
     unknown, without_bytes = series.newest("unknown") or 0, series.newest("without_bytes") or 0
     divisor, unit = _rate_unit(max((value for value in series.values["bytes"] if value is not None), default=0.0))
+    marks = read_marks(cluster.pk, series.begin, series.end)
+    left_out = _without(unknown + without_bytes)
     return {
         "cluster": cluster,
         "now": now,
@@ -279,8 +330,8 @@ def _throughput(
         "ranges": RANGES,
         "chosen": chosen,
         "panels": [
-            _build_panel(f"{subject}-bytes", _BYTES_IN, series, divisor, unit, _without(unknown + without_bytes)),
-            _build_panel(f"{subject}-records", _RECORDS_IN, series, 1, "/s", _without(unknown)),
+            _build_panel(f"{subject}-bytes", _BYTES_IN, series, marks, divisor, unit, left_out),
+            _build_panel(f"{subject}-records", _RECORDS_IN, series, marks, 1, "/s", _without(unknown)),
         ],
     }
 
@@ -307,10 +358,16 @@ _RECORDS_IN = _TrafficFigure(
 
 
 def _build_panel(
-    key: str, figure: _TrafficFigure, series: TrafficSeries, divisor: int, unit: str, left_out: str
+    key: str,
+    figure: _TrafficFigure,
+    series: TrafficSeries,
+    marks: Sequence[ChartMark],
+    divisor: int,
+    unit: str,
+    left_out: str,
 ) -> ChartPanel:
     values = [None if value is None else round(value / divisor, 3) for value in series.values[figure.column]]
-    spec = series.spec([ChartLine(figure.title.lower(), 1, values, 2)], unit)
+    spec = series.spec([ChartLine(figure.title.lower(), 1, values, 2)], unit, marks=marks)
 
     def cell(value: float) -> str:
         return f"{value:,.1f} {unit}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkadash.kafka.api import LogSpan
 
+SLOT_S, SLOTS = 1800, 48
+"""Seconds of a slot of a cluster's trend, and how many slots it has: 24 hours."""
 MOST_INTERVALS = 3
 """A rate over a longer gap is unknown: it would spread a peak over time in which nothing was read."""
 _COMPACT, _REMOTE = "compact", "true"
@@ -116,3 +118,10 @@ def sum_rates(rates: Iterable[PartitionRate]) -> TrafficRate:
         else:
             octets = (octets or 0.0) + rate.bytes
     return TrafficRate(records, octets, unknown, without_bytes)
+
+
+def advance_slots(slots: Sequence[float | None], moved: int, rate: float | None) -> list[float | None]:
+    """Return the slots of a trend with a rate in the newest one, ``moved`` slots after the newest one of before."""
+    kept = [*slots, *([None] * min(moved, SLOTS))] or [None]
+    newest = [value for value in (kept[-1], rate) if value is not None]
+    return [*kept[:-1], max(newest, default=None)][-SLOTS:]

@@ -1,4 +1,4 @@
-"""Rollups: distributions of lag and sizes over a minute, an hour, a day, with percentiles that can be merged.
+"""Rollups: distributions of lag, sizes and traffic over a minute, an hour, a day, with percentiles that can be merged.
 
 A rollup of a bucket must be made of *all* rows of that bucket: results are absolute values that replace older ones. A
 batch that touches a minute therefore passes the whole minute from the lake, not only its own rows.
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from kafkadash.export.results import RESULTS, ResultKind, RollupGrain
+from kafkadash.export.results import ALL_BROKERS, ALL_TOPICS, RESULTS, ResultKind, RollupGrain
 from kafkadash.pipeline.jobs.shape import floor_to_bucket, select_columns
 
 if TYPE_CHECKING:
@@ -176,6 +176,8 @@ _DISTRIBUTION: dict[ResultKind, str] = {
     ResultKind.BROKER_ROLLUP: "replica_bytes",
     ResultKind.CLUSTER_ROLLUP: "lag",
     ResultKind.QUORUM_ROLLUP: "lag_ms",
+    ResultKind.BYTES_IN: "bytes_in",
+    ResultKind.RECORDS_IN: "milli_records_in",
 }
 """Prefix of the columns of each kind of rollup."""
 
@@ -239,6 +241,32 @@ def broker_rollup(replica: DataFrame, grain: RollupGrain = RollupGrain.MINUTE) -
     return select_columns(rows, ResultKind.BROKER_ROLLUP)
 
 
+def traffic_rollup(traffic: DataFrame, kind: ResultKind, grain: RollupGrain = RollupGrain.MINUTE) -> DataFrame:
+    """Bytes per second (BYTES_IN), or thousandths of a record per second (RECORDS_IN), of each topic, each broker and
+    the cluster.
+
+    Rates are doubles, rounded here to whole units, so that sums are exact and the same in any order. Samples without a
+    known rate are no rows at all: of compacted topics there would be one a minute that says nothing.
+    """
+    keys, name = RESULTS[kind].key, _DISTRIBUTION[kind]
+    rate, left_out = _find_rate(kind)
+    known = in_buckets(traffic.where(rate.isNotNull()), grain).withColumns(
+        {
+            "topic": sql.coalesce("topic", sql.lit(ALL_TOPICS)),
+            "broker": sql.coalesce("broker", sql.lit(ALL_BROKERS)),
+        }
+    )
+    rows = gather_values(known, keys, sql.round(rate), sql.max(left_out).alias("left_out"))
+    return select_columns(compute_distribution(rows, [*keys, "left_out"], name), kind)
+
+
+def _find_rate(kind: ResultKind) -> tuple[Column, Column]:
+    """Return the rate in the unit of its rollup, and the number of partitions that it leaves out."""
+    if kind is ResultKind.BYTES_IN:
+        return sql.col("bytes_rate"), sql.col("unknown") + sql.col("without_bytes")
+    return sql.col("records_rate") * 1000, sql.col("unknown")
+
+
 def coarsen_rollup(finer: DataFrame, kind: ResultKind, grain: RollupGrain) -> DataFrame:
     """Longer buckets from shorter ones (hours from minutes, days from hours), by merging their sketches.
 
@@ -265,6 +293,8 @@ _EXTRA: dict[ResultKind, dict[str, Callable[[str], Column]]] = {
     ResultKind.TOPIC_ROLLUP: {"bytes_on_disk": _last},
     ResultKind.BROKER_ROLLUP: {"replicas": _last},
     ResultKind.QUORUM_ROLLUP: {"fetch_age_ms_max": sql.max, "leader_changes": sql.sum, "epoch_changes": sql.sum},
+    ResultKind.BYTES_IN: {"left_out": sql.max},
+    ResultKind.RECORDS_IN: {"left_out": sql.max},
 }
 """Columns that are no part of the distribution, and how they go into a longer bucket."""
 

@@ -76,18 +76,30 @@ def signed(number: int) -> str:
 
 @register.simple_tag
 def broker_bar(bar: ReportBar, what: str, *, wide: bool = False) -> SafeString:
-    """The upper bar is now, the lower one after; the accent marks what changes by what can be seen."""
+    """The upper bar is now, the lower one after; the accent marks what changes by what can be seen.
+
+    With what was found after a run: before, planned and found, from above.
+    """
     attributes = format_html(
-        "{}{}",
+        "{}{}{}",
         mark_safe(" data-wide") if wide else "",
+        mark_safe(" data-found") if bar.with_found else "",
         format_html(' data-changed="{}"', bar.changed) if bar.changed else "",
     )
-    unit = f" {bar.unit}" if bar.unit and bar.known else ""
+    named = f" {bar.unit}" if bar.unit else ""
+    unit = named if bar.known else ""
+    words = f"{what}: {bar.before_text} now, {bar.after_text} after{unit}"
+    figures = format_html("{} → <b>{}</b>{}", bar.before_text, bar.after_text, unit) if bar.known else UNKNOWN
+    if bar.with_found:
+        found = UNKNOWN if bar.found is None else format_html("<b>{}</b>{}", bar.found_text, named)
+        words = f"{what}: {bar.before_text} before, {bar.after_text} planned{unit}, {bar.found_text} found"
+        words += named if bar.found is not None else ""
+        figures = format_html("{}<br>found {}", figures, found)
     return format_html(
         '<div class="broker-bar"{}>{}<span class="bar-figures">{}</span></div>',
         attributes,
-        _bars(bar, f"{what}: {bar.before_text} now, {bar.after_text} after{unit}", used=bar.percents if wide else ""),
-        format_html("{} → <b>{}</b>{}", bar.before_text, bar.after_text, unit) if bar.known else UNKNOWN,
+        _bars(bar, words, used=bar.percents if wide else ""),
+        figures,
     )
 
 
@@ -119,14 +131,22 @@ def _bars(bar: ReportBar, words: str, *, used: str = "") -> SafeString:
     return format_html(
         '<svg role="img" aria-label="{}"><rect class="bar-track" width="100%" height="100%"/>{}'
         '<rect class="bar-before" x="{}" width="{}" height="6" y="1"/>'
-        '<rect class="bar-after" x="{}" width="{}" height="6" y="9"/>{}</svg>',
+        '<rect class="bar-after" x="{}" width="{}" height="6" y="9"/>{}{}</svg>',
         f"{words}; disk usage {used}" if used else words,
         format_html('<rect class="bar-base" width="{}" height="100%"/>', base) if bar.base else "",
         base,
         bar.before_width,
         base,
         bar.after_width,
-        format_html('<line class="bar-limit" x1="{0}" x2="{0}" y1="-3" y2="19"/>', bar.limit_at)
+        format_html('<rect class="bar-found" x="{}" width="{}" height="6" y="17"/>', base, bar.found_width)
+        if bar.found is not None
+        else "",
+        format_html('<line class="bar-limit" x1="{0}" x2="{0}" y1="-3" y2="{1}"/>', bar.limit_at, _limit_end(bar))
         if bar.limit_at
         else "",
     )
+
+
+def _limit_end(bar: ReportBar) -> int:
+    """Pixels from the top of the bars."""
+    return 27 if bar.with_found else 19
