@@ -27,6 +27,7 @@
     return new Date(seconds * 1000).toISOString().slice(11, apart < 60 ? 19 : 16);
   });
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 10 ? 2 : 1 });
+  const withUnit = (value, unit) => `${number(value)}${!unit || unit.startsWith("/") ? "" : " "}${unit ?? ""}`;
   const inkOf = (colour, ink) => colour[INKS[ink] ?? "ink-2"];
 
   function colours(element) {
@@ -126,7 +127,7 @@
       },
       axes: [
         { ...axis, show: !spec.spark, grid: { show: false }, size: 24, space: 90, values: (u, ticks) => clocks(ticks) },
-        { ...axis, show: !spec.spark, size: 62, gap: 6, space: 34, values: (u, ticks) => ticks.map((v) => number(v) + (v === ticks.at(-1) ? ` ${spec.unit}` : "")) },
+        { ...axis, show: !spec.spark, size: 62, gap: 6, space: 34, values: (u, ticks) => ticks.map((v) => (v === ticks.at(-1) ? withUnit(v, spec.unit) : number(v))) },
       ],
       series: [{}, ...series],
       hooks: {
@@ -182,7 +183,7 @@
 
   // -- values under the crosshair -------------------------------------------------------------------------------------
 
-  const valueOf = (value, unit) => (value == null ? "no data" : `${number(value)}${unit ? ` ${unit}` : ""}`);
+  const valueOf = (value, unit) => (value == null ? "no data" : withUnit(value, unit));
 
   // The date is left out where the chart shows less than a day.
   function timeOf(spec, seconds) {

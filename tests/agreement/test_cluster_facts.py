@@ -38,7 +38,7 @@ from kafkadash.monitoring.models import (
     TopicTraffic,
 )
 from kafkadash.monitoring.partitions import two_digits
-from kafkadash.monitoring.traffic.collector import shard_of
+from kafkadash.monitoring.traffic.rules import shard_of
 from tests.agreement.conftest import Mover, Refresher, TopicMaker
 from tests.agreement.tools import DEFAULT, EARLIEST, LATEST, DescribedPartition, DescribedTopic, Tools
 from tests.waiting import wait_until

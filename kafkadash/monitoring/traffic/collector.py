@@ -43,18 +43,11 @@ from kafkadash.monitoring.traffic.rules import (
     advance_slots,
     keeps_all_bytes,
     partition_rates,
+    shard_of,
     sum_rates,
 )
 
-SHARDS = 64
-"""Topics are spread over so many rows by their name: reading the rates of one topic reads a 64th of all."""
-
 _NO_SPANS: Mapping[int, LogSpan] = {}
-
-
-def shard_of(topic: str) -> int:
-    """Return the shard that stores a topic's rates."""
-    return zlib.crc32(topic.encode()) % SHARDS
 
 
 @dataclass(slots=True)

@@ -28,8 +28,7 @@ from kafkadash.core.revalidation import revalidated
 from kafkadash.monitoring.annotations import read_marks
 from kafkadash.monitoring.freshness import FactFreshness, freshness_of
 from kafkadash.monitoring.models import ClusterPoint, ClusterTrend, CollectorKind, CollectorRun, TopicTraffic
-from kafkadash.monitoring.traffic.collector import shard_of
-from kafkadash.monitoring.traffic.rules import SLOT_S, SLOTS
+from kafkadash.monitoring.traffic.rules import SLOT_S, SLOTS, shard_of
 
 REFETCH_S = 60
 RANGES = (ChartRange("hour", "hour", HOUR, MINUTE), ChartRange("day", "day", DAY, 5 * MINUTE))
@@ -242,11 +241,15 @@ def trends(request: HttpRequest, slug: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """Records in of 24 h as lines in a box of 47 × 22. ``value`` is that of now, '' where it is unknown."""
+    """Records in of 24 h. ``value`` is that of now, '' where it is unknown.
+
+    ``lines``: points of lines in the box ``box``; none where there is only one slot to draw.
+    """
 
     value: str
     words: str
     lines: Sequence[str]
+    box: str
 
 
 _LINE_TOP, _LINE_BOTTOM = 2.0, 20.0
@@ -256,19 +259,30 @@ def build_trend_line(trend: ClusterTrend | None, freshness: FactFreshness, now: 
     """Return the line of a stored trend; None where no rate was ever known. A slot without a rate is a gap."""
     if trend is None or trend.format != 1 or all(rate is None for rate in trend.slots):
         return None
+    known = [place for place, rate in enumerate(trend.slots) if rate is not None]
     highest = max(rate for rate in trend.slots if rate is not None)
     value = "" if freshness.stale or trend.rate is None else format_record_rate(trend.rate)
-    first = SLOTS - len(trend.slots) - math.floor((now - trend.slot_at).total_seconds() / SLOT_S)
-    lines, points = [], list[str]()
-    for place, rate in enumerate([*trend.slots, None], first):
-        if rate is not None and place >= 0:
-            height = (_LINE_BOTTOM - _LINE_TOP) * rate / highest if highest else 0.0
-            points.append(f"{place},{_LINE_BOTTOM - height:.1f}")
-        elif points:
-            lines.append(" ".join(points if len(points) > 1 else [points[0], points[0]]))
-            points = []
     words = f"Records in: {value or 'unknown'} now, highest {format_record_rate(highest)} in 24 h"
-    return TrendLine(value, words, lines)
+    if len(known) == 1:
+        return TrendLine(value, words, (), "")
+    passed = max(0, math.floor((now - trend.slot_at).total_seconds() / SLOT_S))
+    end = len(trend.slots) + passed
+    # A trend that has only begun fills half of its box, as charts do.
+    begin = max(end - SLOTS, end - 2 * (end - known[0]))
+    return TrendLine(value, words, _draw_slots(trend.slots, begin, highest), f"{begin} 0 {end - begin} 22")
+
+
+def _draw_slots(slots: Sequence[float | None], begin: int, highest: float) -> list[str]:
+    """Return a line for each run of known slots from ``begin`` on; each slot is as wide as 1."""
+    lines, points = [], list[str]()
+    for place, rate in enumerate([*slots, None]):
+        if rate is not None and place >= begin:
+            height = (_LINE_BOTTOM - _LINE_TOP) * rate / highest if highest else 0.0
+            points += [f"{place},{_LINE_BOTTOM - height:.1f}", f"{place + 1},{_LINE_BOTTOM - height:.1f}"]
+        elif points:
+            lines.append(" ".join(points))
+            points = []
+    return lines
 
 
 # ---- throughput of a topic, of a broker
@@ -370,7 +384,7 @@ def _build_panel(
     spec = series.spec([ChartLine(figure.title.lower(), 1, values, 2)], unit, marks=marks)
 
     def cell(value: float) -> str:
-        return f"{value:,.1f} {unit}"
+        return f"{value:,.1f}{unit if unit.startswith('/') else f' {unit}'}"
 
     known = [(value, place) for place, value in enumerate(values) if value is not None]
     summary = "No data in this time."
