@@ -53,7 +53,8 @@ class RealRun(LedgerRun):
             self.step()
             return happened()
 
-        wait_until(tried, what, 60)
+        # What vanished is set again once a minute at most, so an end may take longer than that.
+        wait_until(tried, what, 100)
 
     def clears(self) -> None:
         self.want = StepThrottles()
