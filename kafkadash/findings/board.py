@@ -645,7 +645,7 @@ class StatusBoard:
 
     @property
     def title(self) -> str:
-        return board_headline([(s.cluster.name, s.state, s.title) for s in self.all])
+        return board_headline([s.state for s in self.all], self.all[0].title if self.all else "")
 
     @property
     def state(self) -> HealthState:
@@ -800,6 +800,8 @@ def board(request: HttpRequest) -> HttpResponse:
         "section": "status",
         "now": now,
         "board": seen,
+        "title": seen.title,
+        "kinds": seen.kinds,
         "nothing_registered": not seen.all and not Cluster.objects.exists(),
         "registers": not seen.all and is_allowed(request.user, MANAGE, None),
         # Also those that are not shown: one of them may get into the state that was asked for.

@@ -363,15 +363,14 @@ def write_headline(name: str, state: HealthState, points: Sequence[JudgedPoint])
     return f"{title} on {name}{' (unacknowledged)' if unacknowledged else ''}"
 
 
-def board_headline(clusters: Sequence[tuple[str, HealthState, str]]) -> str:
-    """Return the headline of all clusters; ``clusters`` are (name, state, own headline), worst first."""
-    if not clusters:
+def board_headline(states: Sequence[HealthState], worst: str) -> str:
+    """Return the headline of all clusters. ``states``: worst first; ``worst``: the headline of the first cluster."""
+    if not states:
         return "No clusters yet"
-    _, state, worst = clusters[0]
-    if state not in (HealthState.OK, HealthState.MAINTENANCE):
+    if states[0] not in (HealthState.OK, HealthState.MAINTENANCE):
         return worst
-    silent = sum(state is HealthState.MAINTENANCE for _, state, _ in clusters)
-    well = len(clusters) - silent
+    silent = sum(state is HealthState.MAINTENANCE for state in states)
+    well = len(states) - silent
     if not silent:
         return worst if well == 1 else f"All {well} clusters are OK"
     if not well:

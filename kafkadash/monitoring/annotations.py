@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from itertools import pairwise
 
-from django.db.models import Min
+from django.db.models import Max, Min
 
 from kafkadash.core.charts import ChartMark
 from kafkadash.monitoring.models import QuorumSnapshot
+from kafkadash.monitoring.quorum.rules import LeaderTerm, leader_changes
 
 MarkSource = Callable[[int, datetime, datetime], Iterable[ChartMark]]
 """Primary key of a cluster, begin and end → marks from begin up to end; one query."""
 MOST_MARKS = 16
-"""Of one chart: the newest ones."""
+"""Marks of one chart at most; older ones are left out."""
 _sources: list[MarkSource] = []
 
 
@@ -34,8 +34,11 @@ def read_marks(cluster_id: int, begin: datetime, end: datetime) -> list[ChartMar
 def _read_controller_changes(cluster_id: int, begin: datetime, end: datetime) -> list[ChartMark]:
     """Return a mark for each epoch that began after ``begin``; the first epoch in the time began before."""
     snapshots = QuorumSnapshot.objects.filter(cluster=cluster_id, taken_at__gte=begin, taken_at__lt=end)
-    terms = snapshots.values_list("leader_epoch", "leader_id").annotate(first=Min("taken_at")).order_by("leader_epoch")
+    terms = snapshots.values_list("leader_id", "leader_epoch").annotate(first=Min("taken_at"), last=Max("taken_at"))
     return [
-        ChartMark(first.timestamp(), f"Controller {before} → {leader}")
-        for (_, before, _), (_, leader, first) in pairwise(terms)
+        ChartMark(
+            change.at.timestamp(),
+            f"Controller {change.before.leader_id} → {change.after.leader_id}, epoch {change.after.epoch}",
+        )
+        for change in leader_changes([LeaderTerm(*term) for term in terms])
     ]

@@ -53,7 +53,7 @@ class RealRun(LedgerRun):
             self.step()
             return happened()
 
-        # What vanished is set again once a minute at most, so an end may take longer than that.
+        # A throttle that vanished is set again once a minute at most, so an end may take longer than that.
         wait_until(tried, what, 100)
 
     def clears(self) -> None:

@@ -333,7 +333,7 @@ class TestOnTheFake:
 
 
 def _has(admin: WireAdmin, resource: ConfigResource, key: str, value: str) -> bool:
-    """Of several answers, as any broker may give the next one, also one that does not know the topic yet."""
+    """Ask several times: any broker may answer next, also one that does not know the topic yet."""
     answers = [admin.describe_configs([resource], keys=[key], deadline=DEADLINE) for _ in range(3)]
     found = [answer.resources.get(resource, {}).get(key) for answer in answers]
     return all(entry is not None and entry.value == value for entry in found)

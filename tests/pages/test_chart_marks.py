@@ -64,7 +64,7 @@ def test_charts__mark_findings_runs_and_controller_changes(cluster: Cluster, ope
     marks = [(round((NOW.timestamp() - mark.at) / 60), mark.label) for mark in panel.spec.marks]
     assert [minutes for minutes, _ in marks] == [30, 20, 15, 5]
     numbers = [re.findall(r"\d+", label) for _, label in marks]
-    assert numbers == [["1", "3"], ["2"], [str(change.pk)], [str(change.pk)]]
+    assert numbers == [["1", "3", "2"], ["2"], [str(change.pk)], [str(change.pk)]]
 
 
 def test_marks__are_the_newest_of_one_cluster(cluster: Cluster) -> None:

@@ -262,7 +262,8 @@ def build_trend_line(trend: ClusterTrend | None, freshness: FactFreshness, now: 
     known = [place for place, rate in enumerate(trend.slots) if rate is not None]
     highest = max(rate for rate in trend.slots if rate is not None)
     value = "" if freshness.stale or trend.rate is None else format_record_rate(trend.rate)
-    words = f"Records in: {value or 'unknown'} now, highest {format_record_rate(highest)} in 24 h"
+    at = f"{trend.taken_at.astimezone(UTC):%H:%M:%S} UTC"
+    words = f"Records in: {value or 'unknown'} at {at}, highest {format_record_rate(highest)} in 24 h"
     if len(known) == 1:
         return TrendLine(value, words, (), "")
     passed = max(0, math.floor((now - trend.slot_at).total_seconds() / SLOT_S))
