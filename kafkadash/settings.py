@@ -109,7 +109,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",  # answers for static files, which may be kept
+    "kafkadash.core.static_files.CompressedStaticFiles",  # answers for static files, which may be kept
     "kafkadash.core.middleware.no_store",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
