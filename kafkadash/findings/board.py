@@ -44,7 +44,7 @@ from kafkadash.core.messages import CodedMessage, choose_plural
 from kafkadash.core.middleware import post_only
 from kafkadash.core.revalidation import revalidated
 from kafkadash.core.rows import one_moment
-from kafkadash.core.status import HealthState, is_stale
+from kafkadash.core.status import NEVER, HealthState, RefreshStatus, is_stale
 from kafkadash.execution.pages.summaries import summarize_run
 from kafkadash.findings import services
 from kafkadash.findings.errors import OnCallErrorCode
@@ -75,6 +75,7 @@ from kafkadash.monitoring.freshness import (
     collection_context,
     freshness_of_kind,
     newest_quorums,
+    read_statuses,
 )
 from kafkadash.monitoring.groups.pages import groups_context
 from kafkadash.monitoring.models import (
@@ -82,7 +83,6 @@ from kafkadash.monitoring.models import (
     ClusterState,
     ClusterTrend,
     CollectorKind,
-    CollectorRun,
     GroupState,
     MoveOutcome,
     ReassignmentSnapshot,
@@ -187,10 +187,10 @@ _WIDTH, _TOP, _BOTTOM = 100.0, 3.0, 20.0
 
 @dataclass(frozen=True, slots=True)
 class FindingTrend:
-    """How the number went: in words, as points of a line in a box of 100 × 22, and where the limit lies in it."""
+    """How the number went: in words, as the path of a line in a box of 100 × 22, and where the limit lies in it."""
 
     words: str
-    points: str
+    path: str
     limit_y: str
 
 
@@ -337,10 +337,9 @@ def trend_of(history: list[list[float]], threshold: float | None, now: datetime)
     def y(value: float) -> float:
         return _BOTTOM - (_BOTTOM - _TOP) * ((value - low) / (high - low) if high > low else 0.5)
 
-    corners = []
-    for (at, value), then in zip(history, [*(h[0] for h in history[1:]), end], strict=True):
-        corners += [f"{x(at):.1f},{y(value):.1f}", f"{x(then):.1f},{y(value):.1f}"]
-    return FindingTrend(words, " ".join(corners), f"{y(threshold):.1f}" if threshold is not None else "")
+    path = [f"M0 {y(values[0]):.1f}"]
+    path += [f"H{x(at):.1f}V{y(value):.1f}" for at, value in history[1:]]
+    return FindingTrend(words, f"{''.join(path)}H{_WIDTH:g}", f"{y(threshold):.1f}" if threshold is not None else "")
 
 
 def _describe_trend(direction: int, first: float, last: float) -> str:
@@ -432,7 +431,7 @@ class ClusterStanding:
     state: HealthState
     figures: ClusterState
     trend: ClusterTrend | None
-    runs: Mapping[str, CollectorRun]
+    statuses: Mapping[str, RefreshStatus]
     quorum: QuorumSeen | None
     moving: int | None
     silent: int
@@ -462,7 +461,7 @@ class ClusterStanding:
         return self.freshness_of(CollectorKind.METADATA)
 
     def freshness_of(self, kind: str) -> FactFreshness:
-        return freshness_of_kind(kind, self.runs, self.now)
+        return freshness_of_kind(kind, self.statuses, self.now)
 
     @property
     def records_in(self) -> TrendLine | None:
@@ -478,7 +477,6 @@ class ClusterStanding:
 
 _JOINED: tuple[str, ...] = ("state", "judgement", "trend", "active_run__request")
 _NOT_OF_RUNS = tuple(f"active_run__{name}" for name in ("samples", "report", "foreign"))
-_OF_LEASES = ("next_at", "dispatched_until", "lease_until", "epoch", "seq", "processor_s")
 _NOT_SHOWN = ("sasl_password", "ca_pem", "certificate_pem", "key_pem")
 
 
@@ -502,7 +500,9 @@ def rank_clusters(
         figures[row.pk] = getattr(row, "state", None)
         judged[row.pk] = getattr(row, "judgement", None)
         trends[row.pk] = getattr(row, "trend", None)
-    runs = _runs_of(own, known)
+    statuses = read_statuses(pk for pk in own if known is None or pk != known.cluster.pk)
+    if known is not None:
+        statuses[known.cluster.pk] = dict(known.statuses)
     found = _open_findings(own)
     moves = dict(
         ReassignmentSnapshot.objects.filter(cluster__in=own, outcome=MoveOutcome.RUNNING)
@@ -513,10 +513,9 @@ def rank_clusters(
     result = []
     for pk, cluster in own.items():
         judgement = judged.get(pk)
-        listing = runs[pk].get(CollectorKind.REASSIGNMENTS)
-        rows = rows_of(
-            cluster, found[pk], age_facts(cluster, runs[pk]), judgement.judged_at if judgement else None, now
-        )
+        listing = statuses[pk].get(CollectorKind.REASSIGNMENTS, NEVER)
+        facts = age_facts(cluster, statuses[pk])
+        rows = rows_of(cluster, found[pk], facts, judgement.judged_at if judgement else None, now)
         result.append(
             ClusterStanding(
                 cluster=cluster,
@@ -525,9 +524,9 @@ def rank_clusters(
                 state=_rolled_up(cluster, rows),
                 figures=figures.get(pk) or ClusterState(cluster=cluster),
                 trend=trends.get(pk),
-                runs=runs[pk],
+                statuses=statuses[pk],
                 quorum=quorums.get(pk),
-                moving=moves.get(pk, 0) if listing and listing.succeeded_at else None,
+                moving=moves.get(pk, 0) if listing.taken_at else None,
                 silent=silent.get(pk, 0),
                 running=running.get(pk),
                 last_closed_at=judgement.last_closed_at if judgement else None,
@@ -538,16 +537,6 @@ def rank_clusters(
 
 def summarize_cluster(cluster: Cluster, now: datetime, known: CollectionFreshness | None = None) -> ClusterStanding:
     return rank_clusters([cluster], now, known)[0]
-
-
-def _runs_of(clusters: Iterable[int], known: CollectionFreshness | None) -> Mapping[int, Mapping[str, CollectorRun]]:
-    runs: dict[int, dict[str, CollectorRun]] = defaultdict(dict)
-    if known is not None:
-        runs[known.cluster.pk] = dict(known.runs)
-    rows = CollectorRun.objects.filter(cluster__in=[pk for pk in clusters if pk not in runs])
-    for run in rows.defer(*_OF_LEASES):
-        runs[run.cluster_id][run.kind] = run
-    return runs
 
 
 def _quorums_of(clusters: Collection[int], known: CollectionFreshness | None) -> dict[int, QuorumSeen]:

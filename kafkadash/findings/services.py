@@ -27,7 +27,7 @@ from kafkadash.findings.kinds import FactSource, FindingKind
 from kafkadash.findings.kinds import JudgedFinding as Found
 from kafkadash.findings.models import Finding, Judgement
 from kafkadash.findings.stored_facts import age_facts, facts_of
-from kafkadash.monitoring.models import CollectorRun
+from kafkadash.monitoring.freshness import read_statuses
 
 log = structlog.get_logger(__name__)
 
@@ -95,15 +95,14 @@ def judge_ages(now: datetime) -> list[str]:
 
     When collection is dead nothing arrives that would have a cluster judged. Three queries when there is nothing new.
     """
-    runs: dict[int, dict[str, CollectorRun]] = defaultdict(dict)
-    for run in CollectorRun.objects.all():
-        runs[run.cluster_id][run.kind] = run
     open_now: dict[int, set[str]] = defaultdict(set)
     for cluster_id, kind in Finding.objects.filter(closed_at=None, kind__in=_OF_AGES).values_list("cluster_id", "kind"):
         open_now[cluster_id].add(kind)
     due = []
-    for cluster in Cluster.objects.select_related("judgement"):
-        facts = age_facts(cluster, runs[cluster.pk])
+    clusters = list(Cluster.objects.select_related("judgement"))
+    statuses = read_statuses(cluster.pk for cluster in clusters)
+    for cluster in clusters:
+        facts = age_facts(cluster, statuses[cluster.pk])
         known = {finding.kind.value for finding in judge_reading(facts, now)}
         judgement = getattr(cluster, "judgement", None)
         forgotten = is_trusted(facts, now) and (

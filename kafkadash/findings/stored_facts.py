@@ -11,7 +11,7 @@ from django.db.models import F, Max, Min, Q, Sum
 from django.db.models.functions import Least
 
 from kafkadash.clusters.models import Cluster, ClusterMode
-from kafkadash.core.status import QUICKEST_JUDGED_S, RefreshStatus
+from kafkadash.core.status import NEVER, QUICKEST_JUDGED_S, RefreshStatus
 from kafkadash.findings.facts import (
     BrokerFact,
     ClusterFacts,
@@ -23,18 +23,17 @@ from kafkadash.findings.facts import (
     PipelineFact,
 )
 from kafkadash.findings.judges import MORE
-from kafkadash.findings.kinds import FactSource, FindingKind
+from kafkadash.findings.kinds import FindingKind
 from kafkadash.findings.models import Finding
 from kafkadash.history.models import DiskForecast, PipelineLedger
 from kafkadash.history.standing import pipeline_standing
-from kafkadash.monitoring.freshness import newest_quorums, refreshed_of_run
+from kafkadash.monitoring.freshness import newest_quorums, read_statuses
 from kafkadash.monitoring.groups.rules import LagState
 from kafkadash.monitoring.models import (
     BrokerState,
     BrokerWeights,
     ClusterState,
     CollectorKind,
-    CollectorRun,
     GroupState,
     MoveOutcome,
     QuorumSnapshot,
@@ -55,8 +54,8 @@ _MOST_SET_ASIDE = 20
 _Moves = Mapping[tuple[str, int], frozenset[int]]
 
 
-def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> ClusterFacts:
-    """Only what is known of our own reading. Asks nothing."""
+def age_facts(cluster: Cluster, statuses: Mapping[str, RefreshStatus]) -> ClusterFacts:
+    """Only what is known of our own reading, by kind. Asks nothing."""
     return ClusterFacts(
         enabled=cluster.enabled,
         kraft=cluster.mode == ClusterMode.KRAFT,
@@ -65,14 +64,14 @@ def age_facts(cluster: Cluster, runs: Mapping[str, CollectorRun]) -> ClusterFact
         kafka_id=cluster.kafka_id,
         other_kafka_id=cluster.other_kafka_id,
         same_as=cluster.same_as.name if cluster.same_as else "",
-        answers=refreshed_of_run(runs[CollectorKind.ANSWERS]) if CollectorKind.ANSWERS in runs else None,
-        metadata=refreshed_of_run(runs.get(CollectorKind.METADATA)),
-        reassignments=refreshed_of_run(runs.get(CollectorKind.REASSIGNMENTS)),
-        quorum=refreshed_of_run(runs.get(CollectorKind.QUORUM)),
-        log_dirs=refreshed_of_run(runs.get(CollectorKind.LOG_DIRS)),
-        configs=refreshed_of_run(runs.get(CollectorKind.CONFIGS)),
-        versions=refreshed_of_run(runs.get(CollectorKind.VERSIONS)),
-        groups=refreshed_of_run(runs[FactSource.GROUPS.value]) if FactSource.GROUPS.value in runs else None,
+        answers=statuses.get(CollectorKind.ANSWERS),
+        metadata=statuses.get(CollectorKind.METADATA, NEVER),
+        reassignments=statuses.get(CollectorKind.REASSIGNMENTS, NEVER),
+        quorum=statuses.get(CollectorKind.QUORUM, NEVER),
+        log_dirs=statuses.get(CollectorKind.LOG_DIRS, NEVER),
+        configs=statuses.get(CollectorKind.CONFIGS, NEVER),
+        versions=statuses.get(CollectorKind.VERSIONS, NEVER),
+        groups=statuses.get(CollectorKind.GROUPS),
     )
 
 
@@ -81,7 +80,7 @@ def facts_of(cluster: Cluster, now: datetime) -> ClusterFacts:
 
     The ages are read first: facts that are stored meanwhile are then taken for older than they are, never for newer.
     """
-    facts = age_facts(cluster, {run.kind: run for run in CollectorRun.objects.filter(cluster=cluster)})
+    facts = age_facts(cluster, read_statuses([cluster.pk])[cluster.pk])
     figures = ClusterState.objects.filter(cluster=cluster).first() or ClusterState(cluster=cluster)
     running = list(
         ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING).values_list(

@@ -15,7 +15,7 @@ from django.db.models import OuterRef, Q, Subquery
 from kafkadash.clusters.models import Cluster, ClusterMode
 from kafkadash.core.failures import FailureKind, controllers_are_unheard
 from kafkadash.core.formatting import join_items
-from kafkadash.core.messages import CodedMessage, choose_plural, message_parts
+from kafkadash.core.messages import CodedMessage, choose_plural, message_parts, stored_message
 from kafkadash.core.status import NEVER, RefreshStatus, is_stale
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import (
@@ -62,35 +62,37 @@ class FactFreshness:
 
 def freshness_of(run: CollectorRun | None, now: datetime) -> FactFreshness:
     """How fresh the newest data of one kind is; ``run`` is None before its collector was ever due."""
-    return FactFreshness(run.succeeded_at if run else None, run.interval_s if run else 30.0, now)
+    return _judge_age(refreshed_of_run(run), now)
 
 
 def metadata_freshness(runs: Mapping[str, CollectorRun], now: datetime) -> FactFreshness:
-    """How fresh topics and brokers are, as brokers tell them.
+    """How fresh topics and brokers are, as brokers tell them."""
+    return freshness_of_kind(CollectorKind.METADATA, statuses_of_runs(runs), now)
+
+
+def freshness_of_kind(kind: str, statuses: Mapping[str, RefreshStatus], now: datetime) -> FactFreshness:
+    """Facts that come from the controllers are not of now while these do not answer, however lately they were read.
 
     Without a majority of the controllers brokers go on answering Metadata (KRaft's MetadataCache keeps its last image),
-    so what they tell is as old as the last answer of the controllers, also of brokers that died since.
+    so topics and brokers are as old as the last answer of the controllers, also those that died since.
     """
-    fresh = freshness_of(runs.get(CollectorKind.METADATA), now)
-    quorum = runs.get(CollectorKind.QUORUM)
-    if fresh.stale or not controllers_are_unheard(refreshed_of_run(quorum)):
+    fresh = _judge_age(statuses.get(kind, NEVER), now)
+    if kind not in _FROM_CONTROLLERS or fresh.stale:
         return fresh
-    said_at = [at for at in (fresh.taken_at, quorum.succeeded_at if quorum else None) if at is not None]
-    return replace(fresh, taken_at=min(said_at, default=None), frozen=True)
-
-
-def freshness_of_kind(kind: str, runs: Mapping[str, CollectorRun], now: datetime) -> FactFreshness:
-    """Facts that come from the controllers are not of now while these do not answer, however lately they were read."""
-    if kind == CollectorKind.METADATA:
-        return metadata_freshness(runs, now)
-    fresh = freshness_of(runs.get(kind), now)
-    if (
-        kind == CollectorKind.REASSIGNMENTS
-        and not fresh.stale
-        and controllers_are_unheard(refreshed_of_run(runs.get(CollectorKind.QUORUM)))
-    ):
+    quorum = statuses.get(CollectorKind.QUORUM, NEVER)
+    if not controllers_are_unheard(quorum):
+        return fresh
+    if kind == CollectorKind.REASSIGNMENTS:
         return replace(fresh, frozen=True)
-    return fresh
+    told_at = [at for at in (fresh.taken_at, quorum.taken_at) if at is not None]
+    return replace(fresh, taken_at=min(told_at, default=None), frozen=True)
+
+
+_FROM_CONTROLLERS = frozenset({CollectorKind.METADATA, CollectorKind.REASSIGNMENTS})
+
+
+def _judge_age(status: RefreshStatus, now: datetime) -> FactFreshness:
+    return FactFreshness(status.taken_at, status.interval_s, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,21 @@ def refreshed_of_run(run: CollectorRun | None) -> RefreshStatus:
     return RefreshStatus(run.succeeded_at, run.interval_s, run.failures, run.last_failure, run.last_error)
 
 
+def statuses_of_runs(runs: Mapping[str, CollectorRun]) -> dict[str, RefreshStatus]:
+    return {kind: refreshed_of_run(run) for kind, run in runs.items()}
+
+
+def read_statuses(clusters: Iterable[int]) -> dict[int, dict[str, RefreshStatus]]:
+    """Return how each kind of facts stands, by cluster id and kind. One query, of which no model instances are made."""
+    columns = ("succeeded_at", "interval_s", "failures", "last_failure", "last_error_code", "last_error_params")
+    found: dict[int, dict[str, RefreshStatus]] = {cluster_id: {} for cluster_id in clusters}
+    rows = CollectorRun.objects.filter(cluster__in=found).values_list("cluster_id", "kind", *columns)
+    for cluster_id, kind, taken_at, interval_s, failures, failure, code, params in rows:
+        error = stored_message(code, params)
+        found[cluster_id][kind] = RefreshStatus(taken_at, interval_s, failures, failure, error)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class QuorumSeen:
     """The newest answer of the controllers, judged; ``led_since`` is when this leader's epoch was first seen."""
@@ -170,8 +187,12 @@ class CollectionFreshness:
     now: datetime
     runs: Mapping[str, CollectorRun]
 
+    @cached_property
+    def statuses(self) -> Mapping[str, RefreshStatus]:
+        return statuses_of_runs(self.runs)
+
     def freshness_of(self, kind: str) -> FactFreshness:
-        return freshness_of_kind(kind, self.runs, self.now)
+        return freshness_of_kind(kind, self.statuses, self.now)
 
     @cached_property
     def quorum(self) -> QuorumSeen | None:

@@ -29,6 +29,7 @@ from kafkadash.monitoring.models import (
 )
 from kafkadash.monitoring.traffic.pages import TREND, broker_throughput, topic_throughput, trends_context
 from kafkadash.monitoring.traffic.rules import (
+    SLOT_S,
     SLOTS,
     LogEnds,
     PartitionRate,
@@ -299,6 +300,7 @@ def test_trend__newest_point_does_not_know_it__is_unknown_though_it_was_known(
 def test_trend_of_a_list__holds_the_highest_rate_of_each_half_hour(
     written: MemoryCluster, refresh: Refresher, clock: Clock, cluster: Cluster
 ) -> None:
+    clock.pass_by(SLOT_S - clock() % SLOT_S)  # all readings are of one slot
     refresh("traffic")
     for records in (600, 60):
         clock.pass_by(60)
@@ -316,12 +318,12 @@ def test_trend_of_a_list__holds_the_highest_rate_of_each_half_hour(
         standing = summarize_cluster(cluster, to_utc(clock()))
     assert standing.records_in
     assert standing.records_in.value == "0/s"
-    assert standing.records_in.lines[0].split()[0].endswith(",2.0"), "the highest rate is at the top"
+    assert "2.0H" in standing.records_in.path, "the highest rate is at the top"
     later = summarize_cluster(cluster, to_utc(clock()) + timedelta(hours=1)).records_in
     assert later
     assert later.value == "", "a rate of an hour ago is not that of now"
     begin, _, width, _ = map(int, later.box.split())
-    end = int(later.lines[-1].split()[-1].partition(",")[0])
+    end = int(later.path.rpartition("H")[2])
     assert begin + width - end == 2, "two slots have passed since"
     assert width <= SLOTS
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from django import template
 from django.utils.html import format_html
@@ -137,5 +138,6 @@ def _round_down(value: float, steps: int) -> float:
     return min(100.0, max(0.0, math.floor(value * steps + 1e-6) / steps))
 
 
+@lru_cache(maxsize=8192)  # a page is fetched again and again, and most of its times stay
 def _render_time(then: datetime, form: str) -> SafeString:
     return format_html('<time datetime="{}">{}</time>', iso(then), then.astimezone(UTC).strftime(form))

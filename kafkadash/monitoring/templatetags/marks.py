@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django import template
@@ -12,12 +12,14 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 
 from kafkadash.core.formatting import long_duration
 from kafkadash.core.status import QUICKEST_JUDGED_S
 from kafkadash.monitoring.freshness import FactFreshness
 from kafkadash.monitoring.quorum.rules import NodeStatus
-from kafkadash.monitoring.templatetags.figures import age, iso, percent, percent_attribute
+from kafkadash.monitoring.templatetags.figures import UNKNOWN, age, iso, percent, percent_attribute
+from kafkadash.monitoring.traffic.pages import TrendLine
 
 register = template.Library()
 
@@ -48,6 +50,45 @@ def shape(state: str) -> SafeString:
 @cache
 def icon(name: str) -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.simple_tag
+@lru_cache(maxsize=1024)
+def status_pill(state: str, word: str, *, loud: bool = False) -> SafeString:
+    """The shape and the word of a state. ``loud`` fills it where the state is critical."""
+    extra = mark_safe(" data-loud") if loud and state == "critical" else ""
+    return format_html(
+        '<span class="status-pill" data-state="{}"{}>{}{}</span>', state, extra, shape(state), capfirst(word)
+    )
+
+
+@register.simple_tag
+def sparkline(path: str, words: str, box: str = "0 0 100 22", limit_y: str = "") -> SafeString:
+    """A line without axes, described by ``words``.
+
+    ``path`` is SVG path data in ``box``; ``limit_y`` is where a dashed line is, '' for none.
+    """
+    limit = format_html('<line x1="0" x2="100" y1="{0}" y2="{0}"/>', limit_y) if limit_y else ""
+    return format_html(
+        '<svg class="sparkline" viewBox="{}" preserveAspectRatio="none" role="img" aria-label="{}">{}<path d="{}"/>'
+        "</svg>",
+        box,
+        words,
+        limit,
+        path,
+    )
+
+
+@register.simple_tag
+def rate_trend(trend: TrendLine | None) -> SafeString:
+    """The line of a cluster's rate with its newest value; a rate that is not known is said to be unknown."""
+    if trend is None:
+        return UNKNOWN
+    value = trend.value or "unknown"
+    if trend.path:
+        line = sparkline(trend.path, trend.words, trend.box)
+        return format_html('{} <b aria-hidden="true">{}</b>', line, value)
+    return format_html('<span class="visually-hidden">{}</span><span aria-hidden="true">{}</span>', trend.words, value)
 
 
 @register.simple_tag

@@ -243,12 +243,12 @@ def trends(request: HttpRequest, slug: str) -> HttpResponse:
 class TrendLine:
     """Records in of 24 h. ``value`` is that of now, '' where it is unknown.
 
-    ``lines``: points of lines in the box ``box``; none where there is only one slot to draw.
+    ``path``: lines in the box ``box``; '' where there is only one slot to draw.
     """
 
     value: str
     words: str
-    lines: Sequence[str]
+    path: str
     box: str
 
 
@@ -265,7 +265,7 @@ def build_trend_line(trend: ClusterTrend | None, freshness: FactFreshness, now: 
     at = f"{trend.taken_at.astimezone(UTC):%H:%M:%S} UTC"
     words = f"Records in: {value or 'unknown'} at {at}, highest {format_record_rate(highest)} in 24 h"
     if len(known) == 1:
-        return TrendLine(value, words, (), "")
+        return TrendLine(value, words, "", "")
     passed = max(0, math.floor((now - trend.slot_at).total_seconds() / SLOT_S))
     end = len(trend.slots) + passed
     # A trend that has only begun fills half of its box, as charts do.
@@ -273,17 +273,16 @@ def build_trend_line(trend: ClusterTrend | None, freshness: FactFreshness, now: 
     return TrendLine(value, words, _draw_slots(trend.slots, begin, highest), f"{begin} 0 {end - begin} 22")
 
 
-def _draw_slots(slots: Sequence[float | None], begin: int, highest: float) -> list[str]:
-    """Return a line for each run of known slots from ``begin`` on; each slot is as wide as 1."""
-    lines, points = [], list[str]()
-    for place, rate in enumerate([*slots, None]):
-        if rate is not None and place >= begin:
-            height = (_LINE_BOTTOM - _LINE_TOP) * rate / highest if highest else 0.0
-            points += [f"{place},{_LINE_BOTTOM - height:.1f}", f"{place + 1},{_LINE_BOTTOM - height:.1f}"]
-        elif points:
-            lines.append(" ".join(points))
-            points = []
-    return lines
+def _draw_slots(slots: Sequence[float | None], begin: int, highest: float) -> str:
+    """Return a path with a line for each run of known slots from ``begin`` on; each slot is as wide as 1."""
+    path, drawing = [], False
+    per_record = (_LINE_BOTTOM - _LINE_TOP) / highest if highest else 0.0
+    for place in range(max(0, begin), len(slots)):
+        rate = slots[place]
+        if rate is not None:
+            path.append(f"{'V' if drawing else f'M{place} '}{_LINE_BOTTOM - per_record * rate:.1f}H{place + 1}")
+        drawing = rate is not None
+    return "".join(path)
 
 
 # ---- throughput of a topic, of a broker
