@@ -1,4 +1,6 @@
-"""Steps after a stored refresh, in order: claim throttles and moves, judge findings, check open changes, publish.
+"""Steps after a stored refresh, in order: claim throttles and moves, judge findings, publish, check open changes.
+
+Panels show claims and findings, and nothing of the checks: these announce their changes themselves.
 
 A receiver compares state, never edges: a lost event costs one interval.
 """
@@ -36,12 +38,12 @@ def after_collect(*, cluster_id: int, kinds: frozenset[str], seq: int, **_: Any)
     except Exception:
         # What was read is shown all the same; pages say by themselves that it was not judged.
         log.exception("findings.judgement_failed", cluster=cluster_id)
+    publish_panels(cluster_id, kinds, seq)
+    if news:
+        publish_keys([BOARD], seq)  # its title and what it counts by kind are of all clusters
     try:
         if kinds & KINDS:
             recheck(cluster_id, now)
     except Exception:
         # The age of the last checks grows on the pages, and before a change runs it is checked again.
         log.exception("changes.recheck_failed", cluster=cluster_id)
-    publish_panels(cluster_id, kinds, seq)
-    if news:
-        publish_keys([BOARD], seq)  # its title and what it counts by kind are of all clusters
