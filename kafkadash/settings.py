@@ -99,6 +99,8 @@ INSTALLED_APPS = [
     "kafkadash.planning",
     "kafkadash.verify",
     "kafkadash.execution",
+    "kafkadash.short_runs",
+    "kafkadash.elections",
     "kafkadash.findings",
     "kafkadash.live",
     "kafkadash.ops",
@@ -195,6 +197,7 @@ CELERY_TASK_ROUTES = {
     "collect": {"queue": "collect"},
     "run_job": {"queue": "jobs"},
     "execute": {"queue": "execute"},
+    "execute_items": {"queue": "execute"},
     "write_segments": {"queue": "collect"},
     "ingest": {"queue": "collect"},
 }
@@ -258,6 +261,8 @@ INGEST_FAIL_POINT = env.str("INGEST_FAIL_POINT", default="")
 EXECUTE_INTERVAL = env.float("EXECUTE_INTERVAL", default=2)
 # A collector or a run's worker that has not renewed its lease for this long is considered gone, in seconds.
 LEASE_TTL = env.float("LEASE_TTL", default=30)
+# For tests only: the same of the worker of runs of items (``short_runs.fail_points``).
+SHORT_RUN_FAIL_POINTS = env.str("SHORT_RUN_FAIL_POINTS", default="")
 # For tests only: a file of points at which the worker of runs kills itself (``execution.worker.fail_points``).
 FAIL_POINTS = env.str("FAIL_POINTS", default="")
 # How long what was observed is kept, in hours.

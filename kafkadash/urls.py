@@ -17,6 +17,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("kafkadash.planning.urls")),
     path("", include("kafkadash.execution.urls")),
     path("", include("kafkadash.verify.urls")),
+    path("", include("kafkadash.short_runs.urls")),
+    path("", include("kafkadash.elections.urls")),
     path("", include("kafkadash.clusters.urls")),
     path("", include("kafkadash.jobs.urls")),
     path("", include("kafkadash.ops.urls")),

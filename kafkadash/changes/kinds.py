@@ -65,6 +65,17 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class RunWords:
+    """Sentences about a run of a kind: by state, and what a pause and a resume do."""
+
+    paused: str
+    cancelling: str
+    verifying: str
+    pause: str
+    resume: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeKind:
     """Kind of change requests. No function here asks Kafka: they read stored rows.
 
@@ -80,8 +91,8 @@ class ChangeKind:
     takes over what the kind keeps beside a request, from the original to its copy. ``related``: names for
     ``select_related`` of what ``facts`` reads, so that a list asks for all rows together.
 
-    ``start_words``: what a start does, in sentences. ``runs``: the runs of those of these requests that have one, by
-    number; the number of queries is the same for any.
+    ``start_words``: what a start does, in sentences; ``run_words``: those about its run. ``runs``: the runs of those of
+    these requests that have one, by number; the number of queries is the same for any.
 
     ``review_context`` may hold ``sections``: (anchor, label, figure) for each panel of the template, for the index of
     the page.
@@ -102,6 +113,7 @@ class ChangeKind:
     copied: Callable[[ChangeRequest, ChangeRequest], None] | None = None
     related: tuple[str, ...] = ()
     start_words: Callable[[ChangeRequest, datetime], Sequence[str]] | None = None
+    run_words: RunWords | None = None
     runs: Callable[[Sequence[ChangeRequest]], Mapping[int, RunSummary]] | None = None
 
 

@@ -79,6 +79,13 @@ def make_known() -> None:
             copied=copy_upload,
             related=("report",),
             start_words=summaries.start_words,
+            run_words=kinds.RunWords(
+                paused="Paused. Moves in flight will finish; the others are waiting.",
+                cancelling="Cancelling. Moves in flight return to their original replicas.",
+                verifying="Verifying. All moves have ended; throttles are being removed.",
+                pause="No further moves are submitted. Moves in flight finish under their throttle.",
+                resume="Waiting moves are submitted as slots become free.",
+            ),
             runs=summaries.summarize_runs,
         )
     )

@@ -282,13 +282,17 @@ class FindingRow:
 
     @property
     def further(self) -> Sequence[NextStep]:
-        """Pages for the steps of the runbook: what the next failure would do, and how to move replicas away."""
+        """Pages for the steps of the runbook: effects of the next failure, replicas moved away, leaders elected."""
         found = []
         if self.kind in _SIMULATED:
             found.append(NextStep("Simulate failures", _reverse_address("findings:drill", self.cluster.slug, "")))
         if self.kind is FindingKind.BROKER_DOWN and self.row and self.row.scope.isdigit():
             address = f"{reverse('planning:new')}?cluster={self.cluster.slug}&mode=drain&brokers={self.row.scope}"
             found.append(NextStep(f"Drain broker {self.row.scope}", address))
+        if self.kind is FindingKind.LEADER_SKEW:
+            found.append(
+                NextStep("Elect preferred leaders", _reverse_address("elections:propose", self.cluster.slug, ""))
+            )
         return found
 
     @property

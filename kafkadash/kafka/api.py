@@ -661,7 +661,7 @@ class WholeClient(KafkaClient, KafkaGroups, Protocol):
     """A client for everything that is asked of a cluster and its consumer groups."""
 
 
-TOPIC_AUTHORIZATION_FAILED = 29
+UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED = 3, 29
 MOST_ASKED = 100
 
 

@@ -665,6 +665,7 @@ def brokers(request: HttpRequest, slug: str) -> HttpResponse:
         "live_keys": [read_hint(kind, slug) for kind in _KINDS],
         "not_read": not_read(cluster, runs, _KINDS),
         **broker_list_context(cluster, broker_listing(request.GET), runs, bar["now"]),
+        "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "monitoring/brokers.html", context)
 

@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.errors import MissingObject
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import LARGEST_INT, format_duration, format_size, read_whole_number
 from kafkadash.core.listing import FilterChoice, ListQuery
@@ -510,6 +510,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
+        "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
         "throughput": topic_throughput(
             cluster, row.name, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),

@@ -35,6 +35,9 @@ from kafkadash.monitoring.collection import ensure_runs
 from kafkadash.monitoring.tasks import collect
 from kafkadash.ops import retention
 from kafkadash.ops.health import clock_set_back_s, read_clock, record_beat
+from kafkadash.short_runs import worker as short_runs
+from kafkadash.short_runs.removal import forget_old_items
+from kafkadash.short_runs.tasks import execute_items
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +65,7 @@ def _follow_clock() -> None:
     with transaction.atomic():
         if seconds := clock_set_back_s():
             log.warning("tick.clock_set_back", seconds=round(seconds, 1))
-            for of in (runs.RUNS, schedule.COLLECTORS, flusher.WRITERS, ingests.INGEST):
+            for of in (runs.RUNS, short_runs.RUNS, schedule.COLLECTORS, flusher.WRITERS, ingests.INGEST):
                 lease.set_back(of, seconds)
 
 
@@ -70,6 +73,7 @@ def _dispatch() -> None:
     """Runs of changes first. When the queue is away the others are not tried: each try takes seconds to fail."""
     dues = (
         (execute, runs.claim_due, runs.hand_back),
+        (execute_items, short_runs.claim_due, short_runs.hand_back),
         (collect, schedule.claim_due, schedule.hand_back),
         (write_segments, flusher.claim_due, flusher.hand_back),
         (ingest, ingests.claim_due, ingests.hand_back),
@@ -115,6 +119,7 @@ def _prune_now_and_then(now: datetime) -> None:
         **retention.prune(now),
         "jobs": forget_old_jobs(),
         "moves": forget_old_moves(),
+        "items": forget_old_items(),
         "findings": prune_findings(now),
         "drafts": delete_untouched(),
         "plans": prune_artifacts(),

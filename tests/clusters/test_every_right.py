@@ -126,6 +126,12 @@ TABLE: Mapping[str, Row] = {
     "execution:run_parallel": form("o", 409, changes=True),
     "execution:run_foreign": form("o", 409, changes=True),
     "execution:run_replan": form("o", 409, changes=True),
+    "elections:propose": page("o", post=400, changes=True),  # what is sent has no reason
+    # A draft with one item: it is not run, and what is sent has no reason.
+    "short_runs:draft": page("o", post=400, changes=True),
+    "short_runs:pause": form("o", 409),
+    "short_runs:resume": form("o", 409, changes=True),
+    "short_runs:cancel": page("op", post=400),
     "verify:verify": page(post=400),
     "verify:verification": page(),
     "verify:verify_again": form("vopua", 302),

@@ -19,10 +19,13 @@ from pytest_django import DjangoDbBlocker
 
 from kafkadash.accounts.models import User
 from kafkadash.accounts.services import record
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.plans import keep_artifact
 from kafkadash.changes.state_machine import ChangeState
 from kafkadash.clusters.access import ACTIONS, ALLOWS, CANCEL, GIVE_UP, MANAGE, ActionPermission, get_permission
 from kafkadash.clusters.models import Cluster, Role
 from kafkadash.core.messages import coded, message_columns
+from kafkadash.elections.kind import KIND as ELECTION
 from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Execution
 from kafkadash.findings.kinds import FindingCode, FindingKind
@@ -33,6 +36,8 @@ from kafkadash.live.consumer import NOT_ALLOWED, NOT_SIGNED_IN, judge
 from kafkadash.live.panels import PANELS
 from kafkadash.monitoring.groups.names import slug_of
 from kafkadash.monitoring.models import BrokerState, GroupState, ReassignmentSnapshot, TopicState
+from kafkadash.short_runs.kinds import encode_items
+from kafkadash.short_runs.state import PlannedItem
 from kafkadash.verify.job import KIND as VERIFY
 from kafkadash.verify.models import Verification
 from tests.conftest import new_user, signed_in
@@ -89,6 +94,8 @@ def made_arguments(url: Url, cluster: Cluster) -> dict[str, Any]:
     made: dict[str, Any] = {name: ARGUMENTS[name](cluster) for name in url.arguments}
     if url.name in OF_RUNS:
         made["number"] = _run(cluster, OF_RUNS[url.name])
+    if url.name.startswith("short_runs:"):
+        made["number"] = _election(cluster)
     return made
 
 
@@ -181,6 +188,20 @@ def _run(cluster: Cluster, state: ChangeState) -> str:
     ended: dict[str, Any] = {"ended_at": timezone.now()} if state is ChangeState.DONE else {}
     rows = {RowState.DONE if ended else RowState.MOVING: 1}
     return str(running(requested(cluster, _author(cluster), state), rows, **ended).request_id)
+
+
+def _election(cluster: Cluster) -> str:
+    """A draft that elects the leader of one partition."""
+    content = {"topic": _topic(cluster), "topic_id": "id", "partition": 0, "replicas": [1], "leader": 2}
+    artifact = encode_items(ELECTION, [PlannedItem("orders.v1-0", content)])
+    change = ChangeRequest.objects.create(
+        cluster=cluster,
+        kind=ELECTION,
+        author=_author(cluster),
+        artifact=keep_artifact(artifact, 1),
+        title="Elect leaders",
+    )
+    return str(change.pk)
 
 
 def _author(cluster: Cluster) -> User:

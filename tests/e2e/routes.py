@@ -83,6 +83,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         (f"{C}reassignments/{{move}}/",), lambda told: told.moving, of_seen=True
     ),
     f"{CLUSTER}verify/": Visited((f"{C}verify/",)),
+    f"{CLUSTER}elections/new/": Visited((f"{C}elections/new/", f"{C}elections/new/?broker=1"), of_seen=True),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {
     "": ["/", "/?state=ok", "/?state=critical", "/?kind=broker-down", "/?mine=1"],
@@ -137,6 +138,9 @@ RUNS = {"changes/<int:number>/run/", "changes/<int:number>/run/row/", "changes/<
 # The report is visited in test_every_page.py, of one that has run; the others: tests/pages/test_starting_and_ending.py.
 ENDS = {"changes/<int:number>/report/", "changes/<int:number>/run/cancel/", "changes/<int:number>/run/give-up/"}
 
+# Visited by tests/elections/test_election_pages.py, of a draft and of a run.
+ITEMS = {"changes/<int:number>/items/", "changes/<int:number>/items/cancel/"}
+
 # Seen by who proposed it. {draft}, {planned} and {proposed} are numbers of changes, {topic} is one that would be moved.
 CHANGE = "changes/<int:number>/"
 CHANGES: Mapping[str, Sequence[str]] = {
@@ -159,6 +163,7 @@ FORMS = {
         for verb in ["approve", "decline", "withdraw", "comment", "refresh", "copy", "edit", "delete"]
     ),
     *(f"{CHANGE}{verb}/" for verb in ["start", "break-glass", "pause", "resume", "rollback"]),
+    *(f"{CHANGE}items/{verb}/" for verb in ["pause", "resume"]),
     *(f"{CHANGE}run/{asked}/" for asked in ["throttle", "parallel", "foreign", "replan"]),
     f"{CHANGE}draft/what/topics/",
     f"{CHANGE}draft/plan/stop/",

@@ -20,6 +20,7 @@ from tests.e2e.routes import (
     ENDS,
     FINDING,
     FORMS,
+    ITEMS,
     NAMES_ITS_ID,
     NO_PAGES,
     OF_A_CLUSTER,
@@ -98,7 +99,7 @@ def test_pages__all_routes__are_among_those_visited_here() -> None:
     known = (
         OF_A_CLUSTER.keys() | CHANGES.keys() | SIGNED_IN.keys() | SETTINGS.keys() | SIGNED_OUT.keys() | NO_PAGES | FORMS
     )
-    assert set(routes(get_resolver().url_patterns)) == known | RUNS | ENDS | {FINDING, VERIFICATION}
+    assert set(routes(get_resolver().url_patterns)) == known | RUNS | ENDS | ITEMS | {FINDING, VERIFICATION}
 
 
 @pytest.mark.parametrize("slug", ["demo", "limping", "never"])

@@ -1,0 +1,4 @@
+"""Preferred leader elections as changes."""
+
+PUBLIC_MODULES = ()
+"""Modules that other rooms may import (``tests.doors``)."""

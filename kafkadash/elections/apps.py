@@ -1,0 +1,15 @@
+from django.apps import AppConfig
+
+
+class ElectionsConfig(AppConfig):
+    name = "kafkadash.elections"
+    label = "elections"
+
+    def ready(self) -> None:
+        from kafkadash.core.messages import register_messages
+        from kafkadash.elections import kind
+        from kafkadash.elections.messages import ELECTION_CHECK_MESSAGES, ELECTION_MESSAGES
+
+        kind.make_known()
+        register_messages(ELECTION_CHECK_MESSAGES)
+        register_messages(ELECTION_MESSAGES)

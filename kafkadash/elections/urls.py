@@ -1,0 +1,7 @@
+from django.urls import path
+
+from kafkadash.elections import pages
+
+app_name = "elections"
+
+urlpatterns = [path("clusters/<slug:slug>/elections/new/", pages.propose, name="propose")]

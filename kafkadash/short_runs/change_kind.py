@@ -1,0 +1,234 @@
+"""Short kinds as kinds of changes: digest, checks, review, start, and the run beside the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, TypedDict
+
+import structlog
+from django.core.paginator import Page, Paginator
+from django.db import transaction
+from django.http import HttpRequest
+from django.urls import reverse
+
+from kafkadash.accounts.models import User
+from kafkadash.changes import kinds
+from kafkadash.changes.decision import RAN
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
+from kafkadash.changes.kinds import RunSummary
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.plans import refresh_plan, store_plan
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.core.leases import from_now
+from kafkadash.core.messages import choose_plural, reason_text
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.kinds import (
+    ItemWords,
+    PlannedItems,
+    ShortKind,
+    digest_items,
+    encode_items,
+    items_of,
+    keep_short_kind,
+    short_kind,
+)
+from kafkadash.short_runs.models import ShortItem, ShortOutcome, ShortRun, StoredItemState
+from kafkadash.short_runs.state import ENDED, REACHED, ItemState, PlannedItem
+
+log = structlog.get_logger(__name__)
+
+PAGE_SIZE = 100
+MOST_ITEMS = 50_000
+RUN_WORDS = kinds.RunWords(
+    paused="Paused. Nothing further is sent to Kafka.",
+    cancelling="Cancelling. Requests in flight are settled; the others are not sent.",
+    verifying="Verifying. All items are read once more.",
+    pause="Nothing further is sent. Requests in flight are settled.",
+    resume="The remaining items are sent.",
+)
+
+
+def make_short_kind_known(kind: ShortKind) -> None:
+    """Register a kind, in ``AppConfig.ready`` of its room."""
+    keep_short_kind(kind)
+    kinds.register_kind(
+        kinds.ChangeKind(
+            name=kind.name,
+            label=kind.label,
+            edit_url=draft_url,
+            checks=lambda change, now: kind.checks(change.cluster, items_of(change), now),
+            risk=lambda change: kind.risk(change.cluster, items_of(change)),
+            digest=digest_items,
+            review_template="short_runs/_review.html",
+            review_context=review_items,
+            facts=short_facts,
+            replan=replan_items,
+            starts=True,
+            moved=follow_change_state,
+            copied=plan_copy,
+            start_words=lambda change, _: kind.start_words(items_of(change)),
+            run_words=RUN_WORDS,
+            runs=summarize_short_runs,
+        ),
+    )
+
+
+def draft_url(change: ChangeRequest) -> str:
+    return reverse("short_runs:draft", args=[change.pk])
+
+
+def short_facts(change: ChangeRequest) -> Sequence[tuple[str, str]]:
+    """Return the number of items, such as ("12", "partitions")."""
+    number = change.artifact.rows if change.artifact else 0
+    figure, _, noun = choose_plural(short_kind(change.kind).noun, number).partition(" ")
+    return [(figure, noun)]
+
+
+def follow_change_state(change: ChangeRequest, before: ChangeState, after: ChangeState) -> None:
+    """The run comes into being when its request is queued, and goes when that leaves the queue without its turn."""
+    own = ShortRun.objects.filter(request=change)
+    if after is ChangeState.QUEUED:
+        own.delete()
+        ShortRun.objects.create(request=change, cluster=change.cluster)
+    elif before is ChangeState.QUEUED and after is not ChangeState.EXECUTING:
+        own.delete()
+    else:
+        own.update(next_at=from_now(0))
+
+
+def replan_items(change: ChangeRequest, user: User) -> None:
+    """Plan a stale request again: its input is applied to the cluster as stored now. Raises ChangeRefused.
+
+    The new plan is stored after this transaction, which notes who asked for it.
+    """
+    planned = short_kind(change.kind).plan(change.cluster, change.input)
+    if not planned.items:
+        raise ChangeRefused(ChangeErrorCode.NOTHING_LEFT, number=change.pk)
+    transaction.on_commit(partial(_refresh_items, change, user, planned))
+
+
+def _refresh_items(change: ChangeRequest, user: User, planned: PlannedItems) -> None:
+    artifact = encode_items(change.kind, planned.items)
+    try:
+        refresh_plan(
+            change,
+            user,
+            version=change.version,
+            artifact=artifact,
+            rows=len(planned.items),
+            topology_at=planned.facts_at,
+        )
+    except ChangeRefused as refused:  # somebody withdrew it at this instant
+        log.info("short_run.not_refreshed", change=change.pk, why=str(refused))
+
+
+def plan_copy(_: ChangeRequest, copy: ChangeRequest) -> None:
+    """Plan a copy for the cluster as it is now, after this transaction; one without items is still a draft."""
+    transaction.on_commit(partial(plan_draft, copy))
+
+
+def plan_draft(draft: ChangeRequest) -> ChangeRequest:
+    """Plan a draft from its input. Raises ChangeRefused."""
+    kind = short_kind(draft.kind)
+    planned = kind.plan(draft.cluster, draft.input)
+    if not planned.items:
+        return draft
+    if len(planned.items) > MOST_ITEMS:
+        raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(planned.items), most=MOST_ITEMS)
+    artifact = encode_items(kind.name, planned.items)
+    return store_plan(draft.pk, draft.version, artifact, len(planned.items), planned.facts_at)
+
+
+def summarize_short_runs(changes: Sequence[ChangeRequest]) -> Mapping[int, RunSummary]:
+    """Return the summaries of these requests' runs, by request number. One query."""
+    runs = ShortRun.objects.filter(request__in=[change.pk for change in changes])
+    by_number = {change.pk: change for change in changes}
+    return {run.request_id: _summarize_run(run, by_number[run.request_id]) for run in runs}
+
+
+def _summarize_run(run: ShortRun, change: ChangeRequest) -> RunSummary:
+    counts = {ItemState(state): number for state, number in run.counts.items()}
+    ended = sum(number for state, number in counts.items() if state in ENDED)
+    reached = sum(number for state, number in counts.items() if state in REACHED)
+    over = change.state in RAN
+    return RunSummary(
+        url=f"{reverse('changes:request', args=[change.pk])}#items",
+        pause_url=reverse("short_runs:pause", args=[change.pk]),
+        resume_url=reverse("short_runs:resume", args=[change.pk]),
+        cancel_url=reverse("short_runs:cancel", args=[change.pk]),
+        begun=run.started_at is not None,
+        percent=100 * ended / run.items if run.items else None,
+        blocked=reason_text(run.blocked),
+        blocked_at=run.blocked_at,
+        outcome=run.get_outcome_display() if run.outcome else "",
+        end_state=("ok" if run.outcome == ShortOutcome.CLEAN else "warning") if over else "",
+        end_words=_describe_end(change, reached, run.items) if over else "",
+        figures_at=run.looked_at,
+    )
+
+
+def _describe_end(change: ChangeRequest, reached: int, total: int) -> str:
+    noun = choose_plural(short_kind(change.kind).noun, total)
+    return f"{reached:,} of {noun} as planned."
+
+
+class ShownItem(TypedDict):
+    """``row`` is None before the run has begun."""
+
+    subject: str
+    words: ItemWords
+    row: ShortItem | None
+
+
+class ItemsContext(TypedDict):
+    rows: list[ShownItem]
+    page: Page[Any]
+    total: int
+    short_kind: ShortKind
+    now: datetime
+    chosen: str
+    tally: list[tuple[str, str, int]]
+    sections: list[tuple[str, str, str]]
+
+
+def review_items(change: ChangeRequest, request: HttpRequest, now: datetime) -> ItemsContext:
+    """Return one page of the items, with states once there is a run; ``?items=refused`` shows those of a state."""
+    kind, chosen = short_kind(change.kind), request.GET.get("items", "")
+    run = ShortRun.objects.filter(request=change, started_at__isnull=False).first()
+    shown: list[ShownItem]
+    part: Page[Any]
+    if run is not None:
+        stored = ShortItem.objects.filter(run=run).order_by("place")
+        page = Paginator(stored.filter(state=chosen) if chosen in StoredItemState.values else stored, PAGE_SIZE)
+        part = page.get_page(request.GET.get("page"))
+        shown = [_show_stored(kind, row) for row in part.object_list]
+    else:
+        part = Paginator(items_of(change), PAGE_SIZE).get_page(request.GET.get("page"))
+        shown = [{"subject": item.subject, "words": kind.words(item, None), "row": None} for item in part.object_list]
+    total = change.artifact.rows if change.artifact else 0
+    return {
+        "rows": shown,
+        "page": part,
+        "total": total,
+        "short_kind": kind,
+        "now": now,
+        "chosen": chosen,
+        "tally": _tally_states(run) if run else [],
+        "sections": [("items", "Items", f"{total:,}")],
+    }
+
+
+def _tally_states(run: ShortRun) -> list[tuple[str, str, int]]:
+    """Return value, words and number of each state that items are in."""
+    return [
+        (state.value, str(state.label), run.counts[state.value])
+        for state in StoredItemState
+        if state.value in run.counts
+    ]
+
+
+def _show_stored(kind: ShortKind, row: ShortItem) -> ShownItem:
+    item = PlannedItem(row.subject, row.content)
+    return {"subject": row.subject, "words": kind.words(item, row.before), "row": row}

@@ -1,0 +1,16 @@
+"""Codes of refusals of changes that are lists of items."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ShortRunErrorCode(StrEnum):
+    """Codes; people search for the values."""
+
+    ITEM_NOT_AS_APPROVED = "item-not-as-approved"
+    NOTHING_TO_DO = "nothing-to-do"
+    TOO_MANY_ITEMS = "too-many-items"
+    NO_SHORT_CHANGE = "no-short-change"
+    RUN_STILL_HERE = "short-run-still-here"
+    ITEMS_IN_FLIGHT = "short-items-in-flight"

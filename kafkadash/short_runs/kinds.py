@@ -1,0 +1,120 @@
+"""Kinds of changes that are lists of items, each done with one request of Kafka.
+
+A kind says how its items are read and sent; everything else (lease, intents, retries, cancel, verification, report) is
+the runner's. An app builds a ``ShortKind`` and registers it with ``register_short_kind`` when it is ready.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from kafkadash.changes.checks import CheckOutcome
+from kafkadash.changes.models import ChangeRequest, PlanArtifact
+from kafkadash.changes.plan import compute_digest, hash_artifact
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage
+from kafkadash.kafka.api import ItemChanged, WholeClient
+from kafkadash.short_runs.state import ItemReading, PlannedItem
+
+FORMAT = 1
+KEPT_LISTS = 8
+
+Items = Sequence[PlannedItem]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemWords:
+    """An item on a page: the value that stands there, and the one that it gets; either may be ''."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedItems:
+    """``left_out``: what of the scope has no item and why. ``facts_at``: age of the facts behind the plan."""
+
+    items: Items
+    left_out: Sequence[CodedMessage]
+    facts_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShortKind:
+    """``noun``: singular and plural of an item, as for ``choose_plural``. ``batch``: the most items of one request.
+
+    ``read`` reads items in Kafka (deadline in seconds; raises KafkaFailure; an item that it leaves out could not be
+    read). ``send`` sends the requests of items, and its answer names them by subject; a request that is sent twice must
+    do the same as once. Both get at most ``batch`` items.
+
+    ``plan`` makes the items of an input; ``checks`` and ``risk`` judge them. These read stored rows, never Kafka.
+    ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
+    sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
+    """
+
+    name: str
+    label: str
+    noun: str
+    batch: int
+    plan: Callable[[Cluster, Mapping[str, Any]], PlannedItems]
+    read: Callable[[WholeClient, Items, float], Mapping[str, ItemReading]]
+    send: Callable[[WholeClient, Items, float], ItemChanged[str]]
+    checks: Callable[[Cluster, Items, datetime], CheckOutcome]
+    risk: Callable[[Cluster, Items], RiskFacts]
+    words: Callable[[PlannedItem, Mapping[str, Any] | None], ItemWords]
+    start_words: Callable[[Items], Sequence[str]]
+    columns: tuple[str, str, str]
+
+
+_kinds: dict[str, ShortKind] = {}
+
+
+def keep_short_kind(kind: ShortKind) -> None:
+    _kinds[kind.name] = kind
+
+
+def short_kind(name: str) -> ShortKind:
+    """Raises KeyError for a kind that is none of this runner."""
+    return _kinds[name]
+
+
+def is_short(name: str) -> bool:
+    return name in _kinds
+
+
+def encode_items(kind: str, items: Items) -> bytes:
+    """Return the artifact: canonical JSON, equal for equal items in the same order.
+
+    Format 1: ``{"format":1,"items":[[subject, content], …],"kind":…}``.
+    """
+    listed = [[item.subject, item.content] for item in items]
+    value = {"format": FORMAT, "kind": kind, "items": listed}
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@lru_cache(maxsize=KEPT_LISTS)
+def read_items(sha256: str) -> tuple[PlannedItem, ...]:
+    """Return the items of an artifact, which never changes. Raises DoesNotExist, and ValueError for other bytes."""
+    data = zlib.decompress(PlanArtifact.objects.values_list("data", flat=True).get(sha256=sha256))
+    if hash_artifact(data) != sha256:
+        raise ValueError(f"plan {sha256}: stored bytes have another sha256")
+    return tuple(PlannedItem(subject, content) for subject, content in json.loads(data)["items"])
+
+
+def items_of(change: ChangeRequest) -> tuple[PlannedItem, ...]:
+    """Return the items of a request; none where it has no plan yet."""
+    return read_items(change.artifact_id) if change.artifact_id else ()
+
+
+def digest_items(change: ChangeRequest) -> str:
+    """Return the digest of items and options; '' without a plan."""
+    if change.artifact_id is None:
+        return ""
+    return compute_digest(change.cluster.kafka_id, change.artifact_id, {"kind": change.kind, **change.options})

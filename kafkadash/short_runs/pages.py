@@ -1,0 +1,228 @@
+"""Pages of changes that are lists of items: the proposal, the draft with its items, and the forms that steer a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.accounts.models import User
+from kafkadash.changes import services
+from kafkadash.changes.access import needs_on_change, request_for
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.changes.review import checks_of
+from kafkadash.changes.services import create_draft
+from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.views import review_page
+from kafkadash.clusters.access import CANCEL, PROPOSE, START
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.core.middleware import post_only
+from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.models import CollectorKind
+from kafkadash.short_runs.change_kind import plan_draft, review_items
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.kinds import is_short, short_kind
+
+MOST_PREVIEWED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ItemProposal:
+    """A proposal before it is a change: ``wanted`` is its input, ``title`` the one that is offered."""
+
+    kind: str
+    wanted: Mapping[str, Any]
+    title: str
+
+
+def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal) -> HttpResponse:
+    """Show what a proposal would do, with the reason to type; POST makes it a change and submits that.
+
+    The view that calls this has checked PROPOSE on the cluster.
+    """
+    kind = short_kind(proposal.kind)
+    title, why, wrong = _typed(request, "title", "") or proposal.title, _typed(request, "why", ""), {}
+    if request.method == "POST":
+        wrong = _check_why(why)
+        if not wrong or request.POST.get("then") == "save":
+            return _create(request, cluster, proposal, title, why)
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
+    planned = kind.plan(cluster, proposal.wanted)
+    shown = [{"subject": i.subject, "words": kind.words(i, None), "row": None} for i in planned.items[:MOST_PREVIEWED]]
+    context = {
+        **bar,
+        "section": "status",
+        "tab": "",
+        "title": title,
+        "why": why,
+        "wrong": wrong,
+        "planned": planned,
+        "items": {
+            "rows": shown,
+            "total": len(planned.items),
+            "more": len(planned.items) - len(shown),
+            "short_kind": kind,
+            "now": bar["now"],
+            "tally": [],
+        },
+        "start_words": kind.start_words(planned.items) if planned.items else (),
+    }
+    return render(
+        request, "short_runs/propose.html", context, status=HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
+    )
+
+
+def _create(request: HttpRequest, cluster: Cluster, proposal: ItemProposal, title: str, why: str) -> HttpResponse:
+    """Create, plan and submit; what cannot be submitted stays a draft, whose page says why."""
+    user = request.user
+    assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
+    draft = create_draft(cluster, proposal.kind, user, title=title, input=proposal.wanted, options={}, request=request)
+    draft = services.edit_draft(plan_draft(draft), user, draft.version, why=why, request=request)
+    if request.POST.get("then") == "save" or not draft.artifact_id:
+        return redirect("short_runs:draft", draft.pk)
+    return _submit(request, draft, user, why)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs_on_change(PROPOSE)
+def draft(request: HttpRequest, number: int) -> HttpResponse:
+    """Show items and checks of a draft, and take title and reason; POST saves these and submits the change."""
+    change = _short_change(request, number, PROPOSE)
+    if change.state != ChangeState.DRAFT:
+        return redirect("changes:request", number)
+    user = request.user
+    assert isinstance(user, User), "needs_on_change lets nobody else in"
+    if request.method != "POST":
+        return _show_draft(request, change)
+    title, why, then = _typed(request, "title", ""), _typed(request, "why", ""), request.POST.get("then", "")
+    try:
+        saved = services.edit_draft(
+            change, user, _version(request, change), title=title, why=why, drop_plan=then == "plan", request=request
+        )
+        if then == "plan":
+            plan_draft(saved)
+    except ChangeRefused as refused:
+        return _show_draft(request, change, refused)
+    if then in ("save", "plan"):
+        return redirect("short_runs:draft", number)
+    wrong = _check_why(why)
+    return _show_draft(request, saved, wrong=wrong) if wrong else _submit(request, saved, user, why)
+
+
+def _submit(request: HttpRequest, change: ChangeRequest, user: User, why: str) -> HttpResponse:
+    try:
+        services.submit(change, user, why=why, version=change.version, digest=change.digest, request=request)
+    except ChangeRefused as refused:
+        return _show_draft(
+            request, ChangeRequest.objects.select_related("cluster", "artifact").get(pk=change.pk), refused
+        )
+    return redirect("changes:request", change.pk)
+
+
+def _show_draft(
+    request: HttpRequest,
+    change: ChangeRequest,
+    refused: ChangeRefused | None = None,
+    wrong: Mapping[str, CodedMessage] | None = None,
+) -> HttpResponse:
+    bar = cluster_bar(change.cluster, CollectorKind.METADATA)
+    kind = short_kind(change.kind)
+    context = {
+        **bar,
+        "section": "changes",
+        "tab": "",
+        "change": change,
+        "title": _typed(request, "title", change.title),
+        "why": _typed(request, "why", change.why),
+        "wrong": wrong or {},
+        "refused": refused,
+        "planned": kind.plan(change.cluster, change.input),
+        "items": review_items(change, request, bar["now"]),
+        "checks": checks_of(change, bar["now"]),
+    }
+    status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
+    return render(request, "short_runs/draft.html", context, status=status)
+
+
+@post_only("changes:request")
+@needs_on_change(START, read_only_too=True)
+def pause(request: HttpRequest, number: int) -> HttpResponse:
+    change = _short_change(request, number, START, read_only_too=True)
+    return _steer(request, change, lambda user, reason: services.pause(change, user, reason, request))
+
+
+@post_only("changes:request")
+@needs_on_change(START)
+def resume(request: HttpRequest, number: int) -> HttpResponse:
+    change = _short_change(request, number, START)
+    return _steer(request, change, lambda user, reason: services.resume(change, user, reason, request))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs_on_change(CANCEL, read_only_too=True)
+def cancel(request: HttpRequest, number: int) -> HttpResponse:
+    """Show how far the run is, and cancel it: items that were not sent are left as they are, done ones stay done."""
+    change = _short_change(request, number, CANCEL, read_only_too=True)
+    reason, wrong, refused = _typed(request, "reason", ""), {}, None
+    if request.method == "POST":
+        wrong = {} if reason else {"reason": coded(ChangeErrorCode.CANCEL_REASON)}
+        if not wrong:
+            assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+            try:
+                services.cancel(change, request.user, reason, request)
+                return redirect("changes:request", number)
+            except ChangeRefused as error:
+                refused = error
+    bar = cluster_bar(change.cluster, CollectorKind.METADATA)
+    context = {
+        **bar,
+        "section": "changes",
+        "tab": "",
+        "change": change,
+        "items": review_items(change, request, bar["now"]),
+        "reason": reason,
+        "wrong": wrong,
+        "refused": refused,
+        "can_cancel": change.state in (ChangeState.EXECUTING, ChangeState.PAUSED),
+    }
+    status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
+    return render(request, "short_runs/cancel.html", context, status=status)
+
+
+def _steer(request: HttpRequest, change: ChangeRequest, act: Callable[[User, str], object]) -> HttpResponse:
+    typed = _typed(request, "pause_reason", "")
+    assert isinstance(request.user, User), "needs_on_change lets nobody else in"
+    try:
+        act(request.user, typed)
+    except ChangeRefused as refused:
+        return review_page(request, change, status=HTTPStatus.CONFLICT, refused=refused, typed={"pause_reason": typed})
+    return redirect("changes:request", change.pk)
+
+
+def _short_change(request: HttpRequest, number: int, action: str, *, read_only_too: bool = False) -> ChangeRequest:
+    change = request_for(request, number, action, read_only_too=read_only_too)
+    if not is_short(change.kind):
+        raise MissingObject(ShortRunErrorCode.NO_SHORT_CHANGE, number=number)
+    return change
+
+
+def _typed(request: HttpRequest, name: str, otherwise: str) -> str:
+    return request.POST.get(name, otherwise).replace("\0", "").strip()
+
+
+def _version(request: HttpRequest, change: ChangeRequest) -> int:
+    """Return the version that was on the page; the present one where the form does not say."""
+    given = request.POST.get("version", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else change.version
+
+
+def _check_why(why: str) -> dict[str, CodedMessage]:
+    return {} if why else {"why": coded(ChangeErrorCode.WHY_MISSING)}

@@ -1,0 +1,66 @@
+"""Coded reasons of short runs and of their items. Kinds have reasons of their own for items that do not fit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kafkadash.core.messages import CodedReason
+
+
+class ItemReasonCode(StrEnum):
+    """Codes of ``ShortItem.reason``; the values are stored."""
+
+    LOST_TOO_OFTEN = "item-lost-too-often"
+    REVERTED = "item-reverted"
+    ALREADY_SO = "item-already-so"
+    RUN_CANCELLED = "item-run-cancelled"
+    REFUSED_BY_KAFKA = "item-refused-by-kafka"
+    ANSWER_LOST = "item-answer-lost"
+
+
+class RefusedByKafka(CodedReason, code=ItemReasonCode.REFUSED_BY_KAFKA):
+    """``why``: Kafka's error in words; ``kafka_code``: its number."""
+
+    why: str
+    kafka_code: int
+
+
+class AnswerLost(CodedReason, code=ItemReasonCode.ANSWER_LOST):
+    why: str
+
+
+class ShortRunReasonCode(StrEnum):
+    """Codes of ``ShortRun.blocked`` and ``ShortRun.error``; the values are stored."""
+
+    READ_ONLY = "short-run-read-only"
+    NOT_WATCHED = "short-run-not-watched"
+    WINDOW_NOT_OPEN = "short-run-window-not-open"
+    CLUSTER_UNREAD = "short-run-cluster-unread"
+    ITEMS_UNREAD = "short-run-items-unread"
+    NEWER_FORMAT = "short-run-newer-format"
+    STEP_FAILED = "short-run-step-failed"
+    START_REFUSED = "short-run-start-refused"
+    ANOTHER_CLUSTER = "short-run-another-cluster"
+
+
+class ClusterUnread(CodedReason, code=ShortRunReasonCode.CLUSTER_UNREAD):
+    why: str
+
+
+class ItemsUnread(CodedReason, code=ShortRunReasonCode.ITEMS_UNREAD):
+    """``first``: subject of one of them."""
+
+    items: int
+    first: str
+
+
+class OtherClusterAnswers(CodedReason, code=ShortRunReasonCode.ANOTHER_CLUSTER):
+    """``answered`` and ``expected`` are Kafka's cluster ids."""
+
+    cluster: str
+    answered: str
+    expected: str
+
+
+class ShortStartRefused(CodedReason, code=ShortRunReasonCode.START_REFUSED):
+    why: str

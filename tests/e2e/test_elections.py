@@ -1,0 +1,60 @@
+"""Preferred leaders are elected in a browser: found on the topic's page, proposed, approved, run and verified."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from kafkadash.devtools.playground.load import LoadTopic, load_topics
+from tests.e2e.product import Product
+from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+
+ELECT = "Elect preferred leaders"
+
+
+@pytest.fixture
+def misled_topic(product: Product, tmp_path: Path) -> Iterator[str]:
+    """A topic that broker 1 leads although broker 2 is its first replica: the replicas were reordered."""
+    name = f"e2e-{secrets.token_hex(3)}"
+    load_topics(product.playground.bootstrap, [LoadTopic(name, placement=[(1, 2, 3)])])
+    plan = tmp_path / "reorder.json"
+    row = {"topic": name, "partition": 0, "replicas": [2, 1, 3]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [row]}), encoding="utf-8")
+    product.tools.run("reassign", "--reassignment-json-file", str(plan), "--execute")
+    yield name
+    product.tools.run("topics", "--delete", "--topic", name)
+
+
+def test_election__from_the_topics_page_to_its_end(
+    misled_topic: str,
+    product: Product,
+    new_context: Callable[..., BrowserContext],
+    alices_session: dict[str, Any],
+    bobs_session: dict[str, Any],
+) -> None:
+    alice, bob = (new_context(storage_state=session).new_page() for session in (alices_session, bobs_session))
+    alice.goto(f"/clusters/demo/topics/?q={misled_topic}")
+    alice.get_by_role("link", name=misled_topic).click(timeout=REFRESHED_MS)
+    alice.get_by_role("link", name=ELECT).click(timeout=REFRESHED_MS)
+
+    expect(alice.locator("#items tbody tr")).to_have_text(re.compile(rf"{misled_topic}-0\s*broker 1\s*broker 2"))
+    alice.get_by_role("button", name="Submit for approval").click()
+    expect(alice.locator("#why-error")).to_be_visible()
+    alice.get_by_label("Reason").fill("Its replicas were reordered.")
+    alice.get_by_role("button", name="Submit for approval").click()
+    alice.wait_for_url(re.compile(r"/changes/\d+/$"))
+    number = alice.url.split("/changes/")[1].split("/")[0]
+
+    approve_change(bob, number)
+    alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
+    alice.get_by_role("button", name="Start change", exact=True).click()
+    expect(alice.locator("#ended")).to_contain_text("1 of 1 partition as planned", timeout=RUN_MS)
+    expect(alice.locator("#items [data-item=done]")).to_have_count(1)
+    assert product.tools.topics("--topic", misled_topic)[misled_topic].partitions[0].leader == 2

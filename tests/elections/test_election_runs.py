@@ -1,0 +1,308 @@
+"""Elections from the plan to their end: which partitions, what is sent, and what is told of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kafkadash.accounts.models import AuditEvent
+from kafkadash.changes import services
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
+from kafkadash.changes.models import ChangeRequest
+from kafkadash.core.messages import as_message
+from kafkadash.elections.errors import ElectionCheckCode
+from kafkadash.elections.kind import plan_elections
+from kafkadash.elections.reasons import ElectionReasonCode
+from kafkadash.kafka.api import ItemError, KafkaUnreachable, TopicPartition
+from kafkadash.short_runs import fail_points, worker
+from kafkadash.short_runs.models import ShortItem, ShortRun
+from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
+from tests.elections.conftest import ElectionWorld
+
+pytestmark = pytest.mark.django_db
+
+BOTH = {"orders-0": "done", "orders-1": "done"}
+
+
+class Killed(BaseException):
+    """The worker is gone at this instant."""
+
+
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, point: str) -> Iterator[None]:
+    def reach(reached: str) -> None:
+        if reached == point:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fail_points, "_reach", reach)
+        with pytest.raises(Killed):
+            yield
+
+
+def subjects(world: ElectionWorld, **wanted: object) -> list[str]:
+    return [item.subject for item in plan_elections(world.cluster, wanted).items]
+
+
+# ---- plan
+
+
+def test_plan__has_partitions_that_another_broker_leads(two_misled: ElectionWorld) -> None:
+    assert subjects(two_misled) == ["orders-0", "orders-1"]
+    assert subjects(two_misled, topic="clicks") == []
+    assert subjects(two_misled, broker=1) == ["orders-0"], "broker 1 is the preferred leader of it"
+    assert subjects(two_misled, broker=3) == ["orders-0", "orders-1"], "broker 3 leads both"
+    assert subjects(two_misled, broker=6) == []
+
+
+def test_plan__leaves_out_partitions_whose_preferred_leader_is_out_of_sync(two_misled: ElectionWorld) -> None:
+    two_misled.lead("orders", 1, 3, isr=[3, 4])
+    planned = plan_elections(two_misled.cluster, {})
+    assert [item.subject for item in planned.items] == ["orders-0"]
+    assert [(m.code, m.params) for m in planned.left_out] == [
+        (ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT, {"partitions": 1})
+    ]
+    assert planned.facts_at is not None
+
+
+def test_plan__of_a_healthy_cluster_is_empty(world: ElectionWorld) -> None:
+    assert subjects(world) == []
+    draft = world.draft()
+    assert draft.artifact_id is None
+    with pytest.raises(ChangeRefused):
+        services.submit(draft, world.operator, why="Why not.", version=draft.version)
+
+
+# ---- run
+
+
+def test_run__elects_all_with_one_request_and_verifies(two_misled: ElectionWorld) -> None:
+    change = two_misled.until(two_misled.queue(), "done")
+    run = two_misled.run(change)
+    assert two_misled.states(change) == BOTH
+    assert two_misled.elections == ["orders-0,orders-1"]
+    assert (run.outcome, run.counts, run.items) == ("clean", {"done": 2}, 2)
+    assert run.ended_at is not None
+    assert [two_misled.kafka.model.partitions["orders", n].leader for n in (0, 1)] == [1, 2]
+    actions = AuditEvent.objects.filter(object_id=str(change.pk)).order_by("id").values_list("action", flat=True)
+    assert list(actions)[-3:] == ["change.turn_came", "change.rows_ended", "change.verified"]
+
+
+def test_run__partition_that_has_its_leader_by_now_is_not_sent(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.model.partitions["orders", 0].leader = 1
+    change = two_misled.until(change, "done")
+    assert two_misled.states(change) == {"orders-0": "unchanged", "orders-1": "done"}
+    assert two_misled.reasons(change)["orders-0"] == ItemReasonCode.ALREADY_SO
+    assert two_misled.elections == ["orders-1"]
+
+
+@pytest.mark.parametrize("point", [fail_points.BEFORE_CALL, fail_points.AFTER_CALL, fail_points.AFTER_ROW])
+def test_run__worker_killed_at_a_point__next_one_settles_what_was_sent(
+    two_misled: ElectionWorld, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    change = two_misled.queue()
+    two_misled.step(change)
+    with killed_at(monkeypatch, point):
+        two_misled.step(change)
+    if point != fail_points.AFTER_ROW:
+        assert set(two_misled.states(change).values()) == {"sending"}
+    change = two_misled.until(change, "done")
+    assert two_misled.states(change) == BOTH
+    assert two_misled.elections == ["orders-0,orders-1"], "nothing is sent twice"
+    assert two_misled.run(change).outcome == "clean"
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_run__answer_is_lost__a_reading_tells(two_misled: ElectionWorld, arrives: bool) -> None:
+    change = two_misled.queue()
+    two_misled.step(change)
+    two_misled.kafka.lose = arrives
+    two_misled.step(change)
+    assert set(two_misled.states(change).values()) == {"lost"}
+    two_misled.kafka.lose = None
+    change = two_misled.until(change, "done")
+    assert two_misled.states(change) == BOTH
+    assert len(two_misled.elections) == (1 if arrives else 2)
+
+
+def test_run__answers_are_always_lost__gives_up_after_three_requests(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.lose = False
+    change = two_misled.until(change, "done")
+    assert set(two_misled.reasons(change).values()) == {ItemReasonCode.LOST_TOO_OFTEN}
+    assert len(two_misled.elections) == 3
+    assert two_misled.run(change).outcome == "exceptions", "partial or failed work is never a success"
+
+
+def test_run__kafka_refuses_one__the_other_is_done(two_misled: ElectionWorld) -> None:
+    error = ItemError(as_message("not available"), 80, "PREFERRED_LEADER_NOT_AVAILABLE")
+    two_misled.kafka.refuse[TopicPartition("orders", 0)] = error
+    change = two_misled.until(two_misled.queue(), "done")
+    assert two_misled.states(change) == {"orders-0": "refused", "orders-1": "done"}
+    assert two_misled.reasons(change)["orders-0"] == ItemReasonCode.REFUSED_BY_KAFKA
+    assert two_misled.run(change).outcome == "exceptions"
+
+
+def test_run__preferred_leader_falls_out_of_sync_after_the_start__is_skipped(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.step(change)
+    two_misled.kafka.model.partitions["orders", 0].isr = {2, 3}
+    change = two_misled.until(change, "done")
+    assert two_misled.states(change) == {"orders-0": "skipped", "orders-1": "done"}
+    assert two_misled.reasons(change)["orders-0"] == ElectionReasonCode.PREFERRED_OUT_OF_SYNC
+
+
+def test_run__kafka_does_not_answer__waits_and_goes_on(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.step(change)
+    two_misled.kafka.fail["elect_leaders"] = KafkaUnreachable(as_message("No broker answers."))
+    two_misled.step(change)
+    assert set(two_misled.states(change).values()) == {"pending"}
+    assert two_misled.run(change).error_code == ShortRunReasonCode.CLUSTER_UNREAD
+    del two_misled.kafka.fail["elect_leaders"]
+    change = two_misled.until(change, "done")
+    assert two_misled.states(change) == BOTH
+    assert two_misled.run(change).error is None
+
+
+def test_run__leader_changes_again_before_verification__is_told(two_misled: ElectionWorld) -> None:
+    change = two_misled.until(two_misled.queue(), "verifying")
+    two_misled.kafka.model.partitions["orders", 1].leader = 3
+    assert two_misled.step(change).state == "verifying", "a broker may not know yet"
+    change = two_misled.step(change, seconds=worker.SETTLES_S)
+    assert change.state == "done"
+    assert two_misled.states(change) == {"orders-0": "done", "orders-1": "reverted"}
+    assert two_misled.run(change).outcome == "exceptions"
+
+
+def test_run__paused__sends_nothing_until_it_is_resumed(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    change = two_misled.step(change)
+    change = services.pause(change, two_misled.operator)
+    change = two_misled.step(change)
+    assert (change.state, two_misled.elections) == ("paused", [])
+    change = services.resume(change, two_misled.operator, "All clear.")
+    assert two_misled.until(change, "done").state == "done"
+
+
+def test_run__cancelled__sends_nothing_more(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    change = services.cancel(change, two_misled.operator, "Not now.")
+    change = two_misled.until(change, "cancelled")
+    assert set(two_misled.states(change).values()) == {"cancelled"}
+    assert two_misled.elections == []
+
+
+def test_run__cancelled_with_a_lost_answer__is_settled_first(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    two_misled.kafka.lose = True
+    change = two_misled.step(change)
+    two_misled.kafka.lose = None
+    change = services.cancel(change, two_misled.operator, "Not now.")
+    change = two_misled.until(change, "cancelled")
+    assert two_misled.states(change) == BOTH, "what Kafka has done is not told as cancelled"
+
+
+# ---- before the start
+
+
+def test_queued__topic_was_created_again__turns_stale_and_sends_nothing(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.model.topics["orders"] = "another-id"
+    change = two_misled.step(change)
+    assert change.state == "stale"
+    assert not ShortRun.objects.filter(request=change).exists()
+    assert two_misled.elections == []
+
+
+def test_queued__another_cluster_answers__waits(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.cluster_id = "another"
+    change = two_misled.step(change)
+    assert change.state == "queued"
+    assert two_misled.run(change).blocked_code == ShortRunReasonCode.ANOTHER_CLUSTER
+
+
+def test_running__another_cluster_answers__sends_nothing(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    two_misled.kafka.cluster_id = "another"
+    change = two_misled.step(change)
+    assert two_misled.run(change).error_code == ShortRunReasonCode.ANOTHER_CLUSTER
+    assert two_misled.elections == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "code"),
+    [("read_only", True, ShortRunReasonCode.READ_ONLY), ("enabled", False, ShortRunReasonCode.NOT_WATCHED)],
+)
+def test_queued__cluster_allows_no_changes__waits(
+    two_misled: ElectionWorld, column: str, value: bool, code: ShortRunReasonCode
+) -> None:
+    change = two_misled.queue()
+    type(two_misled.cluster).objects.filter(pk=two_misled.cluster.pk).update(**{column: value})
+    change = two_misled.step(change)
+    assert change.state == "queued"
+    assert two_misled.run(change).blocked_code == code
+
+
+def test_queued__partition_cannot_be_read__waits(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.hidden.add("orders")
+    change = two_misled.step(change)
+    assert change.state == "queued"
+    assert two_misled.run(change).blocked_code == ShortRunReasonCode.ITEMS_UNREAD
+
+
+def test_running__partition_cannot_be_read__is_told_and_not_sent(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    two_misled.kafka.hidden.add("orders")
+    change = two_misled.step(change)
+    assert two_misled.run(change).error_code == ShortRunReasonCode.ITEMS_UNREAD
+    assert two_misled.elections == []
+
+
+# ---- plans again
+
+
+def test_stale__a_new_plan_has_the_items_of_now(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.model.topics["orders"] = "another-id"
+    change = two_misled.step(change)
+    two_misled.lead("orders", 0, 1)
+    services.start_refresh(change, two_misled.operator)
+    change = ChangeRequest.objects.get(pk=change.pk)
+    assert (change.state, change.artifact.rows if change.artifact else 0) == ("stale", 2), "after the transaction"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_stale__new_plan_is_proposed_after_the_transaction(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.model.topics["orders"] = "another-id"
+    change = two_misled.step(change)
+    two_misled.lead("orders", 0, 1)
+    services.start_refresh(change, two_misled.operator)
+    change = ChangeRequest.objects.get(pk=change.pk)
+    assert change.state == "proposed"
+    assert change.artifact is not None
+    assert change.artifact.rows == 1
+
+
+def test_stale__nothing_is_left_to_do__is_refused(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    two_misled.kafka.model.topics["orders"] = "another-id"
+    change = two_misled.step(change)
+    two_misled.lead("orders", 0, 1)
+    two_misled.lead("orders", 1, 2)
+    with pytest.raises(ChangeRefused) as refused:
+        services.start_refresh(change, two_misled.operator)
+    assert refused.value.code == ChangeErrorCode.NOTHING_LEFT
+
+
+def test_digest__covers_the_items(two_misled: ElectionWorld) -> None:
+    one, other = two_misled.draft({"broker": 1}), two_misled.draft()
+    assert one.digest
+    assert one.digest != other.digest
+    assert ShortItem.objects.count() == 0, "rows come into being with the run"
