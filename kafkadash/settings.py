@@ -101,6 +101,7 @@ INSTALLED_APPS = [
     "kafkadash.execution",
     "kafkadash.short_runs",
     "kafkadash.elections",
+    "kafkadash.throttle_removal",
     "kafkadash.findings",
     "kafkadash.live",
     "kafkadash.ops",

@@ -48,8 +48,10 @@ class MeasuredFigure:
 
 
 def format_value(value: float) -> str:
-    """Return at most three decimals, none of them a zero at the end: 1.013, 0.5, 1,700."""
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
+    """Return at least three digits where there are so many, no zero at the end: 1,013, 81.5, 4.76, 0.348, 0.5."""
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
 
 
 def read_benches(folder: Path) -> dict[str, list[MeasuredFigure]]:

@@ -39,6 +39,7 @@ class RunSummary:
     before. ``blocked``: why it does not begin though it is its turn. ``outcome``: how it ended, of one that is done.
     ``end_state`` (of the status tokens) and ``end_words``, a sentence: of each that has ended. ``old``: nobody has
     looked at it for longer than is right, so ``percent`` is of ``figures_at`` and nothing tells how it goes now.
+    ``own_page``: whether the run has a page beside the review.
     """
 
     url: str
@@ -62,6 +63,7 @@ class RunSummary:
     end_words: str = ""
     figures_at: datetime | None = None
     old: bool = False
+    own_page: bool = True
 
 
 @dataclass(frozen=True, slots=True)

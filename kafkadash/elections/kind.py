@@ -18,7 +18,7 @@ from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import PlainReason, choose_plural, coded, reason_message
 from kafkadash.core.status import is_stale
-from kafkadash.elections.errors import ElectionCheckCode
+from kafkadash.elections.errors import ElectionCheckCode, ElectionCheckTitle
 from kafkadash.elections.reasons import ElectionReasonCode, PreferredOutOfSync, ReplicasChanged
 from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, TopicPartition, WholeClient
 from kafkadash.monitoring.models import ClusterState, CollectorKind, CollectorRun, TopicState
@@ -51,7 +51,7 @@ def judge_election(
     return ItemReading(ReadingState.READY, found=found)
 
 
-def read_elections(client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+def read_elections(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read the leaders of the items' partitions with one Metadata request. Raises KafkaFailure."""
     names = {item.content["topic"] for item in items}
     answer = client.metadata(deadline=deadline, topics=sorted(names))
@@ -130,7 +130,7 @@ def check_elections(cluster: Cluster, items: Items, now: datetime) -> CheckOutco
     """Check items against stored metadata. Two queries."""
     run = _metadata_run(cluster)
     at = run.succeeded_at if run else None
-    title = coded(ElectionCheckCode.FITS)
+    title = coded(ElectionCheckTitle.FITS)
     if run is None or at is None or is_stale(at, run.interval_s, now):
         old = (coded(ElectionCheckCode.METADATA_OLD),)
         check = ChangeCheck("elections_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.elections.errors import ElectionCheckCode
+from kafkadash.elections.errors import ElectionCheckCode, ElectionCheckTitle
 from kafkadash.elections.reasons import ElectionReasonCode
 
 ELECTION_CHECK_MESSAGES: Mapping[ElectionCheckCode, MessageTemplate] = {
-    ElectionCheckCode.FITS: MessageTemplate("Preferred leaders are in sync, replicas are as planned"),
     ElectionCheckCode.DOES_NOT_FIT: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
     ElectionCheckCode.METADATA_OLD: MessageTemplate("Metadata of the cluster is stale.", "Check the worker."),
     ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT: MessageTemplate(
@@ -19,6 +18,10 @@ ELECTION_CHECK_MESSAGES: Mapping[ElectionCheckCode, MessageTemplate] = {
     ElectionCheckCode.SCOPE_UNKNOWN: MessageTemplate(
         "{cluster} has no such broker or topic.", "Open the page of a broker or topic, and elect leaders from there."
     ),
+}
+
+ELECTION_TITLES: Mapping[ElectionCheckTitle, MessageTemplate] = {
+    ElectionCheckTitle.FITS: MessageTemplate("Preferred leaders are in sync, replicas are as planned"),
 }
 
 ELECTION_MESSAGES: Mapping[ElectionReasonCode, MessageTemplate] = {

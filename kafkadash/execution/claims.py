@@ -43,6 +43,18 @@ def reconcile_claims(cluster_id: int, now: datetime) -> None:
     mark_claims(cluster_id, throttles, moves, now)
 
 
+def find_open_throttles(cluster_id: int) -> frozenset[Throttle]:
+    """Return the places of throttles that runs have set, or are about to set, and have not cleared. One query."""
+    rows = ThrottleEntry.objects.filter(execution__cluster=cluster_id).exclude(state=LedgerState.CLEARED.value)
+    return frozenset(rows.values_list("resource", "name", "key"))
+
+
+def find_active_run(cluster_id: int) -> int | None:
+    """Return the number of a change whose run is active in this cluster, None where there is none. One query."""
+    active = Execution.objects.filter(cluster=cluster_id, active=True).order_by("pk")
+    return active.values_list("request", flat=True).first()
+
+
 def _find_removed_throttles(cluster_id: int) -> dict[Throttle, OwnershipClaim]:
     """Return the throttles that runs removed since the last read; nobody else set them and they are not in force."""
     ours = ThrottleState.objects.filter(cluster=cluster_id).exclude(claimed_by="").order_by("read_at")

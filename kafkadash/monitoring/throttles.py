@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_duration
 from kafkadash.core.listing import FilterChoice, ListQuery
@@ -448,6 +448,8 @@ def throttles(request: HttpRequest, slug: str) -> HttpResponse:
     cluster = cluster_for(request, slug, VIEW)
     bar = cluster_bar(cluster, CollectorKind.CONFIGS)
     runs, now = bar["standing"].runs, bar["now"]
+    shown = throttles_context(cluster, now, bar["standing"])
+    has_orphans = any(group.orphans for group in shown["groups"])
     context = {
         **bar,
         "tab": "throttles",
@@ -457,7 +459,8 @@ def throttles(request: HttpRequest, slug: str) -> HttpResponse:
             read_hint(CollectorKind.REASSIGNMENTS, slug),
         ],
         "not_read": not_read(cluster, runs, (CollectorKind.CONFIGS, CollectorKind.REASSIGNMENTS)),
-        "throttles": throttles_context(cluster, now, bar["standing"]),
+        "throttles": shown,
+        "may_remove": has_orphans and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
         **throttle_list_context(cluster, throttle_listing(request.GET), runs, now),
     }
     return render(request, "monitoring/throttles.html", context)

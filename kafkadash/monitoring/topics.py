@@ -504,13 +504,14 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS)
+    misled = row.preferred_leaders is not None and row.preferred_leaders < row.partition_count
     context = {
         **bar,
         "tab": "topics",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
-        "may_propose": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "may_elect": misled and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
         "throughput": topic_throughput(
             cluster, row.name, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypedDict
 
@@ -15,14 +15,15 @@ from django.urls import reverse
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import kinds
-from kafkadash.changes.decision import RAN
+from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.kinds import RunSummary
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plans import refresh_plan, store_plan
 from kafkadash.changes.state_machine import ChangeState
+from kafkadash.core import clock
 from kafkadash.core.leases import from_now
-from kafkadash.core.messages import choose_plural, reason_text
+from kafkadash.core.messages import CodedMessage, choose_plural, reason_message, reason_text
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import (
     ItemWords,
@@ -39,6 +40,7 @@ from kafkadash.short_runs.state import ENDED, REACHED, ItemState, PlannedItem
 
 log = structlog.get_logger(__name__)
 
+OLD_AFTER = timedelta(minutes=1)
 PAGE_SIZE = 100
 MOST_ITEMS = 50_000
 RUN_WORDS = kinds.RunWords(
@@ -166,7 +168,15 @@ def _summarize_run(run: ShortRun, change: ChangeRequest) -> RunSummary:
         end_state=("ok" if run.outcome == ShortOutcome.CLEAN else "warning") if over else "",
         end_words=_describe_end(change, reached, run.items) if over else "",
         figures_at=run.looked_at,
+        old=change.state in RUNS and run.started_at is not None and _is_old(run),
+        own_page=False,
     )
+
+
+def _is_old(run: ShortRun) -> bool:
+    """Return whether no step read the cluster for a minute."""
+    seen_at = run.looked_at or run.started_at
+    return seen_at is None or clock.now() - seen_at > OLD_AFTER
 
 
 def _describe_end(change: ChangeRequest, reached: int, total: int) -> str:
@@ -188,6 +198,7 @@ class ItemsContext(TypedDict):
     total: int
     short_kind: ShortKind
     now: datetime
+    problem: CodedMessage | None
     chosen: str
     tally: list[tuple[str, str, int]]
     sections: list[tuple[str, str, str]]
@@ -214,6 +225,7 @@ def review_items(change: ChangeRequest, request: HttpRequest, now: datetime) -> 
         "total": total,
         "short_kind": kind,
         "now": now,
+        "problem": reason_message(run.error) if run and change.state in RUNS else None,
         "chosen": chosen,
         "tally": _tally_states(run) if run else [],
         "sections": [("items", "Items", f"{total:,}")],

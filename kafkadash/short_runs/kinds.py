@@ -19,7 +19,7 @@ from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import compute_digest, hash_artifact
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import CodedMessage
+from kafkadash.core.messages import CodedMessage, CodedReason
 from kafkadash.kafka.api import ItemChanged, WholeClient
 from kafkadash.short_runs.state import ItemReading, PlannedItem
 
@@ -57,6 +57,7 @@ class ShortKind:
     ``plan`` makes the items of an input; ``checks`` and ``risk`` judge them. These read stored rows, never Kafka.
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
+    ``obstacle``: why a run has to wait on a cluster, as stored.
     """
 
     name: str
@@ -64,13 +65,14 @@ class ShortKind:
     noun: str
     batch: int
     plan: Callable[[Cluster, Mapping[str, Any]], PlannedItems]
-    read: Callable[[WholeClient, Items, float], Mapping[str, ItemReading]]
+    read: Callable[[Cluster, WholeClient, Items, float], Mapping[str, ItemReading]]
     send: Callable[[WholeClient, Items, float], ItemChanged[str]]
     checks: Callable[[Cluster, Items, datetime], CheckOutcome]
     risk: Callable[[Cluster, Items], RiskFacts]
     words: Callable[[PlannedItem, Mapping[str, Any] | None], ItemWords]
     start_words: Callable[[Items], Sequence[str]]
     columns: tuple[str, str, str]
+    obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
 
 
 _kinds: dict[str, ShortKind] = {}

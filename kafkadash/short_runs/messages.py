@@ -12,9 +12,6 @@ _RETRIES = "kafkadash tries again automatically."
 
 SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.ITEM_NOT_AS_APPROVED: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
-    ShortRunErrorCode.NOTHING_TO_DO: MessageTemplate(
-        "Nothing in this scope needs the change.", "Choose another scope, or close this page."
-    ),
     ShortRunErrorCode.TOO_MANY_ITEMS: MessageTemplate(
         "The scope has {items:,} items; the limit of a change is {most:,}.", "Choose a smaller scope."
     ),
@@ -25,7 +22,7 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
         "#{number} is running on this cluster.", "Cancel it, or wait for its end."
     ),
     ShortRunErrorCode.ITEMS_IN_FLIGHT: MessageTemplate(
-        "#{number} has {items:# item|# items} in flight whose result is unknown."
+        "#{number} has {items:# item|# items} in flight whose result is unknown.", "Check them with Kafka's tools."
     ),
 }
 
@@ -61,9 +58,7 @@ ITEM_MESSAGES: Mapping[ItemReasonCode, MessageTemplate] = {
     ItemReasonCode.LOST_TOO_OFTEN: MessageTemplate(
         "Kafka's answer was lost three times, and the change is not in effect.", "Propose it again."
     ),
-    ItemReasonCode.REVERTED: MessageTemplate(
-        "Done, but changed since by somebody else.", "Propose it again if needed."
-    ),
+    ItemReasonCode.REVERTED: MessageTemplate("Done, but the value changed again since.", "Propose it again if needed."),
     ItemReasonCode.ALREADY_SO: MessageTemplate("Already in effect before the run.", "No action needed."),
     ItemReasonCode.RUN_CANCELLED: MessageTemplate("Not sent: the run was cancelled.", "Propose it again if needed."),
     ItemReasonCode.REFUSED_BY_KAFKA: MessageTemplate("{why}", "Fix the cause, then propose the item again."),

@@ -208,7 +208,7 @@ class _ShortStep:
             return PlainReason(ShortRunReasonCode.NOT_WATCHED)
         if change.not_before is not None and change.not_before > self.lease.now():
             return PlainReason(ShortRunReasonCode.WINDOW_NOT_OPEN)
-        return None
+        return self.kind.obstacle(cluster)
 
     def _begin(self, items: Sequence[PlannedItem]) -> None:
         try:
@@ -279,7 +279,8 @@ class _ShortStep:
             return rows, False
         flying = [row for row in rows if row.state in IN_FLIGHT]
         waiting = [row for row in rows if row.state is ItemState.PENDING]
-        chosen = waiting[: self.kind.batch] if state is ChangeState.EXECUTING and self._may_send() else []
+        allowed = state is ChangeState.EXECUTING and not self.run.cluster.read_only
+        chosen = waiting[: self.kind.batch] if allowed else []
         readings = self._read(client, [row.item for row in (*flying, *chosen)]) if flying or chosen else {}
         after = {row.place: settle_item(row, readings.get(row.item.subject)) for row in flying}
         after |= {row.place: open_item(row, readings.get(row.item.subject)) for row in chosen}
@@ -290,20 +291,27 @@ class _ShortStep:
         unread = [row.item.subject for row in (*flying, *chosen) if row.item.subject not in readings]
         changed = _merge_rows(rows, after)
         sending = [row for row in after.values() if row.state is ItemState.SENDING and row.place not in _places(flying)]
-        self._commit(changed, list(after.values()), state, unread)
+        self._commit(changed, list(after.values()), state, self._find_problem(state, waiting, unread))
         if not sending:
             return changed, False
         answered = self._send(client, sending)
         return _merge_rows(changed, answered), all(row.ended for row in answered.values())
 
-    def _may_send(self) -> bool:
-        return not self.run.cluster.read_only
+    def _find_problem(
+        self, state: ChangeState, waiting: Sequence[ItemProgress], unread: Sequence[str]
+    ) -> CodedReason | None:
+        """Return why the run stands still, None where it does not."""
+        if unread:
+            return ItemsUnread(len(unread), unread[0])
+        if state is ChangeState.EXECUTING and waiting and self.run.cluster.read_only:
+            return PlainReason(ShortRunReasonCode.READ_ONLY)
+        return None
 
     def _read(self, client: WholeClient, items: Sequence[PlannedItem]) -> Mapping[str, ItemReading]:
         found: dict[str, ItemReading] = {}
         for start in range(0, len(items), self.kind.batch):
             part = items[start : start + self.kind.batch]
-            found |= self.kind.read(client, part, settings.KAFKA_DEADLINE)
+            found |= self.kind.read(self.run.cluster, client, part, settings.KAFKA_DEADLINE)
             self.lease.keep(settings.KAFKA_DEADLINE + MARGIN_S)
         return found
 
@@ -312,7 +320,7 @@ class _ShortStep:
         rows: Sequence[ItemProgress],
         changed: Sequence[ItemProgress],
         state: ChangeState,
-        unread: Sequence[str],
+        problem: CodedReason | None,
     ) -> None:
         """Store all that was decided, and the intents, before anything of it is sent."""
         ends = state is not ChangeState.PAUSED and all(row.ended for row in rows)
@@ -325,7 +333,7 @@ class _ShortStep:
                 failures=0,
                 counts=_pack_counts(rows),
                 next_at=from_now(0 if ends else REST_S),
-                **reason_columns(ItemsUnread(len(unread), unread[0]) if unread else None, "error"),
+                **reason_columns(problem, "error"),
             )
             if ends and state is ChangeState.EXECUTING:
                 self._move(request, ChangeTrigger.ROWS_ENDED, also=_pack_counts(rows))

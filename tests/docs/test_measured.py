@@ -24,7 +24,7 @@ def kept(folder: Path, bench: str, *entries: dict[str, object]) -> None:
     os.utime(path, (DAY_S, DAY_S))
 
 
-@pytest.mark.parametrize(("value", "text"), [(1700, "1,700"), (0.5, "0.5"), (1.013, "1.013"), (10.0, "10"), (0, "0")])
+@pytest.mark.parametrize(("value", "text"), [(1700, "1,700"), (0.5, "0.5"), (1.013, "1.01"), (10.0, "10"), (0, "0")])
 def test_value__number__is_written_without_needless_zeros(value: float, text: str) -> None:
     assert measured.format_value(value) == text
 

@@ -14,6 +14,7 @@ from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Role
 from kafkadash.elections.errors import ElectionCheckCode
 from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.reasons import ShortRunReasonCode
 from tests.elections.conftest import ElectionWorld
 from tests.pages.conftest import Element, Page
 
@@ -151,6 +152,15 @@ def test_review__shows_each_item_with_its_state(client: Client, two_misled: Elec
     assert page.first("#ended").get("data-state") == "ok"
     assert rows(read(client, f"/changes/{change.pk}/?items=refused")) == []
     assert len(rows(read(client, f"/changes/{change.pk}/?items=nonsense&page=7"))) == 2
+
+
+def test_review__says_why_the_run_stands_still(client: Client, two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    two_misled.kafka.hidden.add("orders")
+    two_misled.step(change)
+    page = read(client, f"/changes/{change.pk}/")
+    assert page.first("#items-problem .error-code").text == ShortRunReasonCode.ITEMS_UNREAD
+    assert not page.find("#change-bar .segments"), "the run has no page of its own"
 
 
 def test_run__is_paused_resumed_and_cancelled_from_its_page(client: Client, two_misled: ElectionWorld) -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes import services
+from kafkadash.changes.checks import CheckResult
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.removal import stays_in_kafka
 from kafkadash.core.messages import as_message
 from kafkadash.elections.errors import ElectionCheckCode
-from kafkadash.elections.kind import plan_elections
+from kafkadash.elections.kind import check_elections, plan_elections
 from kafkadash.elections.reasons import ElectionReasonCode
 from kafkadash.kafka.api import ItemError, KafkaUnreachable, TopicPartition
-from kafkadash.short_runs import fail_points, worker
+from kafkadash.monitoring.models import TopicState
+from kafkadash.short_runs import change_kind, fail_points, removal, worker
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.kinds import items_of
 from kafkadash.short_runs.models import ShortItem, ShortRun
 from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 from tests.elections.conftest import ElectionWorld
@@ -264,6 +271,16 @@ def test_running__partition_cannot_be_read__is_told_and_not_sent(two_misled: Ele
     assert two_misled.elections == []
 
 
+def test_running__cluster_becomes_read_only__sends_nothing_and_says_why(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    type(two_misled.cluster).objects.filter(pk=two_misled.cluster.pk).update(read_only=True)
+    change = two_misled.step(change)
+    assert two_misled.run(change).error_code == ShortRunReasonCode.READ_ONLY
+    assert two_misled.elections == []
+    type(two_misled.cluster).objects.filter(pk=two_misled.cluster.pk).update(read_only=False)
+    assert two_misled.until(change, "done").state == "done"
+
+
 # ---- plans again
 
 
@@ -299,6 +316,108 @@ def test_stale__nothing_is_left_to_do__is_refused(two_misled: ElectionWorld) -> 
     with pytest.raises(ChangeRefused) as refused:
         services.start_refresh(change, two_misled.operator)
     assert refused.value.code == ChangeErrorCode.NOTHING_LEFT
+
+
+def test_plan__of_more_items_than_a_change_may_have__is_refused(
+    two_misled: ElectionWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_kind, "MOST_ITEMS", 1)
+    with pytest.raises(ChangeRefused) as refused:
+        two_misled.draft()
+    assert refused.value.code == ShortRunErrorCode.TOO_MANY_ITEMS
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (lambda row: row["partitions"][0][3].reverse(), ElectionReasonCode.REPLICAS_CHANGED),
+        (lambda row: row["partitions"][0].__setitem__(4, [2, 3]), ElectionReasonCode.PREFERRED_OUT_OF_SYNC),
+        (lambda row: row["partitions"].pop(0), ElectionReasonCode.PARTITION_GONE),
+        (lambda row: row.update(topic_id="another"), ElectionReasonCode.TOPIC_RECREATED),
+    ],
+)
+def test_submit__stored_partition_is_another_one__is_refused(
+    two_misled: ElectionWorld, spoil: Callable[[dict[str, Any]], Any], code: ElectionReasonCode
+) -> None:
+    draft = two_misled.draft({"topic": "orders"})
+    stored = TopicState.objects.get(name="orders")
+    row: dict[str, Any] = {"partitions": stored.partitions, "topic_id": stored.topic_id}
+    spoil(row)
+    TopicState.objects.filter(pk=stored.pk).update(**row)
+    with pytest.raises(ChangeRefused) as refused:
+        services.submit(draft, two_misled.operator, why="Skew.", version=draft.version)
+    assert refused.value.code == ChangeErrorCode.PLAN_NO_LONGER_FITS
+    first = refused.value.message.params["first"]
+    assert (first.code, first.params["why"].code) == (ElectionCheckCode.DOES_NOT_FIT, code)
+
+
+def test_submit__metadata_is_old__is_refused(two_misled: ElectionWorld) -> None:
+    draft = two_misled.draft()
+    outcome = check_elections(two_misled.cluster, items_of(draft), two_misled.clock + timedelta(hours=1))
+    assert [check.result for check in outcome.checks] == [CheckResult.UNKNOWN]
+    assert [problem.code for problem in outcome.checks[0].problems] == [ElectionCheckCode.METADATA_OLD]
+
+
+def test_cluster__with_a_run_under_way__is_removed_only_when_it_is_silent(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    assert stays_in_kafka(two_misled.cluster).refused, "the run has to end first"
+    two_misled.kafka.lose = True
+    two_misled.step(change)
+    ShortRun.objects.update(failures=removal.SILENT_READINGS)
+    stays = stays_in_kafka(two_misled.cluster)
+    assert (stays.refused, len(stays.left)) == ("", 1)
+    epoch = two_misled.run(change).epoch
+    removal.stop_runs(two_misled.cluster)
+    assert two_misled.run(change).epoch == epoch + 1
+    two_misled.kafka.lose = None
+    two_misled.until(change, "done")
+    assert stays_in_kafka(two_misled.cluster).left == ()
+
+
+def test_items__are_forgotten_some_days_after_the_end(two_misled: ElectionWorld) -> None:
+    change = two_misled.until(two_misled.queue(), "done")
+    assert removal.forget_old_items() == 0
+    ShortRun.objects.filter(request=change).update(ended_at=two_misled.clock - timedelta(days=400))
+    assert removal.forget_old_items() == 2
+
+
+def test_tick__hands_out_due_runs_once(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    run = two_misled.run(change)
+    assert worker.claim_due() == [run.pk]
+    assert worker.claim_due() == [], "it is handed out"
+    worker.hand_back([run.pk])
+    assert worker.claim_due() == [run.pk]
+
+
+def test_step__of_a_newer_version__leaves_the_run_alone(two_misled: ElectionWorld) -> None:
+    change = two_misled.step(two_misled.queue())
+    ShortRun.objects.update(format=99)
+    two_misled.step(change)
+    assert two_misled.run(change).error_code == ShortRunReasonCode.NEWER_FORMAT
+    assert two_misled.elections == []
+
+
+def test_step__fails_inside__is_told_and_tried_again(
+    two_misled: ElectionWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = two_misled.step(two_misled.queue())
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "open_item", lambda *_: 1 / 0)
+        two_misled.step(change)
+    assert two_misled.run(change).error_code == ShortRunReasonCode.STEP_FAILED
+    assert two_misled.until(change, "done").state == "done"
+
+
+def test_copy__is_planned_for_the_cluster_of_now(
+    two_misled: ElectionWorld, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    original = two_misled.draft()
+    two_misled.lead("orders", 0, 1)
+    with django_capture_on_commit_callbacks(execute=True):
+        copy = services.copy(original, two_misled.operator)
+    copy.refresh_from_db()
+    assert [item.subject for item in items_of(copy)] == ["orders-1"]
 
 
 def test_digest__covers_the_items(two_misled: ElectionWorld) -> None:

@@ -124,6 +124,8 @@ class ModelKafka:
             else:
                 own = self.configs.get(resource, {})
                 source = ConfigOrigin.DYNAMIC_TOPIC_CONFIG if topic else ConfigOrigin.DYNAMIC_BROKER_CONFIG
+                if not resource.name:
+                    source = ConfigOrigin.DYNAMIC_DEFAULT_BROKER_CONFIG
                 entries = {key: ConfigEntry(key, value, source, False, False) for key, value in own.items()}
                 for key in LISTS if topic else ():
                     entries.setdefault(key, ConfigEntry(key, "", ConfigOrigin.DEFAULT_CONFIG, False, False))
@@ -172,7 +174,8 @@ class ModelKafka:
             by_resource.setdefault(change.resource, []).append(change)
         done, lost = set(), {}
         for resource, own in by_resource.items():
-            if resource.type is ConfigResourceType.BROKER and not self.model.brokers.get(int(resource.name)):
+            of_broker = resource.type is ConfigResourceType.BROKER and resource.name
+            if of_broker and not self.model.brokers.get(int(resource.name)):
                 lost[resource] = ItemError(as_message("did not answer in time"))
                 continue
             done.add(resource)

@@ -58,6 +58,15 @@ CATALOGUES = {
         "planning.problem_codes:CheckErrorCode",
         "planning.messages:CHECK_MESSAGES",
     ),
+    "Changes that are lists of items": (
+        "short_runs.errors:ShortRunErrorCode",
+        "short_runs.messages:SHORT_RUN_ERROR_MESSAGES",
+    ),
+    "Leader elections": ("elections.errors:ElectionCheckCode", "elections.messages:ELECTION_CHECK_MESSAGES"),
+    "Throttle removals": (
+        "throttle_removal.errors:RemovalCheckCode",
+        "throttle_removal.messages:REMOVAL_CHECK_MESSAGES",
+    ),
     "Findings": ("findings.errors:OnCallErrorCode", "findings.messages:ONCALL_MESSAGES"),
     "The demo": ("devtools.errors:DemoErrorCode", "devtools.messages:DEMO_MESSAGES"),
     "Commands and the audit": ("ops.errors:OperationErrorCode", "ops.messages:OPERATION_MESSAGES"),
@@ -74,6 +83,7 @@ CATALOGUES = {
 def whole_page() -> str:
     """Return the page: codes by app, then reasons of runs and of rows, and answers to orders."""
     from kafkadash.changes.messages import RISK_MESSAGES
+    from kafkadash.elections.messages import ELECTION_MESSAGES
     from kafkadash.execution.command_answers import ORDER_MESSAGES
     from kafkadash.execution.messages import (
         LEDGER_MESSAGES,
@@ -83,6 +93,8 @@ def whole_page() -> str:
         STUCK_MESSAGES,
     )
     from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES
+    from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
+    from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
 
     places = places_of_codes()
     sections = [error_section(title, catalogue_messages(title), places) for title in CATALOGUES]
@@ -94,6 +106,10 @@ def whole_page() -> str:
         message_section("Moves: reasons of their states", ROW_MESSAGES),
         message_section("Moves in flight: causes of missing progress", STUCK_MESSAGES),
         message_section("Moves: results of requested actions", ORDER_MESSAGES),
+        message_section("Runs of items: why a run waits or stands still", SHORT_RUN_MESSAGES),
+        message_section("Items: reasons of their states", ITEM_MESSAGES),
+        message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
+        message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),
         message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),
         message_section("Run reports: deviations from plan and other cluster activity", REPORT_NOTE_MESSAGES),
     ]

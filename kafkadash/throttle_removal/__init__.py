@@ -1,0 +1,4 @@
+"""Removal of orphan throttles as changes."""
+
+PUBLIC_MODULES = ()
+"""Modules that other rooms may import (``tests.doors``)."""

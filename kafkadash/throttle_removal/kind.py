@@ -1,0 +1,276 @@
+"""The kind of change "throttle-removal": replication throttles that nothing needs are removed (KIP-73).
+
+Each item is one config of a broker, the cluster default or a topic. A rate is deleted if it has the planned value. Of a
+list of replicas, the planned pairs are subtracted, so that pairs which others add meanwhile stay; a list that is left
+empty is off. Nothing is removed that a reassignment in flight needs, or that a run of kafkadash has set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import format_size
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
+from kafkadash.core.status import is_stale
+from kafkadash.execution.claims import find_active_run, find_open_throttles
+from kafkadash.kafka.api import (
+    CLUSTER_DEFAULT,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ConfigChange,
+    ConfigOperation,
+    ConfigOrigin,
+    ConfigResource,
+    ItemChanged,
+    ItemError,
+    ResourceConfigs,
+    WholeClient,
+)
+from kafkadash.kafka.throttles import (
+    DISK_RATE,
+    LISTS,
+    MovesOfTopic,
+    in_flight,
+    list_needed,
+    rate_needed,
+    rate_of,
+    throttled_replicas,
+)
+from kafkadash.monitoring.models import (
+    CollectorKind,
+    CollectorRun,
+    ConfigSource,
+    ThrottledResource,
+    ThrottleState,
+)
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.throttle_removal.errors import RemovalCheckCode, RemovalCheckTitle
+from kafkadash.throttle_removal.reasons import RemovalReasonCode, RunActive, ThrottleChanged
+
+KIND = "throttle-removal"
+BATCH = 500
+MOST_PROBLEMS = 20
+_DYNAMIC = {
+    ThrottledResource.TOPIC: ConfigOrigin.DYNAMIC_TOPIC_CONFIG,
+    ThrottledResource.BROKER: ConfigOrigin.DYNAMIC_BROKER_CONFIG,
+    ThrottledResource.CLUSTER: ConfigOrigin.DYNAMIC_DEFAULT_BROKER_CONFIG,
+}
+_REMOVABLE = {ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.CLUSTER_DEFAULT}
+
+
+def plan_removals(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan the removal of orphan throttles, as stored. ``wanted`` may name one ``resource`` and its ``name``."""
+    rows = ThrottleState.objects.filter(cluster=cluster, orphan=True).order_by("resource", "name", "key")
+    if wanted:
+        rows = rows.filter(resource=wanted["resource"], name=wanted["name"])
+    items, static = [], 0
+    for row in rows:
+        if row.source not in _REMOVABLE:
+            static += 1
+            continue
+        content = {"resource": row.resource, "name": row.name, "key": row.key, "value": row.value}
+        items.append(PlannedItem(f"{_resource_of(row.resource, row.name)}: {row.key}", content))
+    left_out = [coded(RemovalCheckCode.STATIC_LEFT_OUT, throttles=static)] if static else []
+    return PlannedItems(items, left_out, _read_at(cluster))
+
+
+def _read_at(cluster: Cluster) -> datetime | None:
+    """Age of the older one of the facts behind a plan: throttles and reassignments."""
+    times = [run.succeeded_at for run in _runs_of(cluster)]
+    known = [at for at in times if at is not None]
+    return min(known) if len(known) == len(_FACTS) else None
+
+
+_FACTS = (CollectorKind.CONFIGS, CollectorKind.REASSIGNMENTS)
+
+
+def _runs_of(cluster: Cluster) -> list[CollectorRun]:
+    return list(CollectorRun.objects.filter(cluster=cluster, kind__in=_FACTS))
+
+
+def _resource_of(resource: str, name: str) -> ConfigResource:
+    if resource == ThrottledResource.TOPIC:
+        return ConfigResource.topic(name)
+    return ConfigResource.broker(int(name)) if name else CLUSTER_DEFAULT
+
+
+def _config_of(item: PlannedItem) -> ConfigResource:
+    return _resource_of(item.content["resource"], item.content["name"])
+
+
+def judge_removal(
+    item: PlannedItem, value: str | None, moving: MovesOfTopic, claimed: Collection[tuple[str, str, str]]
+) -> ItemReading:
+    """Compare an item with the value that is set; None where none is."""
+    content = item.content
+    found = {"value": value}
+    if _is_removed(item, value):
+        return ItemReading(ReadingState.REACHED, found=found)
+    if (content["resource"], content["name"], content["key"]) in claimed:
+        return ItemReading(ReadingState.UNFIT, PlainReason(RemovalReasonCode.OURS), found)
+    if content["key"] in LISTS:
+        needed = list_needed(content["name"], content["value"], moving)
+    else:
+        needed = rate_needed(content["key"], int(content["name"]) if content["name"] else None, moving)
+    if needed:
+        return ItemReading(ReadingState.UNFIT, PlainReason(RemovalReasonCode.NEEDED), found)
+    if content["key"] not in LISTS and value != content["value"]:
+        return ItemReading(ReadingState.UNFIT, ThrottleChanged(value or "", content["value"]), found)
+    return ItemReading(ReadingState.READY, found=found)
+
+
+def _is_removed(item: PlannedItem, value: str | None) -> bool:
+    if value is None:
+        return True
+    return item.content["key"] in LISTS and not _split_list(item.content["value"]) & _split_list(value)
+
+
+def _split_list(value: str) -> set[str]:
+    """Entries of a list of throttled replicas, as they are written."""
+    return {entry.strip() for entry in value.split(",") if entry.strip()}
+
+
+def read_removals(cluster: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read configs and reassignments, and of brokers with a disk rate their copies. Raises KafkaFailure."""
+    resources = {_config_of(item) for item in items}
+    configs = client.describe_configs(resources, deadline=deadline, keys={item.content["key"] for item in items})
+    moving = _read_moves(client, items, deadline)
+    claimed = find_open_throttles(cluster.pk)
+    readings = {}
+    for item in items:
+        known, value = _read_value(configs, item)
+        if known:
+            readings[item.subject] = judge_removal(item, value, moving, claimed)
+    return readings
+
+
+def _read_value(configs: ResourceConfigs, item: PlannedItem) -> tuple[bool, str | None]:
+    """Return whether the value is known, and the value that is set on the resource itself; a deleted topic has none."""
+    resource = _config_of(item)
+    if error := configs.errors.get(resource):
+        return error.code == UNKNOWN_TOPIC_OR_PARTITION, None
+    entry = configs.resources[resource].get(item.content["key"])
+    own = entry is not None and entry.source is _DYNAMIC[ThrottledResource(item.content["resource"])]
+    return True, (entry.value or "") if entry is not None and own else None
+
+
+def _read_moves(client: WholeClient, items: Items, deadline: float) -> MovesOfTopic:
+    listed = client.list_reassignments(deadline=deadline).rows
+    brokers = {int(i.content["name"]) for i in items if i.content["key"] == DISK_RATE and i.content["name"]}
+    copies: dict[int, int | None] = dict.fromkeys(brokers)
+    if brokers:
+        for broker, directories in client.log_dirs(brokers, deadline=deadline).brokers.items():
+            copies[broker] = sum(replica.future for directory in directories for replica in directory.replicas)
+    return in_flight(((row.topic, row.partition, row.replicas) for row in listed), copies)
+
+
+def send_removals(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Remove the throttles with one IncrementalAlterConfigs request (44) to each broker that has to answer it.
+
+    Kafka answers for a resource as a whole, so all keys of one share its answer.
+    """
+    subjects: dict[ConfigResource, list[str]] = {}
+    for item in items:
+        subjects.setdefault(_config_of(item), []).append(item.subject)
+    answer = client.alter_configs([_make_change(item) for item in items], deadline=deadline)
+    return ItemChanged(
+        frozenset(subject for resource in answer.done for subject in subjects[resource]),
+        _spread_errors(answer.refused, subjects),
+        _spread_errors(answer.lost, subjects),
+    )
+
+
+def _make_change(item: PlannedItem) -> ConfigChange:
+    key, value = item.content["key"], item.content["value"]
+    if key in LISTS:
+        return ConfigChange(_config_of(item), key, ConfigOperation.SUBTRACT, value)
+    return ConfigChange(_config_of(item), key, ConfigOperation.DELETE)
+
+
+def _spread_errors(
+    errors: Mapping[ConfigResource, ItemError], subjects: Mapping[ConfigResource, Iterable[str]]
+) -> dict[str, ItemError]:
+    return {subject: error for resource, error in errors.items() for subject in subjects[resource]}
+
+
+def check_removals(cluster: Cluster, items: Items, now: datetime) -> CheckOutcome:
+    """Check items against stored throttles. Two queries."""
+    title = coded(RemovalCheckTitle.FITS)
+    runs = _runs_of(cluster)
+    at = _read_at(cluster)
+    if at is None or any(run.succeeded_at is None or is_stale(run.succeeded_at, run.interval_s, now) for run in runs):
+        old = (coded(RemovalCheckCode.CONFIGS_OLD),)
+        check = ChangeCheck("removals_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)
+        return CheckOutcome((check,), at)
+    rows = {(row.resource, row.name, row.key): row for row in ThrottleState.objects.filter(cluster=cluster)}
+    wrong = []
+    for item in items:
+        content = item.content
+        row = rows.get((content["resource"], content["name"], content["key"]))
+        why: CodedReason | None = None
+        if row is not None and not row.orphan and not _is_removed(item, row.value):
+            why = PlainReason(RemovalReasonCode.NOT_ORPHAN)
+        elif row is not None and content["key"] not in LISTS and row.value != content["value"]:
+            why = ThrottleChanged(row.value, content["value"])
+        if why is not None:
+            wrong.append(coded(RemovalCheckCode.DOES_NOT_FIT, item=item.subject, why=reason_message(why)))
+    check = ChangeCheck(
+        "removals_fit",
+        CheckSubject.CONTENT,
+        CheckResult.FAILED if wrong else CheckResult.PASSED,
+        title,
+        f"{len(items) - len(wrong):,} of {len(items):,}",
+        tuple(wrong[:MOST_PROBLEMS]),
+        len(wrong),
+    )
+    return CheckOutcome((check,), at)
+
+
+def find_obstacle(cluster: Cluster) -> CodedReason | None:
+    """Return why a removal does not start now: a run of kafkadash sets and restores throttles of this cluster."""
+    number = find_active_run(cluster.pk)
+    return None if number is None else RunActive(number)
+
+
+def describe_removal(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    value = item.content["value"] if before is None else before.get("value")
+    return ItemWords("not set" if value is None else _describe_value(item.content["key"], value), "not set")
+
+
+def _describe_value(key: str, value: str) -> str:
+    if key in LISTS:
+        listed = throttled_replicas(value)
+        return "all replicas" if listed.everything else choose_plural("# replica|# replicas", len(listed.pairs))
+    rate = rate_of(value)
+    return value if rate is None else f"{format_size(rate)}/s"
+
+
+def describe_start(items: Items) -> list[str]:
+    number = choose_plural("# throttle is|# throttles are", len(items))
+    return [f"{number} removed. Replication of the named brokers and replicas is no longer limited by them."]
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="Throttle removal",
+            noun="# throttle|# throttles",
+            batch=BATCH,
+            plan=plan_removals,
+            read=read_removals,
+            send=send_removals,
+            checks=check_removals,
+            risk=lambda *_: RiskFacts(bytes_share=0.0, partitions_share=0.0),
+            words=describe_removal,
+            start_words=describe_start,
+            columns=("Throttle", "Value", "Afterwards"),
+            obstacle=find_obstacle,
+        )
+    )
