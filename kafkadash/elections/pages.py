@@ -26,7 +26,7 @@ def propose(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _read_scope(request: HttpRequest, cluster: Cluster) -> ItemProposal:
     """Raises MissingObject for a broker or topic that the cluster does not have."""
-    broker, topic = request.GET.get("broker", ""), request.GET.get("topic", "")
+    broker, topic = (request.GET.get(name, "").replace("\0", "") for name in ("broker", "topic"))
     wanted: dict[str, Any] = {}
     title = "Elect preferred leaders"
     if broker:

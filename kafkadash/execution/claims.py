@@ -49,6 +49,13 @@ def find_open_throttles(cluster_id: int) -> frozenset[Throttle]:
     return frozenset(rows.values_list("resource", "name", "key"))
 
 
+def find_moves_in_flight(cluster_id: int) -> frozenset[tuple[str, int]]:
+    """Return topic and partition of each move that a run has sent, or is about to send, and that has not ended."""
+    flying = [state.value for state in IN_FLIGHT]
+    rows = Move.objects.filter(execution__cluster=cluster_id, execution__active=True, state__in=flying)
+    return frozenset(rows.values_list("topic", "partition"))
+
+
 def find_active_run(cluster_id: int) -> int | None:
     """Return the number of a change whose run is active in this cluster, None where there is none. One query."""
     active = Execution.objects.filter(cluster=cluster_id, active=True).order_by("pk")

@@ -293,6 +293,9 @@ class FindingRow:
             found.append(
                 NextStep("Elect preferred leaders", _reverse_address("elections:propose", self.cluster.slug, ""))
             )
+        if self.kind is FindingKind.ZOMBIE_REASSIGNMENT:
+            address = f"{_reverse_address('move_cancels:propose', self.cluster.slug, '')}?stuck=1"
+            found.append(NextStep("Cancel stuck reassignments", address))
         if self.kind is FindingKind.ORPHAN_THROTTLE:
             address = _reverse_address("throttle_removal:propose", self.cluster.slug, "")
             found.append(NextStep("Remove orphan throttles", address))

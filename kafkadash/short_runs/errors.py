@@ -9,6 +9,7 @@ class ShortRunErrorCode(StrEnum):
     """Codes; people search for the values."""
 
     ITEM_NOT_AS_APPROVED = "item-not-as-approved"
+    NOTHING_TO_DO = "nothing-to-do"
     TOO_MANY_ITEMS = "too-many-items"
     NO_SHORT_CHANGE = "no-short-change"
     RUN_STILL_HERE = "short-run-still-here"

@@ -12,6 +12,9 @@ _RETRIES = "kafkadash tries again automatically."
 
 SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.ITEM_NOT_AS_APPROVED: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
+    ShortRunErrorCode.NOTHING_TO_DO: MessageTemplate(
+        "Nothing in this scope needs the change any more.", "Choose another scope, or close this page."
+    ),
     ShortRunErrorCode.TOO_MANY_ITEMS: MessageTemplate(
         "The scope has {items:,} items; the limit of a change is {most:,}.", "Choose a smaller scope."
     ),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
@@ -48,12 +49,29 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
 
     The view that calls this has checked PROPOSE on the cluster.
     """
+    if request.method != "POST":
+        return _show_proposal(request, cluster, proposal)
+    why, saves = _typed(request, "why", ""), request.POST.get("then") == "save"
+    wrong = {} if saves else _check_why(why)
+    if wrong:
+        return _show_proposal(request, cluster, proposal, wrong=wrong)
+    try:
+        draft = _create_draft(request, cluster, proposal, _typed(request, "title", "") or proposal.title, why)
+    except ChangeRefused as refused:
+        return _show_proposal(request, cluster, proposal, refused)
+    user = request.user
+    assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
+    return redirect("short_runs:draft", draft.pk) if saves else _submit(request, draft, user, why)
+
+
+def _show_proposal(
+    request: HttpRequest,
+    cluster: Cluster,
+    proposal: ItemProposal,
+    refused: ChangeRefused | None = None,
+    wrong: Mapping[str, CodedMessage] | None = None,
+) -> HttpResponse:
     kind = short_kind(proposal.kind)
-    title, why, wrong = _typed(request, "title", "") or proposal.title, _typed(request, "why", ""), {}
-    if request.method == "POST":
-        wrong = _check_why(why)
-        if not wrong or request.POST.get("then") == "save":
-            return _create(request, cluster, proposal, title, why)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
     planned = kind.plan(cluster, proposal.wanted)
     shown = [{"subject": i.subject, "words": kind.words(i, None), "row": None} for i in planned.items[:MOST_PREVIEWED]]
@@ -61,9 +79,10 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
         **bar,
         "section": "status",
         "tab": "",
-        "title": title,
-        "why": why,
-        "wrong": wrong,
+        "title": _typed(request, "title", "") or proposal.title,
+        "why": _typed(request, "why", ""),
+        "wrong": wrong or {},
+        "refused": refused,
         "planned": planned,
         "items": {
             "rows": shown,
@@ -75,20 +94,22 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
         },
         "start_words": kind.start_words(planned.items) if planned.items else (),
     }
-    return render(
-        request, "short_runs/propose.html", context, status=HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
-    )
+    status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
+    return render(request, "short_runs/propose.html", context, status=status)
 
 
-def _create(request: HttpRequest, cluster: Cluster, proposal: ItemProposal, title: str, why: str) -> HttpResponse:
-    """Create, plan and submit; what cannot be submitted stays a draft, whose page says why."""
+@transaction.atomic
+def _create_draft(
+    request: HttpRequest, cluster: Cluster, proposal: ItemProposal, title: str, why: str
+) -> ChangeRequest:
+    """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""
     user = request.user
     assert isinstance(user, User), "a view of PROPOSE lets nobody else in"
     draft = create_draft(cluster, proposal.kind, user, title=title, input=proposal.wanted, options={}, request=request)
-    draft = services.edit_draft(plan_draft(draft), user, draft.version, why=why, request=request)
-    if request.POST.get("then") == "save" or not draft.artifact_id:
-        return redirect("short_runs:draft", draft.pk)
-    return _submit(request, draft, user, why)
+    draft = plan_draft(draft)
+    if not draft.artifact_id:
+        raise ChangeRefused(ShortRunErrorCode.NOTHING_TO_DO)
+    return services.edit_draft(draft, user, draft.version, why=why, request=request)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -49,7 +49,10 @@ class ReadingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemReading:
-    """``reason`` says why an item does not fit the cluster. ``found``: the values that stand there now, as JSON."""
+    """``reason`` says why an item does not fit the cluster, or why it needs nothing though it was not done by us.
+
+    ``found``: the values that stand there now, as JSON.
+    """
 
     state: ReadingState
     reason: CodedReason | None = None
@@ -85,9 +88,10 @@ def open_item(row: ItemProgress, reading: ItemReading | None) -> ItemProgress:
     if reading is None:
         return row
     if reading.state is ReadingState.REACHED:
-        already = PlainReason(ItemReasonCode.ALREADY_SO)
-        state = ItemState.DONE if row.attempt else ItemState.UNCHANGED
-        return replace(row, state=state, reason=None if row.attempt else already, before=row.before or reading.found)
+        already = reading.reason or PlainReason(ItemReasonCode.ALREADY_SO)
+        ours = bool(row.attempt) and reading.reason is None
+        state = ItemState.DONE if ours else ItemState.UNCHANGED
+        return replace(row, state=state, reason=None if ours else already, before=row.before or reading.found)
     if reading.state is ReadingState.UNFIT:
         return replace(row, state=ItemState.SKIPPED, reason=reading.reason)
     before = reading.found if row.before is None else row.before
@@ -99,7 +103,8 @@ def settle_item(row: ItemProgress, reading: ItemReading | None) -> ItemProgress:
     if reading is None or row.state not in IN_FLIGHT:
         return row
     if reading.state is ReadingState.REACHED:
-        return replace(row, state=ItemState.DONE, reason=None)
+        state = ItemState.DONE if reading.reason is None else ItemState.UNCHANGED
+        return replace(row, state=state, reason=reading.reason)
     if reading.state is ReadingState.UNFIT:
         return replace(row, state=ItemState.SKIPPED, reason=reading.reason)
     if row.attempt < MOST_ATTEMPTS:

@@ -15,7 +15,7 @@ from kafkadash.throttle_removal.kind import KIND
 def propose(request: HttpRequest, slug: str) -> HttpResponse:
     """All orphan throttles, or with ``?broker=3`` or ``?topic=orders`` those of one broker or topic."""
     cluster = cluster_for(request, slug, PROPOSE)
-    broker, topic = request.GET.get("broker", "")[:20], request.GET.get("topic", "")[:249]
+    broker, topic = (request.GET.get(name, "").replace("\0", "")[:249] for name in ("broker", "topic"))
     wanted, title = {}, "Remove orphan throttles"
     if broker:
         wanted, title = {"resource": "broker", "name": broker}, f"Remove orphan throttles of broker {broker}"

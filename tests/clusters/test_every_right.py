@@ -127,6 +127,7 @@ TABLE: Mapping[str, Row] = {
     "execution:run_foreign": form("o", 409, changes=True),
     "execution:run_replan": form("o", 409, changes=True),
     "elections:propose": page("o", post=400, changes=True),  # what is sent has no reason
+    "move_cancels:propose": page("o", post=400, changes=True),
     "throttle_removal:propose": page("o", post=400, changes=True),
     # A draft with one item: it is not run, and what is sent has no reason.
     "short_runs:draft": page("o", post=400, changes=True),

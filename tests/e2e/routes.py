@@ -83,6 +83,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
         (f"{C}reassignments/{{move}}/",), lambda told: told.moving, of_seen=True
     ),
     f"{CLUSTER}verify/": Visited((f"{C}verify/",)),
+    f"{CLUSTER}cancels/new/": Visited((f"{C}cancels/new/", f"{C}cancels/new/?stuck=1")),
     f"{CLUSTER}throttles/remove/": Visited((f"{C}throttles/remove/",)),
     f"{CLUSTER}elections/new/": Visited((f"{C}elections/new/", f"{C}elections/new/?broker=1"), of_seen=True),
 }

@@ -13,6 +13,7 @@ from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Role
 from kafkadash.elections.errors import ElectionCheckCode
+from kafkadash.short_runs import change_kind
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.reasons import ShortRunReasonCode
 from tests.elections.conftest import ElectionWorld
@@ -60,7 +61,7 @@ def test_proposal__tells_what_is_left_out(client: Client, two_misled: ElectionWo
     assert page.first("#left-out .error-code").text == ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT
 
 
-@pytest.mark.parametrize("scope", ["?broker=99", "?broker=x", "?broker=-1", "?broker=9999999999999", "?topic=none"])
+@pytest.mark.parametrize("scope", ["?broker=99", "?broker=x", "?broker=-1", "?broker=9999999999999", "?topic=none%00"])
 def test_proposal__of_an_unknown_broker_or_topic__is_not_found(client: Client, scope: str) -> None:
     assert ElectionCheckCode.SCOPE_UNKNOWN in read(client, NEW + scope, 404).html
 
@@ -96,6 +97,38 @@ def test_proposal__cannot_be_submitted__stays_a_draft_that_says_why(client: Clie
     change = ChangeRequest.objects.get()
     assert (response.status_code, change.state) == (409, "draft")
     assert Page.read(response).refusal
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ({"title": "x" * 1000, "why": "Skew."}, ChangeErrorCode.TITLE_TOO_LONG),
+        ({"why": "x" * 100_000}, ChangeErrorCode.TEXT_TOO_LONG),
+    ],
+)
+def test_proposal__text_is_too_long__is_refused_and_kept(
+    client: Client, typed: dict[str, str], code: ChangeErrorCode
+) -> None:
+    response = client.post(NEW, typed)
+    page = Page.read(response)
+    assert (response.status_code, page.refusal) == (409, code)
+    assert all(text in page.html for text in typed.values()), "nothing that was typed is lost"
+    assert not ChangeRequest.objects.exists()
+
+
+def test_proposal__nothing_is_left_when_it_is_sent__is_refused(client: Client, two_misled: ElectionWorld) -> None:
+    response = client.post(f"{NEW}?topic=clicks", {"why": "Skew."})
+    assert (response.status_code, Page.read(response).refusal) == (409, ShortRunErrorCode.NOTHING_TO_DO)
+    assert not ChangeRequest.objects.exists()
+
+
+def test_proposal__of_more_items_than_a_change_may_have__is_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_kind, "MOST_ITEMS", 1)
+    response = client.post(NEW, {"why": "Skew."})
+    assert (response.status_code, Page.read(response).refusal) == (409, ShortRunErrorCode.TOO_MANY_ITEMS)
+    assert not ChangeRequest.objects.exists()
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.APPROVER])

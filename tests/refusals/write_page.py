@@ -63,6 +63,10 @@ CATALOGUES = {
         "short_runs.messages:SHORT_RUN_ERROR_MESSAGES",
     ),
     "Leader elections": ("elections.errors:ElectionCheckCode", "elections.messages:ELECTION_CHECK_MESSAGES"),
+    "Cancels of reassignments": (
+        "move_cancels.errors:CancelCheckCode",
+        "move_cancels.messages:CANCEL_CHECK_MESSAGES",
+    ),
     "Throttle removals": (
         "throttle_removal.errors:RemovalCheckCode",
         "throttle_removal.messages:REMOVAL_CHECK_MESSAGES",
@@ -93,6 +97,7 @@ def whole_page() -> str:
         STUCK_MESSAGES,
     )
     from kafkadash.findings.messages import FINDING_MESSAGES, FINDING_NOTE_MESSAGES
+    from kafkadash.move_cancels.messages import CANCEL_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
 
@@ -109,6 +114,7 @@ def whole_page() -> str:
         message_section("Runs of items: why a run waits or stands still", SHORT_RUN_MESSAGES),
         message_section("Items: reasons of their states", ITEM_MESSAGES),
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
+        message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),
         message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),
         message_section("Run reports: deviations from plan and other cluster activity", REPORT_NOTE_MESSAGES),

@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from kafkadash.accounts.errors import MissingObject
-from kafkadash.clusters.access import VIEW, cluster_for, needs
+from kafkadash.clusters.access import PROPOSE, VIEW, cluster_for, is_allowed, needs
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import LARGEST_INT, format_duration, read_whole_number
 from kafkadash.core.listing import FilterChoice, ListQuery
@@ -459,6 +459,7 @@ def reassignments(request: HttpRequest, slug: str) -> HttpResponse:
         "listing": listing,
         "outcomes": OUTCOME_WORDS,
         "show": show,
+        "may_cancel": _may_cancel(request, cluster, listed),
     }
     if page is not None:
         rows = [ReassignmentRow(snapshot, bar["now"], shown["throttles"]) for snapshot in listed]
@@ -483,5 +484,12 @@ def reassignment(request: HttpRequest, slug: str, public_id: str) -> HttpRespons
         "live_keys": [f"reassignments:{slug}"] if snapshot.ended_at is None else [],
         "row": reassignment_rows(cluster, [snapshot], bar["now"], bar["standing"])[0],
         "freshness": bar["standing"].freshness_of(CollectorKind.REASSIGNMENTS),
+        "may_cancel": _may_cancel(request, cluster, [snapshot]),
     }
     return render(request, "monitoring/reassignment.html", context)
+
+
+def _may_cancel(request: HttpRequest, cluster: Cluster, snapshots: Iterable[ReassignmentSnapshot]) -> bool:
+    """Return whether one of these is in flight, started by others, and this user may propose its cancel."""
+    foreign = any(row.outcome == MoveOutcome.RUNNING and not row.claimed_by for row in snapshots)
+    return foreign and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)

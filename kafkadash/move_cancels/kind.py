@@ -1,0 +1,223 @@
+"""The kind of change "move-cancel": reassignments that kafkadash did not start are cancelled (KIP-455).
+
+Each item is one partition. A cancel leaves the replicas without those that are being added, in the order in which Kafka
+lists them. A reassignment that had ended by then is told as such and left alone; one that adds or removes other brokers
+than approved is another reassignment. The throttles of a cancelled reassignment stay: they become orphans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
+from kafkadash.core.status import is_stale
+from kafkadash.execution.claims import find_moves_in_flight
+from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ItemChanged,
+    OngoingReassignment,
+    PartitionMetadata,
+    TopicPartition,
+    WholeClient,
+)
+from kafkadash.monitoring.models import ClusterState, CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot
+from kafkadash.move_cancels.errors import CancelCheckCode, CancelCheckTitle
+from kafkadash.move_cancels.reasons import CancelReasonCode, MoveChanged, MoveEnded, NothingInSync
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+
+KIND = "move-cancel"
+BATCH = 1000
+MOST_PROBLEMS = 20
+_NO_REASSIGNMENT_IN_PROGRESS = 85
+
+
+def plan_cancels(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan the cancel of reassignments in flight that are not of kafkadash, as stored. Two queries.
+
+    ``wanted`` may name one by its ``id``, or only those that are ``stuck``: they add and remove the same broker.
+    """
+    rows = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING)
+    if "id" in wanted:
+        rows = rows.filter(public_id=wanted["id"])
+    items, ours = [], 0
+    for row in rows.order_by("topic", "partition"):
+        if wanted.get("stuck") and not set(row.adding) & set(row.removing):
+            continue
+        if row.claimed_by:
+            ours += 1
+            continue
+        content = {
+            "topic": row.topic,
+            "topic_id": row.topic_id,
+            "partition": row.partition,
+            "replicas": row.replicas,
+            "adding": row.adding,
+            "removing": row.removing,
+        }
+        items.append(PlannedItem(f"{row.topic}-{row.partition}", content))
+    left_out = [coded(CancelCheckCode.OURS_LEFT_OUT, moves=ours)] if ours else []
+    run = _listing_run(cluster)
+    return PlannedItems(items, left_out, run.succeeded_at if run else None)
+
+
+def _listing_run(cluster: Cluster) -> CollectorRun | None:
+    return CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.REASSIGNMENTS).first()
+
+
+def remaining_replicas(replicas: Sequence[int], adding: Collection[int]) -> tuple[int, ...]:
+    """Return the replicas that a cancel leaves (PartitionReassignmentRevert of Kafka's controller)."""
+    return tuple(replica for replica in replicas if replica not in adding)
+
+
+def judge_cancel(
+    item: PlannedItem,
+    listed: OngoingReassignment | None,
+    partition: PartitionMetadata,
+    claimed: Collection[tuple[str, int]],
+) -> ItemReading:
+    """Compare an item with the listing and with the partition; ``listed`` is None where nothing of it is in flight."""
+    content = item.content
+    found = {"replicas": list(partition.replicas)}
+    if listed is None:
+        back = remaining_replicas(content["replicas"], content["adding"])
+        is_back = set(partition.replicas) == set(back)
+        return ItemReading(ReadingState.REACHED, None if is_back else MoveEnded(partition.replicas), found)
+    if (content["topic"], content["partition"]) in claimed:
+        return ItemReading(ReadingState.UNFIT, PlainReason(CancelReasonCode.OURS), found)
+    if (set(listed.adding), set(listed.removing)) != (set(content["adding"]), set(content["removing"])):
+        return ItemReading(ReadingState.UNFIT, MoveChanged(listed.adding, listed.removing), found)
+    remaining = remaining_replicas(listed.replicas, listed.adding)
+    if not set(remaining) & set(partition.isr):
+        return ItemReading(ReadingState.UNFIT, NothingInSync(remaining), found)
+    return ItemReading(ReadingState.READY, found={"replicas": list(listed.replicas)})
+
+
+def read_cancels(cluster: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read the listing, then the partitions: one that left the listing in between has ended. Raises KafkaFailure."""
+    listing = client.list_reassignments(deadline=deadline)
+    answer = client.metadata(deadline=deadline, topics=sorted({item.content["topic"] for item in items}))
+    moving = {(row.topic, row.partition): row for row in listing.rows}
+    topics = {topic.name: topic for topic in answer.topics}
+    claimed = find_moves_in_flight(cluster.pk)
+    readings = {}
+    for item in items:
+        place = item.content["topic"], item.content["partition"]
+        topic = topics.get(place[0])
+        if topic is None or (topic.error is not None and topic.error.code != UNKNOWN_TOPIC_OR_PARTITION):
+            continue
+        own = next((each for each in topic.partitions if each.partition == place[1]), None)
+        if topic.error is not None or own is None or topic.topic_id != item.content["topic_id"]:
+            readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(CancelReasonCode.TOPIC_GONE))
+        else:
+            readings[item.subject] = judge_cancel(item, moving.get(place), own, claimed)
+    return readings
+
+
+def send_cancels(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Cancel with one AlterPartitionReassignments request (45) whose targets are null.
+
+    NO_REASSIGNMENT_IN_PROGRESS says that one had ended before; how it ended is told by the next reading.
+    """
+    subjects = {TopicPartition(item.content["topic"], item.content["partition"]): item.subject for item in items}
+    answer = client.alter_reassignments(dict.fromkeys(subjects), deadline=deadline, keep_factor=False)
+    refused = {subjects[place]: error for place, error in answer.refused.items()}
+    ended = {subject for subject, error in refused.items() if error.code == _NO_REASSIGNMENT_IN_PROGRESS}
+    lost = {subjects[place]: error for place, error in answer.lost.items()}
+    return ItemChanged(
+        frozenset(subjects[place] for place in answer.done),
+        {subject: error for subject, error in refused.items() if subject not in ended},
+        {**lost, **{subject: refused[subject] for subject in ended}},
+    )
+
+
+def check_cancels(cluster: Cluster, items: Items, now: datetime) -> CheckOutcome:
+    """Check items against stored reassignments. One that has ended meanwhile needs nothing, and fits. Two queries."""
+    run = _listing_run(cluster)
+    at = run.succeeded_at if run else None
+    title = coded(CancelCheckTitle.FITS)
+    if run is None or at is None or is_stale(at, run.interval_s, now):
+        old = (coded(CancelCheckCode.REASSIGNMENTS_OLD),)
+        check = ChangeCheck("cancels_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)
+        return CheckOutcome((check,), at)
+    running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING)
+    rows = {(row.topic, row.partition): row for row in running}
+    wrong = []
+    for item in items:
+        row = rows.get((item.content["topic"], item.content["partition"]))
+        why = None if row is None else _find_difference(item, row)
+        if why is not None:
+            wrong.append(coded(CancelCheckCode.DOES_NOT_FIT, item=item.subject, why=reason_message(why)))
+    check = ChangeCheck(
+        "cancels_fit",
+        CheckSubject.CONTENT,
+        CheckResult.FAILED if wrong else CheckResult.PASSED,
+        title,
+        f"{len(items) - len(wrong):,} of {len(items):,}",
+        tuple(wrong[:MOST_PROBLEMS]),
+        len(wrong),
+    )
+    return CheckOutcome((check,), at)
+
+
+def _find_difference(item: PlannedItem, row: ReassignmentSnapshot) -> CodedReason | None:
+    content = item.content
+    if row.topic_id != content["topic_id"]:
+        return PlainReason(CancelReasonCode.TOPIC_GONE)
+    if row.claimed_by:
+        return PlainReason(CancelReasonCode.OURS)
+    if (set(row.adding), set(row.removing)) != (set(content["adding"]), set(content["removing"])):
+        return MoveChanged(tuple(row.adding), tuple(row.removing))
+    return None
+
+
+def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
+    """A cancel copies nothing; what was copied so far is given up."""
+    total = ClusterState.objects.filter(cluster=cluster).values_list("partitions", flat=True).first()
+    return RiskFacts(bytes_share=0.0, partitions_share=len(items) / total if total else None)
+
+
+def describe_cancel(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    content = item.content
+    listed = content["replicas"] if before is None else before.get("replicas", content["replicas"])
+    after = remaining_replicas(content["replicas"], content["adding"])
+    adds = f", adding {_join_ids(content['adding'])}" if content["adding"] else ""
+    removes = f", removing {_join_ids(content['removing'])}" if content["removing"] else ""
+    return ItemWords(f"{_join_ids(listed)}{adds}{removes}", _join_ids(after))
+
+
+def _join_ids(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers)) or "none"
+
+
+def describe_start(items: Items) -> list[str]:
+    number = choose_plural("# reassignment is|# reassignments are", len(items))
+    return [
+        f"{number} cancelled. Added replicas are deleted, with the data copied so far.",
+        "Throttles of cancelled reassignments stay, and can be removed as orphans afterwards.",
+    ]
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="Cancel of reassignments",
+            noun="# reassignment|# reassignments",
+            batch=BATCH,
+            plan=plan_cancels,
+            read=read_cancels,
+            send=send_cancels,
+            checks=check_cancels,
+            risk=find_risk,
+            words=describe_cancel,
+            start_words=describe_start,
+            columns=("Partition", "Replicas", "After the cancel"),
+        )
+    )
