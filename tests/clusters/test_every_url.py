@@ -11,6 +11,7 @@ from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
@@ -193,12 +194,13 @@ def _run(cluster: Cluster, state: ChangeState) -> str:
 def _election(cluster: Cluster) -> str:
     """A draft that elects the leader of one partition."""
     content = {"topic": _topic(cluster), "topic_id": "id", "partition": 0, "replicas": [1], "leader": 2}
-    artifact = encode_items(ELECTION, [PlannedItem("orders.v1-0", content)])
+    with transaction.atomic():
+        artifact = keep_artifact(encode_items(ELECTION, [PlannedItem("orders.v1-0", content)]), 1)
     change = ChangeRequest.objects.create(
         cluster=cluster,
         kind=ELECTION,
         author=_author(cluster),
-        artifact=keep_artifact(artifact, 1),
+        artifact=artifact,
         title="Elect leaders",
     )
     return str(change.pk)
