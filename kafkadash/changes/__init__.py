@@ -20,5 +20,6 @@ PUBLIC_MODULES = (
     "trail",
     "transitions",
     "views",
+    "worker_transitions",
 )
 """Modules that other rooms may import (``tests.doors``)."""

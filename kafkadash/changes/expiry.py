@@ -12,13 +12,12 @@ from django.db.models.functions import Now
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.kinds import registered_kinds
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.policy import policy_of, rules_of
-from kafkadash.changes.state_machine import WAITING, ActorKind, ChangeState, ChangeTrigger, TransitionRequest
-from kafkadash.changes.transitions import announce_changes, audit_change, move
+from kafkadash.changes.state_machine import WAITING, ChangeState, ChangeTrigger
+from kafkadash.changes.transitions import announce_changes, audit_change
+from kafkadash.changes.worker_transitions import ITSELF, move_itself
 
 log = structlog.get_logger(__name__)
 
-ITSELF = "kafkadash"
 AT_ONCE = 100
 KEEP_UNTOUCHED = timedelta(days=1)
 
@@ -88,8 +87,7 @@ def _move_one(due: QuerySet[ChangeRequest], number: int, trigger: ChangeTrigger)
         )
         if change is None:
             return False
-        transition = TransitionRequest(trigger, capacities=frozenset({ActorKind.ITSELF}))
-        move(change, transition, rules_of(policy_of(change.cluster)), _database_now(), actor=ITSELF)
+        move_itself(change, trigger, _database_now())
     return True
 
 

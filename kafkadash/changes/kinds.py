@@ -81,6 +81,8 @@ class RunWords:
 class ChangeKind:
     """Kind of change requests. No function here asks Kafka: they read stored rows.
 
+    ``noun``: singular and plural of a plan's row, as for ``choose_plural``.
+
     ``edit_url``: where a draft is edited (permalink of its step). ``checks``: content and health, judged at the time
     given. ``risk``: what the risk floor is reckoned from. ``digest``: of what is in the request now, '' where its plan
     or options are missing or unreadable; raises nothing. ``review_template`` is included by the review page between
@@ -102,6 +104,7 @@ class ChangeKind:
 
     name: str
     label: str
+    noun: str
     edit_url: Callable[[ChangeRequest], str]
     checks: Callable[[ChangeRequest, datetime], CheckOutcome]
     risk: Callable[[ChangeRequest], RiskFacts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,9 +16,9 @@ from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckSubject
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.kinds import UnknownChangeKind, kind_of
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict, VoidCode
-from kafkadash.changes.policy import policy_of, rules_of
-from kafkadash.changes.state_machine import WAITING, ActorKind, ChangeState, ChangeTrigger, TransitionRequest
-from kafkadash.changes.transitions import has_digested_content, move, swap_state, to_domain
+from kafkadash.changes.state_machine import WAITING, ChangeState
+from kafkadash.changes.transitions import has_digested_content, swap_state, to_domain
+from kafkadash.changes.worker_transitions import list_reasons, turn_stale
 from kafkadash.clusters.access import APPROVE, users_allowed
 from kafkadash.core import clock
 from kafkadash.core.formatting import join_items
@@ -32,8 +32,6 @@ KINDS = frozenset({CollectorKind.METADATA, CollectorKind.REASSIGNMENTS, Collecto
 """Refreshes after which it is worth it. Quorum and configs are in what is read for the checks, and wait for these."""
 DRAFTS_FOR = timedelta(days=1)
 """After its plan was made, a draft is checked that long: many are left lying, and submitting one checks it anyway."""
-ITSELF = "kafkadash"
-MOST_REASONS = 200
 
 _MAY_TURN_STALE = (ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED)
 
@@ -67,12 +65,7 @@ def collect_reasons(failed: Sequence[ChangeCheck]) -> list[CodedMessage]:
     told: list[CodedMessage] = []
     for check in failed:
         told += check.problems or (coded(ChangeErrorCode.NOT_TRUE_ANY_MORE, check=check.title),)
-    return first_reasons(told, sum(max(check.problem_count, len(check.problems), 1) for check in failed))
-
-
-def first_reasons(told: Sequence[CodedMessage], total: int) -> list[CodedMessage]:
-    shown = list(told[:MOST_REASONS])
-    return [*shown, coded(ChangeErrorCode.MORE_REASONS, more=total - len(shown))] if total > len(shown) else shown
+    return list_reasons(told, sum(max(check.problem_count, len(check.problems), 1) for check in failed))
 
 
 def _by_number(number: int) -> None:
@@ -92,7 +85,7 @@ def _recheck_change(change: ChangeRequest, now: datetime) -> bool:
             return True
         kind = kind_of(change.kind)
         if change.state in _MAY_TURN_STALE and not has_digested_content(change):
-            _turn_stale(change, [coded(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")], {}, now)
+            turn_stale(change, [coded(ChangeErrorCode.CONTENT_ALTERED, name=f"#{change.pk}")], 1, now)
             return True
         checked = kind.checks(change, now)
         return _store_checks(change, checked, now)
@@ -112,7 +105,8 @@ def _store_checks(change: ChangeRequest, checked: CheckOutcome, now: datetime) -
         written["checked_at"] = checked.facts_at
     failed = checked.failed(CheckSubject.CONTENT)
     if failed and change.state in _MAY_TURN_STALE:
-        _turn_stale(change, collect_reasons(failed), written, now)
+        shown = collect_reasons(failed)
+        turn_stale(change, shown, len(shown), now, written)
     elif written:
         with transaction.atomic():
             swap_state(change, written, listed=False)
@@ -138,19 +132,6 @@ def _void_approvals_of_leavers(change: ChangeRequest, now: datetime) -> bool:
         stale = decided and len(request.approvals) < (request.needed or 1)
         if stale:
             told = [coded(ChangeErrorCode.APPROVER_LEFT, name=name, cluster=change.cluster.name) for name in names]
-            _turn_stale(change, told, {}, now)
+            turn_stale(change, told, len(told), now)
         left.update(void_at=Now(), void_code=VoidCode.MAY_NOT_APPROVE, void_by=join_items(names)[:200])
     return stale
-
-
-def _turn_stale(change: ChangeRequest, told: Sequence[CodedMessage], written: Mapping[str, Any], now: datetime) -> None:
-    move(
-        change,
-        TransitionRequest(ChangeTrigger.CONTENT_FAILED, capacities=frozenset({ActorKind.ITSELF})),
-        rules_of(policy_of(change.cluster)),
-        now,
-        actor=ITSELF,
-        fields={**written, "stale_reasons": [reason.as_json() for reason in told]},
-        why=told[0],
-        also={"reasons": len(told)},
-    )

@@ -340,8 +340,9 @@ def stale_sentence(change: ChangeRequest, reviews: Sequence[Review], checks: Rev
     failed = sum(max(1, row.check.problem_count) for row in checks.content if row.check.result is CheckResult.FAILED)
     rows = change.artifact.rows if change.artifact else 0
     changed_ = "The plan no longer fits the cluster."
-    if 0 < failed <= rows:
-        changed_ = f"{failed:,} of {choose_plural('# partition|# partitions', rows)} changed since planning."
+    kind = known_kind(change)
+    if kind is not None and 0 < failed <= rows:
+        changed_ = f"{failed:,} of {choose_plural(kind.noun, rows)} changed since planning."
     void = [r.user_name for r in reviews if r.verdict == ReviewVerdict.APPROVED and r.round == change.round]
     if not void:
         return f"{changed_} Nothing was sent to Kafka."

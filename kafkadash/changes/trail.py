@@ -35,7 +35,7 @@ _SAID = {
     "change.paused": "paused the run",
     "change.resumed": "resumed the run",
     "change.cancelled": "cancelled the run",
-    "change.rows_ended": "started verification: all moves have ended",
+    "change.rows_ended": "started the verification",
     "change.cancel_ended": "ended the cancelled run",
     "change.verified": "verified the run",
     "change.failed": "marked it failed",

@@ -1,6 +1,6 @@
 """Static files, compressed for browsers that accept gzip.
 
-A process compresses copies of the files when it first serves them, in a temporary folder of its own: nothing has to be
+A process compresses copies of the files when it starts, in a temporary folder of its own: nothing has to be
 collected before a start, and no copy outlives a change of its file. Pages are not compressed, since they hold a CSRF
 token beside text that comes from outside (BREACH).
 """

@@ -8,9 +8,9 @@ class ElectionsConfig(AppConfig):
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
         from kafkadash.elections import kind
-        from kafkadash.elections.messages import ELECTION_CHECK_MESSAGES, ELECTION_MESSAGES, ELECTION_TITLES
+        from kafkadash.elections.messages import ELECTION_ERROR_MESSAGES, ELECTION_MESSAGES, ELECTION_TITLES
 
         kind.make_known()
-        register_messages(ELECTION_CHECK_MESSAGES)
+        register_messages(ELECTION_ERROR_MESSAGES)
         register_messages(ELECTION_MESSAGES)
         register_messages(ELECTION_TITLES)

@@ -1,15 +1,13 @@
-"""Codes of checks and refusals of elections."""
+"""Codes of refusals and notes of elections, and of their check."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class ElectionCheckCode(StrEnum):
+class ElectionErrorCode(StrEnum):
     """Codes; people search for the values."""
 
-    DOES_NOT_FIT = "election-does-not-fit"
-    METADATA_OLD = "election-metadata-old"
     OUT_OF_SYNC_LEFT_OUT = "election-out-of-sync-left-out"
     SCOPE_UNKNOWN = "election-scope-unknown"
 

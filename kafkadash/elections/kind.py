@@ -8,27 +8,24 @@ approved, or the topic is another one of the same name.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from django.db.models import F, Q
 
-from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import PlainReason, choose_plural, coded, reason_message
-from kafkadash.core.status import is_stale
-from kafkadash.elections.errors import ElectionCheckCode, ElectionCheckTitle
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
+from kafkadash.elections.errors import ElectionCheckTitle, ElectionErrorCode
 from kafkadash.elections.reasons import ElectionReasonCode, PreferredOutOfSync, ReplicasChanged
 from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, TopicPartition, WholeClient
-from kafkadash.monitoring.models import ClusterState, CollectorKind, CollectorRun, TopicState
+from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "election"
 BATCH = 1000
-MOST_PROBLEMS = 20
 
 
 def judge_election(
@@ -83,20 +80,15 @@ def read_elections(_: Cluster, client: WholeClient, items: Items, deadline: floa
 
 def send_elections(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
     """Elect the preferred leaders with one ElectLeaders request (43)."""
-    subjects = {TopicPartition(item.content["topic"], item.content["partition"]): item.subject for item in items}
-    answer = client.elect_leaders(list(subjects), deadline=deadline)
-    return ItemChanged(
-        frozenset(subjects[partition] for partition in answer.done),
-        {subjects[partition]: error for partition, error in answer.refused.items()},
-        {subjects[partition]: error for partition, error in answer.lost.items()},
-    )
+    subjects = {TopicPartition(item.content["topic"], item.content["partition"]): (item.subject,) for item in items}
+    return name_answers(client.elect_leaders(list(subjects), deadline=deadline), subjects)
 
 
 def plan_elections(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     """Plan elections of partitions that another broker leads although the preferred one is in sync, as stored.
 
-    ``wanted`` may name a ``topic``, or a ``broker``: partitions that it leads, or is the preferred leader of. Two
-    queries; the partitions of topics that have all their preferred leaders are not read.
+    ``wanted`` may name a ``topic``, or a ``broker``: partitions that it leads, or is the preferred leader of.
+    One query, which leaves out topics that have all their preferred leaders.
     """
     items, out_of_sync = [], 0
     broker = wanted.get("broker")
@@ -110,9 +102,8 @@ def plan_elections(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
             continue
         content = {"topic": name, "topic_id": topic_id, "partition": number, "replicas": replicas, "leader": leader}
         items.append(PlannedItem(f"{name}-{number}", content))
-    run = _metadata_run(cluster)
-    left_out = [coded(ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT, partitions=out_of_sync)] if out_of_sync else []
-    return PlannedItems(items, left_out, run.succeeded_at if run else None)
+    left_out = [coded(ElectionErrorCode.OUT_OF_SYNC_LEFT_OUT, partitions=out_of_sync)] if out_of_sync else []
+    return PlannedItems(items, left_out)
 
 
 _WITH_OTHER_LEADERS = Q(preferred_leaders=None) | Q(preferred_leaders__lt=F("partition_count"))
@@ -126,45 +117,24 @@ def _read_partitions(rows: Any) -> Iterator[tuple[str, str, int, int | None, lis
             yield name, topic_id, number, leader, replicas, isr
 
 
-def check_elections(cluster: Cluster, items: Items, now: datetime) -> CheckOutcome:
-    """Check items against stored metadata. Two queries."""
-    run = _metadata_run(cluster)
-    at = run.succeeded_at if run else None
-    title = coded(ElectionCheckTitle.FITS)
-    if run is None or at is None or is_stale(at, run.interval_s, now):
-        old = (coded(ElectionCheckCode.METADATA_OLD),)
-        check = ChangeCheck("elections_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)
-        return CheckOutcome((check,), at)
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why items do not fit partitions as stored. One query."""
     rows = TopicState.objects.filter(cluster=cluster, format=1, name__in={item.content["topic"] for item in items})
     found = {(name, number): (topic_id, *of) for name, topic_id, number, *of in _read_partitions(rows)}
-    wrong = []
+    faults = {}
     for item in items:
         own: tuple[Any, ...] = found.get((item.content["topic"], item.content["partition"]), (None, None, (), ()))
         reading = judge_election(item, *own)
-        if reading.state is ReadingState.UNFIT:
-            wrong.append(coded(ElectionCheckCode.DOES_NOT_FIT, item=item.subject, why=reason_message(reading.reason)))
-    check = ChangeCheck(
-        "elections_fit",
-        CheckSubject.CONTENT,
-        CheckResult.FAILED if wrong else CheckResult.PASSED,
-        title,
-        f"{len(items) - len(wrong):,} of {len(items):,}",
-        tuple(wrong[:MOST_PROBLEMS]),
-        len(wrong),
-    )
-    return CheckOutcome((check,), at)
-
-
-def _metadata_run(cluster: Cluster) -> CollectorRun | None:
-    return CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.METADATA).first()
+        if reading.state is ReadingState.UNFIT and reading.reason is not None:
+            faults[item.subject] = reading.reason
+    return faults
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
     """An election copies nothing; clients of its partitions turn to another broker."""
-    total = ClusterState.objects.filter(cluster=cluster).values_list("partitions", flat=True).first()
     names = {item.content["topic"] for item in items}
     internal = TopicState.objects.filter(cluster=cluster, name__in=names, internal=True).count()
-    return RiskFacts(0.0, len(items) / total if total else None, internal_topics=internal)
+    return RiskFacts(0.0, share_of_partitions(cluster, len(items)), internal_topics=internal)
 
 
 def describe_election(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
@@ -188,7 +158,9 @@ def make_known() -> None:
             plan=plan_elections,
             read=read_elections,
             send=send_elections,
-            checks=check_elections,
+            facts=(CollectorKind.METADATA,),
+            title=ElectionCheckTitle.FITS,
+            find_faults=find_faults,
             risk=find_risk,
             words=describe_election,
             start_words=describe_start,

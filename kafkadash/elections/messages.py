@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.elections.errors import ElectionCheckCode, ElectionCheckTitle
+from kafkadash.elections.errors import ElectionCheckTitle, ElectionErrorCode
 from kafkadash.elections.reasons import ElectionReasonCode
 
-ELECTION_CHECK_MESSAGES: Mapping[ElectionCheckCode, MessageTemplate] = {
-    ElectionCheckCode.DOES_NOT_FIT: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
-    ElectionCheckCode.METADATA_OLD: MessageTemplate("Metadata of the cluster is stale.", "Check the worker."),
-    ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT: MessageTemplate(
+ELECTION_ERROR_MESSAGES: Mapping[ElectionErrorCode, MessageTemplate] = {
+    ElectionErrorCode.OUT_OF_SYNC_LEFT_OUT: MessageTemplate(
         "{partitions:# partition is|# partitions are} left out: the preferred leader is not in the ISR.",
         "Elect leaders again when its replicas have caught up.",
     ),
-    ElectionCheckCode.SCOPE_UNKNOWN: MessageTemplate(
+    ElectionErrorCode.SCOPE_UNKNOWN: MessageTemplate(
         "{cluster} has no such broker or topic.", "Open the page of a broker or topic, and elect leaders from there."
     ),
 }

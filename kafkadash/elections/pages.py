@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 from kafkadash.accounts.errors import MissingObject
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.elections.errors import ElectionCheckCode
+from kafkadash.elections.errors import ElectionErrorCode
 from kafkadash.elections.kind import KIND
 from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.short_runs.pages import ItemProposal, show_proposal
@@ -32,10 +32,10 @@ def _read_scope(request: HttpRequest, cluster: Cluster) -> ItemProposal:
     if broker:
         number = int(broker) if broker.isascii() and broker.isdigit() and len(broker) < 10 else -1
         if not BrokerState.objects.filter(cluster=cluster, broker_id=number).exists():
-            raise MissingObject(ElectionCheckCode.SCOPE_UNKNOWN, cluster=cluster.name)
+            raise MissingObject(ElectionErrorCode.SCOPE_UNKNOWN, cluster=cluster.name)
         wanted["broker"], title = number, f"Elect preferred leaders on broker {number}"
     elif topic:
         if not TopicState.objects.filter(cluster=cluster, name=topic).exists():
-            raise MissingObject(ElectionCheckCode.SCOPE_UNKNOWN, cluster=cluster.name)
+            raise MissingObject(ElectionErrorCode.SCOPE_UNKNOWN, cluster=cluster.name)
         wanted["topic"], title = topic, f"Elect preferred leaders of {topic}"
     return ItemProposal(KIND, wanted, title)

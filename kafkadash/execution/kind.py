@@ -66,6 +66,7 @@ def make_known() -> None:
         kinds.ChangeKind(
             name=drafts.KIND,
             label="Reassignment",
+            noun="# partition|# partitions",
             edit_url=drafts.edit_url,
             checks=run_stored_checks,
             risk=risk_facts,

@@ -22,6 +22,7 @@ from kafkadash.core.messages import CodedMessage, coded, join_messages
 from kafkadash.core.rows import update_rows
 from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
+    UNKNOWN_TOPIC_OR_PARTITION,
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
@@ -221,7 +222,6 @@ def _compared_columns(row: ThrottleState) -> tuple[object, ...]:
 
 
 MIN_ISR = "min.insync.replicas"
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 Packed = dict[str, list[str | None]]
 T = TypeVar("T")
 
@@ -403,14 +403,14 @@ def _is_gone(
     if resource.type is not ConfigResourceType.TOPIC:
         return False
     error = errors.get(resource)
-    return resource.name not in known or (error is not None and error.code == _UNKNOWN_TOPIC_OR_PARTITION)
+    return resource.name not in known or (error is not None and error.code == UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _told_once(errors: Mapping[ConfigResource, ItemError]) -> Iterator[CodedMessage]:
     """Yield one message for each reason, however many topics it concerns, and none for topics that were deleted."""
     alike: dict[tuple[int | None, str], list[ItemError]] = {}
     for error in errors.values():
-        if error.code != _UNKNOWN_TOPIC_OR_PARTITION:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
             alike.setdefault((error.code, "" if error.code else error.text), []).append(error)
     for same in alike.values():
         others = len(same) - 1

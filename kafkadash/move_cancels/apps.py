@@ -8,9 +8,9 @@ class MoveCancelsConfig(AppConfig):
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
         from kafkadash.move_cancels import kind
-        from kafkadash.move_cancels.messages import CANCEL_CHECK_MESSAGES, CANCEL_MESSAGES, CANCEL_TITLES
+        from kafkadash.move_cancels.messages import CANCEL_MESSAGES, CANCEL_NOTE_MESSAGES, CANCEL_TITLES
 
         kind.make_known()
-        register_messages(CANCEL_CHECK_MESSAGES)
+        register_messages(CANCEL_NOTE_MESSAGES)
         register_messages(CANCEL_MESSAGES)
         register_messages(CANCEL_TITLES)

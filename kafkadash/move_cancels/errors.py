@@ -1,15 +1,13 @@
-"""Codes of checks and refusals of cancellations."""
+"""Codes of notes of cancellations, and of their check."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class CancelCheckCode(StrEnum):
+class CancelNoteCode(StrEnum):
     """Codes; people search for the values."""
 
-    DOES_NOT_FIT = "cancel-does-not-fit"
-    REASSIGNMENTS_OLD = "cancel-reassignments-old"
     OURS_LEFT_OUT = "cancel-ours-left-out"
 
 

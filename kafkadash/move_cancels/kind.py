@@ -8,14 +8,11 @@ than approved is another reassignment. The throttles of a cancelled reassignment
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
-from kafkadash.core.status import is_stale
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.execution.claims import find_moves_in_flight
 from kafkadash.kafka.api import (
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -25,21 +22,21 @@ from kafkadash.kafka.api import (
     TopicPartition,
     WholeClient,
 )
-from kafkadash.monitoring.models import ClusterState, CollectorKind, CollectorRun, MoveOutcome, ReassignmentSnapshot
-from kafkadash.move_cancels.errors import CancelCheckCode, CancelCheckTitle
+from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot
+from kafkadash.move_cancels.errors import CancelCheckTitle, CancelNoteCode
 from kafkadash.move_cancels.reasons import CancelReasonCode, MoveChanged, MoveEnded, NothingInSync
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
 KIND = "move-cancel"
 BATCH = 1000
-MOST_PROBLEMS = 20
 _NO_REASSIGNMENT_IN_PROGRESS = 85
 
 
 def plan_cancels(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the cancel of reassignments in flight that are not of kafkadash, as stored. Two queries.
+    """Plan the cancel of reassignments in flight that are not of kafkadash, as stored. One query.
 
     ``wanted`` may name one by its ``id``, or only those that are ``stuck``: they add and remove the same broker.
     """
@@ -62,13 +59,8 @@ def plan_cancels(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
             "removing": row.removing,
         }
         items.append(PlannedItem(f"{row.topic}-{row.partition}", content))
-    left_out = [coded(CancelCheckCode.OURS_LEFT_OUT, moves=ours)] if ours else []
-    run = _listing_run(cluster)
-    return PlannedItems(items, left_out, run.succeeded_at if run else None)
-
-
-def _listing_run(cluster: Cluster) -> CollectorRun | None:
-    return CollectorRun.objects.filter(cluster=cluster, kind=CollectorKind.REASSIGNMENTS).first()
+    left_out = [coded(CancelNoteCode.OURS_LEFT_OUT, moves=ours)] if ours else []
+    return PlannedItems(items, left_out)
 
 
 def remaining_replicas(replicas: Sequence[int], adding: Collection[int]) -> tuple[int, ...]:
@@ -81,14 +73,20 @@ def judge_cancel(
     listed: OngoingReassignment | None,
     partition: PartitionMetadata,
     claimed: Collection[tuple[str, int]],
-) -> ItemReading:
-    """Compare an item with the listing and with the partition; ``listed`` is None where nothing of it is in flight."""
+) -> ItemReading | None:
+    """Compare an item with the listing and with the partition; ``listed`` is None where nothing of it is in flight.
+
+    None: the broker that told the replicas does not know yet how the reassignment ended.
+    """
     content = item.content
     found = {"replicas": list(partition.replicas)}
     if listed is None:
-        back = remaining_replicas(content["replicas"], content["adding"])
-        is_back = set(partition.replicas) == set(back)
-        return ItemReading(ReadingState.REACHED, None if is_back else MoveEnded(partition.replicas), found)
+        replicas = set(partition.replicas)
+        if replicas == set(remaining_replicas(content["replicas"], content["adding"])):
+            return ItemReading(ReadingState.REACHED, found=found)
+        if replicas == set(content["replicas"]):
+            return None
+        return ItemReading(ReadingState.REACHED, MoveEnded(partition.replicas), found)
     if (content["topic"], content["partition"]) in claimed:
         return ItemReading(ReadingState.UNFIT, PlainReason(CancelReasonCode.OURS), found)
     if (set(listed.adding), set(listed.removing)) != (set(content["adding"]), set(content["removing"])):
@@ -115,8 +113,8 @@ def read_cancels(cluster: Cluster, client: WholeClient, items: Items, deadline: 
         own = next((each for each in topic.partitions if each.partition == place[1]), None)
         if topic.error is not None or own is None or topic.topic_id != item.content["topic_id"]:
             readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(CancelReasonCode.TOPIC_GONE))
-        else:
-            readings[item.subject] = judge_cancel(item, moving.get(place), own, claimed)
+        elif reading := judge_cancel(item, moving.get(place), own, claimed):
+            readings[item.subject] = reading
     return readings
 
 
@@ -125,45 +123,25 @@ def send_cancels(client: WholeClient, items: Items, deadline: float) -> ItemChan
 
     NO_REASSIGNMENT_IN_PROGRESS says that one had ended before; how it ended is told by the next reading.
     """
-    subjects = {TopicPartition(item.content["topic"], item.content["partition"]): item.subject for item in items}
+    subjects = {TopicPartition(item.content["topic"], item.content["partition"]): (item.subject,) for item in items}
     answer = client.alter_reassignments(dict.fromkeys(subjects), deadline=deadline, keep_factor=False)
-    refused = {subjects[place]: error for place, error in answer.refused.items()}
-    ended = {subject for subject, error in refused.items() if error.code == _NO_REASSIGNMENT_IN_PROGRESS}
-    lost = {subjects[place]: error for place, error in answer.lost.items()}
-    return ItemChanged(
-        frozenset(subjects[place] for place in answer.done),
-        {subject: error for subject, error in refused.items() if subject not in ended},
-        {**lost, **{subject: refused[subject] for subject in ended}},
-    )
+    named = name_answers(answer, subjects)
+    ended = {s: error for s, error in named.refused.items() if error.code == _NO_REASSIGNMENT_IN_PROGRESS}
+    refused = {subject: error for subject, error in named.refused.items() if subject not in ended}
+    return ItemChanged(named.done, refused, {**named.lost, **ended})
 
 
-def check_cancels(cluster: Cluster, items: Items, now: datetime) -> CheckOutcome:
-    """Check items against stored reassignments. One that has ended meanwhile needs nothing, and fits. Two queries."""
-    run = _listing_run(cluster)
-    at = run.succeeded_at if run else None
-    title = coded(CancelCheckTitle.FITS)
-    if run is None or at is None or is_stale(at, run.interval_s, now):
-        old = (coded(CancelCheckCode.REASSIGNMENTS_OLD),)
-        check = ChangeCheck("cancels_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)
-        return CheckOutcome((check,), at)
-    running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING)
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why items do not fit reassignments as stored. One that has ended needs nothing, and fits. One query."""
+    topics = {item.content["topic"] for item in items}
+    running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING, topic__in=topics)
     rows = {(row.topic, row.partition): row for row in running}
-    wrong = []
+    faults = {}
     for item in items:
         row = rows.get((item.content["topic"], item.content["partition"]))
-        why = None if row is None else _find_difference(item, row)
-        if why is not None:
-            wrong.append(coded(CancelCheckCode.DOES_NOT_FIT, item=item.subject, why=reason_message(why)))
-    check = ChangeCheck(
-        "cancels_fit",
-        CheckSubject.CONTENT,
-        CheckResult.FAILED if wrong else CheckResult.PASSED,
-        title,
-        f"{len(items) - len(wrong):,} of {len(items):,}",
-        tuple(wrong[:MOST_PROBLEMS]),
-        len(wrong),
-    )
-    return CheckOutcome((check,), at)
+        if row is not None and (why := _find_difference(item, row)):
+            faults[item.subject] = why
+    return faults
 
 
 def _find_difference(item: PlannedItem, row: ReassignmentSnapshot) -> CodedReason | None:
@@ -178,9 +156,8 @@ def _find_difference(item: PlannedItem, row: ReassignmentSnapshot) -> CodedReaso
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
-    """A cancel copies nothing; what was copied so far is given up."""
-    total = ClusterState.objects.filter(cluster=cluster).values_list("partitions", flat=True).first()
-    return RiskFacts(bytes_share=0.0, partitions_share=len(items) / total if total else None)
+    """A cancel copies nothing; the data copied so far is given up."""
+    return RiskFacts(bytes_share=0.0, partitions_share=share_of_partitions(cluster, len(items)))
 
 
 def describe_cancel(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
@@ -214,7 +191,9 @@ def make_known() -> None:
             plan=plan_cancels,
             read=read_cancels,
             send=send_cancels,
-            checks=check_cancels,
+            facts=(CollectorKind.REASSIGNMENTS,),
+            title=CancelCheckTitle.FITS,
+            find_faults=find_faults,
             risk=find_risk,
             words=describe_cancel,
             start_words=describe_start,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.move_cancels.errors import CancelCheckCode, CancelCheckTitle
+from kafkadash.move_cancels.errors import CancelCheckTitle, CancelNoteCode
 from kafkadash.move_cancels.reasons import CancelReasonCode
 
-CANCEL_CHECK_MESSAGES: Mapping[CancelCheckCode, MessageTemplate] = {
-    CancelCheckCode.DOES_NOT_FIT: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
-    CancelCheckCode.REASSIGNMENTS_OLD: MessageTemplate("Reassignments of the cluster are stale.", "Check the worker."),
-    CancelCheckCode.OURS_LEFT_OUT: MessageTemplate(
+CANCEL_NOTE_MESSAGES: Mapping[CancelNoteCode, MessageTemplate] = {
+    CancelNoteCode.OURS_LEFT_OUT: MessageTemplate(
         "{moves:# reassignment|# reassignments} of kafkadash left out.", "Cancel them on the pages of their runs."
     ),
 }

@@ -4,45 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypedDict
 
-import structlog
 from django.core.paginator import Page, Paginator
-from django.db import transaction
 from django.http import HttpRequest
 from django.urls import reverse
 
-from kafkadash.accounts.models import User
 from kafkadash.changes import kinds
 from kafkadash.changes.decision import RAN, RUNS
-from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.kinds import RunSummary
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.plans import refresh_plan, store_plan
 from kafkadash.changes.state_machine import ChangeState
 from kafkadash.core import clock
 from kafkadash.core.leases import from_now
 from kafkadash.core.messages import CodedMessage, choose_plural, reason_message, reason_text
-from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.monitoring.freshness import FactFreshness
 from kafkadash.short_runs.kinds import (
+    Items,
     ItemWords,
-    PlannedItems,
     ShortKind,
     digest_items,
-    encode_items,
     items_of,
     keep_short_kind,
     short_kind,
 )
 from kafkadash.short_runs.models import ShortItem, ShortOutcome, ShortRun, StoredItemState
+from kafkadash.short_runs.plans import check_items, plan_copy, replan_items
 from kafkadash.short_runs.state import ENDED, REACHED, ItemState, PlannedItem
-
-log = structlog.get_logger(__name__)
 
 OLD_AFTER = timedelta(minutes=1)
 PAGE_SIZE = 100
-MOST_ITEMS = 50_000
 RUN_WORDS = kinds.RunWords(
     paused="Paused. Nothing further is sent to Kafka.",
     cancelling="Cancelling. Requests in flight are settled; the others are not sent.",
@@ -59,8 +50,9 @@ def make_short_kind_known(kind: ShortKind) -> None:
         kinds.ChangeKind(
             name=kind.name,
             label=kind.label,
+            noun=kind.noun,
             edit_url=draft_url,
-            checks=lambda change, now: kind.checks(change.cluster, items_of(change), now),
+            checks=check_items,
             risk=lambda change: kind.risk(change.cluster, items_of(change)),
             digest=digest_items,
             review_template="short_runs/_review.html",
@@ -98,49 +90,6 @@ def follow_change_state(change: ChangeRequest, before: ChangeState, after: Chang
         own.delete()
     else:
         own.update(next_at=from_now(0))
-
-
-def replan_items(change: ChangeRequest, user: User) -> None:
-    """Plan a stale request again: its input is applied to the cluster as stored now. Raises ChangeRefused.
-
-    The new plan is stored after this transaction, which notes who asked for it.
-    """
-    planned = short_kind(change.kind).plan(change.cluster, change.input)
-    if not planned.items:
-        raise ChangeRefused(ChangeErrorCode.NOTHING_LEFT, number=change.pk)
-    transaction.on_commit(partial(_refresh_items, change, user, planned))
-
-
-def _refresh_items(change: ChangeRequest, user: User, planned: PlannedItems) -> None:
-    artifact = encode_items(change.kind, planned.items)
-    try:
-        refresh_plan(
-            change,
-            user,
-            version=change.version,
-            artifact=artifact,
-            rows=len(planned.items),
-            topology_at=planned.facts_at,
-        )
-    except ChangeRefused as refused:  # somebody withdrew it at this instant
-        log.info("short_run.not_refreshed", change=change.pk, why=str(refused))
-
-
-def plan_copy(_: ChangeRequest, copy: ChangeRequest) -> None:
-    """Plan a copy for the cluster as it is now, after this transaction; one without items is still a draft."""
-    transaction.on_commit(partial(plan_draft, copy))
-
-
-def plan_draft(draft: ChangeRequest) -> ChangeRequest:
-    """Plan a draft from its input. Raises ChangeRefused."""
-    kind = short_kind(draft.kind)
-    planned = kind.plan(draft.cluster, draft.input)
-    if not planned.items:
-        return draft
-    if len(planned.items) > MOST_ITEMS:
-        raise ChangeRefused(ShortRunErrorCode.TOO_MANY_ITEMS, items=len(planned.items), most=MOST_ITEMS)
-    artifact = encode_items(kind.name, planned.items)
-    return store_plan(draft.pk, draft.version, artifact, len(planned.items), planned.facts_at)
 
 
 def summarize_short_runs(changes: Sequence[ChangeRequest]) -> Mapping[int, RunSummary]:
@@ -193,9 +142,13 @@ class ShownItem(TypedDict):
 
 
 class ItemsContext(TypedDict):
+    """``more``: items that a preview leaves out. ``stale``: whether the plan rests on data that is too old."""
+
     rows: list[ShownItem]
-    page: Page[Any]
+    page: Page[Any] | None
     total: int
+    more: int
+    stale: bool
     short_kind: ShortKind
     now: datetime
     problem: CodedMessage | None
@@ -217,12 +170,14 @@ def review_items(change: ChangeRequest, request: HttpRequest, now: datetime) -> 
         shown = [_show_stored(kind, row) for row in part.object_list]
     else:
         part = Paginator(items_of(change), PAGE_SIZE).get_page(request.GET.get("page"))
-        shown = [{"subject": item.subject, "words": kind.words(item, None), "row": None} for item in part.object_list]
+        shown = _show_planned(kind, list(part.object_list))
     total = change.artifact.rows if change.artifact else 0
     return {
         "rows": shown,
         "page": part,
         "total": total,
+        "more": 0,
+        "stale": False,
         "short_kind": kind,
         "now": now,
         "problem": reason_message(run.error) if run and change.state in RUNS else None,
@@ -230,6 +185,28 @@ def review_items(change: ChangeRequest, request: HttpRequest, now: datetime) -> 
         "tally": _tally_states(run) if run else [],
         "sections": [("items", "Items", f"{total:,}")],
     }
+
+
+def preview_items(kind: ShortKind, items: Items, freshness: FactFreshness) -> ItemsContext:
+    """Return the first items of a plan that is not stored."""
+    shown = _show_planned(kind, items[:PAGE_SIZE])
+    return {
+        "rows": shown,
+        "page": None,
+        "total": len(items),
+        "more": len(items) - len(shown),
+        "stale": freshness.stale,
+        "short_kind": kind,
+        "now": freshness.now,
+        "problem": None,
+        "chosen": "",
+        "tally": [],
+        "sections": [],
+    }
+
+
+def _show_planned(kind: ShortKind, items: Items) -> list[ShownItem]:
+    return [{"subject": item.subject, "words": kind.words(item, None), "row": None} for item in items]
 
 
 def _tally_states(run: ShortRun) -> list[tuple[str, str, int]]:

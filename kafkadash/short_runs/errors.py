@@ -8,7 +8,8 @@ from enum import StrEnum
 class ShortRunErrorCode(StrEnum):
     """Codes; people search for the values."""
 
-    ITEM_NOT_AS_APPROVED = "item-not-as-approved"
+    ITEM_DOES_NOT_FIT = "item-does-not-fit"
+    FACTS_OLD = "item-facts-old"
     NOTHING_TO_DO = "nothing-to-do"
     TOO_MANY_ITEMS = "too-many-items"
     NO_SHORT_CHANGE = "no-short-change"

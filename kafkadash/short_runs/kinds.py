@@ -1,7 +1,7 @@
 """Kinds of changes that are lists of items, each done with one request of Kafka.
 
 A kind says how its items are read and sent; everything else (lease, intents, retries, cancel, verification, report) is
-the runner's. An app builds a ``ShortKind`` and registers it with ``register_short_kind`` when it is ready.
+the runner's. An app builds a ``ShortKind`` and makes it known with ``make_short_kind_known`` when it is ready.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
-from kafkadash.changes.checks import CheckOutcome
 from kafkadash.changes.models import ChangeRequest, PlanArtifact
 from kafkadash.changes.plan import compute_digest, hash_artifact
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedMessage, CodedReason
-from kafkadash.kafka.api import ItemChanged, WholeClient
+from kafkadash.kafka.api import ItemChanged, ItemError, WholeClient
+from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.state import ItemReading, PlannedItem
 
 FORMAT = 1
 KEPT_LISTS = 8
 
 Items = Sequence[PlannedItem]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,10 @@ class ItemWords:
 
 @dataclass(frozen=True, slots=True)
 class PlannedItems:
-    """``left_out``: what of the scope has no item and why. ``facts_at``: age of the facts behind the plan."""
+    """``left_out``: what of the scope has no item and why."""
 
     items: Items
-    left_out: Sequence[CodedMessage]
-    facts_at: datetime | None
+    left_out: Sequence[CodedMessage] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class ShortKind:
     read). ``send`` sends the requests of items, and its answer names them by subject; a request that is sent twice must
     do the same as once. Both get at most ``batch`` items.
 
-    ``plan`` makes the items of an input; ``checks`` and ``risk`` judge them. These read stored rows, never Kafka.
+    ``plan`` makes the items of an input, ``find_faults`` returns why some do not fit any more, by subject, and ``risk``
+    judges them. These read stored rows of the kinds ``facts``, never Kafka. ``title``: of the check by ``find_faults``.
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored.
@@ -67,7 +68,9 @@ class ShortKind:
     plan: Callable[[Cluster, Mapping[str, Any]], PlannedItems]
     read: Callable[[Cluster, WholeClient, Items, float], Mapping[str, ItemReading]]
     send: Callable[[WholeClient, Items, float], ItemChanged[str]]
-    checks: Callable[[Cluster, Items, datetime], CheckOutcome]
+    facts: tuple[CollectorKind, ...]
+    title: StrEnum
+    find_faults: Callable[[Cluster, Items], Mapping[str, CodedReason]]
     risk: Callable[[Cluster, Items], RiskFacts]
     words: Callable[[PlannedItem, Mapping[str, Any] | None], ItemWords]
     start_words: Callable[[Items], Sequence[str]]
@@ -89,6 +92,16 @@ def short_kind(name: str) -> ShortKind:
 
 def is_short(name: str) -> bool:
     return name in _kinds
+
+
+def name_answers(answer: ItemChanged[T], subjects: Mapping[T, Sequence[str]]) -> ItemChanged[str]:
+    """Return Kafka's answers by the subjects of items; what Kafka answers for as a whole may be several of them."""
+
+    def spread(errors: Mapping[T, ItemError]) -> dict[str, ItemError]:
+        return {subject: error for thing, error in errors.items() for subject in subjects[thing]}
+
+    done = frozenset(subject for thing in answer.done for subject in subjects[thing])
+    return ItemChanged(done, spread(answer.refused), spread(answer.lost))
 
 
 def encode_items(kind: str, items: Items) -> bytes:

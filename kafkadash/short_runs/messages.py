@@ -11,7 +11,8 @@ from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 _RETRIES = "kafkadash tries again automatically."
 
 SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
-    ShortRunErrorCode.ITEM_NOT_AS_APPROVED: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
+    ShortRunErrorCode.ITEM_DOES_NOT_FIT: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
+    ShortRunErrorCode.FACTS_OLD: MessageTemplate("The data behind this plan is stale.", "Check the worker."),
     ShortRunErrorCode.NOTHING_TO_DO: MessageTemplate(
         "Nothing in this scope needs the change any more.", "Choose another scope, or close this page."
     ),
@@ -43,6 +44,9 @@ SHORT_RUN_MESSAGES: Mapping[ShortRunReasonCode, MessageTemplate] = {
         _RETRIES,
         many="{items:# item|# items} cannot be read, {first} among them.",
         by="items",
+    ),
+    ShortRunReasonCode.LOOKS_ONCE_MORE: MessageTemplate(
+        "{item} does not fit: {why:cause}", "kafkadash reads it once more, then the change becomes stale."
     ),
     ShortRunReasonCode.NEWER_FORMAT: MessageTemplate(
         "A newer version of kafkadash started this run.", "Use that version to continue it."

@@ -11,7 +11,7 @@ from kafkadash.core.messages import CodedReason, reason_text, stored_reason
 from kafkadash.short_runs.state import ItemState
 
 RUN_FORMAT = 1
-"""Of the content of items and readings. A run of a newer format is left alone."""
+"""Format of the content of items and readings. A run of a newer format is left alone."""
 
 
 class StoredItemState(models.TextChoices):

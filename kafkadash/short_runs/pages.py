@@ -28,11 +28,10 @@ from kafkadash.core.messages import CodedMessage, coded
 from kafkadash.core.middleware import post_only
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.models import CollectorKind
-from kafkadash.short_runs.change_kind import plan_draft, review_items
+from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import is_short, short_kind
-
-MOST_PREVIEWED = 100
+from kafkadash.short_runs.plans import plan_draft, plan_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ def _show_proposal(
 ) -> HttpResponse:
     kind = short_kind(proposal.kind)
     bar = cluster_bar(cluster, CollectorKind.METADATA)
-    planned = kind.plan(cluster, proposal.wanted)
-    shown = [{"subject": i.subject, "words": kind.words(i, None), "row": None} for i in planned.items[:MOST_PREVIEWED]]
+    planned, freshness = plan_items(kind, cluster, proposal.wanted)
     context = {
         **bar,
         "section": "status",
@@ -83,15 +81,9 @@ def _show_proposal(
         "why": _typed(request, "why", ""),
         "wrong": wrong or {},
         "refused": refused,
-        "planned": planned,
-        "items": {
-            "rows": shown,
-            "total": len(planned.items),
-            "more": len(planned.items) - len(shown),
-            "short_kind": kind,
-            "now": bar["now"],
-            "tally": [],
-        },
+        "left_out": planned.left_out,
+        "freshness": freshness,
+        "items": preview_items(kind, planned.items, freshness),
         "start_words": kind.start_words(planned.items) if planned.items else (),
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
@@ -155,7 +147,6 @@ def _show_draft(
     wrong: Mapping[str, CodedMessage] | None = None,
 ) -> HttpResponse:
     bar = cluster_bar(change.cluster, CollectorKind.METADATA)
-    kind = short_kind(change.kind)
     context = {
         **bar,
         "section": "changes",
@@ -165,7 +156,6 @@ def _show_draft(
         "why": _typed(request, "why", change.why),
         "wrong": wrong or {},
         "refused": refused,
-        "planned": kind.plan(change.cluster, change.input),
         "items": review_items(change, request, bar["now"]),
         "checks": checks_of(change, bar["now"]),
     }

@@ -37,6 +37,7 @@ class ShortRunReasonCode(StrEnum):
     WINDOW_NOT_OPEN = "short-run-window-not-open"
     CLUSTER_UNREAD = "short-run-cluster-unread"
     ITEMS_UNREAD = "short-run-items-unread"
+    LOOKS_ONCE_MORE = "short-run-looks-once-more"
     NEWER_FORMAT = "short-run-newer-format"
     STEP_FAILED = "short-run-step-failed"
     START_REFUSED = "short-run-start-refused"
@@ -60,6 +61,13 @@ class OtherClusterAnswers(CodedReason, code=ShortRunReasonCode.ANOTHER_CLUSTER):
     cluster: str
     answered: str
     expected: str
+
+
+class LooksOnceMore(CodedReason, code=ShortRunReasonCode.LOOKS_ONCE_MORE):
+    """``item``: subject of the first item that does not fit, ``why``: its reason."""
+
+    item: str
+    why: CodedReason
 
 
 class ShortStartRefused(CodedReason, code=ShortRunReasonCode.START_REFUSED):

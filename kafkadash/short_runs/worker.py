@@ -15,23 +15,20 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.db import Error, transaction
+from django.db import Error
 from django.db.models import F
 from django.db.models.functions import Now
 
-from kafkadash.changes.errors import ChangedMeanwhile, ChangeRefused
+from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.policy import policy_of, rules_of
-from kafkadash.changes.recheck import first_reasons
-from kafkadash.changes.request_validation import lock_change
-from kafkadash.changes.state_machine import ActorKind, ChangeState, ChangeTrigger, TransitionRequest
-from kafkadash.changes.transitions import announce_changes, move
+from kafkadash.changes.state_machine import ChangeState, ChangeTrigger
+from kafkadash.changes.transitions import announce_changes
+from kafkadash.changes.worker_transitions import list_reasons, move_itself, turn_stale, write_change
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.core import leases
 from kafkadash.core.database.availability import is_away
 from kafkadash.core.leases import LeasedTable, LeaseLost, RowLease, from_now
 from kafkadash.core.messages import (
-    CodedMessage,
     CodedReason,
     PlainReason,
     coded,
@@ -39,6 +36,7 @@ from kafkadash.core.messages import (
     reason_columns,
     reason_message,
 )
+from kafkadash.core.rows import update_rows
 from kafkadash.kafka.api import KafkaFailure, WholeClient
 from kafkadash.kafka.connect import admin_for
 from kafkadash.short_runs import fail_points
@@ -48,6 +46,7 @@ from kafkadash.short_runs.models import RUN_FORMAT, ShortItem, ShortOutcome, Sho
 from kafkadash.short_runs.reasons import (
     ClusterUnread,
     ItemsUnread,
+    LooksOnceMore,
     OtherClusterAnswers,
     ShortRunReasonCode,
     ShortStartRefused,
@@ -70,18 +69,19 @@ from kafkadash.short_runs.state import (
 
 log = structlog.get_logger(__name__)
 
-ITSELF = "kafkadash"
 RUNS = LeasedTable(ShortRun._meta.db_table, "steps")
 CALL_S = 10.0
 """Deadline of a request that changes something, in seconds."""
 MARGIN_S = 2.0
 """Seconds of the lease that must remain beyond that."""
-STEP_S = 15.0
+STEP_S = 5.0
 """No request is begun later than this after the step was, in seconds."""
 REST_S = 5.0
 SETTLES_S = 20.0
 AGAIN_S = 10.0
-"""Between two looks at a run that cannot begin, and after a fault."""
+"""Between two readings for a run that cannot begin, and after a fault."""
+SURE_S = 5.0
+"""Between two readings that find the same item not as approved, in seconds: brokers learn of changes late."""
 _GOES_ON = (
     ChangeState.QUEUED,
     ChangeState.EXECUTING,
@@ -132,11 +132,12 @@ def step_once(run_id: int) -> None:
 
 @dataclass(slots=True)
 class _ShortStep:
-    """A step under its lease. ``run`` as it was read when the lease was taken."""
+    """A step under its lease. ``run`` as it was read when the lease was taken. ``_keys``: primary key of each place."""
 
     lease: RowLease
     run: ShortRun
     _began: float = field(default_factory=time.monotonic)
+    _keys: dict[int, int] = field(default_factory=dict)
 
     @property
     def request(self) -> ChangeRequest:
@@ -186,13 +187,13 @@ class _ShortStep:
             return
         items = items_of(self.request)
         readings = self._read(client, items)
-        wrong = [
-            coded(ShortRunErrorCode.ITEM_NOT_AS_APPROVED, item=item.subject, why=reason_message(reading.reason))
+        wrong = {
+            item.subject: reading.reason
             for item in items
-            if (reading := readings.get(item.subject)) and reading.state is ReadingState.UNFIT
-        ]
+            if (reading := readings.get(item.subject)) and reading.state is ReadingState.UNFIT and reading.reason
+        }
         if wrong:
-            self._turn_stale(wrong)
+            self._refuse_items(wrong)
             return
         unread = [item.subject for item in items if item.subject not in readings]
         if unread:
@@ -215,7 +216,7 @@ class _ShortStep:
             with self._write_state() as request:
                 if request.state != ChangeState.QUEUED or request.digest != self.request.digest:
                     return
-                self._move(request, ChangeTrigger.TURN, also={"rows": len(items)})
+                move_itself(request, ChangeTrigger.TURN, self.lease.now(), also={"rows": len(items)})
                 ShortItem.objects.bulk_create(
                     [
                         ShortItem(run=self.run, place=place, subject=item.subject, content=item.content)
@@ -236,33 +237,35 @@ class _ShortStep:
             return
         announce_changes(self.request.pk)
 
-    def _block(self, why: CodedReason) -> None:
+    def _block(self, why: CodedReason, again: float = AGAIN_S) -> None:
         own = self.run
         with self._write():
             self._save(
                 **reason_columns(why, "blocked"),
                 blocked_at=own.blocked_at if own.blocked else Now(),
-                next_at=from_now(AGAIN_S),
+                next_at=from_now(again),
             )
             if not is_same_reason(why, own.blocked):
                 announce_changes(self.request.pk)
 
-    def _turn_stale(self, wrong: Sequence[CodedMessage]) -> None:
-        shown = first_reasons(wrong, len(wrong))
+    def _refuse_items(self, wrong: Mapping[str, CodedReason]) -> None:
+        """STALE; but what a broker's late metadata could feign is read once more before approvals are void."""
+        once_more = LooksOnceMore(*next(iter(wrong.items())))
+        if not is_same_reason(once_more, self.run.blocked):
+            self._block(once_more, again=SURE_S)
+            return
+        told = [
+            coded(ShortRunErrorCode.ITEM_DOES_NOT_FIT, item=subject, why=reason_message(why))
+            for subject, why in wrong.items()
+        ]
         with self._write_state() as request:
-            self._move(
-                request,
-                ChangeTrigger.CONTENT_FAILED,
-                why=wrong[0],
-                fields={"stale_reasons": [reason.as_json() for reason in shown]},
-                also={"reasons": len(wrong)},
-            )
+            turn_stale(request, list_reasons(told, len(told)), len(told), self.lease.now())
 
     # ---- working
 
     def _work(self, client: WholeClient) -> None:
         """Requests one after the other while the step has time and Kafka answers; the next step has the rest."""
-        rows = _load_rows(self.run)
+        rows = self._load_rows()
         while True:
             state = ChangeState(self.request.state)
             rows, goes_on = self._do_batch(client, rows, state)
@@ -273,7 +276,7 @@ class _ShortStep:
     def _do_batch(
         self, client: WholeClient, rows: list[ItemProgress], state: ChangeState
     ) -> tuple[list[ItemProgress], bool]:
-        """One request; the rows after it, and whether it was sent and answered for each of its items."""
+        """Send one request; return the rows after it, and whether it was sent and answered for each item."""
         if state is ChangeState.VERIFYING:
             self._verify(client, rows)
             return rows, False
@@ -327,7 +330,7 @@ class _ShortStep:
         with self._write_state() as request:
             if request.state != state.value:
                 raise LeaseLost  # somebody paused or cancelled it: the next step decides anew
-            _store_rows(self.run, changed)
+            self._store_rows(changed)
             self._save(
                 looked_at=self.lease.now(),
                 failures=0,
@@ -336,11 +339,12 @@ class _ShortStep:
                 **reason_columns(problem, "error"),
             )
             if ends and state is ChangeState.EXECUTING:
-                self._move(request, ChangeTrigger.ROWS_ENDED, also=_pack_counts(rows))
+                move_itself(request, ChangeTrigger.ROWS_ENDED, self.lease.now(), also=_pack_counts(rows))
             elif ends and state is ChangeState.CANCELLING:
-                self._move(request, ChangeTrigger.CLEAN, also=_pack_counts(rows))
+                move_itself(request, ChangeTrigger.CLEAN, self.lease.now(), also=_pack_counts(rows))
                 self._save(ended_at=self.lease.now())
-        announce_changes(self.request.pk, listed=ends)
+        if changed or not is_same_reason(problem, self.run.error):
+            announce_changes(self.request.pk, listed=ends)
 
     def _send(self, client: WholeClient, sending: Sequence[ItemProgress]) -> dict[int, ItemProgress]:
         """Send the items whose intents are stored; their rows with Kafka's answers, stored too."""
@@ -357,7 +361,7 @@ class _ShortStep:
             error = None
         rest = 0 if all(row.ended for row in answered.values()) else REST_S
         with self._write():
-            _store_rows(self.run, list(answered.values()))
+            self._store_rows(list(answered.values()))
             self._save(next_at=from_now(rest), **reason_columns(error, "error"))
         fail_points.answers_stored()
         announce_changes(self.request.pk, listed=False)
@@ -384,7 +388,7 @@ class _ShortStep:
         changed = _merge_rows(list(rows), {row.place: row for row in after})
         clean = all(row.state in REACHED for row in changed)
         with self._write_state() as request:
-            _store_rows(self.run, [row for row in after if row.state not in REACHED])
+            self._store_rows([row for row in after if row.state not in REACHED])
             self._save(
                 looked_at=self.lease.now(),
                 ended_at=self.lease.now(),
@@ -392,7 +396,7 @@ class _ShortStep:
                 outcome=ShortOutcome.CLEAN if clean else ShortOutcome.EXCEPTIONS,
                 **reason_columns(None, "error"),
             )
-            self._move(request, ChangeTrigger.VERIFIED, also=_pack_counts(changed))
+            move_itself(request, ChangeTrigger.VERIFIED, self.lease.now(), also=_pack_counts(changed))
 
     # ---- writing
 
@@ -403,14 +407,38 @@ class _ShortStep:
 
     @contextmanager
     def _write_state(self) -> Iterator[ChangeRequest]:
-        """The request is locked before the run, as by whoever steers it."""
-        with transaction.atomic():
-            try:
-                row = lock_change(self.request)
-            except ChangedMeanwhile as gone:
-                raise LeaseLost from gone
-            with self.lease.write():
-                yield row
+        with write_change(self.request, self.lease) as row:
+            yield row
+
+    def _load_rows(self) -> list[ItemProgress]:
+        stored = list(ShortItem.objects.filter(run=self.run).order_by("place"))
+        self._keys = {row.place: row.pk for row in stored}
+        return [
+            ItemProgress(
+                row.place,
+                PlannedItem(row.subject, row.content),
+                ItemState(row.state),
+                row.reason,
+                row.attempt,
+                row.before,
+            )
+            for row in stored
+        ]
+
+    def _store_rows(self, rows: Sequence[ItemProgress]) -> None:
+        """Store what may change of these rows, in one statement."""
+        at = self.lease.now()
+        columns = {
+            self._keys[row.place]: {
+                "state": row.state.value,
+                "attempt": row.attempt,
+                "before": row.before,
+                "changed_at": at,
+                **reason_columns(row.reason),
+            }
+            for row in rows
+        }
+        update_rows(ShortItem, columns)
 
     def _save(self, **fields: Any) -> None:
         ShortRun.objects.filter(pk=self.run.pk).update(**fields)
@@ -420,26 +448,6 @@ class _ShortStep:
             self._save(**reason_columns(why, "error"), failures=F("failures") + 1, next_at=from_now(seconds))
         if not is_same_reason(why, self.run.error):
             announce_changes(self.request.pk, listed=False)
-
-    def _move(
-        self,
-        row: ChangeRequest,
-        trigger: ChangeTrigger,
-        *,
-        why: CodedMessage | None = None,
-        fields: Mapping[str, Any] | None = None,
-        also: Mapping[str, Any] | None = None,
-    ) -> None:
-        move(
-            row,
-            TransitionRequest(trigger, capacities=frozenset({ActorKind.ITSELF})),
-            rules_of(policy_of(row.cluster)),
-            self.lease.now(),
-            actor=ITSELF,
-            fields=fields,
-            also=also,
-            why=why,
-        )
 
 
 def _unsent(row: ItemProgress) -> ItemProgress:
@@ -456,26 +464,3 @@ def _merge_rows(rows: Sequence[ItemProgress], after: Mapping[int, ItemProgress])
 
 def _pack_counts(rows: Sequence[ItemProgress]) -> dict[str, int]:
     return {state.value: number for state, number in count_states(rows).items() if number}
-
-
-def _load_rows(run: ShortRun) -> list[ItemProgress]:
-    return [
-        ItemProgress(
-            row.place, PlannedItem(row.subject, row.content), ItemState(row.state), row.reason, row.attempt, row.before
-        )
-        for row in ShortItem.objects.filter(run=run).order_by("place")
-    ]
-
-
-def _store_rows(run: ShortRun, rows: Sequence[ItemProgress]) -> None:
-    """Three columns of each row that changed, with one statement for a thousand of them."""
-    stored = {row.place: row for row in ShortItem.objects.filter(run=run, place__in=[row.place for row in rows])}
-    changed = []
-    for row in rows:
-        own = stored[row.place]
-        columns = reason_columns(row.reason)
-        own.state, own.attempt, own.before = row.state.value, row.attempt, row.before
-        own.reason_code, own.reason_params, own.changed_at = columns["reason_code"], columns["reason_params"], Now()
-        changed.append(own)
-    names = ["state", "attempt", "before", "reason_code", "reason_params", "changed_at"]
-    ShortItem.objects.bulk_update(changed, names, batch_size=500)

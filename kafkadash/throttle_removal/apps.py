@@ -8,9 +8,9 @@ class ThrottleRemovalConfig(AppConfig):
     def ready(self) -> None:
         from kafkadash.core.messages import register_messages
         from kafkadash.throttle_removal import kind
-        from kafkadash.throttle_removal.messages import REMOVAL_CHECK_MESSAGES, REMOVAL_MESSAGES, REMOVAL_TITLES
+        from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES, REMOVAL_NOTE_MESSAGES, REMOVAL_TITLES
 
         kind.make_known()
-        register_messages(REMOVAL_CHECK_MESSAGES)
+        register_messages(REMOVAL_NOTE_MESSAGES)
         register_messages(REMOVAL_MESSAGES)
         register_messages(REMOVAL_TITLES)

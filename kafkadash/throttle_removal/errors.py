@@ -1,15 +1,13 @@
-"""Codes of checks of throttle removals."""
+"""Codes of notes of throttle removals, and of their check."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class RemovalCheckCode(StrEnum):
+class RemovalNoteCode(StrEnum):
     """Codes; people search for the values."""
 
-    DOES_NOT_FIT = "removal-does-not-fit"
-    CONFIGS_OLD = "removal-configs-old"
     STATIC_LEFT_OUT = "removal-static-left-out"
 
 

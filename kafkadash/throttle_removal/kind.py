@@ -7,16 +7,13 @@ empty is off. Nothing is removed that a reassignment in flight needs, or that a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from kafkadash.changes.checks import ChangeCheck, CheckOutcome, CheckResult, CheckSubject
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_size
-from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded, reason_message
-from kafkadash.core.status import is_stale
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.execution.claims import find_active_run, find_open_throttles
 from kafkadash.kafka.api import (
     CLUSTER_DEFAULT,
@@ -26,7 +23,6 @@ from kafkadash.kafka.api import (
     ConfigOrigin,
     ConfigResource,
     ItemChanged,
-    ItemError,
     ResourceConfigs,
     WholeClient,
 )
@@ -42,20 +38,18 @@ from kafkadash.kafka.throttles import (
 )
 from kafkadash.monitoring.models import (
     CollectorKind,
-    CollectorRun,
     ConfigSource,
     ThrottledResource,
     ThrottleState,
 )
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
-from kafkadash.throttle_removal.errors import RemovalCheckCode, RemovalCheckTitle
+from kafkadash.throttle_removal.errors import RemovalCheckTitle, RemovalNoteCode
 from kafkadash.throttle_removal.reasons import RemovalReasonCode, RunActive, ThrottleChanged
 
 KIND = "throttle-removal"
 BATCH = 500
-MOST_PROBLEMS = 20
 _DYNAMIC = {
     ThrottledResource.TOPIC: ConfigOrigin.DYNAMIC_TOPIC_CONFIG,
     ThrottledResource.BROKER: ConfigOrigin.DYNAMIC_BROKER_CONFIG,
@@ -76,22 +70,8 @@ def plan_removals(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
             continue
         content = {"resource": row.resource, "name": row.name, "key": row.key, "value": row.value}
         items.append(PlannedItem(f"{_resource_of(row.resource, row.name)}: {row.key}", content))
-    left_out = [coded(RemovalCheckCode.STATIC_LEFT_OUT, throttles=static)] if static else []
-    return PlannedItems(items, left_out, _read_at(cluster))
-
-
-def _read_at(cluster: Cluster) -> datetime | None:
-    """Age of the older one of the facts behind a plan: throttles and reassignments."""
-    times = [run.succeeded_at for run in _runs_of(cluster)]
-    known = [at for at in times if at is not None]
-    return min(known) if len(known) == len(_FACTS) else None
-
-
-_FACTS = (CollectorKind.CONFIGS, CollectorKind.REASSIGNMENTS)
-
-
-def _runs_of(cluster: Cluster) -> list[CollectorRun]:
-    return list(CollectorRun.objects.filter(cluster=cluster, kind__in=_FACTS))
+    left_out = [coded(RemovalNoteCode.STATIC_LEFT_OUT, throttles=static)] if static else []
+    return PlannedItems(items, left_out)
 
 
 def _resource_of(resource: str, name: str) -> ConfigResource:
@@ -162,7 +142,10 @@ def _read_value(configs: ResourceConfigs, item: PlannedItem) -> tuple[bool, str 
 
 def _read_moves(client: WholeClient, items: Items, deadline: float) -> MovesOfTopic:
     listed = client.list_reassignments(deadline=deadline).rows
-    brokers = {int(i.content["name"]) for i in items if i.content["key"] == DISK_RATE and i.content["name"]}
+    names = {item.content["name"] for item in items if item.content["key"] == DISK_RATE}
+    brokers = {int(name) for name in names if name}
+    if "" in names:  # the cluster default holds on every broker
+        brokers |= {broker.id for broker in client.describe_cluster(deadline=deadline).brokers}
     copies: dict[int, int | None] = dict.fromkeys(brokers)
     if brokers:
         for broker, directories in client.log_dirs(brokers, deadline=deadline).brokers.items():
@@ -178,12 +161,7 @@ def send_removals(client: WholeClient, items: Items, deadline: float) -> ItemCha
     subjects: dict[ConfigResource, list[str]] = {}
     for item in items:
         subjects.setdefault(_config_of(item), []).append(item.subject)
-    answer = client.alter_configs([_make_change(item) for item in items], deadline=deadline)
-    return ItemChanged(
-        frozenset(subject for resource in answer.done for subject in subjects[resource]),
-        _spread_errors(answer.refused, subjects),
-        _spread_errors(answer.lost, subjects),
-    )
+    return name_answers(client.alter_configs([_make_change(item) for item in items], deadline=deadline), subjects)
 
 
 def _make_change(item: PlannedItem) -> ConfigChange:
@@ -193,43 +171,22 @@ def _make_change(item: PlannedItem) -> ConfigChange:
     return ConfigChange(_config_of(item), key, ConfigOperation.DELETE)
 
 
-def _spread_errors(
-    errors: Mapping[ConfigResource, ItemError], subjects: Mapping[ConfigResource, Iterable[str]]
-) -> dict[str, ItemError]:
-    return {subject: error for resource, error in errors.items() for subject in subjects[resource]}
-
-
-def check_removals(cluster: Cluster, items: Items, now: datetime) -> CheckOutcome:
-    """Check items against stored throttles. Two queries."""
-    title = coded(RemovalCheckTitle.FITS)
-    runs = _runs_of(cluster)
-    at = _read_at(cluster)
-    if at is None or any(run.succeeded_at is None or is_stale(run.succeeded_at, run.interval_s, now) for run in runs):
-        old = (coded(RemovalCheckCode.CONFIGS_OLD),)
-        check = ChangeCheck("removals_fit", CheckSubject.CONTENT, CheckResult.UNKNOWN, title, problems=old)
-        return CheckOutcome((check,), at)
-    rows = {(row.resource, row.name, row.key): row for row in ThrottleState.objects.filter(cluster=cluster)}
-    wrong = []
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why items do not fit throttles as stored. One query."""
+    names = {item.content["name"] for item in items}
+    stored = ThrottleState.objects.filter(cluster=cluster, name__in=names)
+    rows = {(row.resource, row.name, row.key): row for row in stored}
+    faults: dict[str, CodedReason] = {}
     for item in items:
         content = item.content
         row = rows.get((content["resource"], content["name"], content["key"]))
-        why: CodedReason | None = None
-        if row is not None and not row.orphan and not _is_removed(item, row.value):
-            why = PlainReason(RemovalReasonCode.NOT_ORPHAN)
-        elif row is not None and content["key"] not in LISTS and row.value != content["value"]:
-            why = ThrottleChanged(row.value, content["value"])
-        if why is not None:
-            wrong.append(coded(RemovalCheckCode.DOES_NOT_FIT, item=item.subject, why=reason_message(why)))
-    check = ChangeCheck(
-        "removals_fit",
-        CheckSubject.CONTENT,
-        CheckResult.FAILED if wrong else CheckResult.PASSED,
-        title,
-        f"{len(items) - len(wrong):,} of {len(items):,}",
-        tuple(wrong[:MOST_PROBLEMS]),
-        len(wrong),
-    )
-    return CheckOutcome((check,), at)
+        if row is None or _is_removed(item, row.value):
+            continue
+        if not row.orphan:
+            faults[item.subject] = PlainReason(RemovalReasonCode.NOT_ORPHAN)
+        elif content["key"] not in LISTS and row.value != content["value"]:
+            faults[item.subject] = ThrottleChanged(row.value, content["value"])
+    return faults
 
 
 def find_obstacle(cluster: Cluster) -> CodedReason | None:
@@ -266,7 +223,9 @@ def make_known() -> None:
             plan=plan_removals,
             read=read_removals,
             send=send_removals,
-            checks=check_removals,
+            facts=(CollectorKind.CONFIGS, CollectorKind.REASSIGNMENTS),
+            title=RemovalCheckTitle.FITS,
+            find_faults=find_faults,
             risk=lambda *_: RiskFacts(bytes_share=0.0, partitions_share=0.0),
             words=describe_removal,
             start_words=describe_start,

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.throttle_removal.errors import RemovalCheckCode, RemovalCheckTitle
+from kafkadash.throttle_removal.errors import RemovalCheckTitle, RemovalNoteCode
 from kafkadash.throttle_removal.reasons import RemovalReasonCode
 
-REMOVAL_CHECK_MESSAGES: Mapping[RemovalCheckCode, MessageTemplate] = {
-    RemovalCheckCode.DOES_NOT_FIT: MessageTemplate("{item}: {why:cause}", "{why:advice}"),
-    RemovalCheckCode.CONFIGS_OLD: MessageTemplate(
-        "Throttles or reassignments of the cluster are stale.", "Check the worker."
-    ),
-    RemovalCheckCode.STATIC_LEFT_OUT: MessageTemplate(
+REMOVAL_NOTE_MESSAGES: Mapping[RemovalNoteCode, MessageTemplate] = {
+    RemovalNoteCode.STATIC_LEFT_OUT: MessageTemplate(
         "{throttles:# throttle is|# throttles are} left out: set in a broker's configuration file.",
         "Remove it from the file, then restart the broker.",
     ),

@@ -12,8 +12,8 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.models import ChangeRequest, RequestState
 from kafkadash.clusters.models import Cluster
-from kafkadash.short_runs.change_kind import plan_draft
 from kafkadash.short_runs.models import ShortRun
+from kafkadash.short_runs.plans import plan_draft
 from kafkadash.short_runs.worker import step_once
 from tests.waiting import wait_until
 

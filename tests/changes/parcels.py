@@ -50,6 +50,7 @@ def _replan(change: ChangeRequest, user: User) -> None:
 
 
 PARCELS = ChangeKind(
+    noun="# parcel|# parcels",
     name="parcels",
     label="Parcels",
     edit_url=lambda change: f"/changes/{change.pk}/draft/what/",

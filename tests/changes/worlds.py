@@ -73,6 +73,7 @@ def digest(change: ChangeRequest) -> str:
 @contextmanager
 def kind_registered(world: World, *, starts: bool = False) -> Iterator[None]:
     kind = ChangeKind(
+        noun="# partition|# partitions",
         name="test",
         label="Test",
         edit_url=lambda change: f"/changes/{change.pk}/",

@@ -1,4 +1,7 @@
-"""Preferred leaders are elected in a browser: found on the topic's page, proposed, approved, run and verified."""
+"""Preferred leaders are elected in a browser: found on the topic's page, proposed, approved, run and verified.
+
+The pages on this way are looked at in both themes, wide and narrow.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from kafkadash.devtools.playground.load import LoadTopic, load_topics
-from tests.e2e.product import Product
+from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_ten_tasks import REFRESHED_MS, RUN_MS, approve_change
+from tests.e2e.visitor import Visitor
 
 ELECT = "Elect preferred leaders"
+SCREENS = CHECKOUT / "var" / "screens" / "elections"
 
 
 @pytest.fixture
@@ -30,6 +35,11 @@ def misled_topic(product: Product, tmp_path: Path) -> Iterator[str]:
     product.tools.run("reassign", "--reassignment-json-file", str(plan), "--execute")
     yield name
     product.tools.run("topics", "--delete", "--topic", name)
+
+
+def widen(page: Page) -> None:
+    """A visitor leaves a page as narrow as a phone."""
+    page.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_election__from_the_topics_page_to_its_end(
@@ -47,14 +57,27 @@ def test_election__from_the_topics_page_to_its_end(
     expect(alice.locator("#items tbody tr")).to_have_text(re.compile(rf"{misled_topic}-0\s*broker 1\s*broker 2"))
     alice.get_by_role("button", name="Submit for approval").click()
     expect(alice.locator("#why-error")).to_be_visible()
+    visitor = Visitor(alice, SCREENS)
+    visitor.visit(alice.url, "proposal")
+    widen(alice)
+    alice.get_by_role("button", name="Save draft").click()
+    alice.wait_for_url(re.compile(r"/changes/\d+/items/$"))
+    number = alice.url.split("/changes/")[1].split("/")[0]
+    visitor.visit(alice.url, "draft")
+    widen(alice)
     alice.get_by_label("Reason").fill("Its replicas were reordered.")
     alice.get_by_role("button", name="Submit for approval").click()
     alice.wait_for_url(re.compile(r"/changes/\d+/$"))
-    number = alice.url.split("/changes/")[1].split("/")[0]
+    visitor.visit(alice.url, "proposed")
+    visitor.visit(f"/changes/{number}/items/cancel/", "cancel")
+    widen(alice)
 
     approve_change(bob, number)
+    alice.goto(f"/changes/{number}/")
     alice.locator("#change-bar").get_by_role("link", name="Start change…").click(timeout=REFRESHED_MS)
     alice.get_by_role("button", name="Start change", exact=True).click()
     expect(alice.locator("#ended")).to_contain_text("1 of 1 partition as planned", timeout=RUN_MS)
     expect(alice.locator("#items [data-item=done]")).to_have_count(1)
+    visitor.visit(f"/changes/{number}/", "done")
+    assert visitor.wrong == []
     assert product.tools.topics("--topic", misled_topic)[misled_topic].partitions[0].leader == 2

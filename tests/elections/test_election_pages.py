@@ -12,8 +12,8 @@ from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.models import Role
-from kafkadash.elections.errors import ElectionCheckCode
-from kafkadash.short_runs import change_kind
+from kafkadash.elections.errors import ElectionErrorCode
+from kafkadash.short_runs import plans
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.reasons import ShortRunReasonCode
 from tests.elections.conftest import ElectionWorld
@@ -58,12 +58,12 @@ def test_proposal__tells_what_is_left_out(client: Client, two_misled: ElectionWo
     two_misled.lead("orders", 1, 3, isr=[3, 4])
     page = read(client, NEW)
     assert [row[0] for row in rows(page)] == ["orders-0"]
-    assert page.first("#left-out .error-code").text == ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT
+    assert page.first("#left-out .error-code").text == ElectionErrorCode.OUT_OF_SYNC_LEFT_OUT
 
 
 @pytest.mark.parametrize("scope", ["?broker=99", "?broker=x", "?broker=-1", "?broker=9999999999999", "?topic=none%00"])
 def test_proposal__of_an_unknown_broker_or_topic__is_not_found(client: Client, scope: str) -> None:
-    assert ElectionCheckCode.SCOPE_UNKNOWN in read(client, NEW + scope, 404).html
+    assert ElectionErrorCode.SCOPE_UNKNOWN in read(client, NEW + scope, 404).html
 
 
 def test_proposal__without_a_reason__is_shown_again_with_what_was_typed(client: Client) -> None:
@@ -76,11 +76,12 @@ def test_proposal__without_a_reason__is_shown_again_with_what_was_typed(client: 
 
 
 def test_proposal__is_submitted_at_once(client: Client) -> None:
+    offered = read(client, f"{NEW}?broker=1").title
     response = client.post(f"{NEW}?broker=1", {"title": "", "why": "Broker 1 was restarted."})
     change = ChangeRequest.objects.get()
     assert (response.status_code, response["Location"]) == (302, f"/changes/{change.pk}/")
     assert (change.state, change.kind, change.input) == ("proposed", "election", {"broker": 1})
-    assert change.title == "Elect preferred leaders on broker 1"
+    assert change.title == offered
     page = read(client, f"/changes/{change.pk}/")
     assert [row[0] for row in rows(page)] == ["orders-0"]
 
@@ -125,7 +126,7 @@ def test_proposal__nothing_is_left_when_it_is_sent__is_refused(client: Client, t
 def test_proposal__of_more_items_than_a_change_may_have__is_refused(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_kind, "MOST_ITEMS", 1)
+    monkeypatch.setattr(plans, "MOST_ITEMS", 1)
     response = client.post(NEW, {"why": "Skew."})
     assert (response.status_code, Page.read(response).refusal) == (409, ShortRunErrorCode.TOO_MANY_ITEMS)
     assert not ChangeRequest.objects.exists()

@@ -16,15 +16,16 @@ from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.clusters.removal import stays_in_kafka
 from kafkadash.core.messages import as_message
-from kafkadash.elections.errors import ElectionCheckCode
-from kafkadash.elections.kind import check_elections, plan_elections
+from kafkadash.elections.errors import ElectionErrorCode
+from kafkadash.elections.kind import plan_elections
 from kafkadash.elections.reasons import ElectionReasonCode
 from kafkadash.kafka.api import ItemError, KafkaUnreachable, TopicPartition
 from kafkadash.monitoring.models import TopicState
-from kafkadash.short_runs import change_kind, fail_points, removal, worker
+from kafkadash.short_runs import fail_points, plans, removal, worker
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.kinds import items_of
 from kafkadash.short_runs.models import ShortItem, ShortRun
+from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 from tests.elections.conftest import ElectionWorld
 
@@ -69,9 +70,8 @@ def test_plan__leaves_out_partitions_whose_preferred_leader_is_out_of_sync(two_m
     planned = plan_elections(two_misled.cluster, {})
     assert [item.subject for item in planned.items] == ["orders-0"]
     assert [(m.code, m.params) for m in planned.left_out] == [
-        (ElectionCheckCode.OUT_OF_SYNC_LEFT_OUT, {"partitions": 1})
+        (ElectionErrorCode.OUT_OF_SYNC_LEFT_OUT, {"partitions": 1})
     ]
-    assert planned.facts_at is not None
 
 
 def test_plan__of_a_healthy_cluster_is_empty(world: ElectionWorld) -> None:
@@ -216,13 +216,28 @@ def test_run__cancelled_with_a_lost_answer__is_settled_first(two_misled: Electio
 # ---- before the start
 
 
-def test_queued__topic_was_created_again__turns_stale_and_sends_nothing(two_misled: ElectionWorld) -> None:
+def test_queued__topic_was_created_again__turns_stale_at_the_second_reading_and_sends_nothing(
+    two_misled: ElectionWorld,
+) -> None:
     change = two_misled.queue()
     two_misled.kafka.model.topics["orders"] = "another-id"
     change = two_misled.step(change)
+    assert change.state == "queued", "a broker may tell it late"
+    assert two_misled.run(change).blocked_code == ShortRunReasonCode.LOOKS_ONCE_MORE
+    change = two_misled.step(change)
     assert change.state == "stale"
+    assert change.stale_reasons[0]["params"]["why"]["code"] == ElectionReasonCode.TOPIC_RECREATED
     assert not ShortRun.objects.filter(request=change).exists()
     assert two_misled.elections == []
+
+
+def test_queued__broker_tells_the_replicas_late__begins_once_it_knows(two_misled: ElectionWorld) -> None:
+    change = two_misled.queue()
+    partition = two_misled.kafka.model.partitions["orders", 0]
+    known, partition.replicas = partition.replicas, partition.replicas[::-1]
+    assert two_misled.step(change).state == "queued"
+    partition.replicas = known
+    assert two_misled.until(change, "done").state == "done"
 
 
 def test_queued__another_cluster_answers__waits(two_misled: ElectionWorld) -> None:
@@ -287,7 +302,7 @@ def test_running__cluster_becomes_read_only__sends_nothing_and_says_why(two_misl
 def test_stale__a_new_plan_has_the_items_of_now(two_misled: ElectionWorld) -> None:
     change = two_misled.queue()
     two_misled.kafka.model.topics["orders"] = "another-id"
-    change = two_misled.step(change)
+    change = two_misled.until_stale(change)
     two_misled.lead("orders", 0, 1)
     services.start_refresh(change, two_misled.operator)
     change = ChangeRequest.objects.get(pk=change.pk)
@@ -298,7 +313,7 @@ def test_stale__a_new_plan_has_the_items_of_now(two_misled: ElectionWorld) -> No
 def test_stale__new_plan_is_proposed_after_the_transaction(two_misled: ElectionWorld) -> None:
     change = two_misled.queue()
     two_misled.kafka.model.topics["orders"] = "another-id"
-    change = two_misled.step(change)
+    change = two_misled.until_stale(change)
     two_misled.lead("orders", 0, 1)
     services.start_refresh(change, two_misled.operator)
     change = ChangeRequest.objects.get(pk=change.pk)
@@ -310,7 +325,7 @@ def test_stale__new_plan_is_proposed_after_the_transaction(two_misled: ElectionW
 def test_stale__nothing_is_left_to_do__is_refused(two_misled: ElectionWorld) -> None:
     change = two_misled.queue()
     two_misled.kafka.model.topics["orders"] = "another-id"
-    change = two_misled.step(change)
+    change = two_misled.until_stale(change)
     two_misled.lead("orders", 0, 1)
     two_misled.lead("orders", 1, 2)
     with pytest.raises(ChangeRefused) as refused:
@@ -321,7 +336,7 @@ def test_stale__nothing_is_left_to_do__is_refused(two_misled: ElectionWorld) -> 
 def test_plan__of_more_items_than_a_change_may_have__is_refused(
     two_misled: ElectionWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_kind, "MOST_ITEMS", 1)
+    monkeypatch.setattr(plans, "MOST_ITEMS", 1)
     with pytest.raises(ChangeRefused) as refused:
         two_misled.draft()
     assert refused.value.code == ShortRunErrorCode.TOO_MANY_ITEMS
@@ -348,14 +363,14 @@ def test_submit__stored_partition_is_another_one__is_refused(
         services.submit(draft, two_misled.operator, why="Skew.", version=draft.version)
     assert refused.value.code == ChangeErrorCode.PLAN_NO_LONGER_FITS
     first = refused.value.message.params["first"]
-    assert (first.code, first.params["why"].code) == (ElectionCheckCode.DOES_NOT_FIT, code)
+    assert (first.code, first.params["why"].code) == (ShortRunErrorCode.ITEM_DOES_NOT_FIT, code)
 
 
 def test_submit__metadata_is_old__is_refused(two_misled: ElectionWorld) -> None:
     draft = two_misled.draft()
-    outcome = check_elections(two_misled.cluster, items_of(draft), two_misled.clock + timedelta(hours=1))
+    outcome = check_items(draft, two_misled.clock + timedelta(hours=1))
     assert [check.result for check in outcome.checks] == [CheckResult.UNKNOWN]
-    assert [problem.code for problem in outcome.checks[0].problems] == [ElectionCheckCode.METADATA_OLD]
+    assert [problem.code for problem in outcome.checks[0].problems] == [ShortRunErrorCode.FACTS_OLD]
 
 
 def test_cluster__with_a_run_under_way__is_removed_only_when_it_is_silent(two_misled: ElectionWorld) -> None:

@@ -20,10 +20,12 @@ from kafkadash.execution.engine.state import RowState
 from kafkadash.execution.models import Move
 from kafkadash.kafka.api import ItemError, TopicPartition
 from kafkadash.monitoring.models import ReassignmentSnapshot
-from kafkadash.move_cancels.errors import CancelCheckCode
-from kafkadash.move_cancels.kind import KIND, check_cancels, plan_cancels, remaining_replicas
+from kafkadash.move_cancels.errors import CancelNoteCode
+from kafkadash.move_cancels.kind import KIND, plan_cancels, remaining_replicas
 from kafkadash.move_cancels.reasons import CancelReasonCode
-from kafkadash.short_runs.kinds import items_of
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.plans import check_items
+from kafkadash.short_runs.reasons import ShortRunReasonCode
 from tests.execution.stored_runs import requested, running
 from tests.execution.worlds import model_of
 from tests.factories import ReassignmentFactory
@@ -92,7 +94,7 @@ def test_plan__has_what_others_started(world: MovingWorld) -> None:
     ours = world.move("orders", 2, (6, 4, 5), claimed_by="#7")
     planned = plan_cancels(world.cluster, {})
     assert [item.subject for item in planned.items] == ["orders-0", "orders-1"]
-    assert [(m.code, m.params) for m in planned.left_out] == [(CancelCheckCode.OURS_LEFT_OUT, {"moves": 1})]
+    assert [(m.code, m.params) for m in planned.left_out] == [(CancelNoteCode.OURS_LEFT_OUT, {"moves": 1})]
     first = ReassignmentSnapshot.objects.get(partition=0)
     assert subjects(world, id=first.public_id) == ["orders-0"]
     assert subjects(world, id=ours.public_id) == []
@@ -161,6 +163,25 @@ def test_run__answer_is_lost__a_reading_tells(world: MovingWorld, arrives: bool)
     assert len(world.cancelled) == (2 if arrives else 4)
 
 
+def test_run__broker_does_not_know_yet_how_it_ended__is_read_again(world: MovingWorld) -> None:
+    change = world.step(world.queue({"id": ReassignmentSnapshot.objects.get(partition=0).public_id}))
+    partition = world.kafka.model.partitions["orders", 0]
+    told = partition.replicas
+
+    def know_late(call: str) -> None:
+        if call == "alter_reassignments":
+            partition.replicas = told
+
+    world.kafka.lose, world.kafka.after = True, know_late
+    change = world.step(change)
+    change = world.step(change)
+    assert world.states(change) == {"orders-0": "lost"}, "not told as ended"
+    assert world.run(change).error_code == ShortRunReasonCode.ITEMS_UNREAD
+    world.end("orders", 0, (1, 2, 3))
+    change = world.until(change, "done")
+    assert world.states(change) == {"orders-0": "done"}
+
+
 def test_run__a_run_of_kafkadash_moves_the_partition__it_goes_on(world: MovingWorld) -> None:
     change = world.step(world.queue())
     other = running(requested(world.cluster, world.operator, ChangeState.EXECUTING), {RowState.MOVING: 1})
@@ -185,8 +206,7 @@ def test_queued__the_move_is_another_one_by_now__turns_stale(world: MovingWorld)
     change = world.queue()
     world.kafka.model.cancel(("orders", 0))
     assert world.kafka.model.submit(("orders", 0), (1, 2, 5))
-    change = world.step(change)
-    assert change.state == "stale"
+    change = world.until_stale(change)
     assert change.stale_reasons[0]["params"]["why"]["code"] == CancelReasonCode.MOVE_CHANGED
     assert world.cancelled == []
 
@@ -194,7 +214,7 @@ def test_queued__the_move_is_another_one_by_now__turns_stale(world: MovingWorld)
 def test_queued__topic_was_created_again__turns_stale(world: MovingWorld) -> None:
     change = world.queue()
     world.kafka.model.topics["orders"] = "another-id"
-    assert world.step(change).state == "stale"
+    world.until_stale(change)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +234,7 @@ def test_submit__stored_move_is_another_one__is_refused(
         services.submit(draft, world.operator, why="Left by a tool.", version=draft.version)
     assert refused.value.code == ChangeErrorCode.PLAN_NO_LONGER_FITS
     first = refused.value.message.params["first"]
-    assert (first.code, first.params["why"].code) == (CancelCheckCode.DOES_NOT_FIT, code)
+    assert (first.code, first.params["why"].code) == (ShortRunErrorCode.ITEM_DOES_NOT_FIT, code)
 
 
 def test_submit__stored_move_has_ended__fits(world: MovingWorld) -> None:
@@ -224,9 +244,9 @@ def test_submit__stored_move_has_ended__fits(world: MovingWorld) -> None:
 
 
 def test_checks__listing_is_old__are_unknown(world: MovingWorld) -> None:
-    outcome = check_cancels(world.cluster, items_of(world.draft()), world.clock + timedelta(hours=1))
+    outcome = check_items(world.draft(), world.clock + timedelta(hours=1))
     assert [check.result for check in outcome.checks] == [CheckResult.UNKNOWN]
-    assert [problem.code for problem in outcome.checks[0].problems] == [CancelCheckCode.REASSIGNMENTS_OLD]
+    assert [problem.code for problem in outcome.checks[0].problems] == [ShortRunErrorCode.FACTS_OLD]
 
 
 # ---- pages

@@ -18,8 +18,8 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.leases import RowLease
 from kafkadash.monitoring.models import CollectorRun
 from kafkadash.short_runs import worker
-from kafkadash.short_runs.change_kind import plan_draft
 from kafkadash.short_runs.models import ShortRun
+from kafkadash.short_runs.plans import plan_draft
 from tests.execution.model_kafka import ModelKafka
 
 
@@ -62,6 +62,13 @@ class ShortWorld:
             if change.state == state:
                 return change
         raise AssertionError(f"{change.state}, not {state}: {self.states(change)} {self.run(change).error}")
+
+    def until_stale(self, change: ChangeRequest) -> ChangeRequest:
+        """Two readings that find the same: a broker may have told the first one late."""
+        assert self.step(change).state == "queued"
+        change = self.step(change)
+        assert change.state == "stale"
+        return change
 
     def run(self, change: ChangeRequest) -> ShortRun:
         return ShortRun.objects.get(request=change)

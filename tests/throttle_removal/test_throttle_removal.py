@@ -20,10 +20,11 @@ from kafkadash.execution.models import Execution, ThrottleEntry
 from kafkadash.kafka.api import CLUSTER_DEFAULT, ConfigChange, ConfigOperation, ConfigResource
 from kafkadash.kafka.throttles import DISK_RATE, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from kafkadash.monitoring.models import ConfigSource, ThrottleState
-from kafkadash.short_runs.kinds import items_of
+from kafkadash.short_runs.errors import ShortRunErrorCode
+from kafkadash.short_runs.plans import check_items
 from kafkadash.short_runs.reasons import ItemReasonCode
-from kafkadash.throttle_removal.errors import RemovalCheckCode
-from kafkadash.throttle_removal.kind import KIND, check_removals, plan_removals
+from kafkadash.throttle_removal.errors import RemovalNoteCode
+from kafkadash.throttle_removal.kind import KIND, plan_removals
 from kafkadash.throttle_removal.reasons import RemovalReasonCode, RunActive
 from tests.execution.stored_runs import requested, running
 from tests.execution.worlds import model_of
@@ -85,14 +86,13 @@ def test_plan__has_orphans_only(world: ThrottledWorld) -> None:
     assert subjects(world) == [RATE_OF_1, LIST_OF_ORDERS]
     assert subjects(world, resource="broker", name="1") == [RATE_OF_1]
     assert subjects(world, resource="topic", name="clicks") == []
-    assert plan_removals(world.cluster, {}).facts_at is not None
 
 
 def test_plan__leaves_out_what_stands_in_a_file_of_the_broker(world: ThrottledWorld) -> None:
     world.throttle(ConfigResource.broker(2), FOLLOWER_RATE, "5", source=ConfigSource.STATIC)
     planned = plan_removals(world.cluster, {})
     assert len(planned.items) == 2
-    assert [message.code for message in planned.left_out] == [RemovalCheckCode.STATIC_LEFT_OUT]
+    assert [message.code for message in planned.left_out] == [RemovalNoteCode.STATIC_LEFT_OUT]
 
 
 # ---- run
@@ -113,10 +113,12 @@ def test_run__removes_rates_and_the_planned_pairs_and_nothing_else(world: Thrott
 
 def test_run__cluster_default_and_disk_rate__are_removed(world: ThrottledWorld) -> None:
     world.throttle(CLUSTER_DEFAULT, FOLLOWER_RATE, "7")
+    world.throttle(CLUSTER_DEFAULT, DISK_RATE, "8")
     world.throttle(ConfigResource.broker(2), DISK_RATE, "9")
     change = world.until(world.queue(), "done")
     assert set(world.states(change).values()) == {"done"}
     assert world.value(CLUSTER_DEFAULT, FOLLOWER_RATE) is None
+    assert world.value(CLUSTER_DEFAULT, DISK_RATE) is None
     assert world.value(ConfigResource.broker(2), DISK_RATE) is None
 
 
@@ -172,8 +174,7 @@ def test_run__broker_does_not_answer__a_reading_tells(world: ThrottledWorld, arr
 def test_queued__rate_is_another_one_by_now__turns_stale(world: ThrottledWorld) -> None:
     change = world.queue()
     world.kafka.configs[BROKER][LEADER_RATE] = "20000000"
-    change = world.step(change)
-    assert change.state == "stale"
+    change = world.until_stale(change)
     assert change.stale_reasons[0]["params"]["why"]["code"] == RemovalReasonCode.VALUE_CHANGED
     assert world.alterations == []
 
@@ -181,7 +182,7 @@ def test_queued__rate_is_another_one_by_now__turns_stale(world: ThrottledWorld) 
 def test_queued__a_move_needs_the_throttle__turns_stale(world: ThrottledWorld) -> None:
     change = world.queue()
     world.kafka.model.submit(("orders", 0), (1, 2, 6))
-    assert world.step(change).state == "stale"
+    world.until_stale(change)
 
 
 def test_submit__throttle_is_no_orphan_any_more__is_refused(world: ThrottledWorld) -> None:
@@ -190,13 +191,13 @@ def test_submit__throttle_is_no_orphan_any_more__is_refused(world: ThrottledWorl
     with pytest.raises(ChangeRefused) as refused:
         services.submit(draft, world.operator, why="Found.", version=draft.version)
     assert refused.value.code == ChangeErrorCode.PLAN_NO_LONGER_FITS
-    assert refused.value.message.params["first"].code == RemovalCheckCode.DOES_NOT_FIT
+    assert refused.value.message.params["first"].code == ShortRunErrorCode.ITEM_DOES_NOT_FIT
 
 
 def test_checks__facts_are_old__are_unknown(world: ThrottledWorld) -> None:
-    outcome = check_removals(world.cluster, items_of(world.draft()), world.clock + timedelta(hours=1))
+    outcome = check_items(world.draft(), world.clock + timedelta(hours=1))
     assert [check.result for check in outcome.checks] == [CheckResult.UNKNOWN]
-    assert [problem.code for problem in outcome.checks[0].problems] == [RemovalCheckCode.CONFIGS_OLD]
+    assert [problem.code for problem in outcome.checks[0].problems] == [ShortRunErrorCode.FACTS_OLD]
 
 
 def test_queued__a_run_of_kafkadash_is_active__waits_for_its_end(world: ThrottledWorld) -> None:
@@ -237,6 +238,20 @@ def test_pages__offer_the_removal__and_submit_it(
     change = ChangeRequest.objects.get()
     assert (answer["Location"], change.state, change.kind) == (f"/changes/{change.pk}/", "proposed", KIND)
     assert change.input == {"resource": "topic", "name": "orders"}
+
+
+def test_proposal__data_is_stale__does_not_say_that_nothing_is_to_be_done(
+    world: ThrottledWorld, client_of: Callable[[User], Client]
+) -> None:
+    ThrottleState.objects.all().delete()
+    client = client_of(world.operator)
+    fresh = Page.read(client.get(NEW))
+    world.cluster.collector_runs.filter(kind="configs").update(succeeded_at=None)
+    stale = Page.read(client.get(NEW))
+    assert not fresh.find(".page-head [data-fresh=stale]")
+    assert stale.find(".page-head [data-fresh=stale]")
+    assert stale.first("#items [data-empty]").get("data-empty") == "unknown"
+    assert fresh.first("#items [data-empty]").get("data-empty") == "none"
 
 
 def test_proposal__unknown_broker__has_nothing_to_do(

@@ -12,26 +12,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from kafkadash.changes.errors import ChangedMeanwhile
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plan import RunOptions
-from kafkadash.changes.policy import policy_of, rules_of
-from kafkadash.changes.request_validation import lock_change
-from kafkadash.changes.state_machine import ActorKind, ChangeState, ChangeTrigger, TransitionRequest
-from kafkadash.changes.transitions import announce_changes, audit_change, move
+from kafkadash.changes.state_machine import ChangeState, ChangeTrigger
+from kafkadash.changes.transitions import announce_changes, audit_change
+from kafkadash.changes.worker_transitions import ITSELF, move_itself, write_change
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.events import changed
-from kafkadash.core.leases import LeaseLost, RowLease
+from kafkadash.core.leases import RowLease
 from kafkadash.core.messages import CodedMessage
 from kafkadash.execution.live_keys import run_keys
 from kafkadash.execution.models import Execution, Order
 from kafkadash.planning.stored_checks import limits_of
 from kafkadash.planning.window import run_options
-
-ITSELF = "kafkadash"
 
 
 @dataclass(slots=True)
@@ -95,13 +90,8 @@ class RunningStep:
 
         Raises LeaseLost also where the request is gone.
         """
-        with transaction.atomic():
-            try:
-                row = lock_change(self.request)
-            except ChangedMeanwhile as gone:
-                raise LeaseLost from gone
-            with self.lease.write():
-                yield row
+        with write_change(self.request, self.lease) as row:
+            yield row
 
     def save(self, **fields: Any) -> None:
         """Columns of the run's own row, in a transaction of ``write``."""
@@ -117,16 +107,7 @@ class RunningStep:
         also: Mapping[str, Any] | None = None,
     ) -> None:
         """The next state of the request, which ``write_state`` gave. Raises Refused."""
-        move(
-            row,
-            TransitionRequest(trigger, capacities=frozenset({ActorKind.ITSELF})),
-            rules_of(policy_of(row.cluster)),
-            self.now(),
-            actor=ITSELF,
-            fields=fields,
-            also=also,
-            why=why,
-        )
+        move_itself(row, trigger, self.now(), why=why, fields=fields, also=also)
 
     def audit(self, verb: str, **what: Any) -> None:
         """Store an audit event about the run, in a transaction of ``write``."""

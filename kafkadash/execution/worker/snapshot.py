@@ -46,6 +46,7 @@ from kafkadash.execution.engine.state import (
     TopicSeen,
 )
 from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
     BrokerInfo,
     ClusterMetadata,
     KafkaAdmin,
@@ -177,7 +178,6 @@ def _reasons_to_withhold(read_at: datetime | None, interval_s: float, now: datet
     return ()
 
 
-UNKNOWN_TOPIC_OR_PARTITION = 3
 WHOLE_DISK = 1.0
 CERTAIN_S = 0.5
 """An offset whose question took longer is asked for once more, in seconds: nobody can tell well when it was true."""

@@ -34,9 +34,9 @@ from django.db.models.functions import Now
 from kafkadash.changes.checks import CheckSubject
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.plan import PartitionMove, RunOptions
-from kafkadash.changes.recheck import first_reasons
 from kafkadash.changes.state_machine import ChangeState, ChangeTrigger
 from kafkadash.changes.transitions import has_digested_content
+from kafkadash.changes.worker_transitions import list_reasons, turn_stale
 from kafkadash.clusters.secrets import SecretError
 from kafkadash.core.database.availability import is_away
 from kafkadash.core.leases import RowLease
@@ -657,15 +657,8 @@ def _not_as_approved(running: RunningStep, wrong: Sequence[RunRow]) -> None:
 
 
 def _turn_stale(running: RunningStep, told: Sequence[CodedMessage]) -> None:
-    shown = first_reasons(told, len(told))
     with running.write_state() as request:
-        running.move(
-            request,
-            ChangeTrigger.CONTENT_FAILED,
-            why=told[0],
-            fields={"stale_reasons": [reason.as_json() for reason in shown]},
-            also={"reasons": len(told)},
-        )
+        turn_stale(request, list_reasons(told, len(told)), len(told), running.now())
 
 
 def _check_observed_health(works: Sequence[CopyWork], seen: ClusterObservation) -> CodedReason | None:

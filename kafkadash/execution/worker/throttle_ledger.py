@@ -93,6 +93,7 @@ from kafkadash.execution.models import Execution, OrderType, ThrottleEntry
 from kafkadash.execution.worker import fail_points
 from kafkadash.execution.worker.snapshot import OTHERS_CLEAR, ClusterSnapshot
 from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
     ConfigChange,
     ConfigEntry,
     ConfigOperation,
@@ -112,7 +113,6 @@ from kafkadash.planning.errors import ReassignmentErrorCode
 
 EVERY = timedelta(seconds=10)
 
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _KEYS = (*RATES, *LISTS)
 _SOURCES: Mapping[KafkaSource, ValueSource] = {
     KafkaSource.DYNAMIC_TOPIC_CONFIG: ValueSource.TOPIC,
@@ -191,7 +191,7 @@ def _read(answer: ResourceConfigs, resource: ConfigResource, key: str) -> PlaceR
 
 
 def _failed(resource: ConfigResource, error: ItemError) -> PlaceReading:
-    if resource.type is ConfigResourceType.TOPIC and error.code == _UNKNOWN_TOPIC_OR_PARTITION:
+    if resource.type is ConfigResourceType.TOPIC and error.code == UNKNOWN_TOPIC_OR_PARTITION:
         return PlaceReading(gone=True)
     return _unread(error.message)
 

@@ -22,6 +22,7 @@ from kafkadash.export.encoding import Columns
 from kafkadash.export.outbox import OutboxFacts
 from kafkadash.export.schema import SegmentKind
 from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
     ItemError,
     OffsetKind,
     OffsetQuery,
@@ -164,8 +165,6 @@ def ended_as(last: MoveSighting, topic_id: str, partition: PartitionNow | None, 
         return MoveEnd.COMPLETED
     return MoveEnd.CANCELLED if current == last.original else MoveEnd.SUPERSEDED
 
-
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 
 _OBSERVED_FIELDS = [
     "replicas",
@@ -348,7 +347,7 @@ def _judge_end(
     """A row that is no longer listed: read the partition. One whose end cannot be read yet stays as it was."""
     topic = view.topics.get(before.topic)
     partition = view.partitions.get((before.topic, before.partition))
-    gone = topic is None or (topic.error is not None and topic.error.code == _UNKNOWN_TOPIC_OR_PARTITION)
+    gone = topic is None or (topic.error is not None and topic.error.code == UNKNOWN_TOPIC_OR_PARTITION)
     if topic is not None and not gone and partition is None:
         return
     now = PartitionNow(topic.topic_id, partition.replicas, frozenset(partition.isr)) if topic and partition else None
