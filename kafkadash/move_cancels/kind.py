@@ -76,7 +76,8 @@ def judge_cancel(
 ) -> ItemReading | None:
     """Compare an item with the listing and with the partition; ``listed`` is None where nothing of it is in flight.
 
-    None: the broker that told the replicas does not know yet how the reassignment ended.
+    None: the broker that told the replicas does not know yet how the reassignment ended. Where it removed none, all
+    listed replicas are what it leads to, so there they mean that it has ended.
     """
     content = item.content
     found = {"replicas": list(partition.replicas)}
@@ -84,7 +85,7 @@ def judge_cancel(
         replicas = set(partition.replicas)
         if replicas == set(remaining_replicas(content["replicas"], content["adding"])):
             return ItemReading(ReadingState.REACHED, found=found)
-        if replicas == set(content["replicas"]):
+        if content["removing"] and replicas == set(content["replicas"]):
             return None
         return ItemReading(ReadingState.REACHED, MoveEnded(partition.replicas), found)
     if (content["topic"], content["partition"]) in claimed:
@@ -103,6 +104,7 @@ def read_cancels(cluster: Cluster, client: WholeClient, items: Items, deadline: 
     answer = client.metadata(deadline=deadline, topics=sorted({item.content["topic"] for item in items}))
     moving = {(row.topic, row.partition): row for row in listing.rows}
     topics = {topic.name: topic for topic in answer.topics}
+    partitions = {(topic.name, each.partition): each for topic in answer.topics for each in topic.partitions}
     claimed = find_moves_in_flight(cluster.pk)
     readings = {}
     for item in items:
@@ -110,7 +112,7 @@ def read_cancels(cluster: Cluster, client: WholeClient, items: Items, deadline: 
         topic = topics.get(place[0])
         if topic is None or (topic.error is not None and topic.error.code != UNKNOWN_TOPIC_OR_PARTITION):
             continue
-        own = next((each for each in topic.partitions if each.partition == place[1]), None)
+        own = partitions.get(place)
         if topic.error is not None or own is None or topic.topic_id != item.content["topic_id"]:
             readings[item.subject] = ItemReading(ReadingState.UNFIT, PlainReason(CancelReasonCode.TOPIC_GONE))
         elif reading := judge_cancel(item, moving.get(place), own, claimed):

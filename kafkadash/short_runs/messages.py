@@ -39,6 +39,7 @@ SHORT_RUN_MESSAGES: Mapping[ShortRunReasonCode, MessageTemplate] = {
     ),
     ShortRunReasonCode.WINDOW_NOT_OPEN: MessageTemplate("The window has not opened.", "The run starts when it opens."),
     ShortRunReasonCode.CLUSTER_UNREAD: MessageTemplate("The cluster cannot be read: {why}", _RETRIES),
+    ShortRunReasonCode.NOT_SENT: MessageTemplate("A request was not sent to Kafka: {why}", _RETRIES),
     ShortRunReasonCode.ITEMS_UNREAD: MessageTemplate(
         "{first} cannot be read.",
         _RETRIES,

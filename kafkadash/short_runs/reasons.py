@@ -37,6 +37,7 @@ class ShortRunReasonCode(StrEnum):
     WINDOW_NOT_OPEN = "short-run-window-not-open"
     CLUSTER_UNREAD = "short-run-cluster-unread"
     ITEMS_UNREAD = "short-run-items-unread"
+    NOT_SENT = "short-run-not-sent"
     LOOKS_ONCE_MORE = "short-run-looks-once-more"
     NEWER_FORMAT = "short-run-newer-format"
     STEP_FAILED = "short-run-step-failed"
@@ -45,6 +46,10 @@ class ShortRunReasonCode(StrEnum):
 
 
 class ClusterUnread(CodedReason, code=ShortRunReasonCode.CLUSTER_UNREAD):
+    why: str
+
+
+class RequestNotSent(CodedReason, code=ShortRunReasonCode.NOT_SENT):
     why: str
 
 

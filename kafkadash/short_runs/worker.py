@@ -48,6 +48,7 @@ from kafkadash.short_runs.reasons import (
     ItemsUnread,
     LooksOnceMore,
     OtherClusterAnswers,
+    RequestNotSent,
     ShortRunReasonCode,
     ShortStartRefused,
 )
@@ -355,10 +356,11 @@ class _ShortStep:
         except KafkaFailure as failure:  # nothing left this process
             log.warning("short_run.not_sent", run=self.run.pk, error=str(failure))
             answered = {row.place: _unsent(row) for row in sending}
-            error: CodedReason | None = ClusterUnread(str(failure))
+            error: CodedReason | None = RequestNotSent(str(failure))
         else:
             answered = {row.place: answer_item(row, answers) for row in sending}
-            error = None
+            unsent = next((refused for refused in answers.refused.values() if refused.code is None), None)
+            error = RequestNotSent(unsent.cause) if unsent else None
         rest = 0 if all(row.ended for row in answered.values()) else REST_S
         with self._write():
             self._store_rows(list(answered.values()))

@@ -153,6 +153,17 @@ def test_run__kafka_refuses_one__the_other_is_done(two_misled: ElectionWorld) ->
     assert two_misled.run(change).outcome == "exceptions"
 
 
+def test_run__one_could_not_be_sent__is_told_and_sent_again(two_misled: ElectionWorld) -> None:
+    place = TopicPartition("orders", 0)
+    two_misled.kafka.refuse[place] = ItemError(as_message("broker 1 is not connected"))
+    change = two_misled.step(two_misled.step(two_misled.queue()))
+    assert two_misled.states(change) == {"orders-0": "pending", "orders-1": "done"}
+    assert two_misled.run(change).error_code == ShortRunReasonCode.NOT_SENT
+    del two_misled.kafka.refuse[place]
+    change = two_misled.until(change, "done")
+    assert two_misled.states(change) == BOTH
+
+
 def test_run__preferred_leader_falls_out_of_sync_after_the_start__is_skipped(two_misled: ElectionWorld) -> None:
     change = two_misled.queue()
     two_misled.step(change)
@@ -168,7 +179,7 @@ def test_run__kafka_does_not_answer__waits_and_goes_on(two_misled: ElectionWorld
     two_misled.kafka.fail["elect_leaders"] = KafkaUnreachable(as_message("No broker answers."))
     two_misled.step(change)
     assert set(two_misled.states(change).values()) == {"pending"}
-    assert two_misled.run(change).error_code == ShortRunReasonCode.CLUSTER_UNREAD
+    assert two_misled.run(change).error_code == ShortRunReasonCode.NOT_SENT
     del two_misled.kafka.fail["elect_leaders"]
     change = two_misled.until(change, "done")
     assert two_misled.states(change) == BOTH

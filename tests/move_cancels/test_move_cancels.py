@@ -139,6 +139,16 @@ def test_run__one_has_ended_by_then__is_told_and_not_sent(world: MovingWorld) ->
     assert world.cancelled == ["orders-1"]
 
 
+def test_run__one_that_removes_none_has_ended_by_then__is_told(world: MovingWorld) -> None:
+    added = world.move("orders", 2, (3, 4, 5, 6))
+    change = world.queue({"id": added.public_id})
+    world.end("orders", 2, (3, 4, 5, 6))
+    change = world.until(change, "done")
+    assert world.states(change) == {"orders-2": "unchanged"}
+    assert world.reasons(change) == {"orders-2": CancelReasonCode.ENDED}
+    assert world.cancelled == []
+
+
 def test_run__kafka_says_that_it_had_ended__a_reading_tells_how(world: MovingWorld) -> None:
     change = world.step(world.queue({"id": ReassignmentSnapshot.objects.get(partition=0).public_id}))
     error = ItemError(as_message("nothing in flight"), 85, "NO_REASSIGNMENT_IN_PROGRESS")
