@@ -3,7 +3,6 @@
 PUBLIC_MODULES = (
     "access",
     "checks",
-    "decision",
     "errors",
     "expiry",
     "kinds",

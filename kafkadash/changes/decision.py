@@ -12,7 +12,7 @@ from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.models import ChangeRequest, Policy, Review
 from kafkadash.changes.policy import rules_of
 from kafkadash.changes.risk import level_of
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, ChangeState
 from kafkadash.clusters.access import (
     APPROVE,
     CANCEL,
@@ -33,8 +33,6 @@ from kafkadash.monitoring.freshness import FactFreshness
 _REOPENED = (ChangeState.PROPOSED, ChangeState.STALE)
 _WITHDRAWN = (ChangeState.PROPOSED, ChangeState.STALE, ChangeState.APPROVED, ChangeState.QUEUED)
 _CANCELLED = (ChangeState.EXECUTING, ChangeState.PAUSED)
-RUNS = (ChangeState.EXECUTING, ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING)
-RAN = (ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED)
 _COPIED = (ChangeState.DECLINED, ChangeState.EXPIRED, ChangeState.CANCELLED, ChangeState.FAILED, ChangeState.DONE)
 
 

@@ -20,7 +20,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.decision import approvals_needed
 from kafkadash.changes.kinds import ChangeKind, RunSummary, UnknownChangeKind, kind_of, registered_kinds
 from kafkadash.changes.models import ChangeRequest, Policy, RequestState, Review, ReviewVerdict
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, RUNNING, STEPPED, ChangeState
 from kafkadash.clusters.access import APPROVE, PROPOSE, START, clusters_allowing, visible_clusters
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
@@ -159,8 +159,7 @@ SHOW = FilterChoice(
     },
 )
 _MOST_DIGITS = 18
-RUNNING = (ChangeState.EXECUTING, ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING)
-_HAS_RUN = (ChangeState.QUEUED, *RUNNING, ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED)
+_HAS_RUN = (*STEPPED, *RAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +295,7 @@ def list_context(request: HttpRequest, now: datetime) -> ChangeListContext:
     counts = seen.aggregate(
         all=Count("pk"),
         open=Count("pk", filter=Q(state__in=OPEN)),
-        running=Count("pk", filter=Q(state__in=(ChangeState.QUEUED, *RUNNING))),
+        running=Count("pk", filter=Q(state__in=STEPPED)),
         ended=Count("pk", filter=Q(state__in=ENDED)),
         mine=Count("pk", filter=_contributed_by(request.user.pk)),
     )
@@ -324,7 +323,7 @@ def _select_changes(
     if show == "open":
         return seen.filter(state__in=OPEN)
     if show == "running":
-        return seen.filter(state__in=(ChangeState.QUEUED, *RUNNING))
+        return seen.filter(state__in=STEPPED)
     if show == "ended":
         return seen.filter(state__in=ENDED)
     if show == "mine":

@@ -15,14 +15,14 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.models import AuditEvent
 from kafkadash.changes.checks import ChangeCheck, CheckResult, CheckSubject
-from kafkadash.changes.decision import RAN, RUNS, ChangeDecision, approvals_needed, decision_of, too_few_approvers
+from kafkadash.changes.decision import ChangeDecision, approvals_needed, decision_of, too_few_approvers
 from kafkadash.changes.errors import ChangeErrorCode
 from kafkadash.changes.kinds import ChangeKind, RunSummary
 from kafkadash.changes.lists import PhaseStep, build_steps, known_kind, run_of
 from kafkadash.changes.models import ChangeRequest, Review, ReviewVerdict
 from kafkadash.changes.risk import level_of
 from kafkadash.changes.services import start_key
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, RUNNING, ChangeState
 from kafkadash.changes.trail import TrailEntry, build_entries
 from kafkadash.clusters.access import actions_allowed
 from kafkadash.core.formatting import format_duration, join_items
@@ -231,7 +231,7 @@ def review_context(request: HttpRequest, change: ChangeRequest, now: datetime) -
         "trail": trail,
         "decision": decision,
         "run": run_of(change),
-        "runs_now": change.state in RUNS,
+        "runs_now": change.state in RUNNING,
         "ended_by": next((entry for entry in reversed(trail) if entry.action in _ENDS), None),
         "start_words": _start_words(kind, change, now) if decision.may_start or decision.may_break_glass else (),
         "start_key": start_key(change, request.user) if decision.may_start else "",
@@ -263,7 +263,7 @@ def bar_context(
             request.user, change, may, (), facts_of(change, now), starts=bool(kind and kind.starts)
         ),
         "run": run or run_of(change),
-        "runs_now": change.state in RUNS,
+        "runs_now": change.state in RUNNING,
     }
 
 
@@ -322,7 +322,7 @@ def verdict_of(change: ChangeRequest, checks: ReviewChecks, approvals: Sequence[
     if change.risk is None:
         return None
     level = level_of(change.risk)
-    begun = change.state in (*RUNS, *RAN)
+    begun = change.state in (*RUNNING, *RAN)
     what = "Before the start" if begun else _can_be_run(checks)
     sentence = f"{what}: {checks.sentence}. Risk {change.risk} of 100. {_describe_approvals(change, len(approvals))}."
     state = "unknown" if change.state in RAN else _RISK_STATES[level]

@@ -89,7 +89,16 @@ def _edges(
 WAITING = (ChangeState.PROPOSED, ChangeState.APPROVED, ChangeState.QUEUED, ChangeState.STALE)
 """Neither a draft nor running nor over: what is checked again after each refresh, and may expire."""
 
-OVER = (ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED, ChangeState.DECLINED, ChangeState.EXPIRED)
+RUNNING = (ChangeState.EXECUTING, ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING)
+"""Started and not over."""
+
+STEPPED = (ChangeState.QUEUED, *RUNNING)
+"""Moved on by the steps of a worker."""
+
+RAN = (ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED)
+"""Over after a run."""
+
+OVER = (*RAN, ChangeState.DECLINED, ChangeState.EXPIRED)
 """Final: nothing leads out of these."""
 
 TABLE: tuple[WorkflowEdge, ...] = (

@@ -14,12 +14,11 @@ from django.http import HttpRequest
 
 from kafkadash.accounts.models import User
 from kafkadash.changes import services as drafting
-from kafkadash.changes.decision import RAN
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plan import PartitionMove
 from kafkadash.changes.request_validation import lock_change, require_permission
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, ChangeState
 from kafkadash.changes.transitions import audit_change
 from kafkadash.clusters.access import PROPOSE
 from kafkadash.core.formatting import join_items

@@ -11,10 +11,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from kafkadash.changes import kinds
-from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.kinds import RunSummary
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, RUNNING, ChangeState
 from kafkadash.core import clock
 from kafkadash.core.leases import from_now
 from kafkadash.core.messages import CodedMessage, choose_plural, reason_message, reason_text
@@ -117,7 +116,7 @@ def _summarize_run(run: ShortRun, change: ChangeRequest) -> RunSummary:
         end_state=("ok" if run.outcome == ShortOutcome.CLEAN else "warning") if over else "",
         end_words=_describe_end(change, reached, run.items) if over else "",
         figures_at=run.looked_at,
-        old=change.state in RUNS and run.started_at is not None and _is_old(run),
+        old=change.state in RUNNING and run.started_at is not None and _is_old(run),
         own_page=False,
     )
 
@@ -180,7 +179,7 @@ def review_items(change: ChangeRequest, request: HttpRequest, now: datetime) -> 
         "stale": False,
         "short_kind": kind,
         "now": now,
-        "problem": reason_message(run.error) if run and change.state in RUNS else None,
+        "problem": reason_message(run.error) if run and change.state in RUNNING else None,
         "chosen": chosen,
         "tally": _tally_states(run) if run else [],
         "sections": [("items", "Items", f"{total:,}")],

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.state_machine import ChangeState, ChangeTrigger
+from kafkadash.changes.state_machine import STEPPED, ChangeState, ChangeTrigger
 from kafkadash.changes.transitions import announce_changes
 from kafkadash.changes.worker_transitions import list_reasons, move_itself, turn_stale, write_change
 from kafkadash.clusters.secrets import SecretError
@@ -83,22 +83,15 @@ AGAIN_S = 10.0
 """Between two readings for a run that cannot begin, and after a fault."""
 SURE_S = 5.0
 """Between two readings that find the same item not as approved, in seconds: brokers learn of changes late."""
-_GOES_ON = (
-    ChangeState.QUEUED,
-    ChangeState.EXECUTING,
-    ChangeState.PAUSED,
-    ChangeState.CANCELLING,
-    ChangeState.VERIFYING,
-)
 _DUE = (
     "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"
-    f" WHERE k.removed_at IS NULL AND c.state IN ({', '.join(['%s'] * len(_GOES_ON))})"
+    f" WHERE k.removed_at IS NULL AND c.state IN ({', '.join(['%s'] * len(STEPPED))})"
 )
 
 
 def claim_due(limit: int = 100, hold_s: float = 10) -> list[int]:
     """Ids of the runs whose turn has come, marked so that each is handed out once."""
-    return leases.claim(RUNS, _DUE, limit, hold_s, [state.value for state in _GOES_ON])
+    return leases.claim(RUNS, _DUE, limit, hold_s, [state.value for state in STEPPED])
 
 
 def hand_back(run_ids: list[int]) -> None:

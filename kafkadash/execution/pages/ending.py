@@ -25,12 +25,11 @@ from kafkadash.accounts.errors import MissingObject
 from kafkadash.accounts.models import User
 from kafkadash.changes import services as running
 from kafkadash.changes.access import needs_on_change, request_for, seen_change, why_not, why_not_with
-from kafkadash.changes.decision import RAN
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.request_validation import wrong_reason
 from kafkadash.changes.review import bar_context
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, ChangeState
 from kafkadash.changes.transitions import change_key
 from kafkadash.changes.views import review_page
 from kafkadash.clusters.access import CANCEL, GIVE_UP, PROPOSE, VIEW, actions_allowed

@@ -17,7 +17,7 @@ from django.db.models import Count, F, Func, IntegerField, Q, Sum
 
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.plan import RunOptions
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RUNNING, ChangeState
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_duration, join_items, read_whole_number, run_time
 from kafkadash.core.formatting import format_size as size_text
@@ -55,7 +55,6 @@ from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.options import MB, format_megabytes
 from kafkadash.planning.window import day_and_time, run_options
 
-_WORKED_ON = (ChangeState.EXECUTING, ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING)
 _CANCELLED_FROM = (ChangeState.EXECUTING, ChangeState.PAUSED)
 _MOST_ORDERS = 5
 _FIRST_LOOK = timedelta(seconds=30)
@@ -84,7 +83,7 @@ def notices_of(execution: Execution, counts: RowCounts, now: datetime) -> list[R
     change = execution.request
     if change.state == ChangeState.QUEUED:
         return [_queue_notice(execution, now)]
-    if change.state not in _WORKED_ON:
+    if change.state not in RUNNING:
         return []
     found = [
         _unread_notice(execution, now),
@@ -434,8 +433,6 @@ def min_isr_of(cluster: Cluster, now: datetime, known: CollectionFreshness | Non
     return MinIsr(sums["under"], sums["at"], freshness)
 
 
-LIVE = (ChangeState.EXECUTING, ChangeState.PAUSED, ChangeState.CANCELLING, ChangeState.VERIFYING)
-"""States in which somebody works on the run."""
 MOST_BROKERS = 5
 
 
@@ -482,7 +479,7 @@ class RunShown:
 
     @property
     def live(self) -> bool:
-        return self.change.state in LIVE
+        return self.change.state in RUNNING
 
     @cached_property
     def freshness(self) -> FactFreshness:

@@ -11,10 +11,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from kafkadash.accounts.errors import lazy_text
-from kafkadash.changes.decision import RAN, RUNS
 from kafkadash.changes.kinds import RunSummary
 from kafkadash.changes.models import ChangeRequest
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, RUNNING, ChangeState
 from kafkadash.core.charts import ChartMark
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import choose_plural, message_text, reason_text
@@ -120,7 +119,7 @@ def _summarize_execution(
 ) -> RunSummary:
     number, over = change.pk, change.state in RAN
     figures = stored_progress(run)
-    live = change.state in RUNS
+    live = change.state in RUNNING
     eta = figures.eta_s if figures and live and not freshness_of_figures(run, now).stale else None
     finite = eta is not None and math.isfinite(eta)
     end_state, end_words = _describe_end(run, ChangeState(change.state))

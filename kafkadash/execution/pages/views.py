@@ -25,7 +25,7 @@ from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.request_validation import wrong_reason
 from kafkadash.changes.review import bar_context
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import RAN, RUNNING, STEPPED, ChangeState
 from kafkadash.changes.trail import newest_entries
 from kafkadash.changes.transitions import change_key
 from kafkadash.changes.views import review_page
@@ -45,7 +45,7 @@ from kafkadash.execution.pages.counts import brokers_seen_away, execution_of, fi
 from kafkadash.execution.pages.ending import goes_back
 from kafkadash.execution.pages.report import ReportShown
 from kafkadash.execution.pages.rows import RowShown, RowsInFlight, moves_context, moves_listing
-from kafkadash.execution.pages.run import LIVE, part_of, run_shown
+from kafkadash.execution.pages.run import part_of, run_shown
 from kafkadash.execution.pages.summaries import summarize_run
 from kafkadash.execution.replan import propose_other, replan_of
 from kafkadash.execution.report import stored_report
@@ -54,7 +54,7 @@ from kafkadash.monitoring.models import CollectorKind
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.options import format_rate
 
-SHOWN = (ChangeState.QUEUED, *LIVE, ChangeState.DONE, ChangeState.CANCELLED, ChangeState.FAILED)
+SHOWN = (*STEPPED, *RAN)
 """States in which a request has a run to show."""
 MOST_EVENTS = 12
 _MOST_ORDERS = 3
@@ -271,7 +271,7 @@ def run_page(
         "section": "changes",
         "tab": "reassignments",
         "pushed_figures": "execution/_run_figures.html" if shown.live else "",
-        "report": None if change.state in (ChangeState.QUEUED, *LIVE) else _report_of(change),
+        "report": None if change.state in STEPPED else _report_of(change),
         "may": may_of(change, may),
         "moves": moves_context(execution, shown.figures, now, shown.counts, listing),
         "chart": chart_context(execution, now),
@@ -293,9 +293,9 @@ def run_page(
 def _live_keys(change: ChangeRequest, show: str) -> list[str]:
     """The hint of the request in any case; what is pushed only while somebody works on the run."""
     keys = [change_key(change.pk)]
-    if change.state in (ChangeState.QUEUED, *LIVE):
+    if change.state in STEPPED:
         keys.append(f"{RUN}:{change.pk}")
-    return [*keys, f"{MOVES}:{change.pk}"] if change.state in LIVE and not show else keys
+    return [*keys, f"{MOVES}:{change.pk}"] if change.state in RUNNING and not show else keys
 
 
 def _steer_run(

@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.db.models import Case, F, When
 from django.db.models.expressions import Combinable
 
-from kafkadash.changes.state_machine import ChangeState
+from kafkadash.changes.state_machine import STEPPED
 from kafkadash.core import leases as lease
 from kafkadash.core.leases import LeasedTable, LeaseLost, RowLease, from_now
 from kafkadash.execution.models import Execution
@@ -34,13 +34,6 @@ MARGIN_S = 2.0
 """Seconds of the lease that must remain beyond the deadline of a call that changes something."""
 OBLIGATIONS_EVERY_S = 30.0
 
-_GOES_ON = (
-    ChangeState.QUEUED,
-    ChangeState.EXECUTING,
-    ChangeState.PAUSED,
-    ChangeState.CANCELLING,
-    ChangeState.VERIFYING,
-)
 # Ended runs whose throttles could not all be cleared are worked off until they are.
 _DUE = (
     "JOIN changes_changerequest c ON c.id = r.request_id JOIN clusters_cluster k ON k.id = r.cluster_id"
@@ -64,9 +57,9 @@ def extend_lease(held: RowLease, deadline: float) -> None:
 
 def claim_due(limit: int = 100, hold_s: float = 10) -> list[int]:
     """Ids of the executions whose turn has come, marked so that each is handed out once."""
-    states = ", ".join(["%s"] * len(_GOES_ON))
+    states = ", ".join(["%s"] * len(STEPPED))
     where = _DUE.replace("IN %s", f"IN ({states})")
-    return lease.claim(RUNS, where, limit, hold_s, [state.value for state in _GOES_ON])
+    return lease.claim(RUNS, where, limit, hold_s, [state.value for state in STEPPED])
 
 
 def hand_back(execution_ids: list[int]) -> None:
