@@ -31,7 +31,7 @@ from tests.e2e.routes import (
     SIGNED_OUT,
     VERIFICATION,
 )
-from tests.e2e.visitor import EVERY_LOOK, TWO_LOOKS, Visitor
+from tests.e2e.visitor import EVERY_LOOK, ONE_LOOK, TWO_LOOKS, Visitor
 from tests.e2e.worlds import STOPPED, Told, World, limping, never_reached, told_by
 
 SCREENS = CHECKOUT / "var" / "screens"
@@ -123,7 +123,7 @@ def test_pages__of_this_cluster__have_nothing_wrong_and_say_what_kafkas_tools_sa
                 slug=slug, move=moves.get(slug), topic=world.topic, broker=world.broker, group=world.group
             )
             says = visited.says(told) if told and not number else ()
-            looks = EVERY_LOOK if slug == "demo" and not number else TWO_LOOKS
+            looks = ONE_LOOK if number else EVERY_LOOK if slug == "demo" else TWO_LOOKS
             visitor.visit(at, f"{_name(route)}{number or ''}", shows=says, looks=looks)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 
@@ -138,7 +138,7 @@ def test_pages__of_no_cluster__have_nothing_wrong(
     for route, addresses in SIGNED_IN.items():
         for number, address in enumerate(addresses):
             says = _board_says(worlds["limping"]) if not route and not number else ()
-            looks = TWO_LOOKS if number else EVERY_LOOK
+            looks = ONE_LOOK if number else EVERY_LOOK
             visitor.visit(address, f"{_name(route)}{number or ''}", shows=says, looks=looks)
     visitor.visit(MISSING, "missing", status=404)
 
@@ -171,7 +171,7 @@ def test_pages__of_changes__have_nothing_wrong_and_say_what_is_proposed(
     for route, addresses in CHANGES.items():
         for number, address in enumerate(addresses):
             says = [f"#{proposed}"] if address.endswith("=all") else [topic] if "{proposed}" in address else ()
-            looks = TWO_LOOKS if number else EVERY_LOOK
+            looks = ONE_LOOK if number else EVERY_LOOK
             visitor.visit(address.format(**by), f"{_name(route)}{number or ''}", shows=says, looks=looks)
     assert not visitor.wrong, "\n".join(visitor.wrong)
 

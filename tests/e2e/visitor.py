@@ -59,8 +59,9 @@ FIND_COLOUR_VIOLATIONS = """
   return axe.run(judged, options).then((found) => found.violations);
 }
 """
-# For a page that was looked at in all ways with another filter or of another cluster.
+# For a page that was looked at in all ways of another cluster, and with another filter.
 TWO_LOOKS: Sequence[Look] = ((1440, "light"), (320, "dark"))
+ONE_LOOK: Sequence[Look] = ((320, "dark"),)
 # Chromium's own word on a page that is answered with 403 or 404, as it should be.
 EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[34]\b")
 
@@ -136,7 +137,7 @@ class Visitor:
         if headings != 1:
             self.wrong.append(f"{address}: {headings} h1")
         widths_seen = set()
-        for width, scheme in looks:
+        for width, scheme in EVERY_LOOK if WITH_PICTURES else looks:
             page.set_viewport_size({"width": width, "height": HEIGHT})
             page.emulate_media(color_scheme=scheme)
             where = f"{address} at {width} px, {scheme}"
