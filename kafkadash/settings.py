@@ -101,6 +101,7 @@ INSTALLED_APPS = [
     "kafkadash.execution",
     "kafkadash.short_runs",
     "kafkadash.elections",
+    "kafkadash.topics",
     "kafkadash.throttle_removal",
     "kafkadash.move_cancels",
     "kafkadash.findings",

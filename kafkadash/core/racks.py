@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,6 +49,21 @@ def racks_known(racks: Iterable[str | None]) -> bool:
     """Spread is judged only where every broker names its rack and there are at least two racks."""
     named = set(racks)
     return None not in named and len(named) > 1
+
+
+def alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
+    """Return brokers with their racks alternating, as Kafka lists them before it places replicas (KIP-36).
+
+    Brokers by id within their racks, one of each rack in turn, racks by name, until none is left.
+    """
+    by_rack: dict[str, list[int]] = defaultdict(list)
+    for broker in sorted(racks, reverse=True):
+        by_rack[racks[broker]].append(broker)
+    waiting = [by_rack[rack] for rack in sorted(by_rack)]
+    found: list[int] = []
+    while any(waiting):
+        found += [brokers.pop() for brokers in waiting if brokers]
+    return tuple(found)
 
 
 def judge_spread(replicas: Sequence[int], rack_of: Mapping[int, str], rack_count: int) -> RackSpread:

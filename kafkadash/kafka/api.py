@@ -620,6 +620,24 @@ class ReplicaPlace:
         return f"{self.topic}-{self.partition} on broker {self.broker}"
 
 
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """``replicas``: broker ids of each partition, the preferred leader first. ``configs``: key to value."""
+
+    name: str
+    replicas: tuple[tuple[int, ...], ...]
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """Partitions that a topic gets: ``first`` is the number of the first one, ``replicas`` their brokers in order."""
+
+    topic: str
+    first: int
+    replicas: tuple[tuple[int, ...], ...]
+
+
 class KafkaChanges(Protocol):
     """The mutating calls. ``deadline`` in seconds from now, as for the reads."""
 
@@ -643,6 +661,24 @@ class KafkaChanges(Protocol):
 
     def elect_leaders(self, partitions: Collection[TopicPartition], *, deadline: float) -> ItemChanged[TopicPartition]:
         """ElectLeaders (43), preferred; ELECTION_NOT_NEEDED (84) is done."""
+        ...
+
+    def create_topics(
+        self, topics: Collection[NewTopic], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[str]:
+        """CreateTopics (19), by name. ``validate_only``: Kafka says what it would do, and creates nothing.
+
+        TOPIC_ALREADY_EXISTS (36) is refused, also where an earlier request whose answer was lost created the topic.
+        """
+        ...
+
+    def create_partitions(
+        self, topics: Collection[NewPartitions], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[str]:
+        """CreatePartitions (37), by topic. Kafka gets the number of partitions in all, so it never adds them twice.
+
+        INVALID_PARTITIONS (37) is refused, also where an earlier request whose answer was lost added them.
+        """
         ...
 
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:

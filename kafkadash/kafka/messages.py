@@ -10,7 +10,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from kafkadash.kafka.api import ConfigChange, ConfigResource, NotSupported, ReplicaPlace, TopicPartition
+from kafkadash.kafka.api import (
+    ConfigChange,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    NotSupported,
+    ReplicaPlace,
+    TopicPartition,
+)
 from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.kafka_python import (
     AlterPartitionReassignmentsRequest,
@@ -20,6 +28,10 @@ from kafkadash.kafka.kafka_python import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ConsumerGroupDescribeRequest,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeConfigsRequest,
@@ -112,6 +124,8 @@ ElectLeadersAnswer = ElectLeadersResponse
 ElectedTopic = ElectLeadersResponse.ReplicaElectionResult
 ElectedPartition = ElectedTopic.PartitionResult
 AlterLogDirsAnswer = AlterReplicaLogDirsResponse
+CreateTopicsAnswer = CreateTopicsResponse
+CreatePartitionsAnswer = CreatePartitionsResponse
 PlacedTopic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 PlacedPartition = PlacedTopic.AlterReplicaLogDirPartitionResult
 
@@ -327,7 +341,14 @@ def span_request(
     )
 
 
-ALTER_LOG_DIRS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 34, 43, 44, 45
+CREATE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = (
+    19,
+    34,
+    37,
+    43,
+    44,
+    45,
+)
 T = TypeVar("T")
 _PREFERRED = 0  # org.apache.kafka.common.ElectionType
 
@@ -388,6 +409,53 @@ def elect_leaders_request(offered: ApiRanges, partitions: Iterable[TopicPartitio
             ElectLeadersRequest.TopicPartitions(topic=name, partitions=[index for index, _ in rows])
             for name, rows in _by_topic((p, None) for p in partitions).items()
         ],
+    )
+
+
+def create_topics_request(
+    offered: ApiRanges, topics: Iterable[NewTopic], *, timeout_ms: int, validate_only: bool
+) -> Request:
+    """The number of partitions and the replication factor follow from the assignment; Kafka takes -1 for both then.
+
+    v1 is the first with ``validate_only`` (KIP-4).
+    """
+    require_api(offered, CREATE_TOPICS, "CreateTopics with validation (Kafka 0.10.2)", at_least=1)
+    topic = CreateTopicsRequest.CreatableTopic
+    return CreateTopicsRequest(
+        topics=[
+            topic(
+                name=new.name,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[
+                    topic.CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas))
+                    for index, replicas in enumerate(new.replicas)
+                ],
+                configs=[topic.CreatableTopicConfig(name=key, value=value) for key, value in new.configs.items()],
+            )
+            for new in topics
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
+    )
+
+
+def create_partitions_request(
+    offered: ApiRanges, topics: Iterable[NewPartitions], *, timeout_ms: int, validate_only: bool
+) -> Request:
+    require_api(offered, CREATE_PARTITIONS, "CreatePartitions (Kafka 1.0)")
+    topic = CreatePartitionsRequest.CreatePartitionsTopic
+    return CreatePartitionsRequest(
+        topics=[
+            topic(
+                name=new.topic,
+                count=new.first + len(new.replicas),
+                assignments=[topic.CreatePartitionsAssignment(broker_ids=list(replicas)) for replicas in new.replicas],
+            )
+            for new in topics
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=validate_only,
     )
 
 

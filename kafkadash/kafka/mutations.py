@@ -28,6 +28,8 @@ from kafkadash.kafka.api import (
     ItemError,
     KafkaFailure,
     KafkaUnreachable,
+    NewPartitions,
+    NewTopic,
     QuorumUnavailable,
     ReplicaPlace,
     TopicPartition,
@@ -62,6 +64,8 @@ from kafkadash.kafka.messages import (
     AlterReassignmentsAnswer,
     ApiRanges,
     ClusterAnswer,
+    CreatePartitionsAnswer,
+    CreateTopicsAnswer,
     ElectLeadersAnswer,
     KafkaResponse,
     QuorumAnswer,
@@ -70,6 +74,8 @@ from kafkadash.kafka.messages import (
     alter_log_dirs_request,
     alter_reassignments_request,
     controllers_request,
+    create_partitions_request,
+    create_topics_request,
     elect_leaders_request,
     quorum_request,
 )
@@ -214,6 +220,46 @@ class WireClient(WireAdmin):
             for p in topic.partition_result
         }
         return sorting.each(codes, fine=ELECTION_NOT_NEEDED)
+
+    def create_topics(
+        self, topics: Collection[NewTopic], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[str]:
+        if not topics:
+            return ItemChanged()
+        left = start_countdown(deadline)
+        result = self._to_controller(
+            lambda offered: create_topics_request(
+                offered, topics, timeout_ms=_milliseconds(left), validate_only=validate_only
+            ),
+            left,
+            _not_controller_for_topics,
+        )
+        sorting = _AnswerSorting(
+            [topic.name for topic in topics], "Topic {} was not created", "Create on the cluster or on the topic"
+        )
+        if isinstance(result, UnknownOutcome):
+            return sorting.lost(result)
+        response: CreateTopicsAnswer = result.response
+        return sorting.each({topic.name: (topic.error_code, topic.error_message) for topic in response.topics})
+
+    def create_partitions(
+        self, topics: Collection[NewPartitions], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[str]:
+        if not topics:
+            return ItemChanged()
+        left = start_countdown(deadline)
+        result = self._to_controller(
+            lambda offered: create_partitions_request(
+                offered, topics, timeout_ms=_milliseconds(left), validate_only=validate_only
+            ),
+            left,
+            _not_controller_for_new_partitions,
+        )
+        sorting = _AnswerSorting([new.topic for new in topics], "Topic {} got no partitions", "Alter on the topic")
+        if isinstance(result, UnknownOutcome):
+            return sorting.lost(result)
+        response: CreatePartitionsAnswer = result.response
+        return sorting.each({topic.name: (topic.error_code, topic.error_message) for topic in response.results})
 
     def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
         left = start_countdown(deadline)
@@ -439,3 +485,13 @@ def _not_controller_for_each(response: ElectLeadersAnswer) -> bool:
     """ZooKeeper mode tells it of each partition, with no error at the top."""
     rows = [p for topic in response.replica_election_results for p in topic.partition_result]
     return bool(rows) and all(row.error_code == NOT_CONTROLLER for row in rows)
+
+
+def _not_controller_for_topics(response: CreateTopicsAnswer) -> bool:
+    """CreateTopics has no error at the top."""
+    return bool(response.topics) and all(topic.error_code == NOT_CONTROLLER for topic in response.topics)
+
+
+def _not_controller_for_new_partitions(response: CreatePartitionsAnswer) -> bool:
+    """CreatePartitions has no error at the top."""
+    return bool(response.results) and all(topic.error_code == NOT_CONTROLLER for topic in response.results)

@@ -485,6 +485,7 @@ def topics(request: HttpRequest, slug: str) -> HttpResponse:
         "live_keys": [read_hint(kind, slug) for kind in (*_KINDS, CollectorKind.REASSIGNMENTS)],
         "not_read": not_read(cluster, runs, _KINDS),
         **topic_list_context(cluster, topic_listing(request.GET), runs, bar["now"]),
+        "may_create": not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
     }
     return render(request, "monitoring/topics.html", context)
 
@@ -505,13 +506,15 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
     runs = bar["standing"].runs
     kinds = (*_KINDS, CollectorKind.REASSIGNMENTS, CollectorKind.GROUPS)
     misled = row.preferred_leaders is not None and row.preferred_leaders < row.partition_count
+    may_propose = not cluster.read_only and is_allowed(request.user, PROPOSE, cluster)
     context = {
         **bar,
         "tab": "topics",
         "live_keys": [read_hint(kind, slug) for kind in kinds],
         "not_read": not_read(cluster, runs, kinds),
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
-        "may_elect": misled and not cluster.read_only and is_allowed(request.user, PROPOSE, cluster),
+        "may_elect": misled and may_propose,
+        "may_grow": may_propose and not row.internal,
         "throughput": topic_throughput(
             cluster, row.name, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),

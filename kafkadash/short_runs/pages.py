@@ -55,7 +55,7 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
     if wrong:
         return _show_proposal(request, cluster, proposal, wrong=wrong)
     try:
-        draft = _create_draft(request, cluster, proposal, _typed(request, "title", "") or proposal.title, why)
+        draft = create_item_draft(request, cluster, proposal, _typed(request, "title", "") or proposal.title, why)
     except ChangeRefused as refused:
         return _show_proposal(request, cluster, proposal, refused)
     user = request.user
@@ -91,7 +91,7 @@ def _show_proposal(
 
 
 @transaction.atomic
-def _create_draft(
+def create_item_draft(
     request: HttpRequest, cluster: Cluster, proposal: ItemProposal, title: str, why: str
 ) -> ChangeRequest:
     """Create and plan a draft, or nothing of it. Raises ChangeRefused, also where there is nothing to do."""

@@ -13,7 +13,14 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 
-from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_REASSIGNMENTS, CHANGES, ELECT_LEADERS
+from tests.contract.fake_changes import (
+    ALTER_CONFIGS,
+    ALTER_REASSIGNMENTS,
+    CHANGES,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    ELECT_LEADERS,
+)
 from tests.contract.fake_configs import DEFAULT_SOURCE, LEGAL_NAME, SENSITIVE, STATIC_SOURCE, TOPIC_TYPE, picked
 from tests.contract.fake_entities import Entities
 from tests.contract.fake_groups import GROUP_ANSWERS
@@ -24,7 +31,15 @@ from tests.contract.fake_quorum import describe_quorum
 LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 3, 17, 18, 36
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 LIST_REASSIGNMENTS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 46, 55, 60
-FORWARDED = (LIST_REASSIGNMENTS, DESCRIBE_QUORUM, ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS)
+FORWARDED = (
+    LIST_REASSIGNMENTS,
+    DESCRIBE_QUORUM,
+    CREATE_TOPICS,
+    CREATE_PARTITIONS,
+    ALTER_REASSIGNMENTS,
+    ALTER_CONFIGS,
+    ELECT_LEADERS,
+)
 ASKED_OF_CONTROLLERS = (
     API_VERSIONS,
     SASL_HANDSHAKE,

@@ -18,7 +18,14 @@ from tests.contract.fake_configs import LEGAL_NAME, TOPIC_DEFAULTS, TOPIC_TYPE
 from tests.contract.fake_entities import Entities
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, Mode, QuorumState
 
-ALTER_LOG_DIRS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 34, 43, 44, 45
+CREATE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = (
+    19,
+    34,
+    37,
+    43,
+    44,
+    45,
+)
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -104,6 +111,64 @@ def _wrong_assignment(model: ClusterModel, target: Sequence[int]) -> str:
         if node not in model.brokers:
             return f"broker {node}, but no such broker is registered"
     return ""
+
+
+# ---- topics
+
+
+def create_topics(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    whole = _unavailable(model, broker, denied)
+    rows = []
+    for topic in request.topics:
+        code, message = whole or _create(model, topic, validate_only=request.validate_only)
+        if denied:
+            code, message = ErrorCode.topic_authorization_failed, "Authorization failed."
+        told = {"name": topic.name, "error_code": code, "error_message": message, "topic_id": None, "configs": ()}
+        rows.append(entities.new("CreatableTopicResult", **told))
+    return entities.new("CreateTopicsResponse", throttle_time=timedelta(0), topics=tuple(rows))
+
+
+def _create(model: ClusterModel, topic: Any, *, validate_only: bool) -> Refused:
+    if topic.name in model.topics:
+        return ErrorCode.topic_already_exists, f"Topic '{topic.name}' already exists."
+    placement = [list(row.broker_ids) for row in sorted(topic.assignments, key=lambda row: row.partition_index)]
+    if wrong := next(filter(None, (_wrong_assignment(model, row) for row in placement)), ""):
+        return ErrorCode.invalid_replica_assignment, f"The manual partition assignment includes {wrong}."
+    for config in topic.configs:
+        if config.name not in TOPIC_DEFAULTS:
+            return ErrorCode.invalid_config, f"Unknown topic config name: {config.name}"
+    if not validate_only:
+        model.add_topic(topic.name, placement)
+        for config in topic.configs:
+            model.set_config(topic.name, config.name, config.value)
+    return _FINE
+
+
+def create_partitions(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    whole = _unavailable(model, broker, denied)
+    rows = []
+    for topic in request.topics:
+        code, message = whole or _grow(model, topic, validate_only=request.validate_only)
+        if denied:
+            code, message = ErrorCode.topic_authorization_failed, "Authorization failed."
+        rows.append(
+            entities.new("CreatePartitionsTopicResult", name=topic.name, error_code=code, error_message=message)
+        )
+    return entities.new("CreatePartitionsResponse", throttle_time=timedelta(0), results=tuple(rows))
+
+
+def _grow(model: ClusterModel, topic: Any, *, validate_only: bool) -> Refused:
+    if topic.name not in model.topics:
+        return ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition."
+    there = len(model.topics[topic.name].partitions)
+    if topic.count <= there:
+        return ErrorCode.invalid_partitions, f"The topic {topic.name} currently has {there} partition(s)."
+    placement = [list(row.broker_ids) for row in topic.assignments]
+    if wrong := next(filter(None, (_wrong_assignment(model, row) for row in placement)), ""):
+        return ErrorCode.invalid_replica_assignment, f"The manual partition assignment includes {wrong}."
+    if not validate_only:
+        model.grow_topic(topic.name, placement)
+    return _FINE
 
 
 # ---- elections
@@ -284,6 +349,8 @@ def _place(model: ClusterModel, broker: FakeBroker, name: str, index: int, path:
 
 
 CHANGES: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
+    CREATE_TOPICS: create_topics,
+    CREATE_PARTITIONS: create_partitions,
     ALTER_LOG_DIRS: alter_log_dirs,
     ELECT_LEADERS: elect_leaders,
     ALTER_CONFIGS: alter_configs,

@@ -170,15 +170,20 @@ class ClusterModel:
         placement = list(assignment)
         if len({len(order) for order in placement}) != 1 or name in self.topics:
             raise ValueError("INVALID_REPLICA_ASSIGNMENT")
-        topic = FakeTopic(name, uuid.uuid5(uuid.NAMESPACE_URL, name), internal, [])
-        for index, order in enumerate(placement):
+        topic = self.topics[name] = FakeTopic(name, uuid.uuid5(uuid.NAMESPACE_URL, name), internal, [])
+        self.grow_topic(name, placement, records=records)
+        return topic
+
+    @_changes
+    def grow_topic(self, name: str, placement: Iterable[Sequence[int]], *, records: int = 0) -> None:
+        """Add partitions with these replicas."""
+        topic = self.topics[name]
+        for index, order in enumerate(placement, start=len(topic.partitions)):
             replicas = {broker: FakeReplica(0, records, index % self._directories(broker)) for broker in order}
             partition = FakePartition(name, index, list(order), list(order), order[0], replicas)
             topic.partitions.append(partition)
             for broker in order:
                 self.brokers[broker].hosted[name, index] = partition
-        self.topics[name] = topic
-        return topic
 
     @_changes
     def delete_topic(self, name: str) -> None:

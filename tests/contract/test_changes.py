@@ -11,6 +11,7 @@ A change is sent once. Where its answer is missing, it is lost: neither done nor
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ from kafkadash.kafka.api import (
     ItemChanged,
     ItemError,
     KafkaUnreachable,
+    NewPartitions,
+    NewTopic,
     NotSupported,
     ReplicaPlace,
     TopicPartition,
@@ -40,7 +43,14 @@ from kafkadash.kafka.errors import KafkaErrorCode
 from kafkadash.kafka.mutations import WireClient
 from tests.contract.backends import Backend
 from tests.contract.fake_broker import FakeKafka, Login
-from tests.contract.fake_changes import ALTER_CONFIGS, ALTER_LOG_DIRS, ALTER_REASSIGNMENTS, ELECT_LEADERS
+from tests.contract.fake_changes import (
+    ALTER_CONFIGS,
+    ALTER_LOG_DIRS,
+    ALTER_REASSIGNMENTS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    ELECT_LEADERS,
+)
 from tests.contract.fake_model import ClusterModel, Mode, QuorumState
 from tests.contract.sockets import closed_port
 from tests.contract.timing import in_time
@@ -183,6 +193,53 @@ def test_another_order_is_done_at_once_and_then_its_leader_is_elected(
     wait_until(lambda: backend.topic(topic_name)[0][0] == 2, "the preferred replica leads")
 
 
+def test_topics_are_created_as_assigned__and_what_kafka_refuses_is_told_of_each(
+    admin: WireClient, backend: Backend, topic_name: str
+) -> None:
+    first, second, twice, unknown = (f"{topic_name}-{part}" for part in ("a", "b", "twice", "unknown"))
+    asked = [
+        NewTopic(first, ((2, 1), (3, 2)), {"retention.ms": "60000"}),
+        NewTopic(second, ((3, 1),)),
+        NewTopic(twice, ((1, 1),)),
+        NewTopic(unknown, ((1, 2),), {"no.such.key": "1"}),
+    ]
+
+    validated = admin.create_topics(asked, deadline=DEADLINE, validate_only=True)
+    nothing_yet = admin.metadata(deadline=DEADLINE, topics=[first])
+    created = admin.create_topics(asked, deadline=DEADLINE)
+    again = admin.create_topics(asked[:1], deadline=DEADLINE)
+
+    assert [topic.error and topic.error.code for topic in nothing_yet.topics] == [3]
+    assert validated == created, "a dry run says what the request says then"
+    assert created.done == {first, second}
+    assert {name: error.code for name, error in created.refused.items()} == {twice: 39, unknown: 40}
+    assert again.refused[first].code == 36
+    wait_until(lambda: [row[1] for row in backend.topic(first)] == [(2, 1), (3, 2)], "the brokers know the topic")
+    assert backend.configs(first)["retention.ms"] == ("60000", "DYNAMIC_TOPIC_CONFIG")
+
+
+def test_partitions_are_added_as_assigned__and_never_twice(
+    admin: WireClient, backend: Backend, topic_name: str
+) -> None:
+    backend.create_topic(topic_name, [[1, 2]])
+    more = NewPartitions(topic_name, 1, ((3, 1), (2, 3)))
+    absent = NewPartitions(f"{topic_name}-absent", 1, ((1, 2),))
+
+    validated = admin.create_partitions([more, absent], deadline=DEADLINE, validate_only=True)
+    before = backend.topic(topic_name)
+    added = admin.create_partitions([more, absent], deadline=DEADLINE)
+    again = admin.create_partitions([more], deadline=DEADLINE)
+
+    assert len(before) == 1
+    assert validated == added
+    assert added.done == {topic_name}
+    assert added.refused[absent.topic].code == 3
+    assert again.refused[topic_name].code == 37
+    wait_until(
+        lambda: [row[1] for row in backend.topic(topic_name)] == [(1, 2), (3, 1), (2, 3)], "the brokers know them"
+    )
+
+
 def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]])
     topic = ConfigResource.topic(topic_name)
@@ -296,6 +353,8 @@ def test_nothing_to_change_asks_nobody(admin: WireClient) -> None:
     assert admin.alter_reassignments({}, deadline=DEADLINE, keep_factor=True) == ItemChanged()
     assert admin.alter_configs([], deadline=DEADLINE) == ItemChanged()
     assert admin.elect_leaders([], deadline=DEADLINE) == ItemChanged()
+    assert admin.create_topics([], deadline=DEADLINE) == ItemChanged()
+    assert admin.create_partitions([], deadline=DEADLINE) == ItemChanged()
     assert admin.place_replicas({}, deadline=DEADLINE) == ItemChanged()
 
 
@@ -510,10 +569,21 @@ def _move(admin: WireClient, *, deadline: float = DEADLINE, keep_factor: bool = 
     return admin.alter_reassignments({PARTITION: (3, 2)}, deadline=deadline, keep_factor=keep_factor)
 
 
+def _create(admin: WireClient, deadline: float) -> ItemChanged[str]:
+    return admin.create_topics([NewTopic(f"new-{next(NUMBERS)}", ((1, 2),))], deadline=deadline)
+
+
+def _grow(admin: WireClient, deadline: float) -> ItemChanged[str]:
+    return admin.create_partitions([NewPartitions("t", next(NUMBERS), ((1, 2),))], deadline=deadline)
+
+
+NUMBERS = itertools.count(1)
 CALLS: dict[int, Callable[[WireClient, float], ItemChanged[object]]] = {
     ALTER_REASSIGNMENTS: lambda admin, deadline: _move(admin, deadline=deadline),  # type: ignore[dict-item,return-value]
     ALTER_CONFIGS: lambda admin, deadline: admin.alter_configs([LIST], deadline=deadline),  # type: ignore[dict-item,return-value]
     ELECT_LEADERS: lambda admin, deadline: admin.elect_leaders([PARTITION], deadline=deadline),  # type: ignore[dict-item,return-value]
+    CREATE_TOPICS: _create,  # type: ignore[dict-item]
+    CREATE_PARTITIONS: _grow,  # type: ignore[dict-item]
     ALTER_LOG_DIRS: lambda admin, deadline: admin.place_replicas({PLACE: "/fake/1/d1"}, deadline=deadline),  # type: ignore[dict-item,return-value]
 }
 
@@ -544,7 +614,7 @@ def test_a_broker_that_dies_of_the_request_is_not_replaced_by_another(
     assert fake.requests[api_key] == 1
 
 
-@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS])
+@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ALTER_CONFIGS, CREATE_TOPICS, ELECT_LEADERS])
 def test_silent_controllers_lose_what_was_sent_to_them(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
     fake.set_quorum(QuorumState.SILENT)
 
@@ -559,7 +629,7 @@ def test_silent_controllers_lose_what_was_sent_to_them(api_key: int, fake: FakeK
     fake.set_quorum(QuorumState.LED)
 
 
-@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ALTER_CONFIGS, ELECT_LEADERS])
+@pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, CREATE_TOPICS, ALTER_CONFIGS, ELECT_LEADERS])
 def test_a_time_out_told_by_kafka_is_lost(api_key: int, fake: FakeKafka, fake_admin: WireClient) -> None:
     """REQUEST_TIMED_OUT: the broker does not know either."""
     fake.model.set_quorum(QuorumState.LEADERLESS)
@@ -657,7 +727,7 @@ def test_a_missing_permission_is_a_refusal_that_names_it(api_key: int, fake: Fak
     [error] = CALLS[api_key](fake_admin, DEADLINE).refused.values()
 
     assert error.code in (29, 31)
-    assert "the principal needs Alter" in error.text
+    assert f"the principal needs {'Create' if api_key == CREATE_TOPICS else 'Alter'}" in error.text
 
 
 @pytest.mark.parametrize("api_key", CALLS)
@@ -732,7 +802,7 @@ def test_changes_from_several_threads_do_not_mix(fake: FakeKafka, fake_admin: Wi
 
 
 class TestZooKeeperMode:
-    @pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, ELECT_LEADERS])
+    @pytest.mark.parametrize("api_key", [ALTER_REASSIGNMENTS, CREATE_TOPICS, ELECT_LEADERS])
     def test_the_controller_is_asked_where_another_broker_refused(
         self, api_key: int, connect: Callable[[ClusterConnection], WireClient]
     ) -> None:

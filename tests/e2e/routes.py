@@ -85,6 +85,10 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}verify/": Visited((f"{C}verify/",)),
     f"{CLUSTER}cancels/new/": Visited((f"{C}cancels/new/", f"{C}cancels/new/?stuck=1")),
     f"{CLUSTER}throttles/remove/": Visited((f"{C}throttles/remove/",)),
+    f"{CLUSTER}create-topics/": Visited((f"{C}create-topics/",), of_seen=True),
+    f"{CLUSTER}topics/<str:topic>/add-partitions/": Visited(
+        (f"{C}topics/{{topic}}/add-partitions/", f"{C}topics/{{topic}}/add-partitions/?count=99"), of_seen=True
+    ),
     f"{CLUSTER}elections/new/": Visited((f"{C}elections/new/", f"{C}elections/new/?broker=1"), of_seen=True),
 }
 SIGNED_IN: Mapping[str, Sequence[str]] = {

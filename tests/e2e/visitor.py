@@ -62,8 +62,8 @@ FIND_COLOUR_VIOLATIONS = """
 # For a page that was looked at in all ways of another cluster, and with another filter.
 TWO_LOOKS: Sequence[Look] = ((1440, "light"), (320, "dark"))
 ONE_LOOK: Sequence[Look] = ((320, "dark"),)
-# Chromium's own word on a page that is answered with 403 or 404, as it should be.
-EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[34]\b")
+# Chromium's own word on a page that is answered with 400, 403 or 404, as it should be.
+EXPECTED_ON_ERROR_PAGES = re.compile(r"^Failed to load resource: the server responded with a status of 40[034]\b")
 
 KEEP_VIOLATIONS = """
 window.kafkadashViolations = [];

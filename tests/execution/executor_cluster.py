@@ -10,7 +10,7 @@ One row of a run, and single looks at a cluster in which nothing else happens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -71,6 +71,17 @@ class Cluster:
             key = (row.topic, row.partition)
             self.partitions[key] = Partition(row.current, set(row.current), row.current[0], sizes[key])
         self.number = Counter(topic for topic, _ in self.partitions)
+
+    def add_topic(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Create an empty topic, as CreateTopics does."""
+        self.topics[name] = f"id-of-{name}"
+        self.grow_topic(name, replicas)
+
+    def grow_topic(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Add empty partitions, as CreatePartitions does."""
+        for number, row in enumerate(replicas, start=self.number[name]):
+            self.partitions[name, number] = Partition(tuple(row), set(row), row[0], 0.0)
+        self.number[name] += len(replicas)
 
     def submit(self, key: Key, target: tuple[int, ...]) -> bool:
         partition = self.partitions.get(key)

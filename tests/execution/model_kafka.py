@@ -27,6 +27,8 @@ from kafkadash.kafka.api import (
     ListedReassignments,
     LogDir,
     LogDirs,
+    NewPartitions,
+    NewTopic,
     OffsetKind,
     OffsetQuery,
     OngoingReassignment,
@@ -51,9 +53,9 @@ class ModelKafka:
     """Implements ``KafkaClient``. ``before`` and ``after`` get the name of each call; ``fail`` makes calls fail.
 
     ``lose``: what becomes of changes: None, or whether one whose answer is lost is done all the same. ``refuse``:
-    partition → Kafka's words, ``refuse_places``: broker → those about its directories, whose answers ``lose_places``
-    loses; a ``forgetful`` one restarts before the replica comes. ``sent`` are all calls that changed something, in
-    order.
+    partition → Kafka's words, ``refuse_topics``: those about new topics, ``refuse_places``: broker → those about its
+    directories, whose answers ``lose_places`` loses; a ``forgetful`` one restarts before the replica comes. ``sent``
+    are all calls that changed something, in order.
     """
 
     model: Cluster
@@ -62,6 +64,7 @@ class ModelKafka:
     lose: bool | None = None
     refuse: dict[TopicPartition, ItemError] = field(default_factory=dict)
     refuse_elections: ItemError | None = None
+    refuse_topics: dict[str, ItemError] = field(default_factory=dict)
     sent: list[tuple[str, object]] = field(default_factory=list)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
@@ -192,6 +195,46 @@ class ModelKafka:
         changed = self._changed(dict.fromkeys(partitions), self._elect)
         self.after("elect_leaders")
         return changed
+
+    def create_topics(
+        self, topics: Collection[NewTopic], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[str]:
+        self._called("create_topics")
+        self.sent.append(("create_topics", tuple(topics)))
+        done, refused, lost = set(), {}, {}
+        for new in topics:
+            if new.name in self.refuse_topics or new.name in self.model.topics:
+                there = ItemError(as_message("exists"), 36, "TOPIC_ALREADY_EXISTS")
+                refused[new.name] = self.refuse_topics.get(new.name, there)
+                continue
+            if self.lose is not False and not validate_only:
+                self.model.add_topic(new.name, new.replicas)
+                self.configs[ConfigResource.topic(new.name)] = dict(new.configs)
+            if self.lose is None:
+                done.add(new.name)
+            else:
+                lost[new.name] = ItemError(as_message("did not answer in time"))
+        self.after("create_topics")
+        return ItemChanged(frozenset(done), refused, lost)
+
+    def create_partitions(
+        self, topics: Collection[NewPartitions], *, deadline: float, validate_only: bool = False
+    ) -> ItemChanged[str]:
+        self._called("create_partitions")
+        self.sent.append(("create_partitions", tuple(topics)))
+        done, refused, lost = set(), {}, {}
+        for new in topics:
+            if new.first != self.model.number[new.topic]:
+                refused[new.topic] = ItemError(as_message("has other partitions"), 37, "INVALID_PARTITIONS")
+                continue
+            if self.lose is not False and not validate_only:
+                self.model.grow_topic(new.topic, new.replicas)
+            if self.lose is None:
+                done.add(new.topic)
+            else:
+                lost[new.topic] = ItemError(as_message("did not answer in time"))
+        self.after("create_partitions")
+        return ItemChanged(frozenset(done), refused, lost)
 
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
         self._called("place_replicas")

@@ -28,11 +28,11 @@ from hypothesis import strategies as st
 from kafkadash.changes.plan import PartitionMove, PlanErrorCode, UnfitReason
 from kafkadash.changes.plan import PlanErrorCode as Code
 from kafkadash.core.messages import coded
-from kafkadash.core.racks import judge_spread
+from kafkadash.core.racks import alternate_racks, judge_spread
 from kafkadash.planning.checker import CheckRequest, check
 from kafkadash.planning.kafka_json import read_reassignment
 from kafkadash.planning.problem_codes import RuleCode
-from kafkadash.planning.solver.kafka_placement import alternate_racks, assign_replicas, generated_bytes
+from kafkadash.planning.solver.kafka_placement import assign_replicas, generated_bytes
 from kafkadash.planning.solver.plan import plan, plan_exactly
 from kafkadash.planning.solver.request import (
     ADD,
@@ -501,46 +501,6 @@ def test_the_example_with_racks_of_equal_size() -> None:
 def test_the_example_with_racks_of_different_size() -> None:
     found = assign_replicas({0: "rack1", 1: "rack2", 2: "rack2"}, 3, 2, start=0, shift=0)
     assert found.tolist() == [[0, 1], [1, 0], [2, 0]]
-
-
-def one_by_one(
-    racks: dict[int, str], partitions: int, factor: int, start: int, shift: int, first: int
-) -> list[list[int]]:
-    """As the proposal tells it, with sets and a loop."""
-    brokers = alternate_racks(racks)
-    many, names = len(brokers), set(racks.values())
-    rows = []
-    for number in range(first, first + partitions):
-        if number > 0 and number % many == 0:
-            shift += 1
-        place = (number + start) % many
-        row, tried = [brokers[place]], 0
-        while len(row) < factor:
-            broker = brokers[(place + 1 + (shift * len(names) + tried) % (many - 1)) % many]
-            has = {racks[each] for each in row}
-            if (racks[broker] not in has or has == names) and broker not in row:
-                row.append(broker)
-            tried += 1
-        rows.append(row)
-    return rows
-
-
-@given(
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=4),
-    partitions=st.integers(0, 60),
-    factor=st.integers(1, 6),
-    start=st.integers(0, 19),
-    shift=st.integers(0, 19),
-    first=st.integers(0, 45),
-)
-def test_any_cluster_is_as_if_done_one_by_one(
-    sizes: list[int], partitions: int, factor: int, start: int, shift: int, first: int
-) -> None:
-    named = [f"r{rack}" for rack, many in enumerate(sizes) for _ in range(many)]
-    racks = {id_ * 7 % 101: rack for id_, rack in enumerate(named)}
-    factor, start, shift = min(factor, len(racks)), start % len(racks), shift % len(racks)
-    found = assign_replicas(racks, partitions, factor, start=start, shift=shift, first=first)
-    assert found.tolist() == one_by_one(racks, partitions, factor, start, shift, first)
 
 
 @pytest.mark.parametrize("factor", [0, 7])

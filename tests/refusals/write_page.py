@@ -63,6 +63,7 @@ CATALOGUES = {
         "short_runs.messages:SHORT_RUN_ERROR_MESSAGES",
     ),
     "Leader elections": ("elections.errors:ElectionErrorCode", "elections.messages:ELECTION_ERROR_MESSAGES"),
+    "Changes of topics": ("topics.errors:TopicErrorCode", "topics.messages:TOPIC_ERROR_MESSAGES"),
     "Cancels of reassignments": (
         "move_cancels.errors:CancelNoteCode",
         "move_cancels.messages:CANCEL_NOTE_MESSAGES",
@@ -100,6 +101,7 @@ def whole_page() -> str:
     from kafkadash.move_cancels.messages import CANCEL_MESSAGES
     from kafkadash.short_runs.messages import ITEM_MESSAGES, SHORT_RUN_MESSAGES
     from kafkadash.throttle_removal.messages import REMOVAL_MESSAGES
+    from kafkadash.topics.messages import TOPIC_MESSAGES
 
     places = places_of_codes()
     sections = [error_section(title, catalogue_messages(title), places) for title in CATALOGUES]
@@ -114,6 +116,7 @@ def whole_page() -> str:
         message_section("Runs of items: why a run waits or stands still", SHORT_RUN_MESSAGES),
         message_section("Items: reasons of their states", ITEM_MESSAGES),
         message_section("Elections: why an item does not fit", ELECTION_MESSAGES),
+        message_section("Topics: why an item does not fit", TOPIC_MESSAGES),
         message_section("Cancels: why an item does not fit, or needs nothing", CANCEL_MESSAGES),
         message_section("Throttle removals: why an item does not fit", REMOVAL_MESSAGES),
         message_section("Throttle ledger: results of entries", LEDGER_MESSAGES),

@@ -13,29 +13,16 @@ plan shows the same figure. The figure is one draw of many, so an approximation.
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kafkadash.changes.plan import PartitionMove
-from kafkadash.core.racks import racks_known
+from kafkadash.core.racks import alternate_racks, racks_known
 from kafkadash.planning.solver.demand import Ints
 from kafkadash.planning.solver.request import ADD, BALANCE, DRAIN, REPLACE, PlanRequest
 from kafkadash.planning.topology import ClusterTopology, PlannedTopic
-
-
-def alternate_racks(racks: Mapping[int, str]) -> tuple[int, ...]:
-    """Brokers by id within their racks, one of each rack in turn, racks by name, until none is left."""
-    by_rack: dict[str, list[int]] = defaultdict(list)
-    for broker in sorted(racks, reverse=True):
-        by_rack[racks[broker]].append(broker)
-    waiting = [by_rack[rack] for rack in sorted(by_rack)]
-    found: list[int] = []
-    while any(waiting):
-        found += [brokers.pop() for brokers in waiting if brokers]
-    return tuple(found)
 
 
 def assign_replicas(

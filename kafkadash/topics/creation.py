@@ -1,0 +1,262 @@
+"""The kind of change "topic-create": new topics with an assignment that is approved (CreateTopics 19, KIP-4).
+
+Kafka in KRaft mode places partitions by rules of its own when it gets a number of partitions, so the whole assignment
+is sent. An item is one topic. It is reached when a topic of its name has exactly its assignment and its configs, ready
+when there is none of the name, and it does not fit where another topic has the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import join_items
+from kafkadash.core.messages import CodedReason, choose_plural, coded
+from kafkadash.core.racks import alternate_racks, racks_known
+from kafkadash.kafka.api import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ConfigResource,
+    ItemChanged,
+    ItemError,
+    KafkaFailure,
+    NewTopic,
+    TopicMetadata,
+    WholeClient,
+)
+from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.plans import share_of_partitions
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
+from kafkadash.topics.names import metric_name
+from kafkadash.topics.placement import MOST_PARTITIONS, format_assignment, place_partitions
+from kafkadash.topics.reasons import BrokersAway, TopicExists, TopicNameCollides
+
+KIND = "topic-create"
+BATCH = 1000
+TOPIC_ALREADY_EXISTS = 36
+_PARTITIONS_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementBrokers:
+    """Brokers that can take replicas: ``racks`` maps each to its rack, to '' where racks are not judged.
+
+    ``lacking``: brokers without a rack while others have one; Kafka places nothing then (KIP-36, KIP-179).
+    """
+
+    racks: Mapping[int, str]
+    lacking: tuple[int, ...] = ()
+
+
+def load_brokers(cluster: Cluster) -> PlacementBrokers:
+    """Return the brokers of a cluster that can take replicas, as stored. One query."""
+    rows = BrokerState.objects.filter(cluster=cluster, gone_at=None, fenced=False, silent_since=None)
+    named = dict(rows.order_by("broker_id").values_list("broker_id", "rack"))
+    lacking = tuple(broker for broker, rack in named.items() if rack is None)
+    if racks_known(named.values()):
+        return PlacementBrokers({broker: rack or "" for broker, rack in named.items()})
+    return PlacementBrokers(dict.fromkeys(named, ""), lacking if len(lacking) < len(named) else ())
+
+
+def plan_topics(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan new topics. One query.
+
+    ``wanted``: ``names``, ``configs``, and either ``assignment``, or ``partitions``, ``factor``, ``start`` and
+    ``shift``: then the topics are placed one after the other, as if they were one, so that their leaders are even.
+    """
+    names, configs = wanted["names"], wanted["configs"]
+    if "assignment" in wanted:
+        typed = {"replicas": wanted["assignment"], "configs": configs}
+        return PlannedItems([PlannedItem(name, {"topic": name, **typed}) for name in names])
+    brokers, partitions, factor = load_brokers(cluster), wanted["partitions"], wanted["factor"]
+    many = len(brokers.racks)
+    if brokers.lacking:
+        return PlannedItems([], [coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))])
+    if not 1 <= factor <= many:
+        return PlannedItems([], [coded(TopicErrorCode.FACTOR_WRONG, brokers=many)])
+    items = []
+    for place, name in enumerate(names):
+        turns, start = divmod(wanted["start"] + place * partitions, many)
+        shift = wanted["shift"] + turns
+        placed = place_partitions(brokers.racks, partitions, factor, start=start, shift=shift)
+        content = {"topic": name, "replicas": [list(row) for row in placed], "configs": configs}
+        items.append(PlannedItem(name, {**content, "start": start, "shift": shift}))
+    return PlannedItems(items)
+
+
+def judge_creation(item: PlannedItem, topic: TopicMetadata | None, configs: Mapping[str, str | None]) -> ItemReading:
+    """Compare an item with the topic of its name, None where there is none, and with that topic's configs."""
+    if topic is None:
+        return ItemReading(ReadingState.READY, found={"partitions": None})
+    found = {"partitions": len(topic.partitions)}
+    replicas = [list(each.replicas) for each in sorted(topic.partitions, key=lambda each: each.partition)]
+    same = replicas == item.content["replicas"]
+    if same and all(configs.get(key) == value for key, value in item.content["configs"].items()):
+        return ItemReading(ReadingState.REACHED, found=found)
+    return ItemReading(ReadingState.UNFIT, TopicExists(len(topic.partitions)), found)
+
+
+def read_topics(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read which topics exist with a Metadata request, and their configs with a second one. Raises KafkaFailure."""
+    by_name = {item.content["topic"]: item for item in items}
+    answer = client.metadata(deadline=deadline / 2, topics=sorted(by_name))
+    there = {topic.name: topic for topic in answer.topics if topic.error is None}
+    gone = {
+        topic.name
+        for topic in answer.topics
+        if topic.error is not None and topic.error.code == UNKNOWN_TOPIC_OR_PARTITION
+    }
+    asked = [ConfigResource.topic(name) for name in there if by_name[name].content["configs"]]
+    keys = {key for item in items for key in item.content["configs"]}
+    answered = client.describe_configs(asked, deadline=deadline / 2, keys=keys).resources if asked else {}
+    configs = {
+        resource.name: {key: entry.value for key, entry in entries.items()} for resource, entries in answered.items()
+    }
+    readings = {}
+    for name, item in by_name.items():
+        if name in gone:
+            readings[item.subject] = judge_creation(item, None, {})
+        elif name in there and (name in configs or not item.content["configs"]):
+            readings[item.subject] = judge_creation(item, there[name], configs.get(name, {}))
+    return readings
+
+
+def send_topics(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Create topics with one CreateTopics request for each 10,000 partitions.
+
+    A topic that exists already may be that of an earlier request whose answer was lost: it counts as lost, and a
+    reading tells.
+    """
+
+    def send(part: Items, seconds: float) -> ItemChanged[str]:
+        topics = [
+            NewTopic(item.content["topic"], tuple(map(tuple, item.content["replicas"])), item.content["configs"])
+            for item in part
+        ]
+        return client.create_topics(topics, deadline=seconds)
+
+    return send_in_parts(items, deadline, send, unsure=TOPIC_ALREADY_EXISTS)
+
+
+def send_in_parts(
+    items: Items, deadline: float, send: Callable[[Items, float], ItemChanged[str]], *, unsure: int
+) -> ItemChanged[str]:
+    """Send items in requests that Kafka takes, and join the answers. A refusal with the code ``unsure`` counts as lost.
+
+    Raises KafkaFailure where the first request was not sent; items of later ones are refused then, without a code.
+    """
+    parts = split_by_partitions(items)
+    done: set[str] = set()
+    refused: dict[str, ItemError] = {}
+    lost: dict[str, ItemError] = {}
+    for number, part in enumerate(parts):
+        try:
+            answer = send(part, deadline / len(parts))
+        except KafkaFailure as failure:
+            if not number:
+                raise
+            refused |= {item.subject: ItemError(failure.message) for item in part}
+            continue
+        doubtful = {name: error for name, error in answer.refused.items() if error.code == unsure}
+        done |= answer.done
+        refused |= {name: error for name, error in answer.refused.items() if name not in doubtful}
+        lost |= {**answer.lost, **doubtful}
+    return ItemChanged(frozenset(done), refused, lost)
+
+
+def split_by_partitions(items: Items) -> list[list[PlannedItem]]:
+    """Split items into requests of at most 10,000 partitions, which is what Kafka takes."""
+    parts: list[list[PlannedItem]] = []
+    room = 0
+    for item in items:
+        needed = len(item.content["replicas"])
+        if not parts or needed > room:
+            parts.append([])
+            room = MOST_PARTITIONS
+        parts[-1].append(item)
+        room -= needed
+    return parts
+
+
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why topics cannot be created, from stored rows. Two queries."""
+    stored = dict(TopicState.objects.filter(cluster=cluster).values_list("name", "partition_count"))
+    by_metric = {metric_name(name): name for name in stored}
+    brokers = load_brokers(cluster).racks
+    faults: dict[str, CodedReason] = {}
+    for item in items:
+        name = item.content["topic"]
+        if name in stored:
+            faults[item.subject] = TopicExists(stored[name])
+        elif (other := by_metric.get(metric_name(name))) is not None:
+            faults[item.subject] = TopicNameCollides(other)
+        elif away := find_brokers_away(item, brokers):
+            faults[item.subject] = BrokersAway(away)
+    return faults
+
+
+def find_brokers_away(item: PlannedItem, brokers: Container[int]) -> tuple[int, ...]:
+    """Return the brokers of an item's assignment that are none of those which can take replicas."""
+    return tuple(sorted({broker for row in item.content["replicas"] for broker in row if broker not in brokers}))
+
+
+def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
+    """A new topic is empty: nothing is copied and no client is disturbed."""
+    return RiskFacts(0.0, share_of_partitions(cluster, sum(len(item.content["replicas"]) for item in items)))
+
+
+def describe_topic(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    content = item.content
+    parts = [choose_plural("# partition|# partitions", len(content["replicas"])), *describe_placement(content)]
+    parts += [f"{key}={value}" for key, value in sorted(content["configs"].items())]
+    there = before.get("partitions") if before else None
+    return ItemWords("none" if there is None else choose_plural("# partition|# partitions", there), "; ".join(parts))
+
+
+def describe_placement(content: Mapping[str, Any]) -> list[str]:
+    """Return the replication factor, the first assignments, and what Kafka would have drawn for them."""
+    replicas: Sequence[Sequence[int]] = content["replicas"]
+    shown = format_assignment(replicas[:_PARTITIONS_SHOWN]) + (",…" if len(replicas) > _PARTITIONS_SHOWN else "")
+    drawn = [f"start {content['start']}, shift {content['shift']}"] if "start" in content else []
+    return [f"RF {len(replicas[0])}", f"replicas {shown}", *drawn]
+
+
+def describe_start(items: Items) -> list[str]:
+    topics = choose_plural("# topic is|# topics are", len(items))
+    partitions = choose_plural("# partition|# partitions", sum(len(item.content["replicas"]) for item in items))
+    sentences = [f"{topics} created, with {partitions}. No existing topic changes."]
+    if any("start" in item.content for item in items):
+        sentences.append("Replicas are placed as KIP-36 does, by start, shift and the list of brokers.")
+    return sentences
+
+
+def describe_brokers(racks: Mapping[int, str]) -> str:
+    """Return the list that KIP-36 places by, such as "1 (a), 3 (b), 2 (a)"."""
+    listed = alternate_racks(racks)
+    return join_items([f"{broker} ({racks[broker]})" if racks[broker] else str(broker) for broker in listed])
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="Topic creation",
+            noun="# topic|# topics",
+            batch=BATCH,
+            plan=plan_topics,
+            read=read_topics,
+            send=send_topics,
+            facts=(CollectorKind.METADATA,),
+            title=TopicCheckTitle.CREATION_FITS,
+            find_faults=find_faults,
+            risk=find_risk,
+            words=describe_topic,
+            start_words=describe_start,
+            columns=("Topic", "Now", "Planned"),
+        )
+    )

@@ -1,0 +1,158 @@
+"""The form of new topics: names, placement and configs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.forms.boundfield import BoundField
+
+from kafkadash.accounts.errors import form_error
+from kafkadash.accounts.templatetags.refusals import FieldMessage, field_messages
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import read_whole_number
+from kafkadash.core.messages import CodedMessage, coded
+from kafkadash.monitoring.models import TopicState
+from kafkadash.topics.creation import PlacementBrokers
+from kafkadash.topics.errors import TopicErrorCode
+from kafkadash.topics.names import check_topic_name, metric_name
+from kafkadash.topics.placement import MOST_PARTITIONS, check_assignment, read_assignment
+
+KIP_36, TYPED = "kip-36", "typed"
+PLACEMENTS = ((KIP_36, "Rack-aware, as KIP-36 places"), (TYPED, "Typed assignment"))
+MOST_NAMES = 5_000
+MOST_DRAW = 9_999
+MIN_ISR = "min.insync.replicas"
+_KEY = re.compile(r"[a-z0-9.]{1,100}")
+_THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
+_SHOWN = 60
+
+
+class TopicsForm(forms.Form):
+    """``wanted()`` is the input of the change once the form is valid."""
+
+    use_required_attribute = False
+    names = forms.CharField(label="Names", required=False)
+    placement = forms.CharField(label="Placement", required=False)
+    partitions = forms.CharField(label="Partitions", required=False)
+    factor = forms.CharField(label="Replication factor", required=False)
+    start = forms.CharField(label="Start", required=False)
+    shift = forms.CharField(label="Shift", required=False)
+    assignment = forms.CharField(label="Assignment", required=False)
+    configs = forms.CharField(label="Configs", required=False)
+
+    def __init__(self, *args: Any, cluster: Cluster, brokers: PlacementBrokers, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._cluster, self._brokers = cluster, brokers
+        self.fields["placement"].choices = PLACEMENTS  # type: ignore[attr-defined]  # which the page lists
+
+    def wrong(self) -> Iterator[tuple[BoundField | None, FieldMessage]]:
+        """Yield every message with its field, for the summary at the top."""
+        for message in field_messages(self.non_field_errors()):
+            yield None, message
+        for field in self:
+            for message in field_messages(field.errors):
+                yield field, message
+
+    def clean(self) -> dict[str, Any]:
+        """Check each field for itself, then what they say together."""
+        values = self.cleaned_data
+        checked: dict[str, Any] = {"names": self._check_names(values.get("names", ""))}
+        if not self._brokers.racks:
+            self.add_error(None, form_error(coded(TopicErrorCode.NO_BROKERS, cluster=self._cluster.name)))
+        elif values.get("placement") == TYPED:
+            checked["assignment"] = self._check_assignment(values.get("assignment", ""))
+        elif values.get("placement") == KIP_36:
+            checked |= self._check_draw(values)
+        else:
+            self._refuse("placement", coded(TopicErrorCode.PLACEMENT_UNKNOWN))
+        checked["configs"] = self._check_configs(values.get("configs", ""))
+        self._check_min_isr(checked)
+        return checked
+
+    def wanted(self) -> Mapping[str, Any]:
+        return dict(self.cleaned_data)
+
+    def _refuse(self, name: str, message: CodedMessage) -> None:
+        self.add_error(name, form_error(message))
+        self.cleaned_data.setdefault(name, None)
+
+    def _check_names(self, typed: str) -> list[str]:
+        names = list(filter(None, map(str.strip, typed.splitlines())))
+        if not names:
+            self._refuse("names", coded(TopicErrorCode.NAME_MISSING))
+        elif len(names) > MOST_NAMES:
+            self._refuse("names", coded(TopicErrorCode.TOO_MANY_NAMES, names=len(names), most=MOST_NAMES))
+        elif fault := self._find_name_fault(names):
+            self._refuse("names", fault)
+        return names
+
+    def _find_name_fault(self, names: list[str]) -> CodedMessage | None:
+        stored = set(TopicState.objects.filter(cluster=self._cluster).values_list("name", flat=True))
+        by_metric = {metric_name(name): name for name in stored}
+        listed = set()
+        for name in names:
+            if fault := check_topic_name(name):
+                return fault
+            if name in listed:
+                return coded(TopicErrorCode.NAME_REPEATED, name=name)
+            if name in stored:
+                return coded(TopicErrorCode.NAME_TAKEN, cluster=self._cluster.name, name=name)
+            other = by_metric.setdefault(metric_name(name), name)
+            if other != name:
+                return coded(TopicErrorCode.NAME_COLLIDES, name=name, other=other)
+            listed.add(name)
+        return None
+
+    def _check_draw(self, values: Mapping[str, str]) -> dict[str, int]:
+        """KIP-36: numbers of partitions and replicas, and the two numbers that Kafka draws."""
+        many = len(self._brokers.racks)
+        limits = {
+            "partitions": (1, MOST_PARTITIONS, coded(TopicErrorCode.PARTITIONS_WRONG, most=MOST_PARTITIONS)),
+            "factor": (1, many, coded(TopicErrorCode.FACTOR_WRONG, brokers=many)),
+            "start": (0, MOST_DRAW, coded(TopicErrorCode.DRAW_WRONG, most=MOST_DRAW)),
+            "shift": (0, MOST_DRAW, coded(TopicErrorCode.DRAW_WRONG, most=MOST_DRAW)),
+        }
+        found = {}
+        for name, (least, most, message) in limits.items():
+            number = read_whole_number(values.get(name, ""))
+            if number is None or not least <= number <= most:
+                self._refuse(name, message)
+            else:
+                found[name] = number
+        if self._brokers.lacking:
+            self._refuse("placement", coded(TopicErrorCode.RACK_MISSING, brokers=list(self._brokers.lacking)))
+        return found
+
+    def _check_assignment(self, typed: str) -> list[list[int]]:
+        read = read_assignment(typed)
+        fault = read if isinstance(read, CodedMessage) else check_assignment(read, self._brokers.racks.keys())
+        if isinstance(read, CodedMessage) or fault is not None:
+            assert fault is not None
+            self._refuse("assignment", fault)
+            return []
+        return [list(replicas) for replicas in read]
+
+    def _check_configs(self, typed: str) -> dict[str, str]:
+        """Read ``key=value`` lines; whether Kafka knows the key and takes the value, Kafka says."""
+        found: dict[str, str] = {}
+        for line in filter(None, map(str.strip, typed.splitlines())):
+            key, equals, value = (part.strip() for part in line.partition("="))
+            if not equals or not _KEY.fullmatch(key):
+                self._refuse("configs", coded(TopicErrorCode.CONFIG_FORMAT, line=line[:_SHOWN]))
+            elif key in _THROTTLES:
+                self._refuse("configs", coded(TopicErrorCode.CONFIG_OF_THROTTLES, key=key))
+            elif key in found:
+                self._refuse("configs", coded(TopicErrorCode.CONFIG_REPEATED, key=key))
+            else:
+                found[key] = value
+        return found
+
+    def _check_min_isr(self, checked: Mapping[str, Any]) -> None:
+        min_isr = read_whole_number(checked["configs"].get(MIN_ISR, ""))
+        rows = checked.get("assignment")
+        factor = len(rows[0]) if rows else checked.get("factor")
+        if min_isr is not None and factor is not None and min_isr > factor:
+            self._refuse("configs", coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=min_isr, factor=factor))

@@ -1,0 +1,168 @@
+"""The kind of change "topic-grow": topics get more partitions (CreatePartitions 37, KIP-4 and KIP-179).
+
+An item is one topic. The whole assignment of the new partitions is sent, placed as KIP-36 continues a topic. It is
+reached when the topic has exactly these partitions, ready when it has as many as the plan found, and it does not fit
+where it has another number, or is another topic of the same name. Kafka never takes partitions away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
+from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, NewPartitions, TopicMetadata, WholeClient
+from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.plans import share_of_partitions
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.topics.creation import (
+    BATCH,
+    describe_placement,
+    find_brokers_away,
+    load_brokers,
+    send_in_parts,
+)
+from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
+from kafkadash.topics.placement import place_partitions
+from kafkadash.topics.reasons import BrokersAway, PartitionsChanged, TopicReasonCode
+
+KIND = "topic-grow"
+INVALID_PARTITIONS = 37
+
+
+def plan_growth(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan new partitions of ``topic`` so that it has ``count``, from stored rows. Two queries.
+
+    Start and shift are the place, among the brokers by id, of the first replica of partition 0 or of the next broker:
+    with these Kafka continued a topic when it placed by KIP-36 (class AdminZkClient, addPartitions).
+    """
+    rows = TopicState.objects.filter(cluster=cluster, name=wanted["topic"], format=1).order_by("-changed_at")
+    topic, brokers = rows.first(), load_brokers(cluster)
+    if topic is None or topic.partition_count >= wanted["count"]:
+        return PlannedItems([])
+    if brokers.lacking:
+        return PlannedItems([], [coded(TopicErrorCode.RACK_MISSING, brokers=list(brokers.lacking))])
+    replicas = topic.partitions[0][3]
+    if len(replicas) > len(brokers.racks):
+        return PlannedItems([], [coded(TopicErrorCode.FACTOR_WRONG, brokers=len(brokers.racks))])
+    first = topic.partition_count
+    start = next((place for place, broker in enumerate(sorted(brokers.racks)) if broker >= replicas[0]), 0)
+    placed = place_partitions(
+        brokers.racks, wanted["count"] - first, len(replicas), start=start, shift=start, first=first
+    )
+    content = {"topic": topic.name, "topic_id": topic.topic_id, "first": first, "start": start, "shift": start}
+    return PlannedItems([PlannedItem(topic.name, {**content, "replicas": [list(row) for row in placed]})])
+
+
+def judge_growth(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
+    """Compare an item with the topic of its name, None where there is none."""
+    wanted = item.content
+    if topic is None:
+        return ItemReading(ReadingState.UNFIT, PlainReason(TopicReasonCode.GONE))
+    found = {"partitions": len(topic.partitions)}
+    if topic.topic_id != wanted["topic_id"]:
+        return ItemReading(ReadingState.UNFIT, PlainReason(TopicReasonCode.RECREATED), found)
+    if len(topic.partitions) == wanted["first"]:
+        return ItemReading(ReadingState.READY, found=found)
+    ordered = sorted(topic.partitions, key=lambda each: each.partition)
+    if [list(each.replicas) for each in ordered[wanted["first"] :]] == wanted["replicas"]:
+        return ItemReading(ReadingState.REACHED, found=found)
+    return ItemReading(ReadingState.UNFIT, PartitionsChanged(len(topic.partitions), wanted["first"]), found)
+
+
+def read_growth(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read how many partitions topics have with one Metadata request. Raises KafkaFailure."""
+    by_name = {item.content["topic"]: item for item in items}
+    readings = {}
+    for topic in client.metadata(deadline=deadline, topics=sorted(by_name)).topics:
+        if topic.error is None:
+            readings[by_name[topic.name].subject] = judge_growth(by_name[topic.name], topic)
+        elif topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
+            readings[by_name[topic.name].subject] = judge_growth(by_name[topic.name], None)
+    return readings
+
+
+def send_growth(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Add partitions with one CreatePartitions request for each 10,000 of them.
+
+    Kafka refuses a number of partitions that the topic has already, which may be that of an earlier request whose
+    answer was lost: it counts as lost, and a reading tells.
+    """
+
+    def send(part: Items, seconds: float) -> ItemChanged[str]:
+        topics = [
+            NewPartitions(item.content["topic"], item.content["first"], tuple(map(tuple, item.content["replicas"])))
+            for item in part
+        ]
+        return client.create_partitions(topics, deadline=seconds)
+
+    return send_in_parts(items, deadline, send, unsure=INVALID_PARTITIONS)
+
+
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why topics cannot grow as planned, from stored rows. Two queries."""
+    rows = TopicState.objects.filter(cluster=cluster, name__in=[item.content["topic"] for item in items])
+    stored = {
+        name: (topic_id, count) for name, topic_id, count in rows.values_list("name", "topic_id", "partition_count")
+    }
+    brokers = load_brokers(cluster).racks
+    faults: dict[str, CodedReason] = {}
+    for item in items:
+        topic_id, count = stored.get(item.content["topic"], (None, 0))
+        if topic_id is None:
+            faults[item.subject] = PlainReason(TopicReasonCode.GONE)
+        elif topic_id != item.content["topic_id"]:
+            faults[item.subject] = PlainReason(TopicReasonCode.RECREATED)
+        elif count != item.content["first"]:
+            faults[item.subject] = PartitionsChanged(count, item.content["first"])
+        elif away := find_brokers_away(item, brokers):
+            faults[item.subject] = BrokersAway(away)
+    return faults
+
+
+def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
+    """New partitions are empty; producers that partition by key send keys to others from then on."""
+    names = [item.content["topic"] for item in items]
+    internal = TopicState.objects.filter(cluster=cluster, name__in=names, internal=True).count()
+    share = share_of_partitions(cluster, sum(len(item.content["replicas"]) for item in items))
+    return RiskFacts(0.0, share, internal_topics=internal)
+
+
+def describe_growth(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    first, added = item.content["first"], len(item.content["replicas"])
+    there = first if before is None else before["partitions"]
+    planned = [choose_plural("# partition|# partitions", first + added), *describe_placement(item.content)]
+    return ItemWords(choose_plural("# partition|# partitions", there), "; ".join(planned))
+
+
+def describe_start(items: Items) -> list[str]:
+    added = choose_plural("# partition is|# partitions are", sum(len(item.content["replicas"]) for item in items))
+    return [
+        f"{added} added. Kafka cannot remove partitions again.",
+        "Producers that partition by key send keys to other partitions from then on.",
+    ]
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="New partitions",
+            noun="# topic|# topics",
+            batch=BATCH,
+            plan=plan_growth,
+            read=read_growth,
+            send=send_growth,
+            facts=(CollectorKind.METADATA,),
+            title=TopicCheckTitle.GROWTH_FITS,
+            find_faults=find_faults,
+            risk=find_risk,
+            words=describe_growth,
+            start_words=describe_start,
+            columns=("Topic", "Now", "Planned"),
+        )
+    )

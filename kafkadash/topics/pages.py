@@ -1,0 +1,114 @@
+"""The pages that propose new topics, and more partitions of a topic."""
+
+from __future__ import annotations
+
+import random
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from kafkadash.accounts.errors import MissingObject
+from kafkadash.changes.errors import ChangeRefused
+from kafkadash.clusters.access import PROPOSE, cluster_for, needs
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import read_whole_number
+from kafkadash.core.messages import choose_plural, coded
+from kafkadash.monitoring.cluster_bar import cluster_bar
+from kafkadash.monitoring.errors import CollectionErrorCode
+from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
+from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
+from kafkadash.topics.errors import TopicErrorCode
+from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
+from kafkadash.topics.growth import KIND as GROWTH
+from kafkadash.topics.placement import MOST_PARTITIONS
+
+USUAL_FACTOR = 3
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def create(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the form; POST plans the topics as a draft, whose page shows the assignment and takes the reason."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    brokers = load_brokers(cluster)
+    if request.method != "POST":
+        return _show_form(
+            request, cluster, brokers, TopicsForm(initial=_draw(brokers), cluster=cluster, brokers=brokers)
+        )
+    form = TopicsForm(request.POST, cluster=cluster, brokers=brokers)
+    if not form.is_valid():
+        return _show_form(request, cluster, brokers, form, status=HTTPStatus.BAD_REQUEST)
+    wanted = form.wanted()
+    names = wanted["names"]
+    title = f"Create topic {names[0]}" if len(names) == 1 else f"Create {choose_plural('# topic|# topics', len(names))}"
+    try:
+        draft = create_item_draft(request, cluster, ItemProposal(KIND, wanted, title), title, "")
+    except ChangeRefused as refused:
+        return _show_form(request, cluster, brokers, form, refused, HTTPStatus.CONFLICT)
+    return redirect("short_runs:draft", draft.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def grow(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
+    """Ask for a number of partitions; with ``?count=12`` show the proposal, which POST submits."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    name, typed = topic.replace("\0", ""), request.GET.get("count", "")
+    row = TopicState.objects.filter(cluster=cluster, name=name, internal=False).order_by("-changed_at").first()
+    if row is None:
+        raise MissingObject(CollectionErrorCode.TOPIC_NOT_SEEN, cluster=cluster.name, topic=topic)
+    count, least = read_whole_number(typed), row.partition_count + 1
+    most = row.partition_count + MOST_PARTITIONS
+    if count is not None and least <= count <= most:
+        wanted = {"topic": name, "count": count}
+        return show_proposal(request, cluster, ItemProposal(GROWTH, wanted, f"Add partitions to {name}"))
+    limits = {"least": least, "most": most, "partitions": row.partition_count}
+    wrong = coded(TopicErrorCode.COUNT_WRONG, **limits) if "count" in request.GET or request.method == "POST" else None
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
+    context = {
+        **bar,
+        "section": "status",
+        "tab": "topics",
+        "topic": row,
+        "count": typed or str(least),
+        "wrong": wrong,
+        "freshness": freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
+    }
+    return render(request, "topics/grow.html", context, status=HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+
+
+def _draw(brokers: PlacementBrokers) -> dict[str, str]:
+    """Return the first values of the form. Start and shift are drawn as Kafka does; from then on they stay."""
+    many = max(1, len(brokers.racks))
+    return {
+        "placement": TYPED if brokers.lacking else KIP_36,
+        "partitions": "1",
+        "factor": str(min(USUAL_FACTOR, many)),
+        "start": str(random.randrange(many)),
+        "shift": str(random.randrange(many)),
+    }
+
+
+def _show_form(
+    request: HttpRequest,
+    cluster: Cluster,
+    brokers: PlacementBrokers,
+    form: TopicsForm,
+    refused: ChangeRefused | None = None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
+    bar = cluster_bar(cluster, CollectorKind.METADATA)
+    context = {
+        **bar,
+        "section": "status",
+        "tab": "topics",
+        "form": form,
+        "refused": refused,
+        "brokers": describe_brokers(brokers.racks),
+        "freshness": freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
+    }
+    return render(request, "topics/create.html", context, status=status)

@@ -1,0 +1,10 @@
+from django.urls import path
+
+from kafkadash.topics import pages
+
+app_name = "topics"
+
+urlpatterns = [
+    path("clusters/<slug:slug>/create-topics/", pages.create, name="create"),
+    path("clusters/<slug:slug>/topics/<str:topic>/add-partitions/", pages.grow, name="grow"),
+]

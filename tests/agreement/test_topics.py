@@ -1,0 +1,83 @@
+"""Topics that the product creates and enlarges on real Kafka, and what Kafka's own tools say of them."""
+
+from __future__ import annotations
+
+from kafkadash.accounts.models import User
+from kafkadash.changes.models import RequestState
+from kafkadash.clusters.models import Cluster
+from kafkadash.short_runs.models import ShortItem
+from kafkadash.topics.creation import KIND, load_brokers
+from kafkadash.topics.growth import KIND as GROWTH
+from kafkadash.topics.placement import place_partitions
+from tests.agreement.conftest import Refresher, TopicMaker
+from tests.agreement.runs import READ
+from tests.agreement.short_runs import DEADLINE_S, queue, step_until
+from tests.agreement.tools import Tools
+from tests.waiting import wait_until
+
+
+def test_topics__are_as_approved(cluster: Cluster, refresh: Refresher, tools: Tools, operator: User) -> None:
+    for kind in READ:
+        refresh(kind)
+    wanted = {
+        "names": ["made-a", "made-b"],
+        "partitions": 4,
+        "factor": 3,
+        "start": 2,
+        "shift": 1,
+        "configs": {"retention.ms": "3600000", "cleanup.policy": "compact"},
+    }
+    change = queue(cluster, KIND, wanted, operator)
+    tools.run("topics", "--create", "--topic", "made-c", "--partitions", "1", "--replication-factor", "1")
+    run = step_until(change, RequestState.DONE)
+    assert run is not None
+    assert (run.outcome, run.counts) == ("clean", {"done": 2})
+    told = tools.topics()
+    brokers = load_brokers(cluster)
+    placed = place_partitions(brokers.racks, 4, 3, start=2, shift=1)
+    assert [tuple(p.replicas) for _, p in sorted(told["made-a"].partitions.items())] == list(placed)
+    for row in ShortItem.objects.filter(run=run):
+        partitions = told[row.subject].partitions
+        assert [list(partitions[number].replicas) for number in sorted(partitions)] == row.content["replicas"]
+        configs = tools.run("configs", "--describe", "--entity-type", "topics", "--entity-name", row.subject)
+        assert "retention.ms=3600000" in configs
+        assert "cleanup.policy=compact" in configs
+
+
+def test_topics__of_which_kafka_refuses_one__the_other_is_created(
+    cluster: Cluster, refresh: Refresher, tools: Tools, operator: User
+) -> None:
+    for kind in READ:
+        refresh(kind)
+    wanted = {"names": ["made-d"], "assignment": [[1, 2]], "configs": {"retention.ms": "soon"}}
+    run = step_until(queue(cluster, KIND, wanted, operator), RequestState.DONE)
+    assert run is not None
+    assert (run.outcome, run.counts) == ("exceptions", {"refused": 1})
+    assert "made-d" not in tools.topics()
+
+
+def test_partitions__are_added_as_approved(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools, operator: User
+) -> None:
+    topic = make_topic([[2, 1]])
+    for kind in READ:
+        refresh(kind)
+    run = step_until(queue(cluster, GROWTH, {"topic": topic, "count": 4}, operator), RequestState.DONE)
+    assert run is not None
+    assert (run.outcome, run.counts) == ("clean", {"done": 1})
+    told = tools.topics("--topic", topic)[topic].partitions
+    [item] = ShortItem.objects.filter(run=run)
+    assert [list(told[number].replicas) for number in sorted(told)] == [[2, 1], *item.content["replicas"]]
+
+
+def test_partitions__kafkas_tool_was_quicker__turns_stale(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools, operator: User
+) -> None:
+    topic = make_topic([[2, 1]])
+    for kind in READ:
+        refresh(kind)
+    change = queue(cluster, GROWTH, {"topic": topic, "count": 4}, operator)
+    tools.run("topics", "--alter", "--topic", topic, "--partitions", "2")
+    wait_until(lambda: len(tools.topics("--topic", topic)[topic].partitions) == 2, "brokers tell it", DEADLINE_S)
+    assert step_until(change, RequestState.STALE) is None
+    assert len(tools.topics("--topic", topic)[topic].partitions) == 2
