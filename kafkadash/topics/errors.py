@@ -17,6 +17,7 @@ class TopicErrorCode(StrEnum):
     NAME_TAKEN = "topic-name-taken"
     NAME_COLLIDES = "topic-name-collides"
     TOO_MANY_NAMES = "topic-too-many-names"
+    TOO_MANY_PARTITIONS = "topic-too-many-partitions"
     PARTITIONS_WRONG = "topic-partitions-wrong"
     FACTOR_WRONG = "topic-factor-wrong"
     DRAW_WRONG = "topic-draw-wrong"

@@ -23,6 +23,7 @@ from kafkadash.topics.placement import MOST_PARTITIONS, check_assignment, read_a
 KIP_36, TYPED = "kip-36", "typed"
 PLACEMENTS = ((KIP_36, "Rack-aware, as KIP-36 places"), (TYPED, "Typed assignment"))
 MOST_NAMES = 5_000
+MOST_IN_ALL = 50_000
 MOST_DRAW = 9_999
 MIN_ISR = "min.insync.replicas"
 _KEY = re.compile(r"[a-z0-9.]{1,100}")
@@ -70,6 +71,7 @@ class TopicsForm(forms.Form):
             self._refuse("placement", coded(TopicErrorCode.PLACEMENT_UNKNOWN))
         checked["configs"] = self._check_configs(values.get("configs", ""))
         self._check_min_isr(checked)
+        self._check_total(checked)
         return checked
 
     def wanted(self) -> Mapping[str, Any]:
@@ -77,7 +79,6 @@ class TopicsForm(forms.Form):
 
     def _refuse(self, name: str, message: CodedMessage) -> None:
         self.add_error(name, form_error(message))
-        self.cleaned_data.setdefault(name, None)
 
     def _check_names(self, typed: str) -> list[str]:
         names = list(filter(None, map(str.strip, typed.splitlines())))
@@ -156,3 +157,10 @@ class TopicsForm(forms.Form):
         factor = len(rows[0]) if rows else checked.get("factor")
         if min_isr is not None and factor is not None and min_isr > factor:
             self._refuse("configs", coded(TopicErrorCode.MIN_ISR_TOO_HIGH, min_isr=min_isr, factor=factor))
+
+    def _check_total(self, checked: Mapping[str, Any]) -> None:
+        """Limit what one change plans, shows and stores."""
+        partitions = len(checked.get("assignment", ())) or checked.get("partitions", 0)
+        total = len(checked["names"]) * partitions
+        if total > MOST_IN_ALL:
+            self._refuse("names", coded(TopicErrorCode.TOO_MANY_PARTITIONS, partitions=total, most=MOST_IN_ALL))

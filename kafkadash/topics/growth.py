@@ -14,7 +14,7 @@ from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
 from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, NewPartitions, TopicMetadata, WholeClient
-from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
 from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
 from kafkadash.short_runs.plans import share_of_partitions
@@ -104,8 +104,11 @@ def send_growth(client: WholeClient, items: Items, deadline: float) -> ItemChang
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
-    """Return why topics cannot grow as planned, from stored rows. Two queries."""
-    rows = TopicState.objects.filter(cluster=cluster, name__in=[item.content["topic"] for item in items])
+    """Return why topics cannot grow as planned, from stored rows. Three queries."""
+    names = [item.content["topic"] for item in items]
+    rows = TopicState.objects.filter(cluster=cluster, name__in=names)
+    running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING, topic__in=names)
+    moving = set(running.values_list("topic", flat=True))
     stored = {
         name: (topic_id, count) for name, topic_id, count in rows.values_list("name", "topic_id", "partition_count")
     }
@@ -119,6 +122,8 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
             faults[item.subject] = PlainReason(TopicReasonCode.RECREATED)
         elif count != item.content["first"]:
             faults[item.subject] = PartitionsChanged(count, item.content["first"])
+        elif item.content["topic"] in moving:
+            faults[item.subject] = PlainReason(TopicReasonCode.MOVING)
         elif away := find_brokers_away(item, brokers):
             faults[item.subject] = BrokersAway(away)
     return faults
@@ -157,7 +162,7 @@ def make_known() -> None:
             plan=plan_growth,
             read=read_growth,
             send=send_growth,
-            facts=(CollectorKind.METADATA,),
+            facts=(CollectorKind.METADATA, CollectorKind.REASSIGNMENTS),
             title=TopicCheckTitle.GROWTH_FITS,
             find_faults=find_faults,
             risk=find_risk,

@@ -30,6 +30,10 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.TOO_MANY_NAMES: MessageTemplate(
         "There are {names:,} names; the limit of a change is {most:,}.", "Create the others with a second change."
     ),
+    TopicErrorCode.TOO_MANY_PARTITIONS: MessageTemplate(
+        "The topics have {partitions:,} partitions in all; the limit of a change is {most:,}.",
+        "Create some of the topics with a second change.",
+    ),
     TopicErrorCode.PARTITIONS_WRONG: MessageTemplate(
         "The number of partitions must be between 1 and {most:,}.", "Correct it."
     ),
@@ -100,6 +104,10 @@ TOPIC_MESSAGES: Mapping[TopicReasonCode, MessageTemplate] = {
     ),
     TopicReasonCode.GONE: MessageTemplate("The topic no longer exists.", "Refresh the plan."),
     TopicReasonCode.RECREATED: MessageTemplate("The topic was deleted and created again.", "Refresh the plan."),
+    TopicReasonCode.MOVING: MessageTemplate(
+        "A reassignment of the topic is in flight: Kafka compares new partitions with the replicas of now.",
+        "Wait for its end, then refresh the plan.",
+    ),
     TopicReasonCode.PARTITIONS_CHANGED: MessageTemplate(
         "The topic has {partitions:# partition|# partitions}, planned with {expected}.", "Refresh the plan."
     ),

@@ -15,6 +15,7 @@ class TopicReasonCode(StrEnum):
     BROKERS_AWAY = "topic-brokers-away"
     GONE = "topic-gone"
     RECREATED = "topic-recreated"
+    MOVING = "topic-moving"
     PARTITIONS_CHANGED = "topic-partitions-changed"
 
 

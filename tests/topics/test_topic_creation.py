@@ -9,11 +9,12 @@ import pytest
 from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.core.messages import as_message
-from kafkadash.kafka.api import ConfigResource, ItemError, KafkaUnreachable
+from kafkadash.kafka.api import ConfigResource, ItemChanged, ItemError, KafkaUnreachable
 from kafkadash.monitoring.models import BrokerState, TopicState
+from kafkadash.short_runs.kinds import Items
 from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 from kafkadash.short_runs.state import PlannedItem
-from kafkadash.topics.creation import plan_topics, split_by_partitions
+from kafkadash.topics.creation import plan_topics, send_in_parts, split_by_partitions
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.placement import MOST_PARTITIONS
 from kafkadash.topics.reasons import TopicReasonCode
@@ -82,6 +83,23 @@ def test_requests__hold_at_most_what_kafka_takes() -> None:
         ["t-2"],
         ["t-3"],
     ]
+
+
+def test_requests__a_later_one_is_not_sent__its_topics_are_waiting_and_the_others_done(world: TopicWorld) -> None:
+    items = [PlannedItem(name, {"replicas": [[1]] * MOST_PARTITIONS}) for name in ("a", "b")]
+    sent: list[str] = []
+
+    def send(part: Items, seconds: float) -> ItemChanged[str]:
+        sent.extend(item.subject for item in part)
+        if len(sent) > 1:
+            raise KafkaUnreachable(as_message("No broker answers."))
+        return ItemChanged(frozenset(sent))
+
+    answer = send_in_parts(items, 10.0, send, unsure=36)
+    assert answer.done == {"a"}
+    assert {name: error.code for name, error in answer.refused.items()} == {"b": None}, "certainly not sent"
+    with pytest.raises(KafkaUnreachable):
+        send_in_parts(items, 10.0, send, unsure=36)
 
 
 # ---- run

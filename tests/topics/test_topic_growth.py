@@ -11,12 +11,14 @@ from kafkadash.accounts.models import User
 from kafkadash.changes import services
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.changes.models import ChangeRequest
+from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.short_runs.plans import check_items
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.growth import plan_growth
 from kafkadash.topics.reasons import TopicReasonCode
+from tests.factories import ReassignmentFactory
 from tests.pages.conftest import Page
 from tests.topics.conftest import TopicWorld
 
@@ -108,6 +110,7 @@ def test_queued__topic_was_deleted__turns_stale(world: TopicWorld) -> None:
             lambda: TopicState.objects.filter(name="orders").update(partition_count=6),
             TopicReasonCode.PARTITIONS_CHANGED,
         ),
+        (lambda: ReassignmentFactory.create(cluster=Cluster.objects.get(), topic="orders"), TopicReasonCode.MOVING),
         (lambda: BrokerState.objects.filter(broker_id=6).update(fenced=True), TopicReasonCode.BROKERS_AWAY),
     ],
 )

@@ -20,6 +20,7 @@ from tests.topics.conftest import TopicWorld
 
 pytestmark = pytest.mark.django_db
 NEW = "/clusters/demo/create-topics/"
+SIX_NAMES = "t0\nt1\nt2\nt3\nt4\nt5"
 TYPED = {
     "names": "bills\ndues",
     "placement": "kip-36",
@@ -75,6 +76,16 @@ def test_form__takes_a_typed_assignment(client: Client) -> None:
         ({"names": "a.b\na_b"}, "names", TopicErrorCode.NAME_COLLIDES),
         ({"names": "orders"}, "names", TopicErrorCode.NAME_TAKEN),
         ({"names": "\n".join(f"t{n}" for n in range(MOST_NAMES + 1))}, "names", TopicErrorCode.TOO_MANY_NAMES),
+        (
+            {"names": "\n".join(f"t{n}" for n in range(6)), "partitions": "9999"},
+            "names",
+            TopicErrorCode.TOO_MANY_PARTITIONS,
+        ),
+        (
+            {"names": SIX_NAMES, "placement": "typed", "assignment": "1," * 9_999},
+            "names",
+            TopicErrorCode.TOO_MANY_PARTITIONS,
+        ),
         ({"partitions": "0"}, "partitions", TopicErrorCode.PARTITIONS_WRONG),
         ({"partitions": "10001"}, "partitions", TopicErrorCode.PARTITIONS_WRONG),
         ({"partitions": "-1"}, "partitions", TopicErrorCode.PARTITIONS_WRONG),
