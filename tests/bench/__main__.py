@@ -22,6 +22,7 @@ GROUPS = {
     "execution": ["makespan", "time_left", "run_step"],
     "planner": ["planner_kip36", "planner", "planner_disks"],
     "pipeline": ["pipeline.collection", "pipeline.stream", "pipeline.jobs", "pipeline.history"],
+    "topics": ["topic_runs"],
     "pages": ["board", "drill_and_lag", "lists", "page_quality", "live_pixel"],
 }
 
