@@ -205,6 +205,7 @@ RISK_MESSAGES: Mapping[RiskCode, MessageTemplate] = {
     RiskCode.INTERNAL_TOPICS: MessageTemplate("changes {topics:# internal topic|# internal topics}"),
     RiskCode.SPREAD_WORSE: MessageTemplate("worse rack spread for {partitions:# partition|# partitions}"),
     RiskCode.SPREAD_UNKNOWN: MessageTemplate("effect on rack spread unknown"),
+    RiskCode.TOPICS_DELETED: MessageTemplate("deletes the records of {topics:# topic|# topics} for good"),
     RiskCode.RACKS_ON_ONE_BROKER: MessageTemplate(
         "{racks:rack|racks} {racks:names} {racks:has|have} a single broker left"
     ),

@@ -16,6 +16,7 @@ RF_DECREASE = 60
 INTERNAL = 12
 SPREAD_WORSE = 40
 RACK_ON_ONE_BROKER = 12
+TOPICS_DELETED = 60
 HIGHEST = 100
 
 MEDIUM_FROM = 25
@@ -28,7 +29,7 @@ class RiskFacts:
 
     ``rf_decreases``: partitions that lose a replica for good. ``internal_topics``: those that move.
     ``spread_worse``: partitions whose rack spread gets worse. ``racks_on_one_broker``: racks left with one broker that
-    holds replicas.
+    holds replicas. ``deleted_topics``: those whose records are gone afterwards.
     """
 
     bytes_share: float | None
@@ -37,6 +38,7 @@ class RiskFacts:
     internal_topics: int = 0
     spread_worse: int | None = 0
     racks_on_one_broker: tuple[str, ...] = ()
+    deleted_topics: int = 0
 
 
 class RiskLevel(StrEnum):
@@ -57,6 +59,7 @@ class RiskCode(StrEnum):
     SPREAD_WORSE = "risk-spread-worse"
     SPREAD_UNKNOWN = "risk-spread-unknown"
     RACKS_ON_ONE_BROKER = "risk-racks-on-one-broker"
+    TOPICS_DELETED = "risk-topics-deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ def _collect_reasons(facts: RiskFacts) -> Iterator[RiskReason]:
     if facts.racks_on_one_broker:
         racks = facts.racks_on_one_broker
         yield RiskReason(min(RACK_ON_ONE_BROKER, 4 * len(racks)), coded(RiskCode.RACKS_ON_ONE_BROKER, racks=racks))
+    if facts.deleted_topics:
+        yield RiskReason(TOPICS_DELETED, coded(RiskCode.TOPICS_DELETED, topics=facts.deleted_topics))
 
 
 def _weigh_bytes(share: float | None) -> RiskReason:

@@ -681,6 +681,13 @@ class KafkaChanges(Protocol):
         """
         ...
 
+    def delete_topics(self, topic_ids: Collection[str], *, deadline: float) -> ItemChanged[str]:
+        """DeleteTopics (20), by topic id: a topic that was created again under the same name stays.
+
+        UNKNOWN_TOPIC_ID (100) is refused, also where an earlier request whose answer was lost deleted the topic.
+        """
+        ...
+
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
         """AlterReplicaLogDirs (34): replica → directory.
 

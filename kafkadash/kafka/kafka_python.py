@@ -27,6 +27,8 @@ with warnings.catch_warnings():
         CreatePartitionsResponse,
         CreateTopicsRequest,
         CreateTopicsResponse,
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
         DescribeClusterRequest,
         DescribeClusterResponse,
         DescribeConfigsRequest,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
+from uuid import UUID
 
 from kafkadash.kafka.api import (
     ConfigChange,
@@ -32,6 +33,8 @@ from kafkadash.kafka.kafka_python import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeConfigsRequest,
@@ -126,6 +129,7 @@ ElectedPartition = ElectedTopic.PartitionResult
 AlterLogDirsAnswer = AlterReplicaLogDirsResponse
 CreateTopicsAnswer = CreateTopicsResponse
 CreatePartitionsAnswer = CreatePartitionsResponse
+DeleteTopicsAnswer = DeleteTopicsResponse
 PlacedTopic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 PlacedPartition = PlacedTopic.AlterReplicaLogDirPartitionResult
 
@@ -341,14 +345,8 @@ def span_request(
     )
 
 
-CREATE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = (
-    19,
-    34,
-    37,
-    43,
-    44,
-    45,
-)
+CREATE_TOPICS, DELETE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS = 19, 20, 34, 37
+ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
 T = TypeVar("T")
 _PREFERRED = 0  # org.apache.kafka.common.ElectionType
 
@@ -457,6 +455,14 @@ def create_partitions_request(
         timeout_ms=timeout_ms,
         validate_only=validate_only,
     )
+
+
+def delete_topics_request(offered: ApiRanges, topic_ids: Iterable[str], *, timeout_ms: int) -> Request:
+    """Delete by id, so that a topic that was created again under the same name stays (v6, KIP-516)."""
+    require_api(offered, DELETE_TOPICS, "DeleteTopics by topic id (Kafka 2.8)", at_least=6)
+    state = DeleteTopicsRequest.DeleteTopicState
+    topics = [state(name=None, topic_id=UUID(topic_id)) for topic_id in topic_ids]
+    return DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=timeout_ms)
 
 
 def alter_log_dirs_request(offered: ApiRanges, places: Mapping[ReplicaPlace, str]) -> Request:

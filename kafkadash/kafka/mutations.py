@@ -66,6 +66,7 @@ from kafkadash.kafka.messages import (
     ClusterAnswer,
     CreatePartitionsAnswer,
     CreateTopicsAnswer,
+    DeleteTopicsAnswer,
     ElectLeadersAnswer,
     KafkaResponse,
     QuorumAnswer,
@@ -76,6 +77,7 @@ from kafkadash.kafka.messages import (
     controllers_request,
     create_partitions_request,
     create_topics_request,
+    delete_topics_request,
     elect_leaders_request,
     quorum_request,
 )
@@ -260,6 +262,21 @@ class WireClient(WireAdmin):
             return sorting.lost(result)
         response: CreatePartitionsAnswer = result.response
         return sorting.each({topic.name: (topic.error_code, topic.error_message) for topic in response.results})
+
+    def delete_topics(self, topic_ids: Collection[str], *, deadline: float) -> ItemChanged[str]:
+        if not topic_ids:
+            return ItemChanged()
+        left = start_countdown(deadline)
+        result = self._to_controller(
+            lambda offered: delete_topics_request(offered, topic_ids, timeout_ms=_milliseconds(left)),
+            left,
+            _not_controller_for_deleted,
+        )
+        sorting = _AnswerSorting(topic_ids, "The topic with ID {} was not deleted", "Delete on the topic")
+        if isinstance(result, UnknownOutcome):
+            return sorting.lost(result)
+        response: DeleteTopicsAnswer = result.response
+        return sorting.each({str(row.topic_id): (row.error_code, row.error_message) for row in response.responses})
 
     def alter_configs(self, changes: Sequence[ConfigChange], *, deadline: float) -> ItemChanged[ConfigResource]:
         left = start_countdown(deadline)
@@ -495,3 +512,8 @@ def _not_controller_for_topics(response: CreateTopicsAnswer) -> bool:
 def _not_controller_for_new_partitions(response: CreatePartitionsAnswer) -> bool:
     """CreatePartitions has no error at the top."""
     return bool(response.results) and all(topic.error_code == NOT_CONTROLLER for topic in response.results)
+
+
+def _not_controller_for_deleted(response: DeleteTopicsAnswer) -> bool:
+    """DeleteTopics has no error at the top."""
+    return bool(response.responses) and all(row.error_code == NOT_CONTROLLER for row in response.responses)

@@ -515,6 +515,7 @@ def topic(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         **topic_context(cluster, row, partition_listing(request.GET), runs, bar["now"]),
         "may_elect": misled and may_propose,
         "may_grow": may_propose and not row.internal,
+        "may_delete": may_propose and not row.internal and row.topic_id != row.name,
         "throughput": topic_throughput(
             cluster, row.name, request.GET.get("traffic"), bar["now"], runs.get(CollectorKind.TRAFFIC)
         ),

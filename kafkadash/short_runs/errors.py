@@ -12,6 +12,7 @@ class ShortRunErrorCode(StrEnum):
     FACTS_OLD = "item-facts-old"
     NOTHING_TO_DO = "nothing-to-do"
     TOO_MANY_ITEMS = "too-many-items"
+    NOT_CONFIRMED = "short-run-not-confirmed"
     NO_SHORT_CHANGE = "no-short-change"
     RUN_STILL_HERE = "short-run-still-here"
     ITEMS_IN_FLIGHT = "short-items-in-flight"

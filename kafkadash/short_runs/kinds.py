@@ -58,7 +58,8 @@ class ShortKind:
     judges them. These read stored rows of the kinds ``facts``, never Kafka. ``title``: of the check by ``find_faults``.
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
-    ``obstacle``: why a run has to wait on a cluster, as stored.
+    ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
+    items are submitted, '' for none.
     """
 
     name: str
@@ -76,6 +77,7 @@ class ShortKind:
     start_words: Callable[[Items], Sequence[str]]
     columns: tuple[str, str, str]
     obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
+    confirm: Callable[[Items], str] = lambda _: ""
 
 
 _kinds: dict[str, ShortKind] = {}

@@ -19,6 +19,9 @@ SHORT_RUN_ERROR_MESSAGES: Mapping[ShortRunErrorCode, MessageTemplate] = {
     ShortRunErrorCode.TOO_MANY_ITEMS: MessageTemplate(
         "The scope has {items:,} items; the limit of a change is {most:,}.", "Choose a smaller scope."
     ),
+    ShortRunErrorCode.NOT_CONFIRMED: MessageTemplate(
+        "The confirmation is not “{expected}”.", "Type exactly that: this change has no rollback."
+    ),
     ShortRunErrorCode.NO_SHORT_CHANGE: MessageTemplate(
         "#{number} is a change of another kind.", "Open it under Changes."
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -30,17 +30,21 @@ from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.models import CollectorKind
 from kafkadash.short_runs.change_kind import preview_items, review_items
 from kafkadash.short_runs.errors import ShortRunErrorCode
-from kafkadash.short_runs.kinds import is_short, short_kind
+from kafkadash.short_runs.kinds import Items, ShortKind, is_short, items_of, short_kind
 from kafkadash.short_runs.plans import plan_draft, plan_items
 
 
 @dataclass(frozen=True, slots=True)
 class ItemProposal:
-    """A proposal before it is a change: ``wanted`` is its input, ``title`` the one that is offered."""
+    """A proposal before it is a change: ``wanted`` is its input, ``title`` the one that is offered.
+
+    ``notes``: sentences besides those of the kind.
+    """
 
     kind: str
     wanted: Mapping[str, Any]
     title: str
+    notes: Sequence[str] = ()
 
 
 def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal) -> HttpResponse:
@@ -51,7 +55,8 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
     if request.method != "POST":
         return _show_proposal(request, cluster, proposal)
     why, saves = _typed(request, "why", ""), request.POST.get("then") == "save"
-    wrong = {} if saves else _check_why(why)
+    kind = short_kind(proposal.kind)
+    wrong = {} if saves else _check_typed(request, kind, kind.plan(cluster, proposal.wanted).items)
     if wrong:
         return _show_proposal(request, cluster, proposal, wrong=wrong)
     try:
@@ -84,7 +89,8 @@ def _show_proposal(
         "left_out": planned.left_out,
         "freshness": freshness,
         "items": preview_items(kind, planned.items, freshness),
-        "start_words": kind.start_words(planned.items) if planned.items else (),
+        "start_words": [*kind.start_words(planned.items), *proposal.notes] if planned.items else (),
+        **_confirm_context(request, kind, planned.items),
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
     return render(request, "short_runs/propose.html", context, status=status)
@@ -126,7 +132,7 @@ def draft(request: HttpRequest, number: int) -> HttpResponse:
         return _show_draft(request, change, refused)
     if then in ("save", "plan"):
         return redirect("short_runs:draft", number)
-    wrong = _check_why(why)
+    wrong = _check_typed(request, short_kind(saved.kind), items_of(saved))
     return _show_draft(request, saved, wrong=wrong) if wrong else _submit(request, saved, user, why)
 
 
@@ -158,6 +164,7 @@ def _show_draft(
         "refused": refused,
         "items": review_items(change, request, bar["now"]),
         "checks": checks_of(change, bar["now"]),
+        **_confirm_context(request, short_kind(change.kind), items_of(change)),
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
     return render(request, "short_runs/draft.html", context, status=status)
@@ -235,5 +242,15 @@ def _version(request: HttpRequest, change: ChangeRequest) -> int:
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else change.version
 
 
-def _check_why(why: str) -> dict[str, CodedMessage]:
-    return {} if why else {"why": coded(ChangeErrorCode.WHY_MISSING)}
+def _check_typed(request: HttpRequest, kind: ShortKind, items: Items) -> dict[str, CodedMessage]:
+    """Check what a person types before items are submitted: the reason, and the confirmation where the kind has one."""
+    wrong = {} if _typed(request, "why", "") else {"why": coded(ChangeErrorCode.WHY_MISSING)}
+    expected = kind.confirm(items) if items else ""
+    if expected and _typed(request, "confirm", "") != expected:
+        wrong["confirm"] = coded(ShortRunErrorCode.NOT_CONFIRMED, expected=expected)
+    return wrong
+
+
+def _confirm_context(request: HttpRequest, kind: ShortKind, items: Items) -> dict[str, str]:
+    expected = kind.confirm(items) if items else ""
+    return {"confirm": expected, "confirm_note": f"type {expected}", "confirmed": _typed(request, "confirm", "")}

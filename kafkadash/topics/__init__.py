@@ -1,4 +1,4 @@
-"""Changes of topics themselves: their creation, and more partitions."""
+"""Changes of topics themselves: their creation, more partitions, and their deletion."""
 
 PUBLIC_MODULES = ()
 """Modules that other rooms may import (``tests.doors``)."""

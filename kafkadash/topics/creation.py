@@ -174,7 +174,7 @@ def split_by_partitions(items: Items) -> list[list[PlannedItem]]:
     parts: list[list[PlannedItem]] = []
     room = 0
     for item in items:
-        needed = len(item.content["replicas"])
+        needed = len(item.content["replicas"]) if "replicas" in item.content else item.content["partitions"]
         if not parts or needed > room:
             parts.append([])
             room = MOST_PARTITIONS

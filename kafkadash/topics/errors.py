@@ -33,6 +33,7 @@ class TopicErrorCode(StrEnum):
     CONFIG_FORMAT = "topic-config-format"
     CONFIG_REPEATED = "topic-config-repeated"
     CONFIG_OF_THROTTLES = "topic-config-of-throttles"
+    NOT_DELETABLE = "topic-not-deletable"
     COUNT_WRONG = "topic-count-wrong"
     MIN_ISR_TOO_HIGH = "topic-min-isr-too-high"
 
@@ -42,3 +43,4 @@ class TopicCheckTitle(StrEnum):
 
     CREATION_FITS = "topic-creation-fits"
     GROWTH_FITS = "topic-growth-fits"
+    DELETION_FITS = "topic-deletion-fits"

@@ -7,7 +7,7 @@ where it has another number, or is another topic of the same name. Kafka never t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafkadash.changes.risk import RiskFacts
@@ -107,8 +107,7 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
     """Return why topics cannot grow as planned, from stored rows. Three queries."""
     names = [item.content["topic"] for item in items]
     rows = TopicState.objects.filter(cluster=cluster, name__in=names)
-    running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING, topic__in=names)
-    moving = set(running.values_list("topic", flat=True))
+    moving = moving_topics(cluster, names)
     stored = {
         name: (topic_id, count) for name, topic_id, count in rows.values_list("name", "topic_id", "partition_count")
     }
@@ -127,6 +126,12 @@ def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
         elif away := find_brokers_away(item, brokers):
             faults[item.subject] = BrokersAway(away)
     return faults
+
+
+def moving_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
+    """Return those of the topics of which a reassignment is in flight, as stored. One query."""
+    running = ReassignmentSnapshot.objects.filter(cluster=cluster, outcome=MoveOutcome.RUNNING, topic__in=names)
+    return set(running.values_list("topic", flat=True))
 
 
 def find_risk(cluster: Cluster, items: Items) -> RiskFacts:

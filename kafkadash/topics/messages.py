@@ -77,6 +77,10 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.CONFIG_OF_THROTTLES: MessageTemplate(
         "{key} is set and removed by reassignments.", "Remove the line."
     ),
+    TopicErrorCode.NOT_DELETABLE: MessageTemplate(
+        "{cluster} has no topic {topic} that kafkadash can delete.",
+        "Internal topics belong to Kafka; topics without an ID need Kafka 2.8 or newer.",
+    ),
     TopicErrorCode.COUNT_WRONG: MessageTemplate(
         "The number of partitions must be between {least:,} and {most:,}.",
         "Correct it. The topic has {partitions:,}, and Kafka cannot remove any.",
@@ -89,6 +93,7 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
 
 TOPIC_TITLES: Mapping[TopicCheckTitle, MessageTemplate] = {
     TopicCheckTitle.CREATION_FITS: MessageTemplate("Names are free, brokers can take replicas"),
+    TopicCheckTitle.DELETION_FITS: MessageTemplate("Topics are those that were planned with, and none moves"),
     TopicCheckTitle.GROWTH_FITS: MessageTemplate("Topics have as many partitions as planned with"),
 }
 
@@ -105,7 +110,7 @@ TOPIC_MESSAGES: Mapping[TopicReasonCode, MessageTemplate] = {
     TopicReasonCode.GONE: MessageTemplate("The topic no longer exists.", "Refresh the plan."),
     TopicReasonCode.RECREATED: MessageTemplate("The topic was deleted and created again.", "Refresh the plan."),
     TopicReasonCode.MOVING: MessageTemplate(
-        "A reassignment of the topic is in flight: Kafka compares new partitions with the replicas of now.",
+        "A reassignment of the topic is in flight.",
         "Wait for its end, then refresh the plan.",
     ),
     TopicReasonCode.PARTITIONS_CHANGED: MessageTemplate(

@@ -1,4 +1,4 @@
-"""The pages that propose new topics, and more partitions of a topic."""
+"""The pages that propose new topics, more partitions of a topic, and its deletion."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from kafkadash.accounts.errors import MissingObject
 from kafkadash.changes.errors import ChangeRefused
 from kafkadash.clusters.access import PROPOSE, cluster_for, needs
 from kafkadash.clusters.models import Cluster
-from kafkadash.core.formatting import read_whole_number
+from kafkadash.core.formatting import listed_shortly, read_whole_number
 from kafkadash.core.messages import choose_plural, coded
 from kafkadash.monitoring.cluster_bar import cluster_bar
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.freshness import freshness_of_kind, read_statuses
+from kafkadash.monitoring.groups.pages import readers_of
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.pages import ItemProposal, create_item_draft, show_proposal
 from kafkadash.topics.creation import KIND, PlacementBrokers, describe_brokers, load_brokers
+from kafkadash.topics.deletion import KIND as DELETION
+from kafkadash.topics.deletion import plan_deletion
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.forms import KIP_36, TYPED, TopicsForm
 from kafkadash.topics.growth import KIND as GROWTH
@@ -79,6 +82,31 @@ def grow(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
         "freshness": freshness_of_kind(CollectorKind.METADATA, read_statuses([cluster.pk])[cluster.pk], bar["now"]),
     }
     return render(request, "topics/grow.html", context, status=HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(PROPOSE)
+def delete(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
+    """Show what a deletion takes away and who reads it; POST submits it once the name was typed."""
+    cluster = cluster_for(request, slug, PROPOSE)
+    name = topic.replace("\0", "")
+    wanted = {"topics": [name]}
+    if not plan_deletion(cluster, wanted).items:
+        raise MissingObject(TopicErrorCode.NOT_DELETABLE, cluster=cluster.name, topic=topic)
+    return show_proposal(
+        request, cluster, ItemProposal(DELETION, wanted, f"Delete topic {name}", _warn_of_readers(cluster, name))
+    )
+
+
+def _warn_of_readers(cluster: Cluster, topic: str) -> list[str]:
+    """Return which consumer groups committed offsets of the topic; three queries."""
+    bar = cluster_bar(cluster, CollectorKind.GROUPS)
+    runs = bar["standing"].runs
+    groups = [line.group.name for line in readers_of(cluster, topic, runs.get(CollectorKind.GROUPS), bar["now"], 50)]
+    if not groups:
+        return ["No consumer group has committed offsets of it."]
+    number = choose_plural("# consumer group|# consumer groups", len(groups))
+    return [f"{number} committed offsets of it: {listed_shortly(groups)}."]
 
 
 def _draw(brokers: PlacementBrokers) -> dict[str, str]:

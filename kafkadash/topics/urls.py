@@ -6,5 +6,6 @@ app_name = "topics"
 
 urlpatterns = [
     path("clusters/<slug:slug>/create-topics/", pages.create, name="create"),
+    path("clusters/<slug:slug>/topics/<str:topic>/delete/", pages.delete, name="delete"),
     path("clusters/<slug:slug>/topics/<str:topic>/add-partitions/", pages.grow, name="grow"),
 ]

@@ -1,4 +1,4 @@
-"""Topics that the product creates and enlarges on real Kafka, and what Kafka's own tools say of them."""
+"""Topics that the product creates, enlarges and deletes on real Kafka, and what Kafka's own tools say of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
 from kafkadash.short_runs.models import ShortItem
 from kafkadash.topics.creation import KIND, load_brokers
+from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.growth import KIND as GROWTH
 from kafkadash.topics.placement import place_partitions
 from tests.agreement.conftest import Refresher, TopicMaker
@@ -81,3 +82,23 @@ def test_partitions__kafkas_tool_was_quicker__turns_stale(
     wait_until(lambda: len(tools.topics("--topic", topic)[topic].partitions) == 2, "brokers tell it", DEADLINE_S)
     assert step_until(change, RequestState.STALE) is None
     assert len(tools.topics("--topic", topic)[topic].partitions) == 2
+
+
+def test_topic__is_deleted__and_one_created_again_stays(
+    cluster: Cluster, refresh: Refresher, make_topic: TopicMaker, tools: Tools, operator: User
+) -> None:
+    topics = [make_topic([[1, 2]]), make_topic([[2, 1]])]
+    for kind in READ:
+        refresh(kind)
+    run = step_until(queue(cluster, DELETION, {"topics": topics[:1]}, operator), RequestState.DONE)
+    assert run is not None
+    assert (run.outcome, run.counts) == ("clean", {"done": 1})
+    assert topics[0] not in tools.topics()
+
+    change = queue(cluster, DELETION, {"topics": topics[1:]}, operator)
+    tools.run("topics", "--delete", "--topic", topics[1])
+    wait_until(lambda: topics[1] not in tools.topics(), "it is deleted", DEADLINE_S)
+    tools.run("topics", "--create", "--topic", topics[1], "--partitions", "1", "--replication-factor", "1")
+    wait_until(lambda: topics[1] in tools.topics(), "it is there again", DEADLINE_S)
+    assert step_until(change, RequestState.STALE) is None
+    assert topics[1] in tools.topics()

@@ -128,6 +128,7 @@ TABLE: Mapping[str, Row] = {
     "execution:run_replan": form("o", 409, changes=True),
     "elections:propose": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:grow": page("o", post=400, changes=True),  # what is sent has no number
+    "topics:delete": page("o", post=400, changes=True),  # what is sent has no reason
     "topics:create": page("o", post=400, changes=True),  # what is sent has no name
     "move_cancels:propose": page("o", post=400, changes=True),
     "throttle_removal:propose": page("o", post=400, changes=True),

@@ -18,14 +18,9 @@ from tests.contract.fake_configs import LEGAL_NAME, TOPIC_DEFAULTS, TOPIC_TYPE
 from tests.contract.fake_entities import Entities
 from tests.contract.fake_model import ClusterModel, FakeBroker, FakePartition, Mode, QuorumState
 
-CREATE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS, ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = (
-    19,
-    34,
-    37,
-    43,
-    44,
-    45,
-)
+CREATE_TOPICS, DELETE_TOPICS, ALTER_LOG_DIRS, CREATE_PARTITIONS = 19, 20, 34, 37
+ELECT_LEADERS, ALTER_CONFIGS, ALTER_REASSIGNMENTS = 43, 44, 45
+
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -168,6 +163,26 @@ def _grow(model: ClusterModel, topic: Any, *, validate_only: bool) -> Refused:
         return ErrorCode.invalid_replica_assignment, f"The manual partition assignment includes {wrong}."
     if not validate_only:
         model.grow_topic(topic.name, placement)
+    return _FINE
+
+
+def delete_topics(model: ClusterModel, broker: FakeBroker, entities: Entities, request: Any, denied: bool) -> Any:
+    whole = _unavailable(model, broker, denied)
+    rows = []
+    for asked in request.topics:
+        code, message = whole or _delete(model, asked.topic_id)
+        if denied:
+            code, message = ErrorCode.topic_authorization_failed, "Authorization failed."
+        told = {"name": None, "topic_id": asked.topic_id, "error_code": code, "error_message": message}
+        rows.append(entities.new("DeletableTopicResult", **told))
+    return entities.new("DeleteTopicsResponse", throttle_time=timedelta(0), responses=tuple(rows))
+
+
+def _delete(model: ClusterModel, topic_id: Any) -> Refused:
+    name = next((name for name, topic in model.topics.items() if topic.id == topic_id), None)
+    if name is None:
+        return ErrorCode.unknown_topic_id, "This server does not host this topic ID."
+    model.delete_topic(name)
     return _FINE
 
 
@@ -350,6 +365,7 @@ def _place(model: ClusterModel, broker: FakeBroker, name: str, index: int, path:
 
 CHANGES: Mapping[int, Callable[[ClusterModel, FakeBroker, Entities, Any, bool], Any]] = {
     CREATE_TOPICS: create_topics,
+    DELETE_TOPICS: delete_topics,
     CREATE_PARTITIONS: create_partitions,
     ALTER_LOG_DIRS: alter_log_dirs,
     ELECT_LEADERS: elect_leaders,

@@ -16,6 +16,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -49,6 +50,7 @@ from tests.contract.fake_changes import (
     ALTER_REASSIGNMENTS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
+    DELETE_TOPICS,
     ELECT_LEADERS,
 )
 from tests.contract.fake_model import ClusterModel, Mode, QuorumState
@@ -240,6 +242,25 @@ def test_partitions_are_added_as_assigned__and_never_twice(
     )
 
 
+def test_a_topic_is_deleted_by_its_id_only(admin: WireClient, backend: Backend, topic_name: str) -> None:
+    backend.create_topic(topic_name, [[1, 2]])
+    [topic] = admin.metadata(deadline=DEADLINE, topics=[topic_name]).topics
+    absent = str(UUID(int=77))
+
+    deleted = admin.delete_topics([topic.topic_id, absent], deadline=DEADLINE)
+    again = admin.delete_topics([topic.topic_id], deadline=DEADLINE)
+
+    assert deleted.done == {topic.topic_id}
+    assert deleted.refused[absent].code == 100
+    assert again.refused[topic.topic_id].code == 100
+
+    def is_gone() -> bool:
+        [told] = admin.metadata(deadline=DEADLINE, topics=[topic_name]).topics
+        return told.error is not None and told.error.code == 3
+
+    wait_until(is_gone, "the brokers have heard of it")
+
+
 def test_lists_grow_and_shrink_by_pairs(admin: WireClient, backend: Backend, topic_name: str) -> None:
     backend.create_topic(topic_name, [[1, 2]])
     topic = ConfigResource.topic(topic_name)
@@ -355,6 +376,7 @@ def test_nothing_to_change_asks_nobody(admin: WireClient) -> None:
     assert admin.elect_leaders([], deadline=DEADLINE) == ItemChanged()
     assert admin.create_topics([], deadline=DEADLINE) == ItemChanged()
     assert admin.create_partitions([], deadline=DEADLINE) == ItemChanged()
+    assert admin.delete_topics([], deadline=DEADLINE) == ItemChanged()
     assert admin.place_replicas({}, deadline=DEADLINE) == ItemChanged()
 
 
@@ -578,12 +600,14 @@ def _grow(admin: WireClient, deadline: float) -> ItemChanged[str]:
 
 
 NUMBERS = itertools.count(1)
+NEEDS = {CREATE_TOPICS: "Create", DELETE_TOPICS: "Delete"}
 CALLS: dict[int, Callable[[WireClient, float], ItemChanged[object]]] = {
     ALTER_REASSIGNMENTS: lambda admin, deadline: _move(admin, deadline=deadline),  # type: ignore[dict-item,return-value]
     ALTER_CONFIGS: lambda admin, deadline: admin.alter_configs([LIST], deadline=deadline),  # type: ignore[dict-item,return-value]
     ELECT_LEADERS: lambda admin, deadline: admin.elect_leaders([PARTITION], deadline=deadline),  # type: ignore[dict-item,return-value]
     CREATE_TOPICS: _create,  # type: ignore[dict-item]
     CREATE_PARTITIONS: _grow,  # type: ignore[dict-item]
+    DELETE_TOPICS: lambda admin, deadline: admin.delete_topics([str(UUID(int=5))], deadline=deadline),  # type: ignore[dict-item,return-value]
     ALTER_LOG_DIRS: lambda admin, deadline: admin.place_replicas({PLACE: "/fake/1/d1"}, deadline=deadline),  # type: ignore[dict-item,return-value]
 }
 
@@ -727,7 +751,7 @@ def test_a_missing_permission_is_a_refusal_that_names_it(api_key: int, fake: Fak
     [error] = CALLS[api_key](fake_admin, DEADLINE).refused.values()
 
     assert error.code in (29, 31)
-    assert f"the principal needs {'Create' if api_key == CREATE_TOPICS else 'Alter'}" in error.text
+    assert f"the principal needs {NEEDS.get(api_key, 'Alter')}" in error.text
 
 
 @pytest.mark.parametrize("api_key", CALLS)

@@ -86,6 +86,7 @@ OF_A_CLUSTER: Mapping[str, Visited] = {
     f"{CLUSTER}cancels/new/": Visited((f"{C}cancels/new/", f"{C}cancels/new/?stuck=1")),
     f"{CLUSTER}throttles/remove/": Visited((f"{C}throttles/remove/",)),
     f"{CLUSTER}create-topics/": Visited((f"{C}create-topics/",), of_seen=True),
+    f"{CLUSTER}topics/<str:topic>/delete/": Visited((f"{C}topics/{{topic}}/delete/",), of_seen=True),
     f"{CLUSTER}topics/<str:topic>/add-partitions/": Visited(
         (f"{C}topics/{{topic}}/add-partitions/", f"{C}topics/{{topic}}/add-partitions/?count=99"), of_seen=True
     ),

@@ -236,6 +236,24 @@ class ModelKafka:
         self.after("create_partitions")
         return ItemChanged(frozenset(done), refused, lost)
 
+    def delete_topics(self, topic_ids: Collection[str], *, deadline: float) -> ItemChanged[str]:
+        self._called("delete_topics")
+        self.sent.append(("delete_topics", tuple(topic_ids)))
+        done, refused, lost = set(), {}, {}
+        for topic_id in topic_ids:
+            name = next((name for name, own in self.model.topics.items() if own == topic_id), None)
+            if name is None:
+                refused[topic_id] = ItemError(as_message("does not exist"), 100, "UNKNOWN_TOPIC_ID")
+                continue
+            if self.lose is not False:
+                del self.model.topics[name]
+            if self.lose is None:
+                done.add(topic_id)
+            else:
+                lost[topic_id] = ItemError(as_message("did not answer in time"))
+        self.after("delete_topics")
+        return ItemChanged(frozenset(done), refused, lost)
+
     def place_replicas(self, places: Mapping[ReplicaPlace, str], *, deadline: float) -> ItemChanged[ReplicaPlace]:
         self._called("place_replicas")
         self.sent.append(("place_replicas", dict(places)))

@@ -10,6 +10,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.kafka.api import NewTopic
 from kafkadash.topics.creation import KIND
+from kafkadash.topics.deletion import KIND as DELETION
 from kafkadash.topics.growth import KIND as GROWTH
 from tests.execution.worlds import model_of
 from tests.planning.stored import stored
@@ -23,6 +24,11 @@ class TopicWorld(ShortWorld):
         """An approved change that gives a topic as many partitions, started."""
         self.kind = GROWTH
         return self.queue({"topic": topic, "count": count})
+
+    def delete(self, *topics: str) -> ChangeRequest:
+        """An approved change that deletes topics, started."""
+        self.kind = DELETION
+        return self.queue({"topics": list(topics)})
 
     @property
     def created(self) -> list[list[str]]:

@@ -1,0 +1,143 @@
+"""The kind of change "topic-delete": topics and their records are deleted for good (DeleteTopics 20, KIP-516).
+
+An item is one topic, named by its id, so that a topic that was created again under the same name is never deleted. It
+is reached when no topic has the name, ready when the approved topic has it, and it does not fit where another topic
+has the name or a reassignment of the topic is in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafkadash.changes.risk import RiskFacts
+from kafkadash.clusters.models import Cluster
+from kafkadash.core.formatting import format_size
+from kafkadash.core.messages import CodedReason, PlainReason, choose_plural
+from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, TopicMetadata, WholeClient
+from kafkadash.monitoring.models import CollectorKind, TopicState
+from kafkadash.short_runs.change_kind import make_short_kind_known
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.plans import share_of_partitions
+from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
+from kafkadash.topics.creation import BATCH, send_in_parts
+from kafkadash.topics.errors import TopicCheckTitle
+from kafkadash.topics.growth import moving_topics
+from kafkadash.topics.reasons import TopicReasonCode
+
+KIND = "topic-delete"
+UNKNOWN_TOPIC_ID = 100
+
+
+def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
+    """Plan the deletion of ``topics``, names, without those that do not exist or are internal. One query."""
+    rows = TopicState.objects.filter(cluster=cluster, name__in=wanted["topics"], internal=False).order_by("name")
+    columns = rows.values_list("name", "topic_id", "partition_count", "size_bytes")
+    items = [
+        PlannedItem(name, {"topic": name, "topic_id": topic_id, "partitions": partitions, "size_bytes": size})
+        for name, topic_id, partitions, size in columns
+        if topic_id != name  # before Kafka 2.8 a topic has no id
+    ]
+    return PlannedItems(items)
+
+
+def judge_deletion(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
+    """Compare an item with the topic of its name, None where there is none."""
+    if topic is None:
+        return ItemReading(ReadingState.REACHED, found={"partitions": None})
+    if topic.topic_id != item.content["topic_id"]:
+        return ItemReading(ReadingState.UNFIT, PlainReason(TopicReasonCode.RECREATED))
+    return ItemReading(ReadingState.READY, found={"partitions": len(topic.partitions)})
+
+
+def read_deletion(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
+    """Read which topics exist, with one Metadata request. Raises KafkaFailure."""
+    by_name = {item.content["topic"]: item for item in items}
+    readings = {}
+    for topic in client.metadata(deadline=deadline, topics=sorted(by_name)).topics:
+        if topic.error is None:
+            readings[topic.name] = judge_deletion(by_name[topic.name], topic)
+        elif topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
+            readings[topic.name] = judge_deletion(by_name[topic.name], None)
+    return readings
+
+
+def send_deletion(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
+    """Delete topics with one DeleteTopics request for each 10,000 partitions.
+
+    A topic that Kafka no longer knows may have been deleted by an earlier request whose answer was lost: it counts as
+    lost, and a reading tells.
+    """
+
+    def send(part: Items, seconds: float) -> ItemChanged[str]:
+        names = {item.content["topic_id"]: item.subject for item in part}
+        answer = client.delete_topics(list(names), deadline=seconds)
+        return ItemChanged(
+            frozenset(names[topic_id] for topic_id in answer.done),
+            {names[topic_id]: error for topic_id, error in answer.refused.items()},
+            {names[topic_id]: error for topic_id, error in answer.lost.items()},
+        )
+
+    return send_in_parts(items, deadline, send, unsure=UNKNOWN_TOPIC_ID)
+
+
+def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:
+    """Return why topics cannot be deleted as planned, from stored rows. Two queries."""
+    names = [item.content["topic"] for item in items]
+    stored = dict(TopicState.objects.filter(cluster=cluster, name__in=names).values_list("name", "topic_id"))
+    moving = moving_topics(cluster, names)
+    faults: dict[str, CodedReason] = {}
+    for item in items:
+        name = item.content["topic"]
+        if name not in stored:
+            faults[item.subject] = PlainReason(TopicReasonCode.GONE)
+        elif stored[name] != item.content["topic_id"]:
+            faults[item.subject] = PlainReason(TopicReasonCode.RECREATED)
+        elif name in moving:
+            faults[item.subject] = PlainReason(TopicReasonCode.MOVING)
+    return faults
+
+
+def find_risk(cluster: Cluster, items: Items) -> RiskFacts:
+    share = share_of_partitions(cluster, sum(item.content["partitions"] for item in items))
+    return RiskFacts(0.0, share, deleted_topics=len(items))
+
+
+def describe_deletion(item: PlannedItem, before: Mapping[str, Any] | None) -> ItemWords:
+    content = item.content
+    there = content["partitions"] if before is None else before["partitions"]
+    size = "size unknown" if content["size_bytes"] is None else f"{format_size(content['size_bytes'])} incl. replicas"
+    now = "none" if there is None else f"{choose_plural('# partition|# partitions', there)}, {size}"
+    return ItemWords(now, f"deleted; topic ID {content['topic_id']}")
+
+
+def describe_start(items: Items) -> list[str]:
+    topics = choose_plural("# topic is|# topics are", len(items))
+    return [f"{topics} deleted, with all records. There is no rollback."]
+
+
+def name_confirmed(items: Items) -> str:
+    """Return what has to be typed: the name of a single topic, else the number of topics."""
+    return items[0].subject if len(items) == 1 else str(len(items))
+
+
+def make_known() -> None:
+    make_short_kind_known(
+        ShortKind(
+            name=KIND,
+            label="Topic deletion",
+            noun="# topic|# topics",
+            batch=BATCH,
+            plan=plan_deletion,
+            read=read_deletion,
+            send=send_deletion,
+            facts=(CollectorKind.METADATA, CollectorKind.REASSIGNMENTS),
+            title=TopicCheckTitle.DELETION_FITS,
+            find_faults=find_faults,
+            risk=find_risk,
+            words=describe_deletion,
+            start_words=describe_start,
+            columns=("Topic", "Now", "Planned"),
+            confirm=name_confirmed,
+        )
+    )
