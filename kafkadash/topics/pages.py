@@ -30,6 +30,7 @@ from kafkadash.topics.growth import KIND as GROWTH
 from kafkadash.topics.placement import MOST_PARTITIONS
 
 USUAL_FACTOR = 3
+MOST_READERS = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -99,14 +100,15 @@ def delete(request: HttpRequest, slug: str, topic: str) -> HttpResponse:
 
 
 def _warn_of_readers(cluster: Cluster, topic: str) -> list[str]:
-    """Return which consumer groups committed offsets of the topic; three queries."""
+    """Return which consumer groups committed offsets of the topic, as far as that is known."""
     bar = cluster_bar(cluster, CollectorKind.GROUPS)
-    runs = bar["standing"].runs
-    groups = [line.group.name for line in readers_of(cluster, topic, runs.get(CollectorKind.GROUPS), bar["now"], 50)]
-    if not groups:
-        return ["No consumer group has committed offsets of it."]
-    number = choose_plural("# consumer group|# consumer groups", len(groups))
-    return [f"{number} committed offsets of it: {listed_shortly(groups)}."]
+    run = bar["standing"].runs.get(CollectorKind.GROUPS)
+    groups = [line.group.name for line in readers_of(cluster, topic, run, bar["now"], MOST_READERS + 1)]
+    number = f"{MOST_READERS:,} or more" if len(groups) > MOST_READERS else f"{len(groups):,}"
+    told = [f"Consumer groups that committed offsets of it: {number} ({listed_shortly(groups)})."] if groups else []
+    if bar["standing"].freshness_of(CollectorKind.GROUPS).stale:
+        return [*told, "The data of consumer groups is stale: groups may be missing here."]
+    return told or ["No consumer group has committed offsets of it."]
 
 
 def _draw(brokers: PlacementBrokers) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Topics are created in a browser: refused, planned, approved, run and verified."""
+"""Topics are created in a browser: refused, planned, approved, run and verified; and their deletion is proposed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
+from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.topics.errors import TopicErrorCode
 from tests.e2e.product import CHECKOUT, Product
 from tests.e2e.test_elections import widen
@@ -59,4 +60,24 @@ def test_topics__from_the_list_to_their_end(
     for name in names:
         replicas = [p.replicas for _, p in sorted(told[name].partitions.items())]
         assert ",".join(":".join(map(str, row)) for row in replicas) in planned
+    delete_in_browser(alice, names[0], visitor)
+    assert visitor.wrong == []
     product.tools.run("topics", "--delete", "--topic", "|".join(names))
+
+
+def delete_in_browser(alice: Page, topic: str, visitor: Visitor) -> None:
+    """Propose the deletion of a topic; another name is refused, and what was typed stays."""
+    widen(alice)
+    alice.goto(f"/clusters/demo/topics/?q={topic}")
+    alice.get_by_role("link", name=topic).click(timeout=REFRESHED_MS)
+    alice.get_by_role("link", name="Delete topic").click()
+    alice.get_by_label("Reason").fill("The billing service has gone.")
+    alice.get_by_label("Confirmation").fill("orders")
+    alice.get_by_role("button", name="Submit for approval").click()
+    expect(alice.locator("#confirm-error")).to_contain_text(ShortRunErrorCode.NOT_CONFIRMED)
+    visitor.look(alice.url, "delete", TWO_LOOKS)
+    widen(alice)
+    alice.get_by_label("Confirmation").fill(topic)
+    alice.get_by_role("button", name="Submit for approval").click()
+    alice.wait_for_url(re.compile(r"/changes/\d+/$"))
+    expect(alice.locator("#change-bar")).to_contain_text("Proposed")

@@ -11,7 +11,7 @@ from kafkadash.accounts.models import User
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.clusters.models import Cluster
-from kafkadash.monitoring.models import TopicState
+from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.plans import check_items
 from kafkadash.topics.deletion import KIND, plan_deletion
@@ -115,12 +115,19 @@ def test_page__shows_what_goes_and_asks_for_the_name(client: Client, world: Topi
     assert "No consumer group has committed offsets of it." in client.get(NEW).text
     group_seen(world.cluster, "billing", {("orders", 0): WELL})
     page = Page.read(client.get(NEW))
-    assert "1 consumer group committed offsets of it: billing." in page.html
+    assert "Consumer groups that committed offsets of it: 1 (billing)." in page.html
     assert "(type orders)" in page.html
     sent = client.post(NEW, {"title": "", "why": "Nobody reads it.", "confirm": "orders"})
     change = ChangeRequest.objects.get()
     assert (sent["Location"], change.state) == (f"/changes/{change.pk}/", "proposed")
     assert level_of(change.risk) is RiskLevel.HIGH
+
+
+def test_page__consumer_groups_are_not_read__says_that_some_may_be_missing(client: Client, world: TopicWorld) -> None:
+    world.cluster.collector_runs.filter(kind=CollectorKind.GROUPS).update(succeeded_at=None)
+    text = client.get(NEW).text
+    assert "The data of consumer groups is stale: groups may be missing here." in text
+    assert "No consumer group" not in text
 
 
 @pytest.mark.parametrize("typed", ["", "Orders", "order", "orders2", "1"])
