@@ -54,13 +54,13 @@ class TierBudget:
 
 
 BUDGETS = {
-    "domain": TierBudget(120, 100),
-    "app": TierBudget(1000, 560),
-    "servers": TierBudget(350, 220),
+    "domain": TierBudget(100, 100),
+    "app": TierBudget(500, 520),
+    "servers": TierBudget(250, 200),
     "contract": TierBudget(140, 60),
-    "pipeline": TierBudget(600, 320),
-    "agreement": TierBudget(500, 250),
-    "e2e": TierBudget(900, 600),
+    "pipeline": TierBudget(250, 300),
+    "agreement": TierBudget(350, 230),
+    "e2e": TierBudget(400, 600),
 }
 WHOLE_BUDGET_S = sum(budget.processor_s for budget in BUDGETS.values())
 FAILS_ABOVE = 1.25

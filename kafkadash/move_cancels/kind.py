@@ -26,7 +26,7 @@ from kafkadash.monitoring.models import CollectorKind, MoveOutcome, Reassignment
 from kafkadash.move_cancels.errors import CancelCheckTitle, CancelNoteCode
 from kafkadash.move_cancels.reasons import CancelReasonCode, MoveChanged, MoveEnded, NothingInSync
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, name_answers
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 
@@ -127,10 +127,7 @@ def send_cancels(client: WholeClient, items: Items, deadline: float) -> ItemChan
     """
     subjects = {TopicPartition(item.content["topic"], item.content["partition"]): (item.subject,) for item in items}
     answer = client.alter_reassignments(dict.fromkeys(subjects), deadline=deadline, keep_factor=False)
-    named = name_answers(answer, subjects)
-    ended = {s: error for s, error in named.refused.items() if error.code == _NO_REASSIGNMENT_IN_PROGRESS}
-    refused = {subject: error for subject, error in named.refused.items() if subject not in ended}
-    return ItemChanged(named.done, refused, {**named.lost, **ended})
+    return doubt_refusals(name_answers(answer, subjects), _NO_REASSIGNMENT_IN_PROGRESS)
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:

@@ -59,7 +59,7 @@ class ShortKind:
     ``words`` describes an item, with the values found before it was sent where these are known. ``start_words``:
     sentences about a start. ``columns``: heads of the columns of the item, of its value now and of the one planned.
     ``obstacle``: why a run has to wait on a cluster, as stored. ``confirm``: the text that a person has to type before
-    items are submitted, '' for none.
+    items are submitted; None where nothing has to be typed.
     """
 
     name: str
@@ -77,7 +77,7 @@ class ShortKind:
     start_words: Callable[[Items], Sequence[str]]
     columns: tuple[str, str, str]
     obstacle: Callable[[Cluster], CodedReason | None] = lambda _: None
-    confirm: Callable[[Items], str] = lambda _: ""
+    confirm: Callable[[Items], str] | None = None
 
 
 _kinds: dict[str, ShortKind] = {}
@@ -104,6 +104,16 @@ def name_answers(answer: ItemChanged[T], subjects: Mapping[T, Sequence[str]]) ->
 
     done = frozenset(subject for thing in answer.done for subject in subjects[thing])
     return ItemChanged(done, spread(answer.refused), spread(answer.lost))
+
+
+def doubt_refusals(answer: ItemChanged[str], code: int) -> ItemChanged[str]:
+    """Return answers in which refusals with this code count as lost, so that a reading tells.
+
+    For codes by which Kafka also answers a request that repeats an earlier one whose answer was lost.
+    """
+    doubtful = {subject: error for subject, error in answer.refused.items() if error.code == code}
+    refused = {subject: error for subject, error in answer.refused.items() if subject not in doubtful}
+    return ItemChanged(answer.done, refused, {**answer.lost, **doubtful})
 
 
 def encode_items(kind: str, items: Items) -> bytes:

@@ -38,13 +38,13 @@ from kafkadash.short_runs.plans import plan_draft, plan_items
 class ItemProposal:
     """A proposal before it is a change: ``wanted`` is its input, ``title`` the one that is offered.
 
-    ``notes``: sentences besides those of the kind.
+    ``notes``: what else the page says of it.
     """
 
     kind: str
     wanted: Mapping[str, Any]
     title: str
-    notes: Sequence[str] = ()
+    notes: Sequence[CodedMessage] = ()
 
 
 def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal) -> HttpResponse:
@@ -56,7 +56,7 @@ def show_proposal(request: HttpRequest, cluster: Cluster, proposal: ItemProposal
         return _show_proposal(request, cluster, proposal)
     why, saves = _typed(request, "why", ""), request.POST.get("then") == "save"
     kind = short_kind(proposal.kind)
-    wrong = {} if saves else _check_typed(request, kind, kind.plan(cluster, proposal.wanted).items)
+    wrong = {} if saves else _check_typed(request, kind, lambda: kind.plan(cluster, proposal.wanted).items)
     if wrong:
         return _show_proposal(request, cluster, proposal, wrong=wrong)
     try:
@@ -89,7 +89,8 @@ def _show_proposal(
         "left_out": planned.left_out,
         "freshness": freshness,
         "items": preview_items(kind, planned.items, freshness),
-        "start_words": [*kind.start_words(planned.items), *proposal.notes] if planned.items else (),
+        "start_words": kind.start_words(planned.items) if planned.items else (),
+        "notes": proposal.notes,
         **_confirm_context(request, kind, planned.items),
     }
     status = HTTPStatus.CONFLICT if refused else HTTPStatus.BAD_REQUEST if wrong else HTTPStatus.OK
@@ -132,7 +133,7 @@ def draft(request: HttpRequest, number: int) -> HttpResponse:
         return _show_draft(request, change, refused)
     if then in ("save", "plan"):
         return redirect("short_runs:draft", number)
-    wrong = _check_typed(request, short_kind(saved.kind), items_of(saved))
+    wrong = _check_typed(request, short_kind(saved.kind), lambda: items_of(saved))
     return _show_draft(request, saved, wrong=wrong) if wrong else _submit(request, saved, user, why)
 
 
@@ -242,15 +243,16 @@ def _version(request: HttpRequest, change: ChangeRequest) -> int:
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else change.version
 
 
-def _check_typed(request: HttpRequest, kind: ShortKind, items: Items) -> dict[str, CodedMessage]:
+def _check_typed(request: HttpRequest, kind: ShortKind, plan: Callable[[], Items]) -> dict[str, CodedMessage]:
     """Check what a person types before items are submitted: the reason, and the confirmation where the kind has one."""
     wrong = {} if _typed(request, "why", "") else {"why": coded(ChangeErrorCode.WHY_MISSING)}
-    expected = kind.confirm(items) if items else ""
-    if expected and _typed(request, "confirm", "") != expected:
-        wrong["confirm"] = coded(ShortRunErrorCode.NOT_CONFIRMED, expected=expected)
+    if kind.confirm is not None and (items := plan()):
+        expected = kind.confirm(items)
+        if _typed(request, "confirm", "") != expected:
+            wrong["confirm"] = coded(ShortRunErrorCode.NOT_CONFIRMED, expected=expected)
     return wrong
 
 
 def _confirm_context(request: HttpRequest, kind: ShortKind, items: Items) -> dict[str, str]:
-    expected = kind.confirm(items) if items else ""
+    expected = kind.confirm(items) if kind.confirm is not None and items else ""
     return {"confirm": expected, "confirm_note": f"type {expected}", "confirmed": _typed(request, "confirm", "")}

@@ -7,8 +7,10 @@ when there is none of the name, and it does not fit where another topic has the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+import re
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from kafkadash.changes.risk import RiskFacts
@@ -16,30 +18,22 @@ from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import join_items
 from kafkadash.core.messages import CodedReason, choose_plural, coded
 from kafkadash.core.racks import alternate_racks, racks_known
-from kafkadash.kafka.api import (
-    UNKNOWN_TOPIC_OR_PARTITION,
-    ConfigResource,
-    ItemChanged,
-    ItemError,
-    KafkaFailure,
-    NewTopic,
-    TopicMetadata,
-    WholeClient,
-)
+from kafkadash.kafka.api import ConfigResource, ItemChanged, NewTopic, TopicMetadata, WholeClient
 from kafkadash.monitoring.models import BrokerState, CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.names import metric_name
-from kafkadash.topics.placement import MOST_PARTITIONS, format_assignment, place_partitions
+from kafkadash.topics.placement import format_assignment, place_partitions
 from kafkadash.topics.reasons import BrokersAway, TopicExists, TopicNameCollides
+from kafkadash.topics.requests import BATCH, read_named_topics, send_in_parts
 
 KIND = "topic-create"
-BATCH = 1000
 TOPIC_ALREADY_EXISTS = 36
 _PARTITIONS_SHOWN = 6
+_NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,41 +90,49 @@ def judge_creation(item: PlannedItem, topic: TopicMetadata | None, configs: Mapp
     found = {"partitions": len(topic.partitions)}
     replicas = [list(each.replicas) for each in sorted(topic.partitions, key=lambda each: each.partition)]
     same = replicas == item.content["replicas"]
-    if same and all(configs.get(key) == value for key, value in item.content["configs"].items()):
+    if same and all(is_same_value(configs.get(key), value) for key, value in item.content["configs"].items()):
         return ItemReading(ReadingState.REACHED, found=found)
     return ItemReading(ReadingState.UNFIT, TopicExists(len(topic.partitions)), found)
 
 
+def is_same_value(told: str | None, wanted: str) -> bool:
+    """Return whether Kafka tells the value that was sent: it parses values, and prints them in its own way.
+
+    Lists have no spaces then, "TRUE" is "true" and "0.50" is "0.5" (class org.apache.kafka.common.config.ConfigDef).
+    """
+    return told is not None and _parse_value(told) == _parse_value(wanted)
+
+
+def _parse_value(value: str) -> list[str | Decimal]:
+    parts = [part.strip() for part in value.split(",")]
+    return [
+        Decimal(part) if _NUMBER.fullmatch(part) else part.lower() if part.lower() in ("true", "false") else part
+        for part in parts
+    ]
+
+
 def read_topics(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read which topics exist with a Metadata request, and their configs with a second one. Raises KafkaFailure."""
-    by_name = {item.content["topic"]: item for item in items}
-    answer = client.metadata(deadline=deadline / 2, topics=sorted(by_name))
-    there = {topic.name: topic for topic in answer.topics if topic.error is None}
-    gone = {
-        topic.name
-        for topic in answer.topics
-        if topic.error is not None and topic.error.code == UNKNOWN_TOPIC_OR_PARTITION
-    }
-    asked = [ConfigResource.topic(name) for name in there if by_name[name].content["configs"]]
+    topics = read_named_topics(client, items, deadline / 2)
+    configured = {item.subject for item in items if item.content["configs"]}
+    asked = [ConfigResource.topic(name) for name, topic in topics.items() if topic and name in configured]
     keys = {key for item in items for key in item.content["configs"]}
     answered = client.describe_configs(asked, deadline=deadline / 2, keys=keys).resources if asked else {}
     configs = {
         resource.name: {key: entry.value for key, entry in entries.items()} for resource, entries in answered.items()
     }
     readings = {}
-    for name, item in by_name.items():
-        if name in gone:
-            readings[item.subject] = judge_creation(item, None, {})
-        elif name in there and (name in configs or not item.content["configs"]):
-            readings[item.subject] = judge_creation(item, there[name], configs.get(name, {}))
+    for item in items:
+        name = item.subject
+        if name in topics and (topics[name] is None or name in configs or name not in configured):
+            readings[name] = judge_creation(item, topics[name], configs.get(name, {}))
     return readings
 
 
 def send_topics(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
     """Create topics with one CreateTopics request for each 10,000 partitions.
 
-    A topic that exists already may be that of an earlier request whose answer was lost: it counts as lost, and a
-    reading tells.
+    A topic that exists already may be that of an earlier request whose answer was lost.
     """
 
     def send(part: Items, seconds: float) -> ItemChanged[str]:
@@ -140,47 +142,7 @@ def send_topics(client: WholeClient, items: Items, deadline: float) -> ItemChang
         ]
         return client.create_topics(topics, deadline=seconds)
 
-    return send_in_parts(items, deadline, send, unsure=TOPIC_ALREADY_EXISTS)
-
-
-def send_in_parts(
-    items: Items, deadline: float, send: Callable[[Items, float], ItemChanged[str]], *, unsure: int
-) -> ItemChanged[str]:
-    """Send items in requests that Kafka takes, and join the answers. A refusal with the code ``unsure`` counts as lost.
-
-    Raises KafkaFailure where the first request was not sent; items of later ones are refused then, without a code.
-    """
-    parts = split_by_partitions(items)
-    done: set[str] = set()
-    refused: dict[str, ItemError] = {}
-    lost: dict[str, ItemError] = {}
-    for number, part in enumerate(parts):
-        try:
-            answer = send(part, deadline / len(parts))
-        except KafkaFailure as failure:
-            if not number:
-                raise
-            refused |= {item.subject: ItemError(failure.message) for item in part}
-            continue
-        doubtful = {name: error for name, error in answer.refused.items() if error.code == unsure}
-        done |= answer.done
-        refused |= {name: error for name, error in answer.refused.items() if name not in doubtful}
-        lost |= {**answer.lost, **doubtful}
-    return ItemChanged(frozenset(done), refused, lost)
-
-
-def split_by_partitions(items: Items) -> list[list[PlannedItem]]:
-    """Split items into requests of at most 10,000 partitions, which is what Kafka takes."""
-    parts: list[list[PlannedItem]] = []
-    room = 0
-    for item in items:
-        needed = len(item.content["replicas"]) if "replicas" in item.content else item.content["partitions"]
-        if not parts or needed > room:
-            parts.append([])
-            room = MOST_PARTITIONS
-        parts[-1].append(item)
-        room -= needed
-    return parts
+    return doubt_refusals(send_in_parts(items, deadline, send), TOPIC_ALREADY_EXISTS)
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:

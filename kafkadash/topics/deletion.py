@@ -14,25 +14,28 @@ from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.formatting import format_size
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural
-from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, TopicMetadata, WholeClient
+from kafkadash.kafka.api import ItemChanged, TopicMetadata, WholeClient
 from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals, name_answers
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
-from kafkadash.topics.creation import BATCH, send_in_parts
 from kafkadash.topics.errors import TopicCheckTitle
 from kafkadash.topics.growth import moving_topics
 from kafkadash.topics.reasons import TopicReasonCode
+from kafkadash.topics.requests import BATCH, read_named_topics
 
 KIND = "topic-delete"
 UNKNOWN_TOPIC_ID = 100
 
 
 def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
-    """Plan the deletion of ``topics``, names, without those that do not exist or are internal. One query."""
-    rows = TopicState.objects.filter(cluster=cluster, name__in=wanted["topics"], internal=False).order_by("name")
-    columns = rows.values_list("name", "topic_id", "partition_count", "size_bytes")
+    """Plan the deletion of topics by their ``topic_ids``, without those that are gone or internal. One query.
+
+    The input has ids, so that a plan that is made again never names a topic that was created under the name since.
+    """
+    rows = TopicState.objects.filter(cluster=cluster, topic_id__in=wanted["topic_ids"], internal=False)
+    columns = rows.order_by("name").values_list("name", "topic_id", "partition_count", "size_bytes")
     items = [
         PlannedItem(name, {"topic": name, "topic_id": topic_id, "partitions": partitions, "size_bytes": size})
         for name, topic_id, partitions, size in columns
@@ -41,44 +44,37 @@ def plan_deletion(cluster: Cluster, wanted: Mapping[str, Any]) -> PlannedItems:
     return PlannedItems(items)
 
 
-def judge_deletion(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
+def judge_deletion(item: PlannedItem, topic: TopicMetadata | None, *, moves: bool = False) -> ItemReading:
     """Compare an item with the topic of its name, None where there is none."""
     if topic is None:
         return ItemReading(ReadingState.REACHED, found={"partitions": None})
     if topic.topic_id != item.content["topic_id"]:
         return ItemReading(ReadingState.UNFIT, PlainReason(TopicReasonCode.RECREATED))
-    return ItemReading(ReadingState.READY, found={"partitions": len(topic.partitions)})
+    found = {"partitions": len(topic.partitions)}
+    if moves:
+        return ItemReading(ReadingState.UNFIT, PlainReason(TopicReasonCode.MOVING), found)
+    return ItemReading(ReadingState.READY, found=found)
 
 
 def read_deletion(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
-    """Read which topics exist, with one Metadata request. Raises KafkaFailure."""
-    by_name = {item.content["topic"]: item for item in items}
-    readings = {}
-    for topic in client.metadata(deadline=deadline, topics=sorted(by_name)).topics:
-        if topic.error is None:
-            readings[topic.name] = judge_deletion(by_name[topic.name], topic)
-        elif topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
-            readings[topic.name] = judge_deletion(by_name[topic.name], None)
-    return readings
+    """Read which topics exist with a Metadata request, and which move with a second one. Raises KafkaFailure."""
+    moving = {row.topic for row in client.list_reassignments(deadline=deadline / 2).rows}
+    topics = read_named_topics(client, items, deadline / 2)
+    return {
+        item.subject: judge_deletion(item, topics[item.subject], moves=item.subject in moving)
+        for item in items
+        if item.subject in topics
+    }
 
 
 def send_deletion(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
-    """Delete topics with one DeleteTopics request for each 10,000 partitions.
+    """Delete topics with one DeleteTopics request (20).
 
-    A topic that Kafka no longer knows may have been deleted by an earlier request whose answer was lost: it counts as
-    lost, and a reading tells.
+    A topic that Kafka no longer knows may have been deleted by an earlier request whose answer was lost.
     """
-
-    def send(part: Items, seconds: float) -> ItemChanged[str]:
-        names = {item.content["topic_id"]: item.subject for item in part}
-        answer = client.delete_topics(list(names), deadline=seconds)
-        return ItemChanged(
-            frozenset(names[topic_id] for topic_id in answer.done),
-            {names[topic_id]: error for topic_id, error in answer.refused.items()},
-            {names[topic_id]: error for topic_id, error in answer.lost.items()},
-        )
-
-    return send_in_parts(items, deadline, send, unsure=UNKNOWN_TOPIC_ID)
+    subjects = {item.content["topic_id"]: (item.subject,) for item in items}
+    answer = client.delete_topics(list(subjects), deadline=deadline)
+    return doubt_refusals(name_answers(answer, subjects), UNKNOWN_TOPIC_ID)
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:

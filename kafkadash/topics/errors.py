@@ -17,7 +17,7 @@ class TopicErrorCode(StrEnum):
     NAME_TAKEN = "topic-name-taken"
     NAME_COLLIDES = "topic-name-collides"
     TOO_MANY_NAMES = "topic-too-many-names"
-    TOO_MANY_PARTITIONS = "topic-too-many-partitions"
+    TOO_MANY_REPLICAS = "topic-too-many-replicas"
     PARTITIONS_WRONG = "topic-partitions-wrong"
     FACTOR_WRONG = "topic-factor-wrong"
     DRAW_WRONG = "topic-draw-wrong"
@@ -31,11 +31,20 @@ class TopicErrorCode(StrEnum):
     ASSIGNMENT_BROKER = "topic-assignment-broker"
     ASSIGNMENT_TOO_LONG = "topic-assignment-too-long"
     CONFIG_FORMAT = "topic-config-format"
+    CONFIGS_TOO_LONG = "topic-configs-too-long"
     CONFIG_REPEATED = "topic-config-repeated"
     CONFIG_OF_THROTTLES = "topic-config-of-throttles"
     NOT_DELETABLE = "topic-not-deletable"
     COUNT_WRONG = "topic-count-wrong"
     MIN_ISR_TOO_HIGH = "topic-min-isr-too-high"
+
+
+class TopicNoteCode(StrEnum):
+    """Codes of what a page says of a proposal besides its items."""
+
+    READERS = "topic-readers"
+    NO_READERS = "topic-no-readers"
+    READERS_STALE = "topic-readers-stale"
 
 
 class TopicCheckTitle(StrEnum):

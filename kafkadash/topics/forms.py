@@ -23,7 +23,8 @@ from kafkadash.topics.placement import MOST_PARTITIONS, check_assignment, read_a
 KIP_36, TYPED = "kip-36", "typed"
 PLACEMENTS = ((KIP_36, "Rack-aware, as KIP-36 places"), (TYPED, "Typed assignment"))
 MOST_NAMES = 5_000
-MOST_IN_ALL = 50_000
+MOST_REPLICAS = 150_000
+MOST_CONFIG_CHARACTERS = 4_000
 MOST_DRAW = 9_999
 MIN_ISR = "min.insync.replicas"
 _KEY = re.compile(r"[a-z0-9.]{1,100}")
@@ -139,6 +140,10 @@ class TopicsForm(forms.Form):
     def _check_configs(self, typed: str) -> dict[str, str]:
         """Read ``key=value`` lines; whether Kafka knows the key and takes the value, Kafka says."""
         found: dict[str, str] = {}
+        if len(typed) > MOST_CONFIG_CHARACTERS:
+            too_long = coded(TopicErrorCode.CONFIGS_TOO_LONG, length=len(typed), most=MOST_CONFIG_CHARACTERS)
+            self._refuse("configs", too_long)
+            return found
         for line in filter(None, map(str.strip, typed.splitlines())):
             key, equals, value = (part.strip() for part in line.partition("="))
             if not equals or not _KEY.fullmatch(key):
@@ -160,7 +165,8 @@ class TopicsForm(forms.Form):
 
     def _check_total(self, checked: Mapping[str, Any]) -> None:
         """Limit what one change plans, shows and stores."""
-        partitions = len(checked.get("assignment", ())) or checked.get("partitions", 0)
-        total = len(checked["names"]) * partitions
-        if total > MOST_IN_ALL:
-            self._refuse("names", coded(TopicErrorCode.TOO_MANY_PARTITIONS, partitions=total, most=MOST_IN_ALL))
+        rows = checked.get("assignment")
+        each = sum(map(len, rows)) if rows else checked.get("partitions", 0) * checked.get("factor", 0)
+        total = len(checked["names"]) * each
+        if total > MOST_REPLICAS:
+            self._refuse("names", coded(TopicErrorCode.TOO_MANY_REPLICAS, replicas=total, most=MOST_REPLICAS))

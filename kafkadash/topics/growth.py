@@ -13,22 +13,17 @@ from typing import Any
 from kafkadash.changes.risk import RiskFacts
 from kafkadash.clusters.models import Cluster
 from kafkadash.core.messages import CodedReason, PlainReason, choose_plural, coded
-from kafkadash.kafka.api import UNKNOWN_TOPIC_OR_PARTITION, ItemChanged, NewPartitions, TopicMetadata, WholeClient
+from kafkadash.kafka.api import ItemChanged, NewPartitions, TopicMetadata, WholeClient
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot, TopicState
 from kafkadash.short_runs.change_kind import make_short_kind_known
-from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind
+from kafkadash.short_runs.kinds import Items, ItemWords, PlannedItems, ShortKind, doubt_refusals
 from kafkadash.short_runs.plans import share_of_partitions
 from kafkadash.short_runs.state import ItemReading, PlannedItem, ReadingState
-from kafkadash.topics.creation import (
-    BATCH,
-    describe_placement,
-    find_brokers_away,
-    load_brokers,
-    send_in_parts,
-)
+from kafkadash.topics.creation import describe_placement, find_brokers_away, load_brokers
 from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
 from kafkadash.topics.placement import place_partitions
 from kafkadash.topics.reasons import BrokersAway, PartitionsChanged, TopicReasonCode
+from kafkadash.topics.requests import BATCH, read_named_topics, send_in_parts
 
 KIND = "topic-grow"
 INVALID_PARTITIONS = 37
@@ -76,21 +71,15 @@ def judge_growth(item: PlannedItem, topic: TopicMetadata | None) -> ItemReading:
 
 def read_growth(_: Cluster, client: WholeClient, items: Items, deadline: float) -> Mapping[str, ItemReading]:
     """Read how many partitions topics have with one Metadata request. Raises KafkaFailure."""
-    by_name = {item.content["topic"]: item for item in items}
-    readings = {}
-    for topic in client.metadata(deadline=deadline, topics=sorted(by_name)).topics:
-        if topic.error is None:
-            readings[by_name[topic.name].subject] = judge_growth(by_name[topic.name], topic)
-        elif topic.error.code == UNKNOWN_TOPIC_OR_PARTITION:
-            readings[by_name[topic.name].subject] = judge_growth(by_name[topic.name], None)
-    return readings
+    topics = read_named_topics(client, items, deadline)
+    return {item.subject: judge_growth(item, topics[item.subject]) for item in items if item.subject in topics}
 
 
 def send_growth(client: WholeClient, items: Items, deadline: float) -> ItemChanged[str]:
     """Add partitions with one CreatePartitions request for each 10,000 of them.
 
     Kafka refuses a number of partitions that the topic has already, which may be that of an earlier request whose
-    answer was lost: it counts as lost, and a reading tells.
+    answer was lost.
     """
 
     def send(part: Items, seconds: float) -> ItemChanged[str]:
@@ -100,7 +89,7 @@ def send_growth(client: WholeClient, items: Items, deadline: float) -> ItemChang
         ]
         return client.create_partitions(topics, deadline=seconds)
 
-    return send_in_parts(items, deadline, send, unsure=INVALID_PARTITIONS)
+    return doubt_refusals(send_in_parts(items, deadline, send), INVALID_PARTITIONS)
 
 
 def find_faults(cluster: Cluster, items: Items) -> dict[str, CodedReason]:

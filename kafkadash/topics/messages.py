@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkadash.core.messages import MessageTemplate
-from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode
+from kafkadash.topics.errors import TopicCheckTitle, TopicErrorCode, TopicNoteCode
 from kafkadash.topics.reasons import TopicReasonCode
 
 TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
@@ -30,8 +30,8 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.TOO_MANY_NAMES: MessageTemplate(
         "There are {names:,} names; the limit of a change is {most:,}.", "Create the others with a second change."
     ),
-    TopicErrorCode.TOO_MANY_PARTITIONS: MessageTemplate(
-        "The topics have {partitions:,} partitions in all; the limit of a change is {most:,}.",
+    TopicErrorCode.TOO_MANY_REPLICAS: MessageTemplate(
+        "The topics have {replicas:,} replicas in all; the limit of a change is {most:,}.",
         "Create some of the topics with a second change.",
     ),
     TopicErrorCode.PARTITIONS_WRONG: MessageTemplate(
@@ -73,6 +73,9 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.CONFIG_FORMAT: MessageTemplate(
         "{line} is no config.", "Type one config per line, such as retention.ms=86400000."
     ),
+    TopicErrorCode.CONFIGS_TOO_LONG: MessageTemplate(
+        "The configs have {length:,} characters; the limit is {most:,}.", "Remove some of the lines."
+    ),
     TopicErrorCode.CONFIG_REPEATED: MessageTemplate("The config {key} is listed twice.", "Remove one of the lines."),
     TopicErrorCode.CONFIG_OF_THROTTLES: MessageTemplate(
         "{key} is set and removed by reassignments.", "Remove the line."
@@ -88,6 +91,16 @@ TOPIC_ERROR_MESSAGES: Mapping[TopicErrorCode, MessageTemplate] = {
     TopicErrorCode.MIN_ISR_TOO_HIGH: MessageTemplate(
         "Producers with acks=all could not write: min.insync.replicas is {min_isr}, the replication factor {factor}.",
         "Lower min.insync.replicas, or raise the replication factor.",
+    ),
+}
+
+TOPIC_NOTE_MESSAGES: Mapping[TopicNoteCode, MessageTemplate] = {
+    TopicNoteCode.READERS: MessageTemplate(
+        "{groups:# consumer group has|# consumer groups have} committed offsets of it: {groups:names}."
+    ),
+    TopicNoteCode.NO_READERS: MessageTemplate("No consumer group has committed offsets of it."),
+    TopicNoteCode.READERS_STALE: MessageTemplate(
+        "The data of consumer groups is stale: groups may be missing here.", "Check the worker."
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafkadash.accounts.models import User
 from kafkadash.changes.models import RequestState
 from kafkadash.clusters.models import Cluster
+from kafkadash.monitoring.models import TopicState
 from kafkadash.short_runs.models import ShortItem
 from kafkadash.topics.creation import KIND, load_brokers
 from kafkadash.topics.deletion import KIND as DELETION
@@ -26,7 +27,12 @@ def test_topics__are_as_approved(cluster: Cluster, refresh: Refresher, tools: To
         "factor": 3,
         "start": 2,
         "shift": 1,
-        "configs": {"retention.ms": "3600000", "cleanup.policy": "compact"},
+        "configs": {
+            "retention.ms": "3600000",
+            "cleanup.policy": "compact, delete",
+            "min.cleanable.dirty.ratio": "0.50",
+            "preallocate": "FALSE",
+        },
     }
     change = queue(cluster, KIND, wanted, operator)
     tools.run("topics", "--create", "--topic", "made-c", "--partitions", "1", "--replication-factor", "1")
@@ -42,7 +48,7 @@ def test_topics__are_as_approved(cluster: Cluster, refresh: Refresher, tools: To
         assert [list(partitions[number].replicas) for number in sorted(partitions)] == row.content["replicas"]
         configs = tools.run("configs", "--describe", "--entity-type", "topics", "--entity-name", row.subject)
         assert "retention.ms=3600000" in configs
-        assert "cleanup.policy=compact" in configs
+        assert "cleanup.policy=compact,delete" in configs.replace(", delete", ",delete")
     tools.run("topics", "--delete", "--topic", "made-.*")
 
 
@@ -91,12 +97,14 @@ def test_topic__is_deleted__and_one_created_again_stays(
     topics = [make_topic([[1, 2]]), make_topic([[2, 1]])]
     for kind in READ:
         refresh(kind)
-    run = step_until(queue(cluster, DELETION, {"topics": topics[:1]}, operator), RequestState.DONE)
+    stored = TopicState.objects.filter(cluster=cluster, name__in=topics)
+    ids = dict(stored.values_list("name", "topic_id"))
+    run = step_until(queue(cluster, DELETION, {"topic_ids": [ids[topics[0]]]}, operator), RequestState.DONE)
     assert run is not None
     assert (run.outcome, run.counts) == ("clean", {"done": 1})
     assert topics[0] not in tools.topics()
 
-    change = queue(cluster, DELETION, {"topics": topics[1:]}, operator)
+    change = queue(cluster, DELETION, {"topic_ids": [ids[topics[1]]]}, operator)
     tools.run("topics", "--delete", "--topic", topics[1])
     wait_until(lambda: topics[1] not in tools.topics(), "it is deleted", DEADLINE_S)
     tools.run("topics", "--create", "--topic", topics[1], "--partitions", "1", "--replication-factor", "1")

@@ -28,7 +28,7 @@ class TopicWorld(ShortWorld):
     def delete(self, *topics: str) -> ChangeRequest:
         """An approved change that deletes topics, started."""
         self.kind = DELETION
-        return self.queue({"topics": list(topics)})
+        return self.queue({"topic_ids": [f"id-of-{topic}" for topic in topics]})
 
     @property
     def created(self) -> list[list[str]]:

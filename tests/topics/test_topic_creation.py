@@ -14,10 +14,11 @@ from kafkadash.monitoring.models import BrokerState, TopicState
 from kafkadash.short_runs.kinds import Items
 from kafkadash.short_runs.reasons import ItemReasonCode, ShortRunReasonCode
 from kafkadash.short_runs.state import PlannedItem
-from kafkadash.topics.creation import plan_topics, send_in_parts, split_by_partitions
+from kafkadash.topics.creation import is_same_value, plan_topics
 from kafkadash.topics.errors import TopicErrorCode
 from kafkadash.topics.placement import MOST_PARTITIONS
 from kafkadash.topics.reasons import TopicReasonCode
+from kafkadash.topics.requests import send_in_parts, split_by_partitions
 from tests.topics.conftest import TWO, TopicWorld
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ def test_plan__leaves_out_brokers_that_take_no_replicas(world: TopicWorld) -> No
 def test_plan__some_brokers_without_rack__places_nothing(
     world: TopicWorld, spoil: dict[str, Any], code: TopicErrorCode | None
 ) -> None:
-    """Where no broker has a rack, racks are not judged."""
+    """The second case is a cluster where no broker has a rack: racks are not judged there."""
     BrokerState.objects.filter(**spoil).update(rack=None)
     planned = plan_topics(world.cluster, TWO)
     assert [message.code for message in planned.left_out] == ([code] if code else [])
@@ -95,11 +96,11 @@ def test_requests__a_later_one_is_not_sent__its_topics_are_waiting_and_the_other
             raise KafkaUnreachable(as_message("No broker answers."))
         return ItemChanged(frozenset(sent))
 
-    answer = send_in_parts(items, 10.0, send, unsure=36)
+    answer = send_in_parts(items, 10.0, send)
     assert answer.done == {"a"}
     assert {name: error.code for name, error in answer.refused.items()} == {"b": None}, "certainly not sent"
     with pytest.raises(KafkaUnreachable):
-        send_in_parts(items, 10.0, send, unsure=36)
+        send_in_parts(items, 10.0, send)
 
 
 # ---- run
@@ -199,6 +200,24 @@ def test_running__a_topic_of_this_name_appears__counts_only_with_the_same_config
     world.kafka.configs[ConfigResource.topic("bills")] = configs
     change = world.until(change, "done")
     assert world.states(change) == {"bills": state, "dues": "done"}
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted", "same"),
+    [
+        ("compact,delete", "compact, delete", True),
+        ("true", "TRUE", True),
+        ("0.5", "0.50", True),
+        ("60000", "+60000", True),
+        ("", "", True),
+        ("delete,compact", "compact,delete", False),
+        ("0.5", "0.51", False),
+        ("zstd", "ZSTD", False),
+        (None, "", False),
+    ],
+)
+def test_value__as_kafka_prints_it__is_the_one_that_was_sent(told: str | None, wanted: str, same: bool) -> None:
+    assert is_same_value(told, wanted) is same
 
 
 # ---- before the start

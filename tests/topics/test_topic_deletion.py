@@ -8,6 +8,8 @@ import pytest
 from django.test import Client
 
 from kafkadash.accounts.models import User
+from kafkadash.changes import services
+from kafkadash.changes.errors import ChangeErrorCode, ChangeRefused
 from kafkadash.changes.models import ChangeRequest
 from kafkadash.changes.risk import RiskLevel, level_of
 from kafkadash.clusters.models import Cluster
@@ -15,7 +17,7 @@ from kafkadash.monitoring.models import CollectorKind, TopicState
 from kafkadash.short_runs.errors import ShortRunErrorCode
 from kafkadash.short_runs.plans import check_items
 from kafkadash.topics.deletion import KIND, plan_deletion
-from kafkadash.topics.errors import TopicErrorCode
+from kafkadash.topics.errors import TopicErrorCode, TopicNoteCode
 from kafkadash.topics.reasons import TopicReasonCode
 from tests.factories import ReassignmentFactory
 from tests.groups import WELL, group_seen
@@ -27,14 +29,18 @@ NEW = "/clusters/demo/topics/orders/delete/"
 
 
 def planned(world: TopicWorld, *topics: str) -> list[str]:
-    return [item.subject for item in plan_deletion(world.cluster, {"topics": topics}).items]
+    return [
+        item.subject
+        for item in plan_deletion(world.cluster, {"topic_ids": [f"id-of-{topic}" for topic in topics]}).items
+    ]
 
 
 def test_plan__leaves_out_what_is_internal_or_has_no_id(world: TopicWorld) -> None:
     assert planned(world, "orders", "clicks", "nothing") == ["clicks", "orders"]
     TopicState.objects.filter(name="orders").update(internal=True)
+    assert planned(world, "orders") == []
     TopicState.objects.filter(name="clicks").update(topic_id="clicks")
-    assert planned(world, "orders", "clicks") == []
+    assert plan_deletion(world.cluster, {"topic_ids": ["clicks"]}).items == []
 
 
 def test_run__deletes_all_and_verifies(world: TopicWorld) -> None:
@@ -85,6 +91,24 @@ def test_queued__topic_was_created_again__turns_stale(world: TopicWorld) -> None
     assert change.stale_reasons[0]["params"]["why"]["code"] == TopicReasonCode.RECREATED
 
 
+def test_queued__topic_begins_to_move__turns_stale(world: TopicWorld) -> None:
+    change = world.delete("orders")
+    world.kafka.model.submit(("orders", 0), (1, 2, 6))
+    change = world.until_stale(change)
+    assert change.stale_reasons[0]["params"]["why"]["code"] == TopicReasonCode.MOVING
+    assert "orders" in world.kafka.model.topics
+
+
+def test_stale__topic_was_created_again__no_new_plan_names_it(world: TopicWorld) -> None:
+    change = world.delete("orders")
+    world.kafka.model.topics["orders"] = "another-id"
+    change = world.until_stale(change)
+    TopicState.objects.filter(name="orders").update(topic_id="another-id")
+    with pytest.raises(ChangeRefused) as refused:
+        services.start_refresh(change, world.operator)
+    assert refused.value.code == ChangeErrorCode.NOTHING_LEFT
+
+
 @pytest.mark.parametrize(
     ("spoil", "code"),
     [
@@ -97,7 +121,7 @@ def test_draft__stored_rows_are_others__does_not_fit(
     world: TopicWorld, spoil: Callable[[], object], code: TopicReasonCode
 ) -> None:
     world.kind = KIND
-    draft = world.draft({"topics": ["orders"]})
+    draft = world.draft({"topic_ids": ["id-of-orders"]})
     spoil()
     [check] = check_items(draft, world.clock).checks
     assert [problem.params["why"].code for problem in check.problems] == [code]
@@ -112,10 +136,11 @@ def client(world: TopicWorld, client_of: Callable[[User], Client]) -> Client:
 
 
 def test_page__shows_what_goes_and_asks_for_the_name(client: Client, world: TopicWorld) -> None:
-    assert "No consumer group has committed offsets of it." in client.get(NEW).text
+    assert TopicNoteCode.NO_READERS in client.get(NEW).text
     group_seen(world.cluster, "billing", {("orders", 0): WELL})
     page = Page.read(client.get(NEW))
-    assert "Consumer groups that committed offsets of it: 1 (billing)." in page.html
+    assert TopicNoteCode.READERS in page.html
+    assert "billing" in page.html
     assert "(type orders)" in page.html
     sent = client.post(NEW, {"title": "", "why": "Nobody reads it.", "confirm": "orders"})
     change = ChangeRequest.objects.get()
@@ -126,8 +151,8 @@ def test_page__shows_what_goes_and_asks_for_the_name(client: Client, world: Topi
 def test_page__consumer_groups_are_not_read__says_that_some_may_be_missing(client: Client, world: TopicWorld) -> None:
     world.cluster.collector_runs.filter(kind=CollectorKind.GROUPS).update(succeeded_at=None)
     text = client.get(NEW).text
-    assert "The data of consumer groups is stale: groups may be missing here." in text
-    assert "No consumer group" not in text
+    assert TopicNoteCode.READERS_STALE in text
+    assert TopicNoteCode.NO_READERS not in text
 
 
 @pytest.mark.parametrize("typed", ["", "Orders", "order", "orders2", "1"])
@@ -142,7 +167,7 @@ def test_page__another_name_is_typed__is_refused_and_kept(client: Client, typed:
 
 def test_draft__of_several_topics__asks_for_their_number(client: Client, world: TopicWorld) -> None:
     world.kind = KIND
-    draft = world.draft({"topics": ["orders", "clicks"]})
+    draft = world.draft({"topic_ids": ["id-of-orders", "id-of-clicks"]})
     address = f"/changes/{draft.pk}/items/"
     assert "(type 2)" in client.get(address).text
     sent = {"title": "", "why": "Nobody reads them.", "version": draft.version}

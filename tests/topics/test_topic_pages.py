@@ -79,12 +79,12 @@ def test_form__takes_a_typed_assignment(client: Client) -> None:
         (
             {"names": "\n".join(f"t{n}" for n in range(6)), "partitions": "9999"},
             "names",
-            TopicErrorCode.TOO_MANY_PARTITIONS,
+            TopicErrorCode.TOO_MANY_REPLICAS,
         ),
         (
-            {"names": SIX_NAMES, "placement": "typed", "assignment": "1," * 9_999},
+            {"names": SIX_NAMES, "placement": "typed", "assignment": "1:2:3," * 9_999},
             "names",
-            TopicErrorCode.TOO_MANY_PARTITIONS,
+            TopicErrorCode.TOO_MANY_REPLICAS,
         ),
         ({"partitions": "0"}, "partitions", TopicErrorCode.PARTITIONS_WRONG),
         ({"partitions": "10001"}, "partitions", TopicErrorCode.PARTITIONS_WRONG),
@@ -99,6 +99,7 @@ def test_form__takes_a_typed_assignment(client: Client) -> None:
         ({"placement": "typed", "assignment": ""}, "assignment", TopicErrorCode.ASSIGNMENT_MISSING),
         ({"placement": "typed", "assignment": "1:2,3"}, "assignment", TopicErrorCode.ASSIGNMENT_UNEVEN),
         ({"placement": "typed", "assignment": "1:9"}, "assignment", TopicErrorCode.ASSIGNMENT_BROKER),
+        ({"configs": "a.b=" + "x" * 4_000}, "configs", TopicErrorCode.CONFIGS_TOO_LONG),
         ({"configs": "retention.ms"}, "configs", TopicErrorCode.CONFIG_FORMAT),
         ({"configs": "Retention=1"}, "configs", TopicErrorCode.CONFIG_FORMAT),
         ({"configs": "a.b=1\na.b=2"}, "configs", TopicErrorCode.CONFIG_REPEATED),
