@@ -6,19 +6,30 @@ one refresh later at most, and no throttle is judged an orphan in less than two 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from django.db.models import Q, Subquery
 from django.urls import reverse
 
-from kafkadash.execution.engine.state import IN_FLIGHT
+from kafkadash.core.leases import RowLease
+from kafkadash.execution.engine.state import IN_FLIGHT, RowState, RunRow
 from kafkadash.execution.engine.throttle_ledger import LedgerEntry, LedgerState, open_pairs
 from kafkadash.execution.models import Execution, Move, ThrottleEntry
+from kafkadash.execution.worker.moves import AT_ONCE
 from kafkadash.execution.worker.throttle_ledger import entry_of
 from kafkadash.kafka.throttles import LISTS
-from kafkadash.monitoring.models import CollectorKind, ThrottleState
-from kafkadash.monitoring.ownership import MoveClaim, OwnershipClaim, Throttle, mark_claims
+from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ThrottleState
+from kafkadash.monitoring.ownership import (
+    AcceptedMove,
+    MoveClaim,
+    OwnershipClaim,
+    Throttle,
+    end_moves,
+    mark_claims,
+    register_moves,
+)
 
 KINDS = frozenset({CollectorKind.CONFIGS.value, CollectorKind.REASSIGNMENTS.value})
 """Refreshes after which it is worth comparing."""
@@ -41,6 +52,34 @@ def reconcile_claims(cluster_id: int, now: datetime) -> None:
         throttles |= _find_throttle_claims(claims)
         moves = _find_move_claims(claims)
     mark_claims(cluster_id, throttles, moves, now)
+
+
+def register_accepted(lease: RowLease, run: Execution, rows: Sequence[RunRow]) -> None:
+    """Make the reassignments known that Kafka has accepted from this run, in short transactions. Raises LeaseLost.
+
+    A change of the order alone is no reassignment: Kafka does it at once.
+    """
+    claim = _claim(run.request_id)
+    moves = []
+    for row in rows:
+        if row.work.only_reorders or row.submitted_at is None:
+            continue
+        plan = row.work.row
+        own = MoveClaim(claim, plan.target, row.first_at or row.submitted_at, row.submitted_at)
+        moves.append(AcceptedMove(plan.topic, plan.topic_id, plan.partition, plan.current, own))
+    for start in range(0, len(moves), AT_ONCE):
+        with lease.write_portion():
+            register_moves(run.cluster_id, moves[start : start + AT_ONCE], lease.now())
+
+
+_ENDED_AS = {RowState.DONE: MoveOutcome.COMPLETED, RowState.CANCELLED: MoveOutcome.CANCELLED}
+
+
+def record_ends(run: Execution, rows: Sequence[RunRow], now: datetime) -> None:
+    """End the reassignments of these rows of a run. What others did with one is for the next refresh to judge."""
+    ended = {row.key: _ENDED_AS[row.state] for row in rows if row.state in _ENDED_AS and row.submitted_at is not None}
+    if ended:
+        end_moves(run.cluster_id, _claim(run.request_id).by, ended, now)
 
 
 def find_open_throttles(cluster_id: int) -> frozenset[Throttle]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -33,6 +34,78 @@ class MoveClaim:
     target: tuple[int, ...]
     submitted_after: datetime
     submitted_before: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedMove:
+    """A reassignment that Kafka accepted from us; ``topic_id`` "" where the cluster has no topic ids."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    original: tuple[int, ...]
+    claim: MoveClaim
+
+
+NEVER_LISTED = 0
+"""Epoch of a reassignment that no refresh has found listed: collectors count theirs from 1."""
+
+
+def register_moves(cluster_id: int, moves: Sequence[AcceptedMove], now: datetime) -> None:
+    """Give accepted reassignments their id at once: many end before a refresh lists them. One statement.
+
+    A partition whose reassignment is known already keeps that one; the next refresh judges whether it is the same.
+    """
+    new = [_build_snapshot(cluster_id, move, now) for move in moves]
+    ReassignmentSnapshot.objects.bulk_create(new, ignore_conflicts=True)
+
+
+def _build_snapshot(cluster_id: int, move: AcceptedMove, now: datetime) -> ReassignmentSnapshot:
+    target, original, own = list(move.claim.target), list(move.original), move.claim
+    removing = [broker for broker in original if broker not in target]
+    return ReassignmentSnapshot(
+        cluster_id=cluster_id,
+        public_id=new_move_id(),
+        topic_id=move.topic_id or move.topic,
+        topic=move.topic,
+        partition=move.partition,
+        replicas=target + removing,
+        adding=sorted(set(target) - set(original)),
+        removing=sorted(removing),
+        target=target,
+        original=original,
+        started_after=own.submitted_after,
+        started_before=own.submitted_before,
+        started_from=StartedFrom.SUBMITTED,
+        last_seen_at=own.submitted_before,
+        epoch=NEVER_LISTED,
+        seq=0,
+        **_claim_columns(own.claim, now),
+    )
+
+
+def end_moves(cluster_id: int, owner: str, ended: Mapping[tuple[str, int], MoveOutcome], now: datetime) -> None:
+    """End the owner's running reassignments as their run has found them. Two statements.
+
+    A refresh that began before may write them as running once more; the next one judges them by itself.
+    """
+    topics = {topic for topic, _ in ended}
+    running = ReassignmentSnapshot.objects.filter(
+        cluster=cluster_id, claimed_by=owner, outcome=MoveOutcome.RUNNING, topic__in=topics
+    ).order_by("pk")
+    changed = {}
+    for row in running.only("pk", "topic", "partition", "percent", "sampled_at"):
+        outcome = ended.get((row.topic, row.partition))
+        if outcome is not None:
+            done = outcome is MoveOutcome.COMPLETED
+            sample = (100.0, now) if done else (row.percent, row.sampled_at)
+            changed[row.pk] = {"outcome": outcome, "ended_at": now, "percent": sample[0], "sampled_at": sample[1]}
+    update_rows(ReassignmentSnapshot, changed)
+
+
+def new_move_id() -> str:
+    """Return an id for one reassignment of one partition (KIP-240's ``ReassignmentId``), which Kafka does not give."""
+    return f"r-{secrets.token_hex(6)}"
 
 
 def mark_claims(
@@ -74,11 +147,11 @@ _PLACE = ("resource", "name", "key")
 def _mark_moves(
     cluster_id: int, wanted: Mapping[tuple[str, int], MoveClaim], now: datetime
 ) -> dict[int, dict[str, Any]]:
-    """Return the changed claims of running reassignments. Ended snapshots keep their owner."""
+    """Return the changed claims of running reassignments. Those that ended or were never listed keep their owner."""
     topics = {topic for topic, _ in wanted}
     running = ReassignmentSnapshot.objects.filter(
         ~Q(claimed_by="") | Q(topic__in=topics), cluster=cluster_id, outcome=MoveOutcome.RUNNING
-    )
+    ).exclude(epoch=NEVER_LISTED)
     changed = {}
     for row in running.order_by("pk").only("pk", "topic", "partition", "target", *_STARTED, "claimed_by", "claim_url"):
         found = wanted.get((row.topic, row.partition))

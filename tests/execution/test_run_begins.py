@@ -58,7 +58,7 @@ from kafkadash.export.tasks import write_segments
 from kafkadash.history.tasks import ingest
 from kafkadash.kafka.api import ConfigResource, DeadlineExceeded, QuorumUnavailable
 from kafkadash.kafka.throttles import FOLLOWER_RATE, LEADER_RATE
-from kafkadash.monitoring.models import BrokerWeights, CollectorRun
+from kafkadash.monitoring.models import BrokerWeights, CollectorRun, ReassignmentSnapshot, StartedFrom
 from kafkadash.monitoring.tasks import collect
 from kafkadash.ops import tick
 from kafkadash.planning.errors import ReassignmentErrorCode
@@ -83,6 +83,11 @@ def test_run__goes_from_the_queue_to_done(world: World, operator: User) -> None:
     assert run.ended_at is not None
     assert run.rows == len(ROWS)
     assert world.audit() == ["change.started", "change.turn_came", "change.rows_ended", "change.verified"]
+    # Each has its id from the moment that Kafka accepted it: no collector has looked yet.
+    found = ReassignmentSnapshot.objects.values_list("topic", "partition", "claimed_by", "started_from")
+    copies = [row for row in ROWS if not row.only_reorders]
+    owner = f"#{world.change().pk}"
+    assert set(found) == {(row.topic, row.partition, owner, StartedFrom.SUBMITTED) for row in copies}
 
 
 def test_verifying__reads_every_row_once_more(world: World, operator: User) -> None:

@@ -56,7 +56,14 @@ from kafkadash.execution.worker.measure import (
 from kafkadash.jobs.runner import attempt_job
 from kafkadash.kafka.api import ItemError, OffsetKind, OffsetQuery, ReplicaOffset, ReplicaOffsets
 from kafkadash.kafka.throttles import LEADER_RATE
-from kafkadash.monitoring.models import BrokerState, BrokerWeights, CollectorKind, CollectorRun, TopicState
+from kafkadash.monitoring.models import (
+    BrokerState,
+    BrokerWeights,
+    CollectorKind,
+    CollectorRun,
+    ReassignmentSnapshot,
+    TopicState,
+)
 from kafkadash.planning.errors import ReassignmentErrorCode
 from kafkadash.planning.problem_codes import CheckTitle
 from kafkadash.planning.stored_checks import plan_rows
@@ -572,6 +579,7 @@ def test_only_what_was_moved_goes_back_and_the_rest_is_named(world: World, opera
     ChangeRequest.objects.update(state=RequestState.DONE)
     for name in ("orders-0", "orders-1", "orders-2"):
         world.model.partitions["orders", int(name[-1])].replicas = TARGET[name]
+    ReassignmentSnapshot.objects.all().delete()
     run = world.run()
     type(run).objects.filter(pk=run.pk).update(ended_at=world.clock, active=False)
     collected(world)

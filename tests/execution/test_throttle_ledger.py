@@ -333,7 +333,8 @@ def test_throttle_of_a_broker_that_is_away_or_refuses__is_not_readable() -> None
 
 
 def found(world: World) -> None:
-    """What the collectors find: every throttle that is set, and the first moves."""
+    """What the collectors find: every throttle that is set, and the first moves, none of which the run registered."""
+    ReassignmentSnapshot.objects.all().delete()
     for resource, values in world.kafka.configs.items():
         for key, value in values.items():
             kind = "topic" if resource == ConfigResource.topic(resource.name) else "broker"

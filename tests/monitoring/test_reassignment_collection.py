@@ -9,7 +9,8 @@ import pytest
 
 from kafkadash.clusters.models import Cluster
 from kafkadash.monitoring.collection import RefreshOutcome
-from kafkadash.monitoring.models import CollectorRun, MoveOutcome, ReassignmentSnapshot
+from kafkadash.monitoring.models import CollectorRun, MoveOutcome, ReassignmentSnapshot, StartedFrom
+from kafkadash.monitoring.ownership import AcceptedMove, MoveClaim, OwnershipClaim, register_moves
 from tests.monitoring.conftest import Clock
 from tests.monitoring.memory_kafka import SILENT, MemoryCluster
 
@@ -316,3 +317,67 @@ def test_collection__steady_copy__measures_its_rate_in_bytes(
         log.ends[4] += 100
     # 50 records a second; 10,000 records are 1,000,000 bytes.
     assert only_row().rate_bytes == pytest.approx(5_000, rel=0.01)
+
+
+def accept_move(kafka: MemoryCluster, cluster: Cluster, clock: Clock, *target: int) -> str:
+    """Register a reassignment as a run does whose request Kafka has accepted; return its id."""
+    at = datetime.fromtimestamp(clock.now, UTC)
+    original = kafka.topics["orders"][0].replicas
+    claim = MoveClaim(OwnershipClaim("#7", "/changes/7/"), target, at, at)
+    register_moves(cluster.pk, [AcceptedMove("orders", kafka.topic_ids["orders"], 0, original, claim)], at)
+    return only_row().public_id
+
+
+def test_registered__found_listed__keeps_its_id(
+    kafka: MemoryCluster, cluster: Cluster, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    refresh("reassignments")
+    clock.pass_by(2)
+    given = accept_move(kafka, cluster, clock, 4, 2, 3)
+    kafka.move("orders", 0, 4, 2, 3)
+    clock.pass_by(2)
+    refresh("reassignments")
+    row = only_row()
+    assert (row.public_id, row.adding, row.removing, row.percent) == (given, [4], [1], 0.0)
+
+
+def test_registered__ended_before_a_refresh__is_completed_under_its_id(
+    kafka: MemoryCluster, cluster: Cluster, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    given = accept_move(kafka, cluster, clock, 4, 2, 3)
+    kafka.move("orders", 0, 4, 2, 3)
+    kafka.complete("orders", 0)
+    clock.pass_by(2)
+    refresh("reassignments")
+    row = only_row()
+    assert (row.public_id, row.outcome, row.claimed_by) == (given, MoveOutcome.COMPLETED, "#7")
+    assert row.started_from == StartedFrom.SUBMITTED
+
+
+def test_registered__broker_has_not_heard_of_it__stays_running_for_a_minute(
+    kafka: MemoryCluster, cluster: Cluster, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    accept_move(kafka, cluster, clock, 4, 2, 3)
+    for _ in range(5):
+        clock.pass_by(11)
+        refresh("reassignments")
+        assert only_row().outcome == MoveOutcome.RUNNING
+    clock.pass_by(11)
+    refresh("reassignments")
+    assert only_row().outcome == MoveOutcome.CANCELLED
+
+
+def test_registered__after_the_listing_was_read__is_left_to_the_next_refresh(
+    kafka: MemoryCluster, cluster: Cluster, refresh: Refresher, clock: Clock
+) -> None:
+    kafka.add("orders", 0, 1, 2, 3)
+    accept_move(kafka, cluster, clock, 4, 2, 3)
+    kafka.delete("orders")
+    refresh("reassignments")
+    assert only_row().outcome == MoveOutcome.RUNNING
+    clock.pass_by(2)
+    refresh("reassignments")
+    assert only_row().outcome == MoveOutcome.TOPIC_DELETED

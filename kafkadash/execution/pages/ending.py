@@ -50,6 +50,7 @@ from kafkadash.execution.rollback import propose_back
 from kafkadash.execution.worker.finish import give_up, silent_for, stays_behind, why_not_yet
 from kafkadash.monitoring.cluster_bar import cluster_bar, read_hint
 from kafkadash.monitoring.models import CollectorKind, MoveOutcome, ReassignmentSnapshot
+from kafkadash.monitoring.ownership import NEVER_LISTED
 from kafkadash.planning.errors import ReassignmentErrorCode
 
 PAGE_SIZE = 100
@@ -166,7 +167,8 @@ def goes_back(execution: Execution, moves: Sequence[Move]) -> list[GoesBack]:
     if moves:
         listed = ReassignmentSnapshot.objects.filter(
             cluster=execution.cluster_id, outcome=MoveOutcome.RUNNING, topic__in={move.topic for move in moves}
-        ).only("topic", "partition", "replicas", "adding", "removing", "target", "last_seen_at")
+        ).exclude(epoch=NEVER_LISTED)
+        listed = listed.only("topic", "partition", "replicas", "adding", "removing", "target", "last_seen_at")
         seen = {(each.topic, each.partition): each for each in listed}
     return [GoesBack(move, seen.get((move.topic, move.partition))) for move in moves]
 

@@ -55,6 +55,7 @@ from kafkadash.core.messages import (
     reason_text,
 )
 from kafkadash.core.racks import judge_spread
+from kafkadash.execution.claims import record_ends, register_accepted
 from kafkadash.execution.command_answers import (
     CameTooLate,
     DoesNotAsk,
@@ -344,9 +345,10 @@ NOT_IN_PROGRESS = 85
 
 @dataclass(slots=True)
 class ActedStep:
-    """``rows`` that changed by the answers. ``elected``: what came of elections."""
+    """``rows`` that changed by the answers, ``accepted`` submissions. ``elected``: what came of elections."""
 
     rows: dict[Key, RunRow] = field(default_factory=dict)
+    accepted: list[RunRow] = field(default_factory=list)
     elected: dict[Key, CodedReason] = field(default_factory=dict)
 
 
@@ -417,6 +419,8 @@ class StepCalls:
 
     def _submitted(self, key: Key, reply: CallReply, words: str, _: ItemError | None) -> None:
         self._set(apply_reply(self._row(key), reply, self._lease.now(), words))
+        if reply is CallReply.ACCEPTED:
+            self.acted.accepted.append(self._row(key))
 
     def _cancel(self, keys: Sequence[Key]) -> None:
         self._alter(FailCall.CANCEL, dict.fromkeys(keys), keep=True, then=self._cancelled)
@@ -958,6 +962,7 @@ class _MovingRows:
             if request is not None and request.state != running.state:
                 raise StateChanged
             store_rows(self._rows, changed, decided.copied)
+            record_ends(own, [t.after for t in decided.changed if not t.before.ended], running.now())
             self._ledger.commit(running.now())
             decided.orders.store(running.now())
             self._tell(decided)
@@ -1045,6 +1050,7 @@ class _MovingRows:
             store_rows(self._rows, answered[: moves.AT_ONCE])
             self._ledger.commit(running.now())
             decided.orders.store_elected(acted.elected, running.now())
+        register_accepted(running.lease, running.execution, acted.accepted)
         fail_points.answers_stored()
         if acted.rows:
             self._rows.moves = [acted.rows.get(move.key, move) for move in self._rows.moves]

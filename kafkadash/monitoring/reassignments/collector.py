@@ -8,11 +8,10 @@ KIP-240 asks for an identity that two successive reassignments of a partition do
 from __future__ import annotations
 
 import json
-import secrets
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 from kafkadash.core.json_columns import pack_dataclass, unpack_dataclass
@@ -35,7 +34,11 @@ from kafkadash.kafka.api import (
 from kafkadash.monitoring.collectors import CollectContext, CollectedFacts, to_utc
 from kafkadash.monitoring.errors import CollectionErrorCode
 from kafkadash.monitoring.models import BrokerWeights, MoveOutcome, ReassignmentSnapshot, StartedFrom, TopicState
+from kafkadash.monitoring.ownership import NEVER_LISTED, new_move_id
 from kafkadash.monitoring.reassignments.progress import RateMeter, bytes_per_second, copied_percent
+
+_LATE_METADATA = timedelta(seconds=60)
+"""A broker that has not heard of a submission for as long is fenced."""
 
 _Replica = tuple[str, int, int, int | None, int | None, bool, bool | None]
 _REPLICA = ("topic", "partition", "broker", "log_end", "log_start", "is_leader", "in_isr")
@@ -264,7 +267,8 @@ def read(asking: CollectContext) -> CollectedFacts:
             snapshot.epoch, snapshot.seq = stamp.epoch, stamp.seq
         # Ended rows go first: a partition has at most one running row.
         ReassignmentSnapshot.objects.bulk_update([*changes.ended, *changes.kept], _OBSERVED_FIELDS, batch_size=500)
-        ReassignmentSnapshot.objects.bulk_create(changes.new, batch_size=500)
+        # A run may have registered its move since the rows were read: the next refresh updates that row.
+        ReassignmentSnapshot.objects.bulk_create(changes.new, batch_size=500, ignore_conflicts=True)
 
     silent = sorted({q.broker for q, error in offsets.errors.items() if error.code is None})
     return CollectedFacts(
@@ -327,10 +331,15 @@ def _decide(
         new.continuity_gap = gap
         changes.new.append(_update_snapshot(new, seen, sizes, taken_at))
     for key, before in known.items():
-        if key not in listed:
+        if key not in listed and not _accepted_later(before, taken_at):
             settled = asking.succeeded_at is not None and before.last_seen_at < asking.succeeded_at
             _judge_end(before, view, taken_at, changes, settled=settled)
     return changes
+
+
+def _accepted_later(before: ReassignmentSnapshot, taken_at: datetime) -> bool:
+    """Return whether Kafka accepted it after the listing was read, which therefore tells nothing of it."""
+    return before.epoch == NEVER_LISTED and before.last_seen_at >= taken_at
 
 
 def _mark_gap(before: ReassignmentSnapshot, seen: _SeenMoves, taken_at: datetime) -> None:
@@ -352,6 +361,8 @@ def _judge_end(
         return
     now = PartitionNow(topic.topic_id, partition.replicas, frozenset(partition.isr)) if topic and partition else None
     end = ended_as(_last_sight(before), before.topic_id, now, settled=settled)
+    if end is MoveEnd.CANCELLED and before.epoch == NEVER_LISTED and taken_at - before.last_seen_at < _LATE_METADATA:
+        return  # the broker may answer from before the submission
     if end is not None:
         _end_snapshot(before, MoveOutcome(end.value), taken_at, changes)
 
@@ -372,7 +383,7 @@ def _begin_snapshot(
     row = seen.row
     return ReassignmentSnapshot(
         cluster=asking.cluster,
-        public_id=f"r-{secrets.token_hex(6)}",
+        public_id=new_move_id(),
         topic_id=seen.topic_id or row.topic,
         topic=row.topic,
         partition=row.partition,
